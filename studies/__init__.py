@@ -1,0 +1,1 @@
+"""What is asked: a study file becomes trials before anything runs, and tables after."""
