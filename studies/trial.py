@@ -1,0 +1,58 @@
+"""One trial: its settings, and the id that is the hash of everything that determines its result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ..grammar import parse
+from ..grammar.text import identity
+from .settings import Level, Settings
+
+EDITION = 1
+"""Raised whenever a change of the code moves numbers, so that older results are not taken for new ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One cell of a study with one seed: the unit that is trained, stored and counted.
+
+    `levels` names the factors' levels, or a search point's values, as the study file has them.
+    """
+
+    study: str
+    levels: Mapping[str, Level]
+    settings: Settings
+    id: str = field(init=False)  # 16 hex digits
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", trial_id(self.settings))
+
+    def to_json(self) -> str:
+        """The trial as text that `from_json` reads."""
+        settings = self.settings.model_dump(mode="json")
+        return json.dumps({"study": self.study, "levels": dict(self.levels), "settings": settings})
+
+    @classmethod
+    def from_json(cls, text: str) -> Trial:
+        """The trial that `to_json` wrote."""
+        record = json.loads(text)
+        settings = Settings.model_validate_json(json.dumps(record["settings"]))
+        return cls(study=record["study"], levels=record["levels"], settings=settings)
+
+
+def trial_id(settings: Settings) -> str:
+    """The first 16 hex digits of the hash of the settings: defaults left out, the recipe by its identity."""
+    record = settings.model_dump(mode="json", exclude_defaults=True)
+    record["model"]["recipe"] = _identity(settings.model.recipe)
+    record["edition"] = EDITION
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=65536)
+def _identity(recipe: str) -> str:
+    return identity(parse(recipe).root)
