@@ -1,0 +1,159 @@
+"""Where each key and value of a TOML text stands: what tomllib leaves out.
+
+The text must be one that `tomllib.loads` accepts, with line ends as single line feeds.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+
+Path = tuple[str | int, ...]
+"""Keys and indices from the top of the text to a value."""
+
+Span = tuple[int, int]
+"""Start and end as offsets into the text, the end not included."""
+
+_BLANK = re.compile(r"[ \t]*")
+_GAP = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
+_KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'""")
+_STRING = re.compile(
+    r'''"""(?:\\.|[^\\])*?"""(?:"{0,2})|\'\'\'.*?\'\'\'(?:'{0,2})|"(?:[^"\\]|\\.)*"|'[^']*\'''', re.DOTALL
+)
+_SCALAR = re.compile(r"[^,\]}#\n]*[^,\]}#\n \t]")  # a date may have a space inside
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands, and the key that names it; an array's element and a table's header are their own key."""
+
+    key: Span
+    value: Span
+
+
+def locate(text: str) -> dict[Path, Place]:
+    """The place of every path that `tomllib.loads(text)` has, tables and arrays included.
+
+    A table that is opened more than once, or only implied, has the first place that names it.
+    """
+    scanner = _Scanner(text)
+    scanner.document()
+    return scanner.places
+
+
+@dataclass(slots=True)
+class _Scanner:
+    text: str
+    offset: int = 0
+    table: Path = ()
+    places: dict[Path, Place] = field(default_factory=dict)
+    lengths: dict[Path, int] = field(default_factory=dict)  # of the arrays of tables
+
+    def document(self) -> None:
+        """Document = { header | pair }."""
+        self.skip(_GAP)
+        while self.offset < len(self.text):
+            if self.text[self.offset] == "[":
+                self.header()
+            else:
+                self.pair(self.table)
+            self.skip(_GAP)
+
+    def header(self) -> None:
+        """Header = "[" keys "]" | "[[" keys "]]"."""
+        start = self.offset
+        many = self.text.startswith("[[", start)
+        self.offset += 1 + many
+        keys = self.keys()
+        self.offset += 1 + many
+        span = (start, self.offset)
+        *outer, (name, key) = keys
+        path = (*self.descend((), outer), name)
+        self.note(path, Place(key, span))
+        if many:
+            self.lengths[path] = self.lengths.get(path, 0) + 1
+            path = (*path, self.lengths[path] - 1)
+            self.note(path, Place(key, span))
+        elif path in self.lengths:
+            path = (*path, self.lengths[path] - 1)
+        self.table = path
+
+    def pair(self, table: Path) -> None:
+        """Pair = keys "=" value."""
+        *outer, (name, key) = self.keys()
+        path = (*self.descend(table, outer), name)
+        self.offset += 1
+        self.skip(_BLANK)
+        self.value(path, key)
+
+    def keys(self) -> list[tuple[str, Span]]:
+        """Keys = key { "." key }; each with its span."""
+        found: list[tuple[str, Span]] = []
+        while True:
+            self.skip(_BLANK)
+            start = self.offset
+            raw = self.skip(_KEY)
+            name = tomllib.loads(f"key = {raw}")["key"] if raw[0] in "\"'" else raw
+            found.append((name, (start, self.offset)))
+            self.skip(_BLANK)
+            if not self.text.startswith(".", self.offset):
+                return found
+            self.offset += 1
+
+    def descend(self, path: Path, keys: list[tuple[str, Span]]) -> Path:
+        """The path below `path` that the keys lead to, through the last table of any array of tables."""
+        for name, span in keys:
+            path = (*path, name)
+            self.note(path, Place(span, span))
+            if path in self.lengths:
+                path = (*path, self.lengths[path] - 1)
+        return path
+
+    def value(self, path: Path, key: Span | None = None) -> None:
+        """Value = array | inline table | string | scalar."""
+        start = self.offset
+        opening = self.text[start]
+        self.note(path, Place((start, start), (start, start)))  # holds its place before those inside it
+        if opening == "[":
+            self.array(path)
+        elif opening == "{":
+            self.inline_table(path)
+        else:
+            self.skip(_STRING if opening in "\"'" else _SCALAR)
+        span = (start, self.offset)
+        self.places[path] = Place(key or span, span)
+
+    def array(self, path: Path) -> None:
+        """Array = "[" [ value { "," value } [ "," ] ] "]"."""
+        index = 0
+        while self.more("]"):
+            self.value((*path, index))
+            index += 1
+
+    def inline_table(self, path: Path) -> None:
+        """Inline table = "{" [ pair { "," pair } ] "}"."""
+        while self.more("}"):
+            self.pair(path)
+
+    def more(self, closing: str) -> bool:
+        """Step over an opening bracket or a comma; at the closing bracket step over it and say False."""
+        self.skip(_GAP)
+        if self.text[self.offset] != closing:
+            self.offset += 1
+            self.skip(_GAP)
+        if self.text[self.offset] != closing:
+            return True
+        self.offset += 1
+        return False
+
+    def skip(self, pattern: re.Pattern[str]) -> str:
+        """Step over what the pattern matches here, and give it."""
+        match = pattern.match(self.text, self.offset)
+        assert match is not None, f"no {pattern.pattern} at {self.offset}"
+        self.offset = match.end()
+        return match.group()
+
+    def note(self, path: Path, place: Place) -> None:
+        """Keep the first place of a path."""
+        self.places.setdefault(path, place)
