@@ -1,0 +1,38 @@
+"""Tasks that give the symbols of x back in another order: copy, reverse, sort.
+
+The released program's argsort is left out: its answers are positions, so that a vocabulary of fixed size would
+bound a length that the curriculum grows, and it leaves the order of equal symbols to the sorting routine.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ...studies.tasks import TaskSpec
+from .task import register
+
+
+def symbols(spec: TaskSpec, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+    """Rows uniform over the vocabulary, symbol 0 included."""
+    return torch.randint(spec.vocab, (batch_size, length), generator=generator, device=generator.device)
+
+
+def same(inputs: Tensor) -> Tensor:
+    """X itself, in its own memory."""
+    return inputs.clone()
+
+
+def backwards(inputs: Tensor) -> Tensor:
+    """The last symbol first."""
+    return inputs.flip(-1)
+
+
+def ascending(inputs: Tensor) -> Tensor:
+    """The smallest symbol first."""
+    return inputs.sort(dim=-1).values
+
+
+register("copy", symbols, same)
+register("reverse", symbols, backwards)
+register("sort", symbols, ascending)

@@ -1,0 +1,220 @@
+"""The tasks that a study can name: lengths, vocabularies, and how far an answer lies from its question."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from ..grammar.vocabulary import Reach
+
+_SOURCE = "Active memory in a Transformer, section 4.2, and its released program"
+_BEYOND = 1 << 20  # tokens; a task that fits at this length has no ceiling
+
+
+class TaskError(ValueError):
+    """A task that does not exist, or a length that it cannot have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """One task of sequences to sequences of the same length.
+
+    `length` is always the nominal one, which the curriculum grows and the tables report.
+    `needs` is the furthest input on each side that can change some output.
+    `certain` is as much of it as luck cannot replace: a model that sees less to that side, however good,
+    passes 32 random sequences with a chance below 1 %. The two differ where far inputs matter rarely.
+    """
+
+    name: str
+    vocab: int
+    start: int = 5
+    step: int = 1
+    shortest: int = 1
+    odd: bool = False
+    doubled: bool = False  # the sequence is twice as long as the nominal length
+    needs: Callable[[int], Reach]
+    certain: Callable[[int], Reach]
+    summary: str
+    source: str = _SOURCE
+
+    def sequence_length(self, length: int) -> int:
+        """The number of tokens of a sequence."""
+        return 2 * length if self.doubled else length
+
+    def needs_left(self, length: int) -> int:
+        """How many tokens to its left an output can depend on."""
+        return int(self.needs(length).left)
+
+    def needs_right(self, length: int) -> int:
+        """How many tokens to its right an output can depend on."""
+        return int(self.needs(length).right)
+
+    def check(self, length: int) -> None:
+        """Raise TaskError for a length that the task cannot have."""
+        if length < self.shortest or (self.odd and length % 2 == 0):
+            kind = "an odd length" if self.odd else "a length"
+            raise TaskError(f"{self.name}: expected {kind} of at least {self.shortest}, got {length}")
+
+    def ceiling(self, reach: Reach) -> int | None:
+        """The longest length that a model of that reach can learn but for luck; None if unbounded.
+
+        0 if it can learn none.
+        """
+        lengths = range(self.shortest, _BEYOND, 2 if self.odd else 1)
+        fitting = bisect_left(lengths, True, key=lambda length: not self._fits(length, reach))
+        if fitting == len(lengths):
+            return None
+        return lengths[fitting - 1] if fitting else 0
+
+    def _fits(self, length: int, reach: Reach) -> bool:
+        certain = self.certain(length)
+        return certain.left <= reach.left and certain.right <= reach.right
+
+
+def _nothing(_length: int) -> Reach:
+    return Reach(left=0, right=0)
+
+
+def _everything(length: int) -> Reach:
+    return Reach(left=length - 1, right=length - 1)
+
+
+def _half(length: int) -> Reach:
+    """Of a sort: outputs that miss a quarter of the symbols cannot know where one value ends."""
+    return Reach(left=length // 2, right=length // 2)
+
+
+def _one_copy_back(length: int) -> Reach:
+    return Reach(left=length, right=0)
+
+
+def _partner(length: int) -> Reach:
+    """The other bit of a pair; a single token has none."""
+    return Reach(left=0, right=min(1, length - 1))
+
+
+def _addition_needs(length: int) -> Reach:
+    """Left to the first operand's bit of the same weight; right, through carries, to the last bit.
+
+    At length 5 the operands 0, 1, 2 leave out the longest carry, and the right side is 1.
+    """
+    bits = (length - 1) // 2
+    return Reach(left=bits + 1, right=bits if bits > 2 else 1)
+
+
+def _addition_certain(length: int) -> Reach:
+    """A carry from two places back matters once in four; from further back it halves with each place."""
+    bits = (length - 1) // 2
+    return Reach(left=bits + 1, right=min(2, bits - 1))
+
+
+def _multiply_needs(length: int) -> Reach:
+    """Left as in addition; right from the product's first bit, behind a zero, to the last of all.
+
+    At lengths 5 and 7 the first bits of the product hang on fewer bits.
+    """
+    bits = (length - 1) // 2
+    return Reach(left=bits + 1, right={2: 1, 3: 4}.get(bits, length - 2))
+
+
+def _multiply_certain(length: int) -> Reach:
+    """The middle bit of the product is the parity of all partial products, the last bit's among them."""
+    bits = (length - 1) // 2
+    return Reach(left=bits + 1, right=bits - 1)
+
+
+_tasks: dict[str, TaskSpec] = {}
+
+
+def register_task(spec: TaskSpec) -> TaskSpec:
+    """Add a task; a name that is taken raises ValueError naming both sources."""
+    taken = _tasks.get(spec.name)
+    if taken is not None:
+        raise ValueError(f"task '{spec.name}' of {spec.source} is already defined by {taken.source}")
+    _tasks[spec.name] = spec
+    return spec
+
+
+def lookup_task(name: str) -> TaskSpec | None:
+    """The task of that name, or None."""
+    return _tasks.get(name)
+
+
+def require_task(name: str) -> TaskSpec:
+    """The task of that name; TaskError with the nearest name if there is none."""
+    spec = lookup_task(name)
+    if spec is None:
+        nearest = get_close_matches(name, _tasks, n=1, cutoff=0)
+        raise TaskError(f"unknown task '{name}'; nearest: {', '.join(nearest)}")
+    return spec
+
+
+def task_names() -> tuple[str, ...]:
+    """The names of all tasks, sorted."""
+    return tuple(sorted(_tasks))
+
+
+register_task(TaskSpec(name="copy", vocab=100, needs=_nothing, certain=_nothing, summary="x to x"))
+register_task(
+    TaskSpec(name="reverse", vocab=100, needs=_everything, certain=_everything, summary="x to x reversed")
+)
+register_task(TaskSpec(name="sort", vocab=20, needs=_everything, certain=_half, summary="x to x ascending"))
+register_task(
+    TaskSpec(
+        name="remember",
+        vocab=20,
+        doubled=True,
+        needs=_one_copy_back,
+        certain=_one_copy_back,
+        summary="[x ; 0…0] to [0…0 ; x]; the length is that of x",
+    )
+)
+register_task(
+    TaskSpec(
+        name="duplicate",
+        vocab=20,
+        doubled=True,
+        needs=_one_copy_back,
+        certain=_one_copy_back,
+        summary="[x ; 0…0] to [x ; x]; the length is that of x",
+    )
+)
+register_task(
+    TaskSpec(
+        name="addition",
+        vocab=3,
+        step=2,
+        shortest=5,
+        odd=True,
+        needs=_addition_needs,
+        certain=_addition_certain,
+        summary="a 2 b to a + b, in bits, the highest first",
+    )
+)
+register_task(
+    TaskSpec(
+        name="multiply",
+        vocab=3,
+        step=2,
+        shortest=5,
+        odd=True,
+        needs=_multiply_needs,
+        certain=_multiply_certain,
+        summary="a 2 b to a · b, in bits, the highest first",
+    )
+)
+register_task(TaskSpec(name="not", vocab=3, needs=_nothing, certain=_nothing, summary="bits to flipped bits"))
+
+for _gate in ("and", "nand", "or", "nor", "xor", "xnor"):
+    register_task(
+        TaskSpec(
+            name=_gate,
+            vocab=3,
+            step=2,
+            needs=_partner,
+            certain=_partner,
+            summary=f"each pair of neighbouring bits to its {_gate}, in the place of the first",
+        )
+    )
