@@ -9,7 +9,7 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Keys and indices from the top of the text to a value."""
 
 Span = tuple[int, int]
@@ -26,13 +26,13 @@ _SCALAR = re.compile(r"[^,\]}#\n]*[^,\]}#\n \t]")  # a date may have a space ins
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value stands, and the key that names it; an array's element and a table's header are their own key."""
+    """Where a value stands, and the key that names it; an array's element is its own key."""
 
     key: Span
     value: Span
 
 
-def locate(text: str) -> dict[Path, Place]:
+def locate(text: str) -> dict[KeyPath, Place]:
     """The place of every path that `tomllib.loads(text)` has, tables and arrays included.
 
     A table that is opened more than once, or only implied, has the first place that names it.
@@ -46,9 +46,9 @@ def locate(text: str) -> dict[Path, Place]:
 class _Scanner:
     text: str
     offset: int = 0
-    table: Path = ()
-    places: dict[Path, Place] = field(default_factory=dict)
-    lengths: dict[Path, int] = field(default_factory=dict)  # of the arrays of tables
+    table: KeyPath = ()
+    places: dict[KeyPath, Place] = field(default_factory=dict)
+    lengths: dict[KeyPath, int] = field(default_factory=dict)  # of the arrays of tables
 
     def document(self) -> None:
         """Document = { header | pair }."""
@@ -79,7 +79,7 @@ class _Scanner:
             path = (*path, self.lengths[path] - 1)
         self.table = path
 
-    def pair(self, table: Path) -> None:
+    def pair(self, table: KeyPath) -> None:
         """Pair = keys "=" value."""
         *outer, (name, key) = self.keys()
         path = (*self.descend(table, outer), name)
@@ -101,7 +101,7 @@ class _Scanner:
                 return found
             self.offset += 1
 
-    def descend(self, path: Path, keys: list[tuple[str, Span]]) -> Path:
+    def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
         """The path below `path` that the keys lead to, through the last table of any array of tables."""
         for name, span in keys:
             path = (*path, name)
@@ -110,7 +110,7 @@ class _Scanner:
                 path = (*path, self.lengths[path] - 1)
         return path
 
-    def value(self, path: Path, key: Span | None = None) -> None:
+    def value(self, path: KeyPath, key: Span | None = None) -> None:
         """Value = array | inline table | string | scalar."""
         start = self.offset
         opening = self.text[start]
@@ -124,14 +124,14 @@ class _Scanner:
         span = (start, self.offset)
         self.places[path] = Place(key or span, span)
 
-    def array(self, path: Path) -> None:
+    def array(self, path: KeyPath) -> None:
         """Array = "[" [ value { "," value } [ "," ] ] "]"."""
         index = 0
         while self.more("]"):
             self.value((*path, index))
             index += 1
 
-    def inline_table(self, path: Path) -> None:
+    def inline_table(self, path: KeyPath) -> None:
         """Inline table = "{" [ pair { "," pair } ] "}"."""
         while self.more("}"):
             self.pair(path)
@@ -154,6 +154,6 @@ class _Scanner:
         self.offset = match.end()
         return match.group()
 
-    def note(self, path: Path, place: Place) -> None:
+    def note(self, path: KeyPath, place: Place) -> None:
         """Keep the first place of a path."""
         self.places.setdefault(path, place)

@@ -1,0 +1,100 @@
+"""What is wrong with a study file, drawn under the lines where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from .positions import KeyPath, Span
+
+WIDTH = 80
+"""A message that would pass this column goes below its caret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that is wrong, and the line it is wrong in.
+
+    `line` counts from 1 in the file; it is 0 for an override and None where there is nothing to point at.
+    `start` and `end` are columns of `text`, from 0, the end not included.
+    """
+
+    message: str
+    line: int | None = None
+    text: str = ""
+    start: int = 0
+    end: int = 0
+
+
+class StudyError(ValueError):
+    """A study that cannot be run as it is written, with every fault found in it, from top to bottom."""
+
+    def __init__(self, source: str, faults: Iterable[Fault]) -> None:
+        self.source = source
+        self.faults = tuple(sorted(set(faults), key=_order))
+        super().__init__(source, self.faults)  # both, so that the error can be pickled
+
+    def __str__(self) -> str:
+        heading = f"{self.source}: {len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
+        return "\n".join([heading, "", *_picture(self.faults)])
+
+
+def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> Fault:
+    """A fault at a span of the text, shown in the line in which it begins."""
+    first = text.rfind("\n", 0, span[0]) + 1
+    last = text.find("\n", span[0])
+    last = len(text) if last < 0 else last
+    return Fault(
+        message=message,
+        line=0 if override else text.count("\n", 0, first) + 1,
+        text=text[first:last].replace("\t", " ").rstrip(),
+        start=span[0] - first,
+        end=min(span[1], last) - first,
+    )
+
+
+def where(path: KeyPath) -> str:
+    """How a message begins: the table in brackets, then the key in it; no indices."""
+    if not path:
+        return ""
+    head = f"[[{path[0]}]]" if len(path) > 1 and isinstance(path[1], int) else f"[{path[0]}]"
+    keys = ".".join(part for part in path[1:] if isinstance(part, str))
+    return f"{head} {keys}: " if keys else f"{head} "
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a message on an unknown name: the known one most like it, or all where none is."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"; nearest: {close[0]}"
+    return f"; known: {', '.join(names)}" if names else ""
+
+
+def _order(fault: Fault) -> tuple[int, int, str, int, str]:
+    """The file from top to bottom, then the overrides, then what has no place."""
+    part = 2 if fault.line is None else 0 if fault.line else 1
+    return (part, fault.line or 0, fault.text if part else "", fault.start, fault.message)
+
+
+def _picture(faults: tuple[Fault, ...]) -> Iterator[str]:
+    """Each line once, and below it, for each of its faults, carets and the message."""
+    margin = max(len(_label(fault)) for fault in faults)
+    shown: tuple[int | None, str] = (None, "")
+    for fault in faults:
+        if fault.line is None:
+            yield f"  {fault.message}"
+            continue
+        if (fault.line, fault.text) != shown:
+            shown = (fault.line, fault.text)
+            yield f"  {_label(fault):>{margin}} | {fault.text}"
+        indent = " " * (margin + 5)
+        carets = indent + " " * fault.start + "^" * max(1, fault.end - fault.start)
+        beside = len(carets) + 2 + len(fault.message) <= WIDTH
+        yield f"{carets}  {fault.message}" if beside else f"{carets}\n{indent}{fault.message}"
+
+
+def _label(fault: Fault) -> str:
+    """What stands in the margin: the line's number, or the option that gives overrides."""
+    return "" if fault.line is None else str(fault.line) if fault.line else "--set"
