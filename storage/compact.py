@@ -1,0 +1,43 @@
+"""Compaction: the files of a partition become one, with no moment at which a row is missing."""
+
+from pathlib import Path
+
+import polars as pl
+
+from .aside import Aside
+from .layout import Layout, compacted, is_compacted
+from .read import RANK, load, rows
+from .schema import ORDERS, SCHEMAS
+from .seal import check
+from .write import encode, sync_folder, write_durably
+
+
+def compact(layout: Layout, aside: Aside, dataset: str, partition: Path) -> int:
+    """Merge a partition's sound files into a new one, then remove them; return how many they were.
+
+    A crash in between leaves rows twice; readers count them once, and the next compaction mends it.
+    """
+    contents = load(partition, aside)
+    if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
+        return 0
+    data = encode(_merged(dataset, contents))
+    target = compacted(partition)
+    write_durably(layout, target, data)
+    check(target.read_bytes())
+    for path in contents:
+        path.unlink(missing_ok=True)
+    sync_folder(partition)
+    return len(contents)
+
+
+def _merged(dataset: str, contents: dict[Path, bytes]) -> pl.DataFrame:
+    """Return the rows of files, each attempt once, sorted."""
+    batches = [[data] for path, data in contents.items() if is_compacted(path)]
+    batches += [[data for path, data in contents.items() if not is_compacted(path)]]
+    frame = rows(dataset, batches, SCHEMAS[dataset].names())
+    return latest_copies(frame).drop(RANK).sort(ORDERS[dataset], maintain_order=True).collect()
+
+
+def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Keep the copy of each attempt that counts, where a crash has left several."""
+    return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

@@ -1,0 +1,72 @@
+"""Reading a dataset: every file is checked in the pass that reads it, beside writers and compactions."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from .aside import Aside
+from .layout import Layout, StoreError, files, is_compacted
+from .schema import SCHEMAS
+from .seal import DamagedError, check
+
+RANK: Final = "_rank"  # of two rows for one attempt, the one of higher rank counts
+_TRIES: Final = 100
+
+
+def read(layout: Layout, aside: Aside, dataset: str, columns: Sequence[str]) -> pl.LazyFrame:
+    """Return these columns of all rows of a dataset, in no order, and the column `RANK`.
+
+    Raises `StoreError` for a file of an unknown schema version.
+    """
+    batches: list[list[bytes]] = []
+    for partition in layout.partitions(dataset):
+        contents = load(partition, aside)
+        batches += [[data] for path, data in contents.items() if is_compacted(path)]
+        batches += [[data for path, data in contents.items() if not is_compacted(path)]]
+    return rows(dataset, batches, columns)
+
+
+def rows(dataset: str, batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
+    """Return these columns of sound files, and their batch's number as the column `RANK`.
+
+    Within one batch no two files may hold the same attempt.
+    """
+    empty = pl.LazyFrame(schema={**SCHEMAS[dataset], RANK: pl.Int32()}).select(*columns, RANK)
+    frames = [
+        pl.scan_parquet(list(batch)).select(*columns, pl.lit(rank, dtype=pl.Int32).alias(RANK))
+        for rank, batch in enumerate(batches)
+        if batch
+    ]
+    return pl.concat([empty, *frames])
+
+
+def load(partition: Path, aside: Aside) -> dict[Path, bytes]:
+    """Return the sound files of a partition, merged ones first, as they were at one moment.
+
+    A compaction adds the merged file before it removes the others, and a listing taken meanwhile may have
+    neither. So all is read again if a file has vanished, or if a merged one has come.
+    """
+    for _ in range(_TRIES):
+        found = files(partition)
+        try:
+            contents = {path: data for path in found if (data := _sound(path, aside)) is not None}
+        except FileNotFoundError:
+            continue
+        if all(path in found for path in files(partition) if is_compacted(path)):
+            return contents
+    raise StoreError(f"{partition}: expected a pause between compactions, got none in {_TRIES} readings")
+
+
+def _sound(path: Path, aside: Aside) -> bytes | None:
+    """Return a file's bytes, or nothing if it is damaged and now set aside."""
+    data = path.read_bytes()
+    try:
+        check(data)
+    except DamagedError as error:
+        aside.move(path, str(error))
+        return None
+    except StoreError as error:
+        raise StoreError(f"{path}: {error}") from error
+    return data

@@ -1,0 +1,49 @@
+"""Study records: what a study was when it last ran, one JSON file each."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .aside import Aside
+from .layout import Layout, StoreError
+from .schema import SCHEMA_VERSION
+from .write import write_durably
+
+
+def remember(layout: Layout, name: str, record: Mapping[str, Any]) -> None:
+    """Write a study's record in place of the one before."""
+    path = layout.study(name)
+    page = {"schema": SCHEMA_VERSION, "remembered": datetime.now(UTC).isoformat(), "record": dict(record)}
+    write_durably(layout, path, (json.dumps(page, indent=2) + "\n").encode())
+
+
+def recall(layout: Layout, aside: Aside, name: str) -> dict[str, Any] | None:
+    """Return a study's record, or nothing if there is none; raises `StoreError` for an unknown version."""
+    page = _page(layout.study(name), aside)
+    return None if page is None else page["record"]
+
+
+def last(layout: Layout, aside: Aside) -> str | None:
+    """Return the name of the study that was remembered last."""
+    pages = {
+        path.stem: page for path in sorted(layout.studies.glob("*.json")) if (page := _page(path, aside))
+    }
+    return max(pages, key=lambda name: pages[name]["remembered"], default=None)
+
+
+def _page(path: Path, aside: Aside) -> dict[str, Any] | None:
+    """Return a record with what surrounds it; a damaged file is set aside."""
+    try:
+        page = json.loads(path.read_bytes())
+        if not isinstance(page, dict) or not page.keys() >= {"schema", "remembered", "record"}:
+            raise ValueError
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        aside.move(path, "it is no study record")
+        return None
+    if page["schema"] != SCHEMA_VERSION:
+        raise StoreError(f"{path}: expected schema {SCHEMA_VERSION}, got {page['schema']}")
+    return page

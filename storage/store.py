@@ -1,0 +1,103 @@
+"""The store: everything that happened, in one folder."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from . import records
+from .aside import Aside
+from .compact import compact, latest_copies
+from .layout import Layout
+from .read import RANK, read
+from .schema import ORDERS, SCHEMAS, TRIALS, MetricRow, TrialRow, metric_frame, trial_frame
+from .write import encode, sweep, write_durably
+
+
+class Store:
+    """Finished trials under one root, readable by anyone as partitioned Parquet.
+
+    Many processes may write, read and compact at once. A folder that does not exist is an empty store.
+    Every method that reads sets damaged files aside, and raises `StoreError` for an unknown schema version.
+    """
+
+    def __init__(self, root: Path | str) -> None:
+        self._layout = Layout(Path(root))
+        self._aside = Aside(self._layout)
+
+    @property
+    def root(self) -> Path:
+        """The store's folder."""
+        return self._layout.root
+
+    @property
+    def damaged(self) -> tuple[Path, ...]:
+        """The damaged files that this object has met, where they lie now."""
+        return tuple(self._aside.paths)
+
+    def write(self, trial: TrialRow, metrics: Sequence[MetricRow]) -> None:
+        """Store one attempt; when this returns, it survives a crash of the machine.
+
+        The metrics come first, so that a trial which is there has all of them. Writing the same attempt
+        again replaces it.
+        """
+        for dataset, frame in (("metrics", metric_frame(trial, metrics)), ("trials", trial_frame(trial))):
+            path = self._layout.loose(dataset, trial.study, trial.trial, trial.attempt)
+            write_durably(self._layout, path, encode(frame))
+
+    def outcomes(self) -> dict[str, tuple[str, int]]:
+        """Return status and number of each trial's latest attempt: what resuming needs, and cheap."""
+        frame = self._latest(["trial", "attempt", "status"])
+        return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
+
+    def trials(self) -> pl.DataFrame:
+        """Return the latest attempt at each trial, sorted by trial."""
+        return self._latest(TRIALS.names())
+
+    def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
+        """Return the metrics of the latest attempts, of all trials or of these.
+
+        Columns are trial, attempt, step, epoch, name and value; sorted by the first five.
+        """
+        columns = ["trial", "attempt", "step", "epoch", "name", "value"]
+        wanted = self._latest(["trial", "attempt"]).lazy()
+        if trials is not None:
+            wanted = wanted.filter(pl.col("trial").is_in(list(trials)))
+        frame = read(self._layout, self._aside, "metrics", columns).join(
+            wanted, on=["trial", "attempt"], how="semi"
+        )
+        return latest_copies(frame).drop(RANK).sort(ORDERS["metrics"], maintain_order=True).collect()
+
+    def compact(self) -> int:
+        """Merge small files and remove what dead writers left; return how many files were merged.
+
+        It may run beside writers, readers and another compaction, and be killed at any moment.
+        """
+        sweep(self._layout)
+        merged = 0
+        for dataset in SCHEMAS:
+            for partition in self._layout.partitions(dataset):
+                merged += compact(self._layout, self._aside, dataset, partition)
+        return merged
+
+    def checkpoint_dir(self, trial: str) -> Path:
+        """Return the folder for a trial's checkpoints, which need not exist."""
+        return self._layout.checkpoints(trial)
+
+    def remember_study(self, name: str, record: Mapping[str, Any]) -> None:
+        """Keep what a study is, as JSON, in place of what was kept before; it is then the last study."""
+        records.remember(self._layout, name, record)
+
+    def recall_study(self, name: str) -> dict[str, Any] | None:
+        """Return what was kept of a study."""
+        return records.recall(self._layout, self._aside, name)
+
+    def last_study(self) -> str | None:
+        """Return the name of the study that was remembered last."""
+        return records.last(self._layout, self._aside)
+
+    def _latest(self, columns: Sequence[str]) -> pl.DataFrame:
+        """Return these columns of each trial's latest attempt, sorted by trial."""
+        frame = read(self._layout, self._aside, "trials", columns).sort("trial", "attempt", RANK)
+        return frame.unique("trial", keep="last", maintain_order=True).drop(RANK).sort("trial").collect()

@@ -1,0 +1,82 @@
+"""Making bytes durable: a file is there in full or not at all, whatever dies when."""
+
+import os
+import secrets
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .layout import Layout
+from .schema import SCHEMA_VERSION
+from .seal import SCHEMA_KEY, seal
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SWEEP_AFTER_S: Final = 24 * 3600
+
+
+def encode(frame: "pl.DataFrame") -> bytes:
+    """Return a frame as a sealed Parquet file with page checksums."""
+    import pyarrow as pa  # noqa: PLC0415  half of the import time, which readers need not pay
+    import pyarrow.parquet as pq  # noqa: PLC0415  as above
+
+    table = frame.to_arrow()
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        table.schema,
+        compression="zstd",
+        use_dictionary=frame.height > 1,
+        write_statistics=frame.height > 1,
+        write_page_checksum=True,
+        store_schema=False,
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({SCHEMA_KEY: str(SCHEMA_VERSION)})
+    return seal(sink.getvalue().to_pybytes())
+
+
+def write_durably(layout: Layout, path: Path, data: bytes) -> None:
+    """Write a file that replaces any of its name: complete beside its place, flushed, then renamed."""
+    _make_folder(path.parent)
+    _make_folder(layout.unfinished)
+    temporary = layout.unfinished / f"{path.name}.{secrets.token_hex(8)}"
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sweep(layout: Layout) -> None:
+    """Remove what writers that died have left unfinished for a day."""
+    oldest = time.time() - SWEEP_AFTER_S
+    for path in layout.unfinished.glob("*"):
+        try:
+            if path.stat().st_mtime < oldest:
+                path.unlink()
+        except FileNotFoundError:
+            continue  # finished or swept by another process meanwhile
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, their names durable."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in reversed(missing):
+        sync_folder(path.parent)
