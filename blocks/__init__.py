@@ -1,1 +1,20 @@
 """How it computes: a block maps (batch, length, width) to the same, from its arguments and its mask alone."""
+
+from . import attention, cgru, convolution, feedforward, persistent  # each registers its modules
+from .block import Block, BuildError, Context, build_block, module
+from .model import Model, build
+
+__all__ = [
+    "Block",
+    "BuildError",
+    "Context",
+    "Model",
+    "attention",
+    "build",
+    "build_block",
+    "cgru",
+    "convolution",
+    "feedforward",
+    "module",
+    "persistent",
+]

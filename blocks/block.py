@@ -1,0 +1,99 @@
+"""What a block is, what it is told about its surroundings, and the registry of modules by block name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Self, TypeVar, cast
+
+from torch import Tensor, nn
+
+from ..grammar import nodes
+from ..grammar.vocabulary import Settings, lookup
+
+Shared = TypeVar("Shared", bound=nn.Module)
+
+
+class BuildError(ValueError):
+    """A recipe that is well formed but cannot become a module."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Where a block is built: what the whole model has in common, and the parts that its blocks share."""
+
+    width: int
+    causal: bool
+    dropout: float
+    norm: str = "pre"
+    timing: bool = False
+    shared: dict[Hashable, nn.Module] = field(default_factory=dict)
+
+    def share(self, key: Hashable, make: Callable[[], Shared]) -> Shared:
+        """The model's one module under this key, made when it is first asked for."""
+        if key not in self.shared:
+            self.shared[key] = make()
+        return cast("Shared", self.shared[key])
+
+
+class Block(nn.Module, ABC):
+    """A map of sequences to sequences of the same shape, from its parameters, its input and its mask alone.
+
+    What stands at masked positions of the input never reaches a valid position of the output.
+    """
+
+    @classmethod
+    @abstractmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block with these settings; its weights are drawn later, by the parts that are Drawn."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Map (batch, length, width) to the same; `mask` (batch, length) is true on a prefix of each row."""
+
+
+_modules: dict[str, type[Block]] = {}
+BlockClass = TypeVar("BlockClass", bound=type[Block])
+
+
+def module(name: str) -> Callable[[BlockClass], BlockClass]:
+    """Register the decorated class as the module of that block; a taken name raises ValueError."""
+
+    def register(cls: BlockClass) -> BlockClass:
+        taken = _modules.get(name)
+        if taken is not None:
+            raise ValueError(
+                f"the module of block '{name}' is already {taken.__qualname__}, got {cls.__qualname__}"
+            )
+        _modules[name] = cls
+        return cls
+
+    return register
+
+
+def has_module(name: str) -> bool:
+    """Whether a block of that name can be built."""
+    return name in _modules
+
+
+def build_block(node: nodes.Block, context: Context) -> Block:
+    """The module of one block of a recipe; raises BuildError for a block without one."""
+    spec, cls = lookup(node.name), _modules.get(node.name)
+    if spec is None or cls is None:
+        raise BuildError(f"block '{node.name}' has no module")
+    return cls.build(spec.settings(node), context)
+
+
+def integer(settings: Settings, name: str) -> int:
+    """The whole number that a checked recipe holds under this name."""
+    value = settings[name]
+    assert isinstance(value, int), f"expected {name} to be an integer, got {value!r}"
+    return value
+
+
+def word(settings: Settings, name: str) -> str:
+    """The word that a checked recipe holds under this name."""
+    value = settings[name]
+    assert isinstance(value, str), f"expected {name} to be a word, got {value!r}"
+    return value
