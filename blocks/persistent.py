@@ -69,7 +69,8 @@ class PersistentConv(Block):
             return None
         touched = min(len(rows), length)
         rows = functional.pad(rows, (0, 0, 0, touched - 1)).unsqueeze(0)
-        added = correlate(rows, self.convolution.weight[:, : self.convolution.left])  # (1, touched, width)
+        taps = self.convolution.weight[:, : self.convolution.left]
+        added = correlate(rows, taps)  # (1, touched, width)
         return functional.pad(added, (0, 0, 0, length - touched))
 
     def _from_right(self, length: int, mask: Tensor | None) -> Tensor | None:
@@ -79,9 +80,8 @@ class PersistentConv(Block):
             return None
         touched = min(len(rows), length)
         rows = functional.pad(rows, (0, 0, touched - 1, 0)).unsqueeze(0)
-        added = correlate(
-            rows, self.convolution.weight[:, self.convolution.left + 1 :]
-        )  # (1, touched, width)
+        taps = self.convolution.weight[:, self.convolution.left + 1 :]
+        added = correlate(rows, taps)  # (1, touched, width)
         if mask is None:
             return functional.pad(added, (0, 0, length - touched, 0))
         # row 0: too far from the end; row touched: the last valid position, and all that is masked after it

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 
 def timing_signal(length: int, width: int, *, like: Tensor) -> Tensor:
-    """sin in the first half of the channels, cos in the second, (length, width), in the type of `like`.
+    """The signal (length, width) in the type of `like`: half of the channels sin, then half cos.
 
     Timescales are geometric from 1 to 10^4 (Vaswani et al. 2017, as tensor2tensor lays it out); an odd width
     leaves its last channel zero.
