@@ -1,8 +1,7 @@
 """Logic on bits: not, and the gates on pairs of neighbours.
 
 As in the released program, a gate reads the bits at positions 2i and 2i + 1 and answers at 2i. Position
-2i + 1, and the last one of an odd length, hold a constant: 1 for nand and nor, which flip the whole row of and
-and or, else 0.
+2i + 1, and the last one of an odd length, hold a constant: 1 for nand and nor, which flip whole rows, else 0.
 """
 
 from __future__ import annotations

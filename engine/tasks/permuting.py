@@ -1,7 +1,7 @@
 """Tasks that give the symbols of x back in another order: copy, reverse, sort.
 
-The released program's argsort is left out: its answers are positions, so that a vocabulary of fixed size would
-bound a length that the curriculum grows, and it leaves the order of equal symbols to the sorting routine.
+The released program's argsort is left out: its answers are positions, so that a fixed vocabulary would bound
+the length, which the curriculum grows; and the order of equal symbols is left to its sorting routine.
 """
 
 from __future__ import annotations

@@ -1,0 +1,67 @@
+"""What a batch of each task costs beside a training step of the paper's size, on one thread.
+
+Run: python bench/data.py. The target is a share below 3 %.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from activemem.engine.tasks import generators, task
+
+BATCH, LENGTH, TARGET = 32, 40, 0.03
+
+
+def microseconds(run: Callable[[], object], repeats: int) -> float:
+    """The median duration of one call, after a few to warm up."""
+    for _ in range(3):
+        run()
+    seconds: list[float] = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return 1e6 * statistics.median(seconds)
+
+
+def step(tokens: int, vocab: int) -> Callable[[], object]:
+    """One training step of four plain Transformer layers of width 128, the cheapest of the paper's models."""
+    layer = nn.TransformerEncoderLayer(128, 8, 512, dropout=0.1, batch_first=True, norm_first=True)
+    encoder = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+    model = nn.Sequential(nn.Embedding(vocab, 128), encoder, nn.LayerNorm(128), nn.Linear(128, vocab))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    inputs = torch.randint(vocab, (BATCH, tokens))
+
+    def run() -> None:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(inputs).flatten(0, 1), inputs.flatten()).backward()
+        optimizer.step()
+
+    return run
+
+
+def main() -> None:
+    """Print a line for each task: generation, a step, and the share of the one in the other."""
+    torch.set_num_threads(1)
+    generator = torch.Generator().manual_seed(0)
+    print(f"{'task':10} {'length':>6} {'batch, µs':>10} {'step, µs':>10} {'share':>8}")
+    worst = 0.0
+    for name in generators():
+        made = task(name)
+        length = LENGTH + 1 if made.spec.odd else LENGTH
+        batch_us = microseconds(
+            lambda made=made, length=length: made.batch(BATCH, length, generator, "cpu"), 500
+        )
+        step_us = microseconds(step(made.spec.sequence_length(length), made.spec.vocab), 15)
+        worst = max(worst, batch_us / step_us)
+        print(f"{name:10} {length:6} {batch_us:10.1f} {step_us:10.0f} {batch_us / step_us:8.2%}")
+    print(f"worst share {worst:.2%}; target below {TARGET:.0%}: {'met' if worst < TARGET else 'MISSED'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""How far answers lie from their questions, proved by trying every input of short sequences."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from activemem.engine.tasks import task
+from activemem.studies.tasks import require_task, task_names
+
+ARITHMETIC = ("addition", "multiply")
+CASES = [
+    (name, length)
+    for name in task_names()
+    for length in ((5, 7, 9, 11, 13) if name in ARITHMETIC else (1, 2, 3, 4, 5, 6, 8))
+]
+TOO_LUCKY = 0.05 ** (1 / 32)  # right so often in one sequence: in all of 32 with a chance of 5 %
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+def every_input(name, length):
+    """All inputs that the task can draw, of symbols 0 and 1 where it has more; (inputs, tokens)."""
+    if name in ARITHMETIC:
+        numbers = list(itertools.product((0, 1), repeat=length // 2))[:-1]
+        return torch.tensor([[*a, 2, *b] for a in numbers for b in numbers])
+    rows = torch.tensor(list(itertools.product((0, 1), repeat=length)))
+    return torch.nn.functional.pad(rows, (0, length)) if require_task(name).doubled else rows
+
+
+def groups(visible):
+    """The number of the set of equal rows that each row belongs to, and how many sets there are."""
+    keys = (visible * 3 ** torch.arange(visible.shape[1])).sum(dim=1)
+    distinct, group = keys.unique(return_inverse=True)
+    return group, len(distinct)
+
+
+def furthest_dependence(name, length):
+    """The greatest distance on each side over which one changed symbol changes an output."""
+    inputs = every_input(name, length)
+    targets = task(name).solve(inputs)
+    left = right = 0
+    for position in range(inputs.shape[1]):
+        others = inputs.clone()
+        others[:, position] = 0
+        group, count = groups(others)
+        index, start = (
+            group[:, None].expand_as(targets),
+            torch.zeros(count, inputs.shape[1], dtype=torch.int64),
+        )
+        most = start.scatter_reduce(0, index, targets, "amax", include_self=False)
+        least = start.scatter_reduce(0, index, targets, "amin", include_self=False)
+        for output in (most != least).any(dim=0).nonzero().flatten().tolist():
+            left, right = max(left, output - position), max(right, position - output)
+    return left, right
+
+
+def best_guess(name, length, left, right):
+    """How often the best possible model of that reach is right at its hardest output."""
+    inputs = every_input(name, length)
+    targets = task(name).solve(inputs)
+    chances = []
+    for output in range(inputs.shape[1]):
+        visible = inputs.clone()
+        visible[:, : max(0, output - left)] = 0
+        visible[:, output + right + 1 :] = 0
+        group, count = groups(visible)
+        seen = torch.bincount(group * 3 + targets[:, output], minlength=count * 3).view(count, 3)
+        chances.append(seen.amax(dim=1).sum().item() / len(targets))
+    return min(chances)
+
+
+@pytest.mark.parametrize(("name", "length"), CASES)
+def test_needs_are_the_furthest_inputs_that_can_change_an_output(name, length):
+    spec = require_task(name)
+    assert furthest_dependence(name, length) == (spec.needs_left(length), spec.needs_right(length))
+
+
+@pytest.mark.parametrize(("name", "length"), [case for case in CASES if case[0] != "sort"])
+def test_luck_does_not_replace_what_is_certain(name, length):
+    certain, tokens = require_task(name).certain(length), require_task(name).sequence_length(length)
+    if certain.left:
+        assert best_guess(name, length, int(certain.left) - 1, tokens) < TOO_LUCKY
+    if certain.right:
+        assert best_guess(name, length, tokens, int(certain.right) - 1) < TOO_LUCKY
+    assert best_guess(name, length, tokens, tokens) == 1
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 5, 8, 20, 60, 200])
+def test_luck_does_not_sort(length):
+    sequences, completions, sort = 40, 50, task("sort")
+    generator = torch.Generator().manual_seed(length)
+    sees = int(sort.spec.certain(length).right) - 1  # to the right; everything to the left
+    output = length // 20  # one value ends about there: 20 symbols
+    inputs = sort.batch(sequences, length, generator, "cpu").inputs.repeat_interleave(completions, dim=0)
+    hidden = sort.batch(sequences * completions, length, generator, "cpu").inputs
+    inputs[:, output + sees + 1 :] = hidden[:, output + sees + 1 :]
+    answers = sort.solve(inputs)[:, output].view(sequences, completions)
+    right = (answers == answers.mode(dim=1, keepdim=True).values).double().mean().item()
+    assert right < TOO_LUCKY
+
+
+def test_the_chance_that_counts_as_luck_is_five_in_a_hundred():
+    assert math.isclose(TOO_LUCKY**32, 0.05)

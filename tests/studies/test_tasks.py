@@ -1,0 +1,127 @@
+"""The tasks as studies know them: their sizes, their lengths, and the ceilings that their needs set."""
+
+import math
+
+import pytest
+
+from activemem.grammar.vocabulary import Reach
+from activemem.studies.tasks import TaskError, lookup_task, register_task, require_task, task_names
+
+FOUR_CONVOLUTIONS = Reach(left=36, right=40)  # 4 * (conv(k=20) >> ff(512)), bidirectional
+
+
+def test_the_tasks_are_those_of_the_paper_and_of_its_program():
+    assert task_names() == (
+        "addition",
+        "and",
+        "copy",
+        "duplicate",
+        "multiply",
+        "nand",
+        "nor",
+        "not",
+        "or",
+        "remember",
+        "reverse",
+        "sort",
+        "xnor",
+        "xor",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "vocab", "step"),
+    [
+        ("reverse", 100, 1),
+        ("sort", 20, 1),
+        ("not", 3, 1),
+        ("remember", 20, 1),
+        ("addition", 3, 2),
+        ("multiply", 3, 2),
+    ],
+)
+def test_vocabulary_and_growth_are_the_papers(name, vocab, step):
+    spec = require_task(name)
+    assert (spec.vocab, spec.start, spec.step) == (vocab, 5, step)
+
+
+def test_every_length_of_a_curriculum_is_one_that_the_task_can_have():
+    for name in task_names():
+        spec = require_task(name)
+        for length in range(spec.start, spec.start + 100 * spec.step, spec.step):
+            spec.check(length)
+
+
+@pytest.mark.parametrize("name", task_names())
+def test_only_remember_and_duplicate_have_sequences_of_twice_the_length(name):
+    assert require_task(name).sequence_length(7) == (14 if name in {"remember", "duplicate"} else 7)
+
+
+def test_an_unknown_task_is_an_error_that_names_the_nearest():
+    assert lookup_task("revers") is None
+    with pytest.raises(TaskError) as caught:
+        require_task("revers")
+    assert str(caught.value) == "unknown task 'revers'; nearest: reverse"
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "message"),
+    [
+        ("addition", 6, "addition: expected an odd length of at least 5, got 6"),
+        ("multiply", 3, "multiply: expected an odd length of at least 5, got 3"),
+        ("reverse", 0, "reverse: expected a length of at least 1, got 0"),
+    ],
+)
+def test_a_length_that_a_task_cannot_have_is_refused(name, length, message):
+    with pytest.raises(TaskError) as caught:
+        require_task(name).check(length)
+    assert str(caught.value) == message
+
+
+def test_a_name_is_given_once():
+    with pytest.raises(ValueError) as caught:
+        register_task(require_task("sort"))
+    source = "Active memory in a Transformer, section 4.2, and its released program"
+    assert str(caught.value) == f"task 'sort' of {source} is already defined by {source}"
+
+
+@pytest.mark.parametrize(
+    ("name", "ceiling"),
+    [
+        ("remember", 36),  # where the paper's convolutions stop
+        ("duplicate", 36),
+        ("reverse", 37),
+        ("sort", 49),
+        ("addition", 71),
+        ("multiply", 71),
+        ("not", None),
+        ("copy", None),
+        ("xor", None),
+    ],
+)
+def test_ceilings_of_the_papers_convolutions(name, ceiling):
+    assert require_task(name).ceiling(FOUR_CONVOLUTIONS) == ceiling
+
+
+@pytest.mark.parametrize("name", task_names())
+def test_a_model_that_sees_everything_has_no_ceiling(name):
+    assert require_task(name).ceiling(Reach(left=math.inf, right=math.inf)) is None
+
+
+def test_a_model_that_hides_the_future_cannot_reverse_and_can_still_remember():
+    hidden = Reach(left=math.inf, right=0)
+    assert require_task("reverse").ceiling(hidden) == 1
+    assert require_task("addition").ceiling(hidden) == 0
+    assert require_task("remember").ceiling(hidden) is None
+
+
+@pytest.mark.parametrize("name", task_names())
+def test_what_is_certain_is_part_of_what_is_needed_and_grows_with_the_length(name):
+    spec = require_task(name)
+    lengths = range(spec.shortest, 300, 2 if spec.odd else 1)
+    certain = [spec.certain(length) for length in lengths]
+    for length, part in zip(lengths, certain, strict=True):
+        assert part.left <= spec.needs_left(length)
+        assert part.right <= spec.needs_right(length)
+    assert [part.left for part in certain] == sorted(part.left for part in certain)
+    assert [part.right for part in certain] == sorted(part.right for part in certain)
