@@ -1,0 +1,57 @@
+"""A table as HTML: one figure that carries its own style, for any page, light or dark; ASCII only."""
+
+from __future__ import annotations
+
+from html import escape
+
+from ..table import Cell, Table
+
+STYLE = """\
+<style>
+.activemem-table { margin: 1em 0; max-width: 100%; overflow-x: auto; font-variant-numeric: tabular-nums; }
+.activemem-table table { border-collapse: collapse; border-block: 2px solid; }
+.activemem-table caption { caption-side: top; text-align: left; padding-bottom: .5em; }
+.activemem-table thead { border-bottom: 1px solid; }
+.activemem-table th, .activemem-table td { padding: .2em .7em; text-align: right; vertical-align: top; }
+.activemem-table th { font-weight: normal; white-space: nowrap; }
+.activemem-table th:first-child { text-align: left; padding-left: 0; }
+.activemem-table td { white-space: nowrap; }
+.activemem-table sup { line-height: 0; }
+.activemem-table td sup { position: absolute; padding-top: .5em; }
+.activemem-table small { opacity: .75; }
+.activemem-table figcaption { font-size: .85em; padding-top: .5em; }
+.activemem-table p { margin: 0; }
+</style>"""
+
+
+def to_html(table: Table) -> str:
+    """A `<figure>` of caption, table, footnotes and provenance; a cell's classes are its status and best."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in (table.corner, *table.columns))
+    lines = [
+        f'<figure class="activemem-table" id="{escape(table.name)}">',
+        STYLE,
+        "<table>",
+        f"<caption>{escape(' '.join(table.caption))}</caption>",
+        f"<thead><tr>{head}</tr></thead>",
+        "<tbody>",
+    ]
+    for row, cells in zip(table.rows, table.cells, strict=True):
+        lines.append(f'<tr><th scope="row">{escape(row)}</th>')
+        lines.extend(map(_cell, cells))
+        lines.append("</tr>")
+    lines += ["</tbody>", "</table>", "<figcaption>"]
+    lines += [f'<p class="note"><sup>{note.mark}</sup> {escape(note.text)}</p>' for note in table.footnotes]
+    lines += [f'<p class="provenance">{escape(table.provenance)}</p>', "</figcaption>", "</figure>", ""]
+    return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _cell(cell: Cell) -> str:
+    ours = f"<strong>{escape(cell.text)}</strong>" if cell.best else escape(cell.text)
+    if cell.marks:
+        ours += f"<sup>{','.join(cell.marks)}</sup>"
+    papers = ""
+    if cell.published and cell.published.text:
+        title = f' title="{escape(cell.published.note)}"' if cell.published.note else ""
+        papers = f'<br><small class="published"{title}>{escape(cell.published.text)}</small>'
+    kinds = f"{cell.status} best" if cell.best else f"{cell.status}"
+    return f'<td class="{kinds}">{ours}{papers}</td>'
