@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..grammar.vocabulary import Settings
-from .block import Block, Context, integer, module
+from ..grammar.vocabulary import Settings, whole
+from .block import Block, Context, module
 from .initial import Linear
 
 SHORT = 64
@@ -30,7 +30,7 @@ class SelfAttention(Block):
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `sa(heads, head_width)`."""
-        heads, head_width = integer(settings, "heads"), integer(settings, "head_width")
+        heads, head_width = whole(settings, "heads"), whole(settings, "head_width")
         return cls(width=context.width, heads=heads, head_width=head_width, causal=context.causal)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -83,17 +83,3 @@ def build_block(node: nodes.Block, context: Context) -> Block:
     if spec is None or cls is None:
         raise BuildError(f"block '{node.name}' has no module")
     return cls.build(spec.settings(node), context)
-
-
-def integer(settings: Settings, name: str) -> int:
-    """The whole number that a checked recipe holds under this name."""
-    value = settings[name]
-    assert isinstance(value, int), f"expected {name} to be an integer, got {value!r}"
-    return value
-
-
-def word(settings: Settings, name: str) -> str:
-    """The word that a checked recipe holds under this name."""
-    value = settings[name]
-    assert isinstance(value, str), f"expected {name} to be a word, got {value!r}"
-    return value

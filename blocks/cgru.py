@@ -7,9 +7,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from ..grammar.vocabulary import Settings
+from ..grammar.vocabulary import Settings, whole
 from .activation import hardsig
-from .block import Block, Context, integer, module
+from .block import Block, Context, module
 from .convolution import Convolution, hide
 
 
@@ -25,7 +25,7 @@ class ConvolutionalGRU(Block):
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `cgru(k)`."""
-        return cls(width=context.width, k=integer(settings, "k"), causal=context.causal)
+        return cls(width=context.width, k=whole(settings, "k"), causal=context.causal)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Two convolutions in turn: the second sees what the reset gate lets through."""

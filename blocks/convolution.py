@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..grammar.vocabulary import Settings
+from ..grammar.vocabulary import Settings, whole, word
 from .activation import ACTIVATIONS, hardsig
-from .block import Block, Context, integer, module, word
+from .block import Block, Context, module
 from .initial import Drawn, glorot
 
 
@@ -60,7 +60,7 @@ class Convolution(Drawn):
 
 @module("conv")
 class Conv(Block):
-    """y = act(W ∗ x + b) (Dowdell and Zhang 2019; the paper has ReLU, its program GELU)."""
+    """y = act(W ∗ x + b) (active memory in a Transformer; ReLU in the text, GELU in its program)."""
 
     def __init__(self, *, width: int, k: int, act: str, causal: bool) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Conv(Block):
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `conv(k, act)`."""
-        k, act = integer(settings, "k"), word(settings, "act")
+        k, act = whole(settings, "k"), word(settings, "act")
         return cls(width=context.width, k=k, act=act, causal=context.causal)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -80,7 +80,7 @@ class Conv(Block):
 
 @module("highway_conv")
 class HighwayConv(Block):
-    """a = W0 ∗ x + b0, g = hardsig(W1 ∗ x + b1), y = a⊗g + x⊗(1−g) (Dowdell and Zhang 2019)."""
+    """a = W0 ∗ x + b0, g = hardsig(W1 ∗ x + b1), y = a⊗g + x⊗(1−g) (active memory in a Transformer)."""
 
     def __init__(self, *, width: int, k: int, causal: bool) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class HighwayConv(Block):
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `highway_conv(k)`."""
-        return cls(width=context.width, k=integer(settings, "k"), causal=context.causal)
+        return cls(width=context.width, k=whole(settings, "k"), causal=context.causal)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The gate closed passes the input on, open the convolution."""

@@ -6,9 +6,9 @@ from typing import Self
 
 from torch import Tensor, nn
 
-from ..grammar.vocabulary import Settings
+from ..grammar.vocabulary import Settings, whole, word
 from .activation import ACTIVATIONS
-from .block import Block, Context, integer, module, word
+from .block import Block, Context, module
 from .initial import Linear
 
 
@@ -28,7 +28,7 @@ class FeedForward(Block):
         """The block of `ff(filter, act)`."""
         return cls(
             width=context.width,
-            filter_width=integer(settings, "filter"),
+            filter_width=whole(settings, "filter"),
             act=word(settings, "act"),
             dropout=context.dropout,
         )

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..grammar.vocabulary import Settings
+from ..grammar.vocabulary import Settings, whole, word
 from .activation import ACTIVATIONS
-from .block import Block, Context, integer, module, word
+from .block import Block, Context, module
 from .convolution import Convolution, correlate, hide
 from .initial import Drawn, glorot
 
@@ -32,7 +32,7 @@ class Padding(Drawn):
 
 @module("persistent_conv")
 class PersistentConv(Block):
-    """y = act(W ∗ x + b), the padding trainable vectors in place of zeros (Dowdell and Zhang 2019).
+    """y = act(W ∗ x + b), the padding trainable vectors in place of zeros (active memory in a Transformer).
 
     What the padding adds does not depend on the data: it is computed once for the whole batch, and laid
     directly before the first and after the last valid position of each sequence.
@@ -47,7 +47,7 @@ class PersistentConv(Block):
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `persistent_conv(k, act)`; all of one k in a model have the same padding."""
-        k, act, width, causal = integer(settings, "k"), word(settings, "act"), context.width, context.causal
+        k, act, width, causal = whole(settings, "k"), word(settings, "act"), context.width, context.causal
         left = k - 1 if causal else (k - 1) // 2
         padding = context.share(
             ("persistent_conv", k), lambda: Padding(width=width, left=left, right=k - 1 - left)
