@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -77,8 +77,21 @@ class Tied:
 
 
 Dimension = Integer | Real | Choice
+Scalar = int | float | bool | str
 Node = Block | Sum | Series | Repeat | Tied | Hole | Choice
 Value = int | float | bool | str | Hole | Integer | Real | Choice | Block | Sum | Series | Repeat | Tied
+
+
+def sum_of(parts: Iterable[Node]) -> Node:
+    """The sum of the parts; a Sum among them gives its own parts."""
+    return Sum(tuple(one for part in parts for one in (part.parts if isinstance(part, Sum) else (part,))))
+
+
+def series_of(parts: Iterable[Node]) -> Node:
+    """The parts in series; a Series among them gives its own parts."""
+    return Series(
+        tuple(one for part in parts for one in (part.parts if isinstance(part, Series) else (part,)))
+    )
 
 
 def children(node: Value) -> tuple[Value, ...]:
@@ -103,3 +116,32 @@ def walk(node: Value) -> Iterator[Value]:
     yield node
     for child in children(node):
         yield from walk(child)
+
+
+def expansion(node: Value) -> int:
+    """How many blocks stand in the model when every repeat is written out; of dimensions, at their most."""
+    match node:
+        case Repeat():
+            return _most(node.count) * expansion(node.body)
+        case Choice():
+            return max(expansion(option) for option in node.options)
+        case Sum() | Series():
+            return sum(expansion(part) for part in node.parts)
+        case Tied():
+            return expansion(node.body)
+        case Block():
+            return 1 + sum(expansion(value) for _, value in node.arguments)
+        case _:
+            return 0
+
+
+def _most(count: Value) -> int:
+    match count:
+        case int():
+            return count
+        case Integer():
+            return count.high
+        case Choice():
+            return max(_most(option) for option in count.options)
+        case _:
+            return 1  # a hole

@@ -6,8 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 from .nodes import Block, Value
+
+Kind = Literal["integer", "real", "word", "boolean", "recipe"]
+"""What a parameter takes."""
 
 ALL = math.inf
 """The reach of a block that sees the whole sequence."""
@@ -33,7 +37,7 @@ class Parameter:
     """A typed parameter of a block; `words` only for kind "word", bounds (included) only for numbers."""
 
     name: str
-    kind: str  # "integer", "real", "word", "boolean", "recipe"
+    kind: Kind
     default: object = REQUIRED
     low: float | None = None
     high: float | None = None
@@ -101,8 +105,24 @@ class Spec:
 _specs: dict[str, Spec] = {}
 
 
+def whole(settings: Settings, name: str) -> int:
+    """The whole number that a parameter of a block has, once every hole and dimension is filled."""
+    value = settings[name]
+    assert isinstance(value, int), f"{name} is still open: {value}"
+    return value
+
+
+def word(settings: Settings, name: str) -> str:
+    """The word that a parameter of a block has, once every hole and dimension is filled."""
+    value = settings[name]
+    assert isinstance(value, str), f"{name} is still open: {value}"
+    return value
+
+
 def register(spec: Spec) -> Spec:
     """Add a block; a name that is taken raises ValueError naming both owners."""
+    bare = [parameter.bare for parameter in spec.parameters]
+    assert bare == sorted(bare, reverse=True), f"{spec.name}: parameters rendered by position come first"
     taken = _specs.get(spec.name)
     if taken is not None:
         raise ValueError(f"block '{spec.name}' of {spec.owner} is already defined by {taken.owner}")

@@ -1,0 +1,49 @@
+"""The channel blocks of the vocabulary: they work on each position by itself."""
+
+from __future__ import annotations
+
+from .vocabulary import Context, Cost, Parameter, Reach, Role, Settings, Spec, register, whole
+
+ACT = Parameter(
+    name="act",
+    kind="word",
+    default="relu",
+    words=("relu", "gelu", "tanh", "leaky_relu"),
+    meaning="activation",
+)
+
+
+def _cost(settings: Settings, context: Context) -> Cost:
+    inner = whole(settings, "filter")
+    return Cost(
+        parameters=2 * context.width * inner + inner + context.width,
+        flops=2 * context.length * 2 * context.width * inner,
+    )
+
+
+def _reach(_settings: Settings, _context: Context) -> Reach:
+    return Reach(left=0, right=0)
+
+
+FF = register(
+    Spec(
+        name="ff",
+        role=Role.CHANNEL,
+        parameters=(
+            Parameter(
+                name="filter",
+                kind="integer",
+                low=1,
+                high=1048576,
+                bare=True,
+                meaning="width of the inner layer",
+            ),
+            ACT,
+        ),
+        summary="feed-forward layer on each position",
+        equation="y = W₂ · act(W₁ · x + b₁) + b₂",
+        source="Vaswani et al. 2017, section 3.3",
+        cost=_cost,
+        reach=_reach,
+    )
+)

@@ -1,0 +1,186 @@
+"""What the text says, checked against the vocabulary: names, arguments, ranges, roles and size."""
+
+from __future__ import annotations
+
+from . import forms, roles
+from .binding import bind, bind_guessed, require
+from .faults import Faults, hint, nearest
+from .nodes import Block, Choice, Hole, Node, Repeat, Tied, Value, expansion, series_of, sum_of
+from .syntax import Call, Gap, Number, Operation, Syntax, Wrong
+from .values import scalar
+from .vocabulary import Parameter, lookup, names
+
+MOST_BLOCKS = 10_000
+"""So many blocks may stand in a model when all of its repeats are written out."""
+
+_BODY = Parameter(name="recipe", kind="recipe", meaning="a part of a recipe")
+_COUNT = Parameter(name="a count", kind="integer", low=1, high=MOST_BLOCKS, meaning="copies of a repeat")
+
+
+def check(syntax: Syntax, faults: Faults) -> Node | None:
+    """The recipe that the syntax describes; None if anything is wrong, which `faults` then tells."""
+    node = _Checker(faults).node(syntax)
+    if node is not None and not faults and (count := expansion(node)) > MOST_BLOCKS:
+        message = f"expected at most {MOST_BLOCKS} blocks when all repeats are written out, got {count}"
+        faults.add(syntax.start, syntax.end, message)
+    return None if faults else node
+
+
+class _Checker:
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def node(self, syntax: Syntax) -> Node | None:
+        """A part of the recipe: a block, an operation, a hole or a choice of parts."""
+        if self._faults.full:
+            return None
+        match syntax:
+            case Operation(operator="*"):
+                return self._repeat(syntax)
+            case Operation():
+                return self._joined(syntax)
+            case Call(name="tied"):
+                return self._tied(syntax)
+            case Call(name="choice"):
+                return self._choice_of_parts(syntax)
+            case Call():
+                return self._block(syntax)
+            case Gap():
+                return Hole(syntax.name)
+            case Number():
+                got = self._faults.quote(syntax.start, syntax.end)
+                self._fault(syntax, f"expected a block, got {got}")
+            case Wrong():
+                pass
+        return None
+
+    def value(self, syntax: Syntax, parameter: Parameter, span: tuple[int, int]) -> Value | None:
+        """What a parameter takes: a value of its kind, a hole or a search dimension over such values."""
+        match syntax:
+            case Wrong():
+                return None
+            case Gap():
+                return Hole(syntax.name)
+            case Call(name="choice"):
+                return self._choice(syntax, parameter)
+            case Call(name="integer" | "real") if parameter.kind in ("integer", "real"):
+                return forms.dimension(syntax, parameter, self._faults)
+            case Operation() if parameter.kind != "recipe":
+                self._fault(syntax, f"{parameter.name} takes one value; nothing is calculated in a recipe")
+                return None
+        if parameter.kind == "recipe":
+            return self.node(syntax)
+        return scalar(syntax, parameter, span, self._faults)
+
+    def _joined(self, syntax: Operation) -> Node | None:
+        """A sum or a series; parts that cannot stand together are a fault."""
+        parts = tuple(self.node(operand) for operand in syntax.operands)
+        if syntax.operator == "+":
+            self._check_alike(syntax.operands, parts, "a sum adds like to like")
+        else:
+            for operand, part in zip(syntax.operands[:-1], parts[:-1], strict=True):
+                if part is not None and roles.output(part) == roles.VECTOR:
+                    what = self._faults.quote(operand.start, operand.end)
+                    self._fault(
+                        operand, f"{what} gives a vector, so nothing can follow it; it may stand last"
+                    )
+        whole = [part for part in parts if part is not None]
+        if len(whole) < len(parts):
+            return None
+        return sum_of(whole) if syntax.operator == "+" else series_of(whole)
+
+    def _check_alike(self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], law: str) -> None:
+        odd = roles.odd_one(parts)
+        if odd is None:
+            return
+        sides = [
+            f"{self._faults.quote(operands[place].start, operands[place].end)} gives {roles.output(part)}"
+            for place in odd
+            if (part := parts[place]) is not None
+        ]
+        self._fault(operands[odd[1]], f"{law}, but {' and '.join(sides)}")
+
+    def _repeat(self, syntax: Operation) -> Node | None:
+        first, last = syntax.operands[0], syntax.operands[-1]
+        if forms.misplaced_count(syntax, self._faults):
+            return None
+        count = self.value(first, _COUNT, (first.start, first.end))
+        body = self.node(last)
+        if count is None or body is None:
+            return None
+        if roles.output(body) == roles.VECTOR:
+            self._fault(
+                last, f"{self._faults.quote(last.start, last.end)} gives a vector, so it cannot be repeated"
+            )
+            return None
+        assert not isinstance(count, float | str | Block)
+        return Repeat(count, body)
+
+    def _tied(self, syntax: Call) -> Node | None:
+        arguments = syntax.arguments or ()
+        if len(arguments) != 1 or arguments[0].name is not None:
+            self._fault(syntax, "tied takes one repeat, as in tied(4 * sa)")
+            return None
+        body = self.node(arguments[0].value)
+        if isinstance(body, Repeat):
+            return Tied(body)
+        if body is not None:
+            self._fault(arguments[0].value, "expected a repeat inside tied, as in tied(4 * sa)")
+        return None
+
+    def _choice_of_parts(self, syntax: Call) -> Node | None:
+        choice = self._choice(syntax, _BODY)
+        return choice if isinstance(choice, Choice) else None
+
+    def _choice(self, syntax: Call, parameter: Parameter) -> Choice | None:
+        """`choice(option, …)`: options that the parameter takes, all different and of one kind of output."""
+        if not syntax.arguments:
+            self._fault(syntax, "choice needs options, as in choice(sa, conv(k=20))")
+            return None
+        options: list[Value | None] = []
+        for argument in syntax.arguments:
+            if argument.name is not None:
+                message = f"the options of a choice have no names, got {argument.name}="
+                self._faults.add(argument.start, argument.name_end, message)
+            option = self.value(argument.value, parameter, (argument.value.start, argument.value.end))
+            if option is not None and option in options:
+                self._fault(argument.value, "this option is listed twice")
+                option = None
+            options.append(option)
+        if parameter.kind == "recipe":
+            values = tuple(argument.value for argument in syntax.arguments)
+            self._check_alike(values, tuple(options), "the options of a choice are alike")
+        whole = tuple(option for option in options if option is not None)
+        return Choice(whole) if len(whole) == len(options) else None
+
+    def _block(self, call: Call) -> Block | None:
+        if call.name in forms.NUMBERS:
+            self._fault(call, f"{call.name} stands for a number: as a count, or as a parameter's value")
+            return None
+        spec = lookup(call.name)
+        if spec is None:
+            self._unknown(call)
+            return None
+        bound = bind(call, spec.parameters, self._faults)
+        complete = require(call, spec.parameters, {parameter.name for parameter, _ in bound}, self._faults)
+        arguments: list[tuple[str, Value]] = []
+        for parameter, argument in bound:
+            value = self.value(argument.value, parameter, (argument.start, argument.end))
+            complete = complete and value is not None
+            if value is not None and value != parameter.default:
+                arguments.append((parameter.name, value))
+        given = len(call.arguments or ())
+        return Block(call.name, tuple(arguments)) if complete and given == len(bound) else None
+
+    def _unknown(self, call: Call) -> None:
+        """A block that does not exist; its arguments are held against the nearest one that does."""
+        known = names()
+        what = self._faults.quote(call.start, call.name_end)
+        self._faults.add(call.start, call.name_end, f"unknown block '{what}'{hint(call.name, known)}")
+        near = nearest(call.name, known)
+        spec = lookup(near) if near else None
+        for parameter, argument in bind_guessed(call, spec.parameters) if spec else ():
+            self.value(argument.value, parameter, (argument.start, argument.end))
+
+    def _fault(self, syntax: Syntax, message: str) -> None:
+        self._faults.add(syntax.start, syntax.end, message)

@@ -1,0 +1,115 @@
+"""The active memory of the vocabulary: blocks that move a whole sequence by convolutions."""
+
+from __future__ import annotations
+
+from .channel import ACT
+from .vocabulary import Context, Cost, Parameter, Reach, Role, Settings, Spec, register, whole
+
+KERNEL = Parameter(name="k", kind="integer", low=1, high=1024, meaning="kernel width in tokens")
+
+_SOURCE = "active memory in a Transformer, section 3"
+
+
+def window(kernel: int, *, causal: bool) -> Reach:
+    """The tokens to the left and right that a kernel covers: all on the left, or the extra one on the right."""
+    left = kernel - 1 if causal else (kernel - 1) // 2
+    return Reach(left=left, right=kernel - 1 - left)
+
+
+def _convolutions(count: int, settings: Settings, context: Context) -> Cost:
+    """The cost of so many convolutions with bias; only taps that can touch data are computed."""
+    kernel = whole(settings, "k")
+    side = window(kernel, causal=context.causal)
+    furthest = context.length - 1
+    taps = int(min(side.left, furthest) + 1 + min(side.right, furthest))
+    weights = context.width**2
+    return Cost(
+        parameters=count * (kernel * weights + context.width),
+        flops=count * 2 * context.length * taps * weights,
+    )
+
+
+def _one(settings: Settings, context: Context) -> Cost:
+    return _convolutions(1, settings, context)
+
+
+def _two(settings: Settings, context: Context) -> Cost:
+    return _convolutions(2, settings, context)
+
+
+def _three(settings: Settings, context: Context) -> Cost:
+    return _convolutions(3, settings, context)
+
+
+def _padded(settings: Settings, context: Context) -> Cost:
+    """As a convolution; the padding, k - 1 rows in all, is the model's, and its products count once a batch."""
+    kernel = whole(settings, "k")
+    own = _one(settings, context)
+    shared = {f"padding of persistent_conv(k={kernel})": (kernel - 1) * context.width}
+    return Cost(parameters=own.parameters, flops=own.flops, shared=shared)
+
+
+def _once(settings: Settings, context: Context) -> Reach:
+    return window(whole(settings, "k"), causal=context.causal)
+
+
+def _twice(settings: Settings, context: Context) -> Reach:
+    """The reset gate, a convolution, is convolved again."""
+    side = _once(settings, context)
+    return Reach(left=2 * side.left, right=2 * side.right)
+
+
+CONV = register(
+    Spec(
+        name="conv",
+        role=Role.MIXER,
+        parameters=(KERNEL, ACT),
+        summary="convolution over the sequence",
+        equation="y = act(W ∗ x + b)",
+        source=_SOURCE,
+        cost=_one,
+        reach=_once,
+    )
+)
+
+PERSISTENT_CONV = register(
+    Spec(
+        name="persistent_conv",
+        role=Role.MIXER,
+        parameters=(KERNEL, ACT),
+        summary="convolution padded with trained vectors, which all of the model's with one k share",
+        equation="y = act(W ∗ [p ; x ; p′] + b)",
+        source=_SOURCE,
+        cost=_padded,
+        reach=_once,
+    )
+)
+
+HIGHWAY_CONV = register(
+    Spec(
+        name="highway_conv",
+        role=Role.MIXER,
+        parameters=(KERNEL,),
+        summary="convolution with a gate between it and its input",
+        equation="g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊗ g + x ⊗ (1 − g)",
+        source=_SOURCE,
+        cost=_two,
+        reach=_once,
+    )
+)
+
+CGRU = register(
+    Spec(
+        name="cgru",
+        role=Role.MIXER,
+        parameters=(KERNEL,),
+        summary="convolutional gated recurrent unit, one step of it",
+        equation=(
+            "u = hardsig(Wᵤ ∗ x + bᵤ); r = hardsig(Wᵣ ∗ x + bᵣ); "
+            "y = u ⊗ x + (1 − u) ⊗ tanh(W₀ ∗ (r ⊗ x) + b₀)"
+        ),
+        source=_SOURCE + "; Kaiser and Sutskever 2016",
+        cost=_three,
+        reach=_twice,
+    )
+)

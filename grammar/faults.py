@@ -1,0 +1,149 @@
+"""What is wrong with a recipe: faults with spans, the picture that shows them, and the nearest known name."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+MOST_FAULTS = 50
+"""After so many faults a text is not looked at any further."""
+
+WHOLE_WIDTH = 100
+"""A text up to this many columns is shown whole; of a longer one each fault shows its surroundings."""
+
+AROUND_WIDTH = 30
+"""So many columns are shown on both sides of a fault in a longer text."""
+
+LONGEST_QUOTE = 40
+"""What a message quotes from the text is cut to so many characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong, from `start` up to `end` of the text.
+
+    `found` is where reading noticed it, if not at its start; faults are told in the order of noticing.
+    """
+
+    start: int
+    end: int
+    message: str
+    found: int | None = None
+
+    @property
+    def order(self) -> int:
+        """Where reading noticed the fault."""
+        return self.start if self.found is None else self.found
+
+
+class RecipeError(ValueError):
+    """A recipe that cannot be used: its text and all of its faults, in the order of reading."""
+
+    def __init__(self, text: str, faults: Iterable[Fault]) -> None:
+        self.text = text
+        self.faults = tuple(sorted(faults, key=lambda fault: fault.order))
+        super().__init__(text, self.faults)  # both, so that the error can be pickled
+
+    def __str__(self) -> str:
+        count = len(self.faults)
+        heading = f"recipe: {count} {'fault' if count == 1 else 'faults'}"
+        return "\n".join([heading, "", *_picture(self.text, self.faults)])
+
+
+class Faults:
+    """Collects the faults of one text while it is read and checked."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._faults: list[Fault] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._faults)
+
+    def __iter__(self) -> Iterator[Fault]:
+        return iter(self._faults)
+
+    @property
+    def full(self) -> bool:
+        """Whether so much is wrong that nothing more need be looked for."""
+        return len(self._faults) >= MOST_FAULTS
+
+    def add(self, start: int, end: int, message: str, found: int | None = None) -> None:
+        """Note a fault, unless there are too many already."""
+        if not self.full:
+            self._faults.append(Fault(start, end, message, found))
+
+    def quote(self, start: int, end: int) -> str:
+        """A piece of the text as a message quotes it: printable and short."""
+        return _short(_printable(self.text[start:end].strip()))
+
+
+def nearest(word: str, known: Sequence[str]) -> str | None:
+    """The known name most like the word, whatever its capitals, or None where none is near."""
+    close = get_close_matches(word.lower(), known, n=1)
+    return close[0] if close else None
+
+
+def hint(word: str, known: Sequence[str]) -> str:
+    """The end of a message about an unknown name: `; nearest: NAME`, or nothing where none is near."""
+    near = nearest(word, known)
+    return f"; nearest: {near}" if near else ""
+
+
+def described(character: str) -> str:
+    """A character by itself if it can be printed, and by its code point and name if it is not plain ASCII."""
+    if character.isascii() and character.isprintable():
+        return f"'{character}'"
+    code = f"U+{ord(character):04X}"
+    name = unicodedata.name(character, "")
+    shown = f"'{character}' " if _printable(character) == character else ""
+    return f"{shown}{code}{' ' + name if name else ''}"
+
+
+def _printable(text: str) -> str:
+    """The text with white space as spaces and every character that is not one column wide as a stand-in."""
+    return "".join(
+        " " if c in "\t\r\n" else c if _is_one_column(c) else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+
+
+def _is_one_column(character: str) -> bool:
+    if character.isascii():
+        return character.isprintable()
+    wide = unicodedata.east_asian_width(character) in "WF" or unicodedata.combining(character) > 0
+    return character.isprintable() and not wide and unicodedata.category(character) not in ("Mn", "Me")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+
+
+def _picture(text: str, faults: Sequence[Fault]) -> Iterator[str]:
+    """The text, and below it a numbered line for each fault: carets under its span, then its message."""
+    shown = _printable(text)
+    if len(shown) <= WHOLE_WIDTH:
+        width = max(len(shown), *(_end(fault) for fault in faults))
+        yield f"    {shown}".rstrip()
+        for number, fault in enumerate(faults, 1):
+            yield _pointer(number, fault, 0, width)
+        return
+    for number, fault in enumerate(faults, 1):
+        first, last = max(fault.start - AROUND_WIDTH, 0), min(_end(fault), fault.start + AROUND_WIDTH)
+        excerpt = shown[first : last + AROUND_WIDTH]
+        cut_left, cut_right = first > 0, last + AROUND_WIDTH < len(shown)
+        excerpt = ("…" if cut_left else "") + excerpt + ("…" if cut_right else "")
+        cut = Fault(fault.start, last, fault.message)
+        yield f"    {excerpt}".rstrip()
+        yield _pointer(number, cut, first - cut_left, max(len(excerpt), last - first + cut_left))
+
+
+def _pointer(number: int, fault: Fault, offset: int, width: int) -> str:
+    """One numbered line below a text that begins at `offset` and is `width` columns wide."""
+    carets = " " * (fault.start - offset) + "^" * (_end(fault) - fault.start)
+    return f"{number:>3} {carets:<{width}}   {fault.message}"
+
+
+def _end(fault: Fault) -> int:
+    return max(fault.end, fault.start + 1)  # an empty span still gets one caret

@@ -1,0 +1,110 @@
+"""A recipe: parsed text, its canonical spelling, its id, and its gaps to be filled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from . import space
+from .checks import check
+from .faults import Fault, Faults, RecipeError, hint
+from .nodes import Dimension, Hole, Node, Scalar, Value, walk
+from .parser import read
+from .syntax import Operation
+from .text import identity, recipe_id, render, render_filled
+
+LONGEST = 10_000
+"""A recipe's text, as given and as rendered, has at most so many characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A checked recipe; equal to all that mean the same, however they are written.
+
+    `text` is canonical, `id` eight hexadecimal digits that are equal for `a + b` and `b + a`.
+    """
+
+    root: Node = field(compare=False)
+    text: str = field(init=False, compare=False)
+    identity: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", render(self.root))
+        object.__setattr__(self, "identity", identity(self.root))
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def id(self) -> str:
+        """Eight hexadecimal digits of the hash of the identity."""
+        return recipe_id(self.identity)
+
+    @property
+    def holes(self) -> tuple[str, ...]:
+        """The names of the holes in order of appearance, each once."""
+        return tuple(dict.fromkeys(node.name for node in walk(self.root) if isinstance(node, Hole)))
+
+    @property
+    def dimensions(self) -> tuple[tuple[str, Dimension], ...]:
+        """The search dimensions with their names, in the order of the text."""
+        return space.dimensions(self.root)
+
+    def fill(self, fillings: Mapping[str, Value | Recipe]) -> Recipe:
+        """The recipe with holes filled by name; holes that are not named stay open.
+
+        A string is read as recipe text where the hole stands, so that `relu` and `sa + conv(k=20)` both do.
+        Raises RecipeError for a name without a hole and for what does not fit.
+        """
+        unknown = [name for name in fillings if name not in self.holes]
+        if unknown:
+            faults = [f"there is no hole '{name}'{hint(name, self.holes)}" for name in unknown]
+            raise RecipeError(self.text, [Fault(0, len(self.text), message) for message in faults])
+        return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
+
+    def choose(self, values: Mapping[str, Scalar]) -> Recipe:
+        """The recipe with search dimensions settled by name; those that are not named stay open.
+
+        A choice between parts is settled by the canonical text of an option.
+        Raises RecipeError for a name without a dimension and for a value outside of its dimension.
+        """
+        known = [name for name, _ in self.dimensions]
+        faults = [
+            f"there is no dimension '{name}'{hint(name, known)}" for name in values if name not in known
+        ]
+        try:
+            root = space.resolve(self.root, lambda name, dimension: values.get(name, dimension))
+        except ValueError as error:
+            faults.append(str(error))
+        if faults:
+            raise RecipeError(self.text, [Fault(0, len(self.text), message) for message in faults])
+        return parse(render(root))
+
+
+def parse(text: str) -> Recipe:
+    """The recipe that the text says; raises RecipeError, and nothing else, with all of its faults."""
+    faults = Faults(text)
+    if len(text) > LONGEST:
+        faults.add(0, 1, f"expected at most {LONGEST} characters, got {len(text)}")
+        raise RecipeError(text, faults)
+    if not text.strip():
+        faults.add(0, len(text), "expected a recipe, got nothing")
+        raise RecipeError(text, faults)
+    root = check(read(text, faults), faults)
+    if root is None:
+        raise RecipeError(text, faults)
+    recipe = Recipe(root)
+    if len(recipe.text) > LONGEST:
+        faults.add(0, 1, f"expected at most {LONGEST} characters in canonical form, got {len(recipe.text)}")
+        raise RecipeError(text, faults)
+    return recipe
+
+
+def _operand(value: Value | Recipe) -> str:
+    """A filling as text that can stand anywhere, in parentheses if it is an operation."""
+    text = value.text if isinstance(value, Recipe) else render(value)
+    faults = Faults(text)
+    syntax = read(text, faults)
+    if faults:
+        raise RecipeError(text, faults)
+    return f"({text})" if isinstance(syntax, Operation) else text

@@ -1,0 +1,45 @@
+"""What parts of a recipe give, so that sums and series can be checked: a sequence, a vector, or what is not known."""
+
+from __future__ import annotations
+
+from .nodes import Block, Choice, Repeat, Series, Sum, Tied, Value
+from .vocabulary import Role, lookup
+
+GIVES = {
+    Role.MIXER: "a sequence",
+    Role.CHANNEL: "a sequence",
+    Role.POOL: "a vector",
+    Role.TRANSDUCER: "a sequence of another length",
+}
+"""The output of a block of each role, in words."""
+
+VECTOR = GIVES[Role.POOL]
+
+
+def output(node: Value) -> str | None:
+    """What the part gives, in the words of GIVES; None where a hole decides."""
+    match node:
+        case Block():
+            spec = lookup(node.name)
+            return GIVES[spec.role] if spec else None
+        case Series():
+            return output(node.parts[-1])
+        case Sum():
+            return _first(node.parts)
+        case Choice():
+            return _first(node.options)
+        case Repeat() | Tied():
+            return output(node.body)
+        case _:
+            return None
+
+
+def odd_one(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
+    """Two parts that give different things, as (the first that gives anything, the first unlike it), or None."""
+    known = [(place, output(part)) for place, part in enumerate(parts) if part is not None]
+    known = [(place, gives) for place, gives in known if gives is not None]
+    return next(((known[0][0], place) for place, gives in known if gives != known[0][1]), None)
+
+
+def _first(parts: tuple[Value, ...]) -> str | None:
+    return next((gives for part in parts if (gives := output(part)) is not None), None)

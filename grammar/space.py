@@ -1,0 +1,131 @@
+"""The search dimensions of a recipe: listed with names, and settled one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .nodes import (
+    Block,
+    Choice,
+    Dimension,
+    Integer,
+    Node,
+    Real,
+    Repeat,
+    Scalar,
+    Series,
+    Sum,
+    Tied,
+    Value,
+    series_of,
+    sum_of,
+)
+from .text import render
+
+Ask = Callable[[str, Dimension], Scalar | Dimension]
+"""Settles a dimension by its name: gives a value, a label of a choice, or the dimension itself to leave it open."""
+
+
+def label(option: Value) -> Scalar:
+    """An option of a choice as plain data: numbers and words as they are, parts of a recipe as text."""
+    return option if isinstance(option, int | float | str) else render(option)
+
+
+def resolve(root: Node, ask: Ask) -> Node:
+    """The recipe with every dimension settled as `ask` says; it is not asked about options that were not taken.
+
+    Raises ValueError when an answer is outside of its dimension.
+    """
+    return _Walk(ask).node(root)
+
+
+def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
+    """Every dimension with its name, in the order of the text.
+
+    A parameter's is `block.parameter`, a repeat's `count`, that of a choice between parts `choice`;
+    the second of a name ends in `.2`, and so on.
+    """
+    found: list[tuple[str, Dimension]] = []
+
+    def note(name: str, dimension: Dimension) -> Dimension:
+        found.append((name, dimension))
+        return dimension
+
+    resolve(root, note)
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One walk over a recipe; the names depend on the whole of it, so options not taken are walked too."""
+
+    ask: Ask
+    seen: dict[str, int] = field(default_factory=dict)
+
+    def node(self, node: Node) -> Node:
+        """A part of the recipe with its dimensions settled."""
+        match node:
+            case Block():
+                arguments = [
+                    (name, self.value(value, f"{node.name}.{name}")) for name, value in node.arguments
+                ]
+                return Block(node.name, tuple(arguments))
+            case Sum():
+                return sum_of([self.node(part) for part in node.parts])
+            case Series():
+                return series_of([self.node(part) for part in node.parts])
+            case Repeat():
+                count = self.value(node.count, "count")
+                return Repeat(count, self.node(node.body))  # pyright: ignore[reportArgumentType] -- a count settles to a count
+            case Tied():
+                return Tied(self.node(node.body))  # pyright: ignore[reportArgumentType] -- a repeat stays a repeat
+            case _:
+                return self.value(node, "choice")  # pyright: ignore[reportReturnType] -- a part settles to a part
+
+    def value(self, value: Value, name: str) -> Value:
+        """What stands at a place that would give its dimension that name."""
+        match value:
+            case Integer() | Real():
+                return _within(value, self.ask(self._unique(name), value))
+            case Choice():
+                return self._choice(value, name)
+            case Block() | Sum() | Series() | Repeat() | Tied():
+                return self.node(value)
+            case _:
+                return value
+
+    def _choice(self, choice: Choice, name: str) -> Value:
+        unique = self._unique(name)
+        answer = self.ask(unique, choice)
+        if isinstance(answer, Choice):
+            return Choice(tuple(self.value(option, name) for option in choice.options))
+        labels = [label(option) for option in choice.options]
+        if answer not in labels:
+            raise ValueError(f"{unique} must be one of {', '.join(map(str, labels))}, got {answer}")
+        taken, ask = labels.index(answer), self.ask
+        walked: list[Value] = []
+        for place, option in enumerate(choice.options):
+            self.ask = ask if place == taken else _leave_open
+            walked.append(self.value(option, name))
+        self.ask = ask
+        return walked[taken]
+
+    def _unique(self, name: str) -> str:
+        self.seen[name] = self.seen.get(name, 0) + 1
+        return name if self.seen[name] == 1 else f"{name}.{self.seen[name]}"
+
+
+def _leave_open(_name: str, dimension: Dimension) -> Dimension:
+    return dimension
+
+
+def _within(dimension: Integer | Real, answer: Scalar | Dimension) -> Value:
+    if answer is dimension:
+        return dimension
+    kind = int if isinstance(dimension, Integer) else int | float
+    number = answer if isinstance(answer, kind) and not isinstance(answer, bool) else None
+    fits = number is not None and dimension.low <= number <= dimension.high
+    if not fits or (isinstance(dimension, Integer) and (number - dimension.low) % dimension.step):
+        raise ValueError(f"expected a value of {render(dimension)}, got {answer}")
+    return number

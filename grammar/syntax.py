@@ -1,0 +1,74 @@
+"""What a recipe's text says, before anybody asks whether it makes sense: a tree with spans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A whole or real number, its sign included."""
+
+    value: int | float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """`{name}`."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """`value` or `name=value` between the parentheses of a call."""
+
+    name: str | None
+    value: Syntax
+    start: int
+    end: int
+
+    @property
+    def name_end(self) -> int:
+        """Where the name ends, or where the argument begins if it has none."""
+        return self.start + len(self.name or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`name(arguments)`, or a bare name, which has `arguments` None: a block, a form or a word."""
+
+    name: str
+    arguments: tuple[Argument, ...] | None
+    start: int
+    end: int
+
+    @property
+    def name_end(self) -> int:
+        """Where the name ends."""
+        return self.start + len(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Two or more operands with one operator between all of them: ">>", "+" or "*"."""
+
+    operator: str
+    operands: tuple[Syntax, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A place that has a fault already; nothing more is said about it."""
+
+    start: int
+    end: int
+
+
+Syntax = Number | Gap | Call | Operation | Wrong

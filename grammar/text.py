@@ -1,0 +1,92 @@
+"""Recipes as text: the one canonical spelling, and the identity that names a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from .nodes import Block, Choice, Hole, Integer, Node, Real, Repeat, Series, Sum, Tied, Value
+from .vocabulary import lookup
+
+_SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # how tightly a place binds what stands in it
+
+
+def render(node: Value) -> str:
+    """The canonical text: defaults left out, declared order, no needless parenthesis."""
+    return _Writer(sort=False, fillings={}).write(node)
+
+
+def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
+    """The canonical text with texts in place of the holes that they are for, by hole name."""
+    return _Writer(sort=False, fillings=fillings).write(node)
+
+
+def identity(node: Value) -> str:
+    """The canonical text with the parts of every sum sorted: equal for recipes that mean the same."""
+    return _Writer(sort=True, fillings={}).write(node)
+
+
+def recipe_id(identity_text: str) -> str:
+    """The id of a recipe: eight hexadecimal digits of the hash of its identity."""
+    return sha256(identity_text.encode()).hexdigest()[:8]
+
+
+class _Writer:
+    def __init__(self, *, sort: bool, fillings: Mapping[str, str]) -> None:
+        self._sort = sort
+        self._fillings = fillings
+
+    def write(self, node: Value, place: int = _SERIES) -> str:
+        """The node's text, in parentheses where the place binds tighter than the node."""
+        match node:
+            case Block():
+                return self._block(node)
+            case Sum():
+                return _enclosed(self._sum(node), place > _SUM)
+            case Series():
+                return _enclosed(" >> ".join(self.write(part, _SUM) for part in node.parts), place > _SERIES)
+            case Repeat():
+                text = f"{self.write(node.count, _OPERAND)} * {self.write(node.body, _OPERAND)}"
+                return _enclosed(text, place > _PRODUCT)
+            case Tied():
+                return f"tied({self.write(node.body)})"
+            case Hole():
+                return self._fillings.get(node.name, f"{{{node.name}}}")
+            case Choice():
+                return f"choice({', '.join(self.write(option) for option in node.options)})"
+            case Integer():
+                step = f", step={node.step}" if node.step != 1 else ""
+                return f"integer({node.low}, {node.high}{step}{_log(node.log)})"
+            case Real():
+                return f"real({node.low!r}, {node.high!r}{_log(node.log)})"
+            case bool():
+                return "true" if node else "false"
+            case str():
+                return node
+            case _:
+                return repr(node)
+
+    def _block(self, block: Block) -> str:
+        if not block.arguments:
+            return block.name
+        spec = lookup(block.name)
+        bare = {parameter.name for parameter in spec.parameters if parameter.bare} if spec else set()
+        texts: list[str] = []
+        for place, (name, value) in enumerate(block.arguments):
+            # by position only while nothing before it was left out
+            positional = name in bare and spec is not None and spec.parameters[place].name == name
+            text = self.write(value)
+            texts.append(text if positional else f"{name}={text}")
+        return f"{block.name}({', '.join(texts)})"
+
+    def _sum(self, node: Sum) -> str:
+        texts = [self.write(part, _PRODUCT) for part in node.parts]
+        return " + ".join(sorted(texts) if self._sort else texts)
+
+
+def _enclosed(text: str, needed: bool) -> str:  # noqa: FBT001 -- private, and reads well at its calls
+    return f"({text})" if needed else text
+
+
+def _log(log: bool) -> str:  # noqa: FBT001 -- private, one argument
+    return ", log=true" if log else ""

@@ -1,0 +1,93 @@
+"""The text of a recipe cut into tokens, each with its span; what is no token becomes a fault."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from .faults import Faults, described
+
+MOST_DIGITS = 18
+"""Longer numbers are refused; every whole number up to this length fits 64 bits."""
+
+_PATTERN = re.compile(
+    r"""
+      (?P<space>  [ \t\r\n]+ )
+    | (?P<number> (?: \d | \.\d ) (?: [eE][+-](?=\d) | [\w.] )* )
+    | (?P<name>   [A-Za-z_] \w* )
+    | (?P<quoted> "[^"]*" | '[^']*' )
+    | (?P<sign>   >>? | [-+*(){},=] )
+    | (?P<wrong>  [^\w\s"'>+*(){},=.-]+ | . )
+    """,
+    re.VERBOSE | re.ASCII | re.DOTALL,
+)
+_INTEGER = re.compile(r"0|[1-9](?:_?[0-9])*", re.ASCII)
+_REAL = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?", re.ASCII)
+
+
+class Token(NamedTuple):
+    """A piece of the text: `kind` is "number", "name", "wrong", "end" or the sign itself."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    value: int | float = 0  # of a number
+
+
+def tokenize(text: str, faults: Faults) -> list[Token]:
+    """All tokens of the text, white space left out, an "end" token last."""
+    tokens: list[Token] = []
+    for match in _PATTERN.finditer(text):
+        kind = match.lastgroup
+        if kind == "name":
+            tokens.append(Token("name", match[0], match.start(), match.end()))
+        elif kind == "sign":
+            tokens.append(_sign(match[0], match.start(), faults))
+        elif kind == "number":
+            tokens.append(_number(match[0], match.start(), faults))
+        elif kind == "quoted":
+            tokens.append(_quoted(match[0], match.start(), faults))
+        elif kind == "wrong":
+            faults.add(match.start(), match.end(), f"unexpected character {described(match[0][0])}")
+            tokens.append(Token("wrong", match[0], match.start(), match.end()))
+    tokens.append(Token("end", "", len(text), len(text)))
+    return tokens
+
+
+def _sign(text: str, start: int, faults: Faults) -> Token:
+    if text == ">":
+        faults.add(start, start + 1, "expected '>>', got '>'")
+    return Token(">>" if text == ">" else text, text, start, start + len(text))
+
+
+def _number(text: str, start: int, faults: Faults) -> Token:
+    """A number as Python writes it; without underscores in a real number, without other bases."""
+    end = start + len(text)
+    if len(text) > MOST_DIGITS + 6:  # room for a point and an exponent
+        faults.add(
+            start, end, f"expected a number of at most {MOST_DIGITS} digits, got {len(text)} characters"
+        )
+    elif _INTEGER.fullmatch(text):
+        if len(text.replace("_", "")) <= MOST_DIGITS:
+            return Token("number", text, start, end, int(text))
+        faults.add(start, end, f"expected a number of at most {MOST_DIGITS} digits, got {len(text)}")
+    elif not _REAL.fullmatch(text):
+        faults.add(start, end, f"expected a number, got '{text}'")
+    elif math.isinf(float(text)):
+        faults.add(start, end, f"expected a finite number, got {text}")
+    else:
+        return Token("number", text, start, end, float(text))
+    return Token("wrong", text, start, end)
+
+
+def _quoted(text: str, start: int, faults: Faults) -> Token:
+    """A word in quotes is read as the word, so that what follows is still understood."""
+    end = start + len(text)
+    word = text[1:-1]
+    if word.isascii() and word.isidentifier():
+        faults.add(start, end, f"words are written without quotes: {faults.quote(start + 1, end - 1)}")
+        return Token("name", word, start, end)
+    faults.add(start, end, "there are no quoted texts in a recipe")
+    return Token("wrong", text, start, end)

@@ -1,0 +1,56 @@
+"""Values checked against the parameter that they are for: numbers, words, booleans."""
+
+from __future__ import annotations
+
+from .faults import Faults, hint
+from .nodes import Scalar
+from .syntax import Call, Number, Syntax
+from .vocabulary import Parameter
+
+_BOOLEANS = {"true": True, "false": False}
+_WANTED = {"integer": "a whole number", "real": "a number", "boolean": "true or false"}
+
+
+def scalar(value: Syntax, parameter: Parameter, span: tuple[int, int], faults: Faults) -> Scalar | None:
+    """The number, word or boolean that the parameter takes; else None, with a fault over the span."""
+    found = _plain(value, parameter)
+    if found is None:
+        got = faults.quote(value.start, value.end)
+        wanted = (
+            f"one of {', '.join(parameter.words)}" if parameter.kind == "word" else _WANTED[parameter.kind]
+        )
+        near = hint(value.name, parameter.words or tuple(_BOOLEANS)) if _is_word(value, parameter) else ""
+        faults.add(*span, f"{parameter.name} must be {wanted}, got {got}{near}")
+    elif isinstance(found, str | bool) or _in_range(found, parameter, span, faults):
+        return found
+    return None
+
+
+def _plain(value: Syntax, parameter: Parameter) -> Scalar | None:
+    """The value as the parameter's type, or None if it is of another."""
+    match value, parameter.kind:
+        case Number(value=int(number)), "integer":
+            return number
+        case Number(value=number), "real":
+            return float(number) + 0.0  # -0.0 becomes 0.0, which is written otherwise
+        case Call(name=name, arguments=None), "word" if name in parameter.words:
+            return name
+        case Call(name=name, arguments=None), "boolean":
+            return _BOOLEANS.get(name)
+        case _:
+            return None
+
+
+def _is_word(value: Syntax, parameter: Parameter) -> bool:
+    return isinstance(value, Call) and value.arguments is None and parameter.kind in ("word", "boolean")
+
+
+def _in_range(number: float, parameter: Parameter, span: tuple[int, int], faults: Faults) -> bool:
+    low, high = parameter.low, parameter.high
+    if low is not None and number < low:
+        faults.add(*span, f"{parameter.name} must be at least {low}, got {number}")
+    elif high is not None and number > high:
+        faults.add(*span, f"{parameter.name} must be at most {high}, got {number}")
+    else:
+        return True
+    return False
