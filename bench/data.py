@@ -30,7 +30,7 @@ def microseconds(run: Callable[[], object], repeats: int) -> float:
 
 
 def step(tokens: int, vocab: int) -> Callable[[], object]:
-    """One training step of four plain Transformer layers of width 128, the cheapest of the paper's models."""
+    """One training step of four plain Transformer layers, width 128, filter 512."""
     layer = nn.TransformerEncoderLayer(128, 8, 512, dropout=0.1, batch_first=True, norm_first=True)
     encoder = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
     model = nn.Sequential(nn.Embedding(vocab, 128), encoder, nn.LayerNorm(128), nn.Linear(128, vocab))
