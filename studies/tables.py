@@ -15,7 +15,7 @@ from .published import Published, PublishedTable, match, published_tables
 from .settings import TableSpec
 from .table import Cell, Status, Table, TableError
 from .tally import Place, Tally, gather
-from .words import level_text, one_line
+from .labels import level_text, one_line
 
 if TYPE_CHECKING:
     from .study import Study

@@ -11,7 +11,7 @@ import polars as pl
 
 from .table import Status
 from .trial import Trial
-from .words import level_text, one_line
+from .labels import level_text, one_line
 
 Place = tuple[str, str]
 """A row and a column."""

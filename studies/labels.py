@@ -1,4 +1,4 @@
-"""How names and reasons are written in tables: on one line, and so that no terminal obeys them."""
+"""How levels and reasons are written in tables: on one line, and so that no terminal obeys them."""
 
 from __future__ import annotations
 

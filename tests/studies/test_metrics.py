@@ -1,0 +1,25 @@
+"""A metric prints its numbers in one way."""
+
+import pytest
+
+from activemem.studies.metrics import METRICS
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("max_length", 48.3333, "48.3"),
+        ("accuracy", 0.99951, "1.000"),
+        ("loss", 1.48694, "1.4869"),
+        ("loss", -0.03204, "−0.0320"),
+        ("loss", -0.00001, "0.0000"),
+        ("length", 7, "7.0"),
+        ("tokens_per_s", 1234567.8, "1,234,568"),
+    ],
+)
+def test_a_number_has_its_metrics_digits(name: str, value: float, text: str) -> None:
+    assert METRICS[name].show(value) == text
+
+
+def test_only_a_loss_is_better_when_lower() -> None:
+    assert [name for name, metric in METRICS.items() if not metric.higher] == ["loss"]
