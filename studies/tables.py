@@ -10,12 +10,12 @@ import polars as pl
 from .cells import NOT_RUN, fill
 from .faults import nearest
 from .footnotes import Footnotes
+from .labels import level_text, one_line
 from .metrics import METRICS
 from .published import Published, PublishedTable, match, published_tables
 from .settings import TableSpec
 from .table import Cell, Status, Table, TableError
 from .tally import Place, Tally, gather
-from .labels import level_text, one_line
 
 if TYPE_CHECKING:
     from .study import Study

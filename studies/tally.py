@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from .labels import level_text, one_line
 from .table import Status
 from .trial import Trial
-from .labels import level_text, one_line
 
 Place = tuple[str, str]
 """A row and a column."""

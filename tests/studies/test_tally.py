@@ -1,0 +1,76 @@
+"""A tally tells how far a cell's trials came, and averages exactly."""
+
+import itertools
+import math
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from activemem.studies.table import Status
+from activemem.studies.tally import Tally
+
+
+def tally(
+    trials: int = 3,
+    values: tuple[float, ...] = (),
+    failed: tuple[str, ...] = (),
+    pruned: tuple[str, ...] = (),
+    missing: int = 0,
+) -> Tally:
+    return Tally(trials=trials, values=values, failed=failed, pruned=pruned, missing=missing)
+
+
+@pytest.mark.parametrize(
+    ("cell", "status"),
+    [
+        (tally(values=(1.0, 2.0, 3.0)), Status.DONE),
+        (tally(values=(1.0, 2.0), missing=1), Status.PARTIAL),
+        (tally(values=(1.0,), failed=("a",), pruned=("b",)), Status.PARTIAL),
+        (tally(failed=("a",), pruned=("b",), missing=1), Status.FAILED),
+        (tally(pruned=("b",), missing=2), Status.PRUNED),
+        (tally(missing=3), Status.MISSING),
+        (tally(missing=2), Status.FAILED),  # one is done without a finite value
+    ],
+)
+def test_the_status_says_how_far_the_trials_came(cell: Tally, status: Status) -> None:
+    assert cell.status is status
+
+
+def test_the_deviation_is_the_samples() -> None:
+    cell = tally(values=(7.0, 9.0, 11.0))
+    assert (cell.mean, cell.deviation) == (9.0, 2.0)
+
+
+def test_one_value_has_no_deviation_and_none_has_no_mean() -> None:
+    assert (tally(values=(7.0,)).mean, tally(values=(7.0,)).deviation) == (7.0, None)
+    assert (tally().mean, tally().deviation) == (None, None)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=5))
+def test_the_order_of_the_values_moves_no_bit(values: list[float]) -> None:
+    cells = [tally(values=order) for order in itertools.permutations(values)]
+    assert len({(cell.mean, cell.deviation) for cell in cells}) == 1
+    assert cells[0].mean is not None
+    assert cells[0].deviation is not None
+    assert math.isclose(cells[0].mean, statistics.fmean(values), rel_tol=1e-12, abs_tol=1e-12)
+    assert math.isclose(cells[0].deviation, statistics.stdev(values), rel_tol=1e-9, abs_tol=1e-9)
+
+
+def test_every_kind_of_trial_outside_the_mean_is_told_with_its_reasons() -> None:
+    cell = tally(trials=8, values=(1.0,), failed=("x", "y", "x"), pruned=("z",), missing=1)
+    assert cell.remarks("loss") == [
+        "3 of 8 seeds failed: x, y",
+        "1 of 8 seeds pruned: z",
+        "2 of 8 seeds ended without a finite loss",
+        "1 of 8 seeds not run",
+    ]
+
+
+def test_a_single_seed_is_not_counted() -> None:
+    assert tally(trials=1, failed=("x",)).remarks("loss") == ["failed: x"]
+
+
+def test_a_cell_that_has_not_run_needs_no_remark() -> None:
+    assert tally(missing=3).remarks("loss") == []
