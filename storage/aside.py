@@ -1,5 +1,6 @@
 """Setting a damaged file aside: moved out of the data, named in a warning and in a note, never deleted."""
 
+import contextlib
 import logging
 import os
 from datetime import UTC, datetime
@@ -18,25 +19,27 @@ class Aside:
         self.paths: list[Path] = []
 
     def move(self, path: Path, reason: str) -> None:
-        """Set one file aside; in a store that cannot be written it stays, and is left out all the same.
-
-        Raises `FileNotFoundError` if another process was faster.
-        """
+        """Set one file aside; in a store that cannot be written it stays, and is left out all the same."""
         name = path.relative_to(self._layout.root)
         target = _free(self._layout.aside / name)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             path.rename(target)
-            with (self._layout.aside / "notes.txt").open("a", encoding="utf-8") as notes:
-                notes.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}  {name}: {reason}\n")
-        except FileNotFoundError:
-            raise
+            self._note(f"{name}: {reason}")
+        except FileNotFoundError:  # another process was faster
+            target = self._layout.aside / name
         except OSError as error:
             target = path
             reason = f"{reason}; it could not be moved ({os.strerror(error.errno or 0)})"
         if target not in self.paths:
             self.paths.append(target)
         _log.warning("%s is set aside: %s; what it held counts as missing", name, reason)
+
+    def _note(self, line: str) -> None:
+        """Add a line to the note beside the files; the file is safe without it."""
+        notes = self._layout.aside / "notes.txt"
+        with contextlib.suppress(OSError), notes.open("a", encoding="utf-8") as page:
+            page.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}  {line}\n")
 
 
 def _free(path: Path) -> Path:

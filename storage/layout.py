@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}", re.ASCII)
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _TRIAL: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _COMPACTED: Final = "compacted-"
 
@@ -21,7 +21,8 @@ class Layout:
     """The paths of a store under its root.
 
     Datasets hold nothing but Parquet files, since some readers take every file of a folder for data;
-    so files being written wait in `unfinished`, on the same file system.
+    so files being written wait in `unfinished`, on the same file system. A study's folder is not called
+    `study=NAME`: the column is in the files, and pandas refuses it when it comes from both.
     """
 
     root: Path
@@ -46,18 +47,16 @@ class Layout:
         return self.studies / f"{checked_name(name)}.json"
 
     def checkpoints(self, trial: str) -> Path:
-        """Return the folder of a trial's checkpoints; raises `StoreError` if the id is no trial's."""
-        if fault := trial_fault(trial):
-            raise StoreError(fault)
+        """Return the folder of a trial's checkpoints."""
         return self.root / "checkpoints" / trial
 
     def partitions(self, dataset: str) -> tuple[Path, ...]:
         """Return the folders of a dataset, one a study, sorted."""
-        return tuple(sorted((self.root / dataset).glob("study=*/")))
+        return tuple(path for path in entries(self.root / dataset) if path.is_dir())
 
     def loose(self, dataset: str, study: str, trial: str, attempt: int) -> Path:
         """Return the file that one attempt at a trial is written to."""
-        return self.root / dataset / f"study={checked_name(study)}" / f"{trial}-{attempt}.parquet"
+        return self.root / dataset / checked_name(study) / f"{trial}-{attempt}.parquet"
 
 
 def compacted(partition: Path) -> Path:
@@ -71,8 +70,18 @@ def compacted(partition: Path) -> Path:
 
 def files(partition: Path) -> tuple[Path, ...]:
     """List the data files of a partition, merged ones first, then by name; a missing folder has none."""
-    found = (path for path in partition.glob("*.parquet") if not path.name.startswith("."))
-    return tuple(sorted(found, key=lambda path: (not is_compacted(path), path.name)))
+    return tuple(sorted(entries(partition, ".parquet"), key=lambda path: (not is_compacted(path), path.name)))
+
+
+def entries(folder: Path, ending: str = "") -> list[Path]:
+    """List what a folder holds, sorted; nothing if there is no such folder.
+
+    Unlike `Path.glob` it raises what else goes wrong: rows that cannot be listed must not look missing.
+    """
+    try:
+        return sorted(path for path in folder.iterdir() if path.name.endswith(ending))
+    except FileNotFoundError:
+        return []
 
 
 def is_compacted(path: Path) -> bool:
@@ -88,10 +97,10 @@ def checked_name(study: str) -> str:
 
 
 def name_fault(study: str) -> str | None:
-    """Say what is wrong with a study's name, which becomes a folder that no reader may take for a number."""
+    """Say what is wrong with a study's name, which is also a folder's."""
     if _NAME.fullmatch(study):
         return None
-    return f"study: expected a letter, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"
+    return f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"
 
 
 def trial_fault(trial: str) -> str | None:

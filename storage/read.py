@@ -42,16 +42,16 @@ def rows(dataset: str, batches: Sequence[Sequence[bytes]], columns: Sequence[str
     return pl.concat([empty, *frames])
 
 
-def load(partition: Path, aside: Aside) -> dict[Path, bytes]:
+def load(partition: Path, aside: Aside, *, only_compacted: bool = False) -> dict[Path, bytes]:
     """Return the sound files of a partition, merged ones first, as they were at one moment.
 
     A compaction adds the merged file before it removes the others, and a listing taken meanwhile may have
     neither. So all is read again if a file has vanished, or if a merged one has come.
     """
     for _ in range(_TRIES):
-        found = files(partition)
+        found = [path for path in files(partition) if is_compacted(path) or not only_compacted]
         try:
-            contents = {path: data for path in found if (data := _sound(path, aside)) is not None}
+            contents = {path: data for path in found if (data := sound(path, aside)) is not None}
         except FileNotFoundError:
             continue
         if all(path in found for path in files(partition) if is_compacted(path)):
@@ -59,8 +59,11 @@ def load(partition: Path, aside: Aside) -> dict[Path, bytes]:
     raise StoreError(f"{partition}: expected a pause between compactions, got none in {_TRIES} readings")
 
 
-def _sound(path: Path, aside: Aside) -> bytes | None:
-    """Return a file's bytes, or nothing if it is damaged and now set aside."""
+def sound(path: Path, aside: Aside) -> bytes | None:
+    """Return a file's bytes, or nothing if it is damaged and now set aside.
+
+    Raises `FileNotFoundError`, and `StoreError` for an unknown schema version.
+    """
     data = path.read_bytes()
     try:
         check(data)

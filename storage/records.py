@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from .aside import Aside
-from .layout import Layout, StoreError
+from .layout import Layout, StoreError, entries
 from .schema import SCHEMA_VERSION
 from .write import write_durably
 
 
 def remember(layout: Layout, name: str, record: Mapping[str, Any]) -> None:
     """Write a study's record in place of the one before."""
-    path = layout.study(name)
-    page = {"schema": SCHEMA_VERSION, "remembered": datetime.now(UTC).isoformat(), "record": dict(record)}
-    write_durably(layout, path, (json.dumps(page, indent=2) + "\n").encode())
+    now = datetime.now(UTC).isoformat(timespec="microseconds")
+    page = {"schema": SCHEMA_VERSION, "remembered": now, "record": dict(record)}
+    write_durably(layout, layout.study(name), (json.dumps(page, indent=2) + "\n").encode())
 
 
 def recall(layout: Layout, aside: Aside, name: str) -> dict[str, Any] | None:
@@ -27,23 +27,26 @@ def recall(layout: Layout, aside: Aside, name: str) -> dict[str, Any] | None:
 
 def last(layout: Layout, aside: Aside) -> str | None:
     """Return the name of the study that was remembered last."""
-    pages = {
-        path.stem: page for path in sorted(layout.studies.glob("*.json")) if (page := _page(path, aside))
-    }
-    return max(pages, key=lambda name: pages[name]["remembered"], default=None)
+    times: dict[str, str] = {}
+    for path in entries(layout.studies, ".json"):
+        if page := _page(path, aside):
+            times[path.stem] = page["remembered"]
+    return max(times, key=lambda name: times[name], default=None)
 
 
 def _page(path: Path, aside: Aside) -> dict[str, Any] | None:
     """Return a record with what surrounds it; a damaged file is set aside."""
     try:
         page = json.loads(path.read_bytes())
-        if not isinstance(page, dict) or not page.keys() >= {"schema", "remembered", "record"}:
-            raise ValueError
     except FileNotFoundError:
         return None
     except ValueError:
-        aside.move(path, "it is no study record")
-        return None
-    if page["schema"] != SCHEMA_VERSION:
-        raise StoreError(f"{path}: expected schema {SCHEMA_VERSION}, got {page['schema']}")
-    return page
+        page = None
+    match page:
+        case {"schema": int(version), "remembered": str(), "record": dict()}:
+            if version != SCHEMA_VERSION:
+                raise StoreError(f"{path}: expected schema {SCHEMA_VERSION}, got {version}")
+            return page
+        case _:
+            aside.move(path, "it is no study record")
+            return None

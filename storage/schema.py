@@ -13,8 +13,7 @@ from .layout import StoreError, name_fault, trial_fault
 SCHEMA_VERSION: Final = 1
 STATUSES: Final = ("done", "failed", "pruned")
 
-# The order is that of the files. `study` is stored although the folder says it too: a reader who globs
-# the files sees it without knowing of partitions.
+# The order is that of the files.
 TRIALS: Final = pl.Schema(
     {
         "trial": pl.String(),
@@ -62,8 +61,8 @@ ORDERS: Final = {"trials": ("trial", "attempt"), "metrics": ("trial", "attempt",
 class TrialRow:
     """One attempt at one trial, as it ended.
 
-    `trial` is 16 hexadecimal digits; `factors` and `settings` are JSON objects as text; `metrics` are the
-    final values; `flops` counts the training done; `started` and `finished` carry a time zone.
+    `trial` is 16 hexadecimal digits; `factors` and `settings` are JSON objects as text; `metrics` are
+    the final values by name; `flops` counts the training done; `started` and `finished` carry a time zone.
     Raises `StoreError` that names all that is wrong.
     """
 
@@ -78,7 +77,7 @@ class TrialRow:
     reason: str | None = None
     factors: str
     settings: str
-    metrics: Mapping[str, float]
+    metrics: tuple[tuple[str, float], ...]
     parameters: int
     flops: float
     epochs: int
@@ -110,7 +109,7 @@ class MetricRow:
 def trial_frame(row: TrialRow) -> pl.DataFrame:
     """Make the one row of a trial's file."""
     values = {field.name: getattr(row, field.name) for field in fields(row)}
-    values["metrics"] = [{"name": name, "value": value} for name, value in row.metrics.items()]
+    values["metrics"] = [{"name": name, "value": value} for name, value in row.metrics]
     return _frame({name: [value] for name, value in values.items()}, TRIALS)
 
 

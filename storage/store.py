@@ -10,7 +10,7 @@ from . import records
 from .aside import Aside
 from .compact import compact, latest_copies
 from .layout import Layout
-from .read import RANK, read
+from .read import RANK, load, read, rows, sound
 from .schema import ORDERS, SCHEMAS, TRIALS, MetricRow, TrialRow, metric_frame, trial_frame
 from .write import encode, sweep, write_durably
 
@@ -50,6 +50,18 @@ class Store:
         """Return status and number of each trial's latest attempt: what resuming needs, and cheap."""
         frame = self._latest(["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
+
+    def has(self, study: str, trial: str, attempt: int) -> bool:
+        """Say whether a study holds this attempt at a trial; reads at most its file and the merged ones."""
+        path = self._layout.loose("trials", study, trial, attempt)
+        try:
+            if sound(path, self._aside) is not None:
+                return True
+        except FileNotFoundError:
+            pass  # never written, or merged by now
+        contents = load(path.parent, self._aside, only_compacted=True)
+        frame = rows("trials", [[data] for data in contents.values()], ["trial", "attempt"])
+        return not frame.filter(trial=trial, attempt=attempt).collect().is_empty()
 
     def trials(self) -> pl.DataFrame:
         """Return the latest attempt at each trial, sorted by trial."""

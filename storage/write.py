@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .layout import Layout
+from .layout import Layout, entries
 from .schema import SCHEMA_VERSION
 from .seal import SCHEMA_KEY, seal
 
@@ -66,7 +66,7 @@ def sync_folder(folder: Path) -> None:
 def sweep(layout: Layout) -> None:
     """Remove what writers that died have left unfinished for a day."""
     oldest = time.time() - SWEEP_AFTER_S
-    for path in layout.unfinished.glob("*"):
+    for path in entries(layout.unfinished):
         try:
             if path.stat().st_mtime < oldest:
                 path.unlink()
