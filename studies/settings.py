@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ..grammar import parse
+from ..grammar import Recipe, parse
 
 Level = str | int | float | bool
 """One value of a factor, as the study file has it."""
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$")]
 """A name that may stand in a path."""
+
+
+@lru_cache(maxsize=65536)
+def read_recipe(text: str) -> Recipe:
+    """The recipe of a text, read once; RecipeError if it is none."""
+    return parse(text)
 
 
 class Section(BaseModel):
@@ -41,8 +48,12 @@ class ModelSettings(Section):
     @field_validator("recipe")
     @classmethod
     def canonical(cls, text: str) -> str:
-        """The recipe in its canonical text; RecipeError if it is none."""
-        return parse(text).text
+        """The recipe in its canonical text; ValueError if it is none, or one that leaves something open."""
+        recipe = read_recipe(text)
+        gaps = [*recipe.holes, *(name for name, _ in recipe.dimensions)]
+        if gaps:
+            raise ValueError(f"expected a recipe without holes and dimensions, got {', '.join(gaps)}")
+        return recipe.text
 
 
 class TaskSettings(Section):

@@ -6,11 +6,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-from ..grammar import parse
-from ..grammar.text import identity
-from .settings import Level, Settings
+from .settings import Level, Settings, read_recipe
 
 EDITION = 1
 """Raised whenever a change of the code moves numbers, so that older results are not taken for new ones."""
@@ -47,12 +44,8 @@ class Trial:
 def trial_id(settings: Settings) -> str:
     """The first 16 hex digits of the hash of the settings: defaults left out, the recipe by its identity."""
     record = settings.model_dump(mode="json", exclude_defaults=True)
-    record["model"]["recipe"] = _identity(settings.model.recipe)
+    record["model"]["recipe"] = read_recipe(settings.model.recipe).identity
     record["edition"] = EDITION
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-
-@lru_cache(maxsize=65536)
-def _identity(recipe: str) -> str:
-    return identity(parse(recipe).root)
