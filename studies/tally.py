@@ -74,7 +74,11 @@ def gather(
         schema={"trial": pl.String, "row": pl.String, "column": pl.String},
     )
     finals = outcomes.select("trial", "metrics").explode("metrics").unnest("metrics")
-    values = finals.filter(pl.col("name") == metric).select("trial", "value")
+    values = (
+        finals.filter(pl.col("name") == metric)
+        .select("trial", "value")
+        .unique("trial", keep="last", maintain_order=True)
+    )
     ends = outcomes.select("trial", "status", pl.col("reason").fill_null("no reason stored"))
     status = pl.col("status")
     cells = (

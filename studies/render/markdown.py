@@ -6,7 +6,7 @@ import re
 
 from ..table import Cell, Table
 
-_SIGNS = re.compile(r"[\\`*\[\]|~#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_SIGNS = re.compile(r"[\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
