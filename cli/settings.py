@@ -1,0 +1,161 @@
+"""The machine's settings: from the command line, else the environment, else activemem.toml, else defaults."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from ..studies.document import Document, read_file
+from ..studies.faults import Fault, StudyError, fault_at, nearest
+from ..studies.settings import Section
+from ..studies.wording import Problem, ProblemsError, checked
+
+FILE = "activemem.toml"
+PREFIX = "ACTIVEMEM_"
+
+
+class SettingsError(ValueError):
+    """Settings that cannot be used; the message has every fault of every source."""
+
+
+class MachineSettings(Section):
+    """What may be set: the store's folder, the cluster, what each trial gets, the tables' format."""
+
+    results: str = "results"
+    address: str | None = None
+    cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    gpus: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    format: Literal["rich", "markdown", "latex", "html", "csv"] = "rich"
+
+    @field_validator("results", "address")
+    @classmethod
+    def not_empty(cls, text: str | None) -> str | None:
+        """A path or an address is not nothing."""
+        if text == "":
+            raise ValueError("expected a text, got nothing")
+        return text
+
+    @field_validator("cpus", "gpus")
+    @classmethod
+    def whole_or_share(cls, count: float) -> float:
+        """Ray schedules a share of one, or whole ones."""
+        if count > 1 and not count.is_integer():
+            raise ValueError(f"expected a whole number or a share of one, got {count:g}")
+        return count
+
+
+NAMES = tuple(MachineSettings.model_fields)
+"""Every setting, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The values in force and the source of each; `results` is a path that holds in the working directory."""
+
+    values: MachineSettings
+    results: Path
+    sources: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """What one source says, or all that is wrong with it; `call` is what it calls a setting."""
+
+    name: str
+    call: Callable[[str], str]
+    values: Mapping[str, Any]
+    faults: tuple[Fault, ...] = ()
+
+
+def settings(
+    command_line: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """The settings of a command that is run in a folder, by default of this process.
+
+    A value of None on the command line is one that was not given. Raises SettingsError.
+    """
+    path = find(folder or Path.cwd())
+    layers = [
+        *([_file(path)] if path else []),
+        _environment(os.environ if environment is None else environment),
+        _command_line(command_line or {}),
+    ]
+    wrong = [str(StudyError(layer.name, layer.faults)) for layer in layers if layer.faults]
+    if wrong:
+        raise SettingsError("\n\n".join(wrong))
+    given: dict[str, Any] = {}
+    sources = dict.fromkeys(NAMES, "default")
+    for layer in layers:
+        given |= layer.values
+        sources |= {name: layer.call(name) for name in layer.values}
+    values = MachineSettings(**given)
+    base = path.parent if path and sources["results"] == str(path) else Path()
+    return Settings(values=values, results=base / Path(values.results).expanduser(), sources=sources)
+
+
+def find(folder: Path) -> Path | None:
+    """The activemem.toml that holds in a folder: its own, or the nearest above it."""
+    places = (each / FILE for each in (folder.resolve(), *folder.resolve().parents))
+    return next((place for place in places if place.is_file()), None)
+
+
+def _file(path: Path) -> _Layer:
+    name = str(path)
+    try:
+        document = read_file(path)
+    except StudyError as error:
+        return _Layer(name, str, {}, error.faults)
+    faults = tuple(_placed(document, problem) for problem in _problems(document.data))
+    return _Layer(name, lambda _: name, document.data, faults)
+
+
+def _placed(document: Document, problem: Problem) -> Fault:
+    """A fault of the file where it stands."""
+    text, place = document.places[problem.path[:1]]
+    return fault_at(text, place.key if problem.key else place.value, problem.message)
+
+
+def _environment(environment: Mapping[str, str]) -> _Layer:
+    """What variables such as ACTIVEMEM_CPUS say; an empty one says nothing."""
+    texts = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text}
+    known = {_variable(name): name for name in NAMES}
+    unknown = [f"unknown variable {name}{nearest(name, known)}" for name in texts if name not in known]
+    values = {name: _value(name, texts[variable]) for variable, name in known.items() if variable in texts}
+    wrong = [f"{_variable(str(problem.path[0]))}: {problem.message}" for problem in _problems(values)]
+    return _Layer("environment", _variable, values, tuple(Fault(message=each) for each in unknown + wrong))
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _value(name: str, text: str) -> float | str:
+    """A variable's text as a number, where a number is meant and it is one."""
+    if name in ("cpus", "gpus", "time_limit_s"):
+        try:
+            return float(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _command_line(options: Mapping[str, Any]) -> _Layer:
+    values = {name: value for name, value in options.items() if value is not None}
+    wrong = [Fault(message=f"--{problem.path[0]}: {problem.message}") for problem in _problems(values)]
+    return _Layer("command line", lambda _: "command line", values, tuple(wrong))
+
+
+def _problems(values: Mapping[str, Any]) -> Iterator[Problem]:
+    try:
+        checked(MachineSettings, values)
+    except ProblemsError as error:
+        yield from error.problems
