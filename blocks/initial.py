@@ -34,6 +34,17 @@ class Linear(nn.Linear, Drawn):
             nn.init.zeros_(self.bias)
 
 
+class Embedding(nn.Embedding, Drawn):
+    """Vectors N(0, 1 / width) by token."""
+
+    def reset_parameters(self) -> None:
+        """Nothing, so that building leaves the global generator alone."""
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw the vectors."""
+        nn.init.normal_(self.weight, std=self.embedding_dim**-0.5, generator=generator)
+
+
 def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator | None) -> None:
     """Fill with U(-a, a), a = sqrt(6 / (inputs + outputs)) (Glorot and Bengio 2010, equation 16).
 

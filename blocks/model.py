@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..grammar import Recipe, nodes, parse
 from .block import BuildError, Context, has_module
-from .initial import Linear, initialise
+from .initial import Embedding, Linear, initialise
 from .stack import build_body
 from .timing import timing_signal
 
@@ -18,15 +18,15 @@ class Model(nn.Module):
     """A sequence model: tokens (batch, length) to logits (batch, length, vocab).
 
     The embedding is scaled by sqrt(d_model). The timing signal, if any, is added to it and again to the
-    residual stream in front of every sub-layer in which positions mix, as in the program of
-    the active memory paper.
+    residual stream in front of every sub-layer in which positions mix, as in the active memory paper's program.
     """
 
     def __init__(self, recipe: Recipe, *, vocab: int, context: Context) -> None:
         super().__init__()
         self.recipe = recipe
+        self.width = context.width
         self.timing = context.timing
-        self.embedding = nn.utils.skip_init(nn.Embedding, vocab, context.width)
+        self.embedding = Embedding(vocab, context.width)
         self.body = build_body(recipe.root, context)
         self.norm = nn.LayerNorm(context.width) if context.norm == "pre" else None
         self.output = Linear(context.width, vocab, bias=True)
@@ -34,21 +34,12 @@ class Model(nn.Module):
     def __repr__(self) -> str:
         return self.recipe.text
 
-    def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw all weights in one pass; None draws from the global generator.
-
-        Embedding N(0, 1 / d_model), maps and paddings Glorot uniform, biases 0, norms 1 and 0.
-        """
-        nn.init.normal_(self.embedding.weight, std=self.embedding.embedding_dim**-0.5, generator=generator)
-        initialise(self.body, generator)
-        self.output.initialise(generator)
-
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Logits of every position; `lengths` (batch,), each at least 1, tells valid tokens from padding."""
-        length, width = tokens.shape[1], self.embedding.embedding_dim
-        x = self.embedding(tokens) * math.sqrt(width)  # (batch, length, width)
+        length = tokens.shape[1]
+        x = self.embedding(tokens) * math.sqrt(self.width)  # (batch, length, width)
         mask = None if lengths is None else torch.arange(length, device=tokens.device) < lengths[:, None]
-        signal = timing_signal(length, width, like=x) if self.timing else None
+        signal = timing_signal(length, self.width, like=x) if self.timing else None
         x = self.body(x if signal is None else x + signal, mask, signal)
         return self.output(x if self.norm is None else self.norm(x))
 
@@ -66,8 +57,9 @@ def build(
 ) -> Model:
     """The model of a recipe, its weights drawn from `generator` (CPU), or from the global one.
 
-    `norm` is pre or post, `position` timing or none; `dropout` is the probability to drop. Raises RecipeError
-    for a wrong text, BuildError for what cannot be built, with all reasons.
+    `norm` is pre or post, `position` timing or none; `dropout` is the probability to drop. The embedding
+    begins as N(0, 1 / d_model), maps and paddings Glorot uniform, biases 0, norms 1 and 0.
+    Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
     recipe = parse(recipe) if isinstance(recipe, str) else recipe
     faults = [
@@ -79,7 +71,7 @@ def build(
         raise BuildError("\n".join([f"recipe '{recipe.text}' cannot be built", *lines]))
     context = Context(width=d_model, causal=causal, dropout=dropout, norm=norm, timing=position == "timing")
     model = Model(recipe, vocab=vocab, context=context)
-    model.initialise(generator)
+    initialise(model, generator)
     return model
 
 

@@ -27,7 +27,7 @@ class Padding(Drawn):
         """Glorot uniform, each side as a map from its rows to the width."""
         for rows in (self.left, self.right):
             if rows is not None:
-                glorot(rows, *rows.shape, generator)
+                glorot(rows, rows.shape[0], rows.shape[1], generator)
 
 
 @module("persistent_conv")
