@@ -1,6 +1,7 @@
 """What happened: a row is written once, durable the moment its trial ends, and never rewritten."""
 
-from .schema import MetricRow, StoreError, TrialRow
+from .layout import StoreError
+from .rows import MetricRow, TrialRow
 from .store import Store
 
 __all__ = ["MetricRow", "Store", "StoreError", "TrialRow"]

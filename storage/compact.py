@@ -6,9 +6,8 @@ import polars as pl
 
 from .aside import Aside
 from .layout import Layout, compacted, is_compacted
-from .read import RANK, load, rows
+from .read import RANK, batches, load, scan
 from .schema import ORDERS, SCHEMAS
-from .seal import check
 from .write import encode, sync_folder, write_durably
 
 
@@ -20,22 +19,18 @@ def compact(layout: Layout, aside: Aside, dataset: str, partition: Path) -> int:
     contents = load(partition, aside)
     if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
         return 0
-    data = encode(_merged(dataset, contents))
-    target = compacted(partition)
-    write_durably(layout, target, data)
-    check(target.read_bytes())
+    names = SCHEMAS[dataset].names()
+    frame = latest_copies(scan(dataset, batches(contents), names)).drop(RANK)
+    merged = frame.sort(ORDERS[dataset], maintain_order=True).collect()
+    data = encode(merged)
+    assert scan(dataset, [[data]], names).drop(RANK).collect().equals(merged), (
+        "expected to read what was merged"
+    )
+    write_durably(layout, compacted(partition), data)
     for path in contents:
         path.unlink(missing_ok=True)
     sync_folder(partition)
     return len(contents)
-
-
-def _merged(dataset: str, contents: dict[Path, bytes]) -> pl.DataFrame:
-    """Return the rows of files, each attempt once, sorted."""
-    batches = [[data] for path, data in contents.items() if is_compacted(path)]
-    batches += [[data for path, data in contents.items() if not is_compacted(path)]]
-    frame = rows(dataset, batches, SCHEMAS[dataset].names())
-    return latest_copies(frame).drop(RANK).sort(ORDERS[dataset], maintain_order=True).collect()
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:

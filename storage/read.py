@@ -1,6 +1,6 @@
 """Reading a dataset: every file is checked in the pass that reads it, beside writers and compactions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +11,7 @@ from .layout import Layout, StoreError, files, is_compacted
 from .schema import SCHEMAS
 from .seal import DamagedError, check
 
-RANK: Final = "_rank"  # of two rows for one attempt, the one of higher rank counts
+RANK: Final = "_rank"  # of two copies of one attempt, the one of higher rank counts
 _TRIES: Final = 100
 
 
@@ -20,26 +20,25 @@ def read(layout: Layout, aside: Aside, dataset: str, columns: Sequence[str]) -> 
 
     Raises `StoreError` for a file of an unknown schema version.
     """
-    batches: list[list[bytes]] = []
-    for partition in layout.partitions(dataset):
-        contents = load(partition, aside)
-        batches += [[data] for path, data in contents.items() if is_compacted(path)]
-        batches += [[data for path, data in contents.items() if not is_compacted(path)]]
-    return rows(dataset, batches, columns)
+    found = [batch for partition in layout.partitions(dataset) for batch in batches(load(partition, aside))]
+    return scan(dataset, found, columns)
 
 
-def rows(dataset: str, batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of sound files, and their batch's number as the column `RANK`.
-
-    Within one batch no two files may hold the same attempt.
-    """
+def scan(dataset: str, found: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
+    """Return these columns of batches of sound files, and the batch's number as the column `RANK`."""
     empty = pl.LazyFrame(schema={**SCHEMAS[dataset], RANK: pl.Int32()}).select(*columns, RANK)
     frames = [
         pl.scan_parquet(list(batch)).select(*columns, pl.lit(rank, dtype=pl.Int32).alias(RANK))
-        for rank, batch in enumerate(batches)
-        if batch
+        for rank, batch in enumerate(found)
     ]
     return pl.concat([empty, *frames])
+
+
+def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
+    """Group a partition's files so that no attempt is twice in one batch, later data in later batches."""
+    merged = [[data] for path, data in contents.items() if is_compacted(path)]
+    loose = [data for path, data in contents.items() if not is_compacted(path)]
+    return [*merged, loose] if loose else merged
 
 
 def load(partition: Path, aside: Aside, *, only_compacted: bool = False) -> dict[Path, bytes]:

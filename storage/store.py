@@ -10,8 +10,9 @@ from . import records
 from .aside import Aside
 from .compact import compact, latest_copies
 from .layout import Layout
-from .read import RANK, load, read, rows, sound
-from .schema import ORDERS, SCHEMAS, TRIALS, MetricRow, TrialRow, metric_frame, trial_frame
+from .read import RANK, batches, load, read, scan, sound
+from .rows import MetricRow, TrialRow, metric_frame, trial_frame
+from .schema import ORDERS, SCHEMAS, TRIALS
 from .write import encode, sweep, write_durably
 
 
@@ -42,7 +43,8 @@ class Store:
         The metrics come first, so that a trial which is there has all of them. Writing the same attempt
         again replaces it.
         """
-        for dataset, frame in (("metrics", metric_frame(trial, metrics)), ("trials", trial_frame(trial))):
+        frames = {"metrics": metric_frame(trial, metrics), "trials": trial_frame(trial)}
+        for dataset, frame in frames.items():
             path = self._layout.loose(dataset, trial.study, trial.trial, trial.attempt)
             write_durably(self._layout, path, encode(frame))
 
@@ -59,8 +61,8 @@ class Store:
                 return True
         except FileNotFoundError:
             pass  # never written, or merged by now
-        contents = load(path.parent, self._aside, only_compacted=True)
-        frame = rows("trials", [[data] for data in contents.values()], ["trial", "attempt"])
+        merged = batches(load(path.parent, self._aside, only_compacted=True))
+        frame = scan("trials", merged, ["trial", "attempt"])
         return not frame.filter(trial=trial, attempt=attempt).collect().is_empty()
 
     def trials(self) -> pl.DataFrame:

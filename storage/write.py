@@ -1,5 +1,6 @@
 """Making bytes durable: a file is there in full or not at all, whatever dies when."""
 
+import itertools
 import os
 import secrets
 import time
@@ -21,14 +22,14 @@ def encode(frame: "pl.DataFrame") -> bytes:
     import pyarrow as pa  # noqa: PLC0415  half of the import time, which readers need not pay
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
-    table = frame.to_arrow()
+    table, single = frame.to_arrow(), frame.height <= 1
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
         table.schema,
-        compression="zstd",
-        use_dictionary=frame.height > 1,
-        write_statistics=frame.height > 1,
+        compression="snappy" if single else "zstd",
+        use_dictionary=not single,
+        write_statistics=not single,
         write_page_checksum=True,
         store_schema=False,
     ) as writer:
@@ -76,7 +77,7 @@ def sweep(layout: Layout) -> None:
 
 def _make_folder(folder: Path) -> None:
     """Make a folder and those above it, their names durable."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    missing = list(itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
     folder.mkdir(parents=True, exist_ok=True)
     for path in reversed(missing):
         sync_folder(path.parent)

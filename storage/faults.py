@@ -1,0 +1,82 @@
+"""What can be wrong with a row, said before anything is written."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Final
+
+import polars as pl
+
+from .layout import name_fault, trial_fault
+from .schema import METRICS, NULLABLE, STATUSES, TRIALS
+
+_BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
+
+
+def trial_faults(values: Mapping[str, object]) -> list[str]:
+    """Say all that is wrong with the values of a trial's row."""
+    return _type_faults(values, TRIALS) or list(_sense_faults(values))
+
+
+def metric_faults(values: Mapping[str, object]) -> list[str]:
+    """Say all that is wrong with the values of a metric's row."""
+    return _type_faults(values, METRICS)
+
+
+def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
+    """Say which values their columns cannot hold."""
+    return [
+        f"{name}: expected {wanted}, got {value!r}"
+        for name, value in values.items()
+        if not (value is None and name in NULLABLE) and (wanted := _unmet(value, schema[name]))
+    ]
+
+
+def _unmet(value: object, kind: pl.DataType) -> str | None:
+    """Say what a column expects, if a value is not that."""
+    if bits := _BITS.get(kind):
+        fits = (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and -(1 << bits - 1) <= value < 1 << bits - 1
+        )
+        return None if fits else f"an integer of {bits} bits"
+    if isinstance(kind, pl.String):
+        return None if isinstance(value, str) else "a text"
+    if isinstance(kind, pl.Float64):
+        return None if isinstance(value, int | float) else "a number"
+    if isinstance(kind, pl.Datetime):
+        return None if isinstance(value, datetime) and value.tzinfo else "a time with its zone"
+    return None if _are_metrics(value) else "pairs of a name and a number"
+
+
+def _are_metrics(value: object) -> bool:
+    """Say whether a value is the final metrics of a trial."""
+    return isinstance(value, tuple) and all(
+        isinstance(pair, tuple)
+        and len(pair) == 2
+        and isinstance(pair[0], str)
+        and isinstance(pair[1], int | float)
+        for pair in value
+    )
+
+
+def _sense_faults(values: Mapping[str, object]) -> Iterator[str]:
+    """Yield what is wrong with values of the right types."""
+    yield from filter(None, (trial_fault(str(values["trial"])), name_fault(str(values["study"]))))
+    status, reason = values["status"], values["reason"]
+    if status not in STATUSES:
+        yield f"status: expected one of {', '.join(STATUSES)}, got {status!r}"
+    elif (status == "done") != (reason is None):
+        yield f"reason: expected one unless the status is done, got {reason!r} with {status}"
+    for name in ("factors", "settings"):
+        if not _is_json_object(text := str(values[name])):
+            yield f"{name}: expected a JSON object, got {text!r}"
+
+
+def _is_json_object(text: str) -> bool:
+    """Say whether a text is a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
