@@ -3,7 +3,7 @@
 from . import attention, channel, convolutions
 from .analysis import Analysis, Norm, Part, analyse
 from .faults import Fault, RecipeError
-from .recipe import Recipe, parse
+from .recipe import Recipe, parse, parse_dimension
 from .text import render
 from .vocabulary import (
     ALL,
@@ -41,6 +41,7 @@ __all__ = [
     "lookup",
     "names",
     "parse",
+    "parse_dimension",
     "register",
     "render",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from .faults import Fault, RecipeError
-from .nodes import Block, Choice, Hole, Integer, Real, Repeat, Series, Sum, Tied, Value, walk
+from .nodes import Block, Choice, Hole, Integer, Node, Real, Repeat, Series, Sum, Tied, Value, walk
 from .recipe import Recipe
 from .text import render
 from .vocabulary import Context, Reach, lookup
@@ -22,7 +22,8 @@ _HERE = Reach(left=0, right=0)
 class Part:
     """A part of a model: what it costs on one sequence, and its own parts.
 
-    A repeat holds the parts of one copy and the figures of all. A sub-layer's figures include its normalisation.
+    A repeat holds the parts of one copy and the figures of all.
+    A sub-layer's figures include its normalisation; what is `shared` is not among `parameters`.
     """
 
     label: str
@@ -90,11 +91,11 @@ def _layers(node: Value, context: Context) -> Part:
             return _after_another(render(node), tuple(_layers(part, context) for part in node.parts))
         case Repeat(count=int(count)):
             one = _layers(node.body, context)
-            copies = _copies(one, count)
-            return replace(copies, label=f"{count} ×", parameters=count * one.parameters)
+            copies = _copies(f"{count} ×", node.body, one, count)
+            return replace(copies, parameters=count * one.parameters)
         case Tied(body=Repeat(count=int(count), body=body)):
             one = _layers(body, context)
-            return replace(_copies(one, count), label=f"tied {count} ×")
+            return _copies(f"tied {count} ×", body, one, count)
         case _:
             branch = _branch(node, context)
             return replace(branch, parameters=branch.parameters + _norm(context))
@@ -126,16 +127,16 @@ def _block(block: Block, context: Context) -> Part:
     )
 
 
-def _copies(one: Part, count: int) -> Part:
-    """A part applied so many times, with the parameters of one."""
+def _copies(label: str, body: Node, one: Part, count: int) -> Part:
+    """A body applied so many times, with the parameters of one application."""
     return Part(
-        label=one.label,
+        label=label,
         parameters=one.parameters,
         flops=count * one.flops,
         reach=Reach(left=count * one.reach.left, right=count * one.reach.right),
         state=count * one.state,
         shared=one.shared,
-        parts=one.parts or (one,),
+        parts=one.parts if isinstance(body, Series) else (one,),
     )
 
 

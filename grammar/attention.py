@@ -32,7 +32,7 @@ SA = register(
         ),
         summary="multi-head softmax self-attention",
         equation="y = concat_h softmax(Q_h K_hᵀ / √head_width) V_h · W_o, without biases",
-        source="Vaswani et al. 2017; 8 heads of 64 at every width, as in the released program of the active-memory paper",
+        source="Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019",
         cost=_cost,
         reach=_reach,
     )

@@ -5,30 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .faults import Faults, hint
-from .syntax import Argument, Call
+from .syntax import Argument, Call, Wrong
 from .vocabulary import REQUIRED, Parameter
 
 
 def bind(call: Call, parameters: Sequence[Parameter], faults: Faults) -> list[tuple[Parameter, Argument]]:
     """Each argument with its parameter, in declared order; arguments without a parameter are faults."""
     bound: dict[str, tuple[Parameter, Argument]] = {}
-    by_name = {parameter.name: parameter for parameter in parameters}
-    named = False
     for place, argument in enumerate(call.arguments or ()):
-        if argument.name is None:
-            parameter = _by_position(call, argument, place, named, parameters, faults)
-        else:
-            named = True
-            parameter = by_name.get(argument.name)
-            if parameter is None:
-                message = f"{call.name} has no parameter '{faults.quote(argument.start, argument.name_end)}'"
-                near = hint(argument.name, list(by_name)) or _all_of(list(by_name))
-                faults.add(argument.start, argument.name_end, message + near)
-        if parameter is None:
-            continue
-        if parameter.name in bound:
+        find = _by_position if argument.name is None else _by_name
+        parameter = find(call, place, parameters, faults)
+        if parameter is not None and parameter.name in bound:
             faults.add(argument.start, argument.end, f"{parameter.name} is given twice")
-        else:
+        elif parameter is not None:
             bound[parameter.name] = (parameter, argument)
     return [bound[parameter.name] for parameter in parameters if parameter.name in bound]
 
@@ -48,23 +37,30 @@ def require(call: Call, parameters: Sequence[Parameter], given: set[str], faults
     return not missing
 
 
-def _by_position(
-    call: Call, argument: Argument, place: int, named: bool, parameters: Sequence[Parameter], faults: Faults
-) -> Parameter | None:
-    if named:
+def _by_position(call: Call, place: int, parameters: Sequence[Parameter], faults: Faults) -> Parameter | None:
+    """The parameter for a value without a name; of too many values only the first is a fault."""
+    arguments = call.arguments or ()
+    argument, count = arguments[place], len(parameters)
+    if place > count or isinstance(argument.value, Wrong):
+        return None
+    if any(before.name is not None for before in arguments[:place]):
         faults.add(argument.start, argument.end, "a value without a name stands before those with one")
-    elif place < len(parameters):
+        return None
+    if place < count:
         return parameters[place]
-    elif place == len(parameters):
-        most = f"at most {len(parameters)} {'value' if len(parameters) == 1 else 'values'}"
-        count = len(call.arguments or ())
-        faults.add(
-            argument.start,
-            argument.end,
-            f"{call.name} takes {most if parameters else 'no values'}, got {count}",
-        )
+    most = f"at most {count} {'value' if count == 1 else 'values'}" if count else "no values"
+    faults.add(argument.start, argument.end, f"{call.name} takes {most}, got {len(arguments)}")
     return None
 
 
-def _all_of(known: list[str]) -> str:
-    return f"; it has {', '.join(known)}" if known else "; it has none"
+def _by_name(call: Call, place: int, parameters: Sequence[Parameter], faults: Faults) -> Parameter | None:
+    """The parameter of an argument's name; a name that is unknown is a fault."""
+    argument = (call.arguments or ())[place]
+    known = {parameter.name: parameter for parameter in parameters}
+    name = argument.name or ""
+    if name not in known:
+        what = faults.quote(argument.start, argument.name_end)
+        otherwise = f"; it has {', '.join(known)}" if known else "; it has none"
+        message = f"{call.name} has no parameter '{what}'{hint(name, list(known)) or otherwise}"
+        faults.add(argument.start, argument.name_end, message)
+    return known.get(name)

@@ -5,15 +5,31 @@ from __future__ import annotations
 from . import forms, roles
 from .binding import bind, bind_guessed, require
 from .faults import Faults, hint, nearest
-from .nodes import Block, Choice, Hole, Node, Repeat, Tied, Value, expansion, series_of, sum_of
+from .nodes import (
+    Block,
+    Choice,
+    Dimension,
+    Hole,
+    Integer,
+    Node,
+    Repeat,
+    Tied,
+    Value,
+    expansion,
+    series_of,
+    sum_of,
+)
 from .syntax import Call, Gap, Number, Operation, Syntax, Wrong
-from .values import scalar
+from .values import scalar, unplaced
 from .vocabulary import Parameter, lookup, names
 
 MOST_BLOCKS = 10_000
 """So many blocks may stand in a model when all of its repeats are written out."""
 
+_Span = tuple[int, int]
+
 _BODY = Parameter(name="recipe", kind="recipe", meaning="a part of a recipe")
+_ANY = Parameter(name="a value", kind="any", meaning="what a dimension by itself ranges over")
 _COUNT = Parameter(name="a count", kind="integer", low=1, high=MOST_BLOCKS, meaning="copies of a repeat")
 
 
@@ -21,16 +37,27 @@ def check(syntax: Syntax, faults: Faults) -> Node | None:
     """The recipe that the syntax describes; None if anything is wrong, which `faults` then tells."""
     node = _Checker(faults).node(syntax)
     if node is not None and not faults and (count := expansion(node)) > MOST_BLOCKS:
-        message = f"expected at most {MOST_BLOCKS} blocks when all repeats are written out, got {count}"
+        message = f"expected at most {MOST_BLOCKS} blocks when all repeats are written out, got {count:.4g}"
         faults.add(syntax.start, syntax.end, message)
     return None if faults else node
+
+
+def check_dimension(syntax: Syntax, faults: Faults) -> Dimension | None:
+    """A search dimension by itself, for a place that is not known yet; None if anything is wrong."""
+    found = _Checker(faults).value(syntax, _ANY, (syntax.start, syntax.end))
+    if isinstance(found, Dimension):
+        return None if faults else found
+    if not faults:
+        got = faults.quote(syntax.start, syntax.end)
+        faults.add(syntax.start, syntax.end, f"expected integer(…), real(…) or choice(…), got {got}")
+    return None
 
 
 class _Checker:
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
 
-    def node(self, syntax: Syntax) -> Node | None:
+    def node(self, syntax: Syntax) -> Node | None:  # noqa: PLR0911 -- one return for each kind of syntax
         """A part of the recipe: a block, an operation, a hole or a choice of parts."""
         if self._faults.full:
             return None
@@ -51,11 +78,14 @@ class _Checker:
                 got = self._faults.quote(syntax.start, syntax.end)
                 self._fault(syntax, f"expected a block, got {got}")
             case Wrong():
-                pass
+                for part in syntax.parts:
+                    if not isinstance(part, Number):
+                        self.node(part)
         return None
 
-    def value(self, syntax: Syntax, parameter: Parameter, span: tuple[int, int]) -> Value | None:
+    def value(self, syntax: Syntax, parameter: Parameter, span: _Span) -> Value | None:  # noqa: PLR0911 -- as above
         """What a parameter takes: a value of its kind, a hole or a search dimension over such values."""
+        kind = parameter.kind
         match syntax:
             case Wrong():
                 return None
@@ -63,13 +93,16 @@ class _Checker:
                 return Hole(syntax.name)
             case Call(name="choice"):
                 return self._choice(syntax, parameter)
-            case Call(name="integer" | "real") if parameter.kind in ("integer", "real"):
+            case Call(name="integer" | "real") if kind in ("integer", "real", "any"):
                 return forms.dimension(syntax, parameter, self._faults)
-            case Operation() if parameter.kind != "recipe":
+            case Operation() if kind not in ("recipe", "any"):
                 self._fault(syntax, f"{parameter.name} takes one value; nothing is calculated in a recipe")
                 return None
-        if parameter.kind == "recipe":
+        plain = unplaced(syntax) if kind == "any" else None
+        if plain is None and kind in ("recipe", "any"):
             return self.node(syntax)
+        if plain is not None:
+            return plain
         return scalar(syntax, parameter, span, self._faults)
 
     def _joined(self, syntax: Operation) -> Node | None:
@@ -113,7 +146,7 @@ class _Checker:
                 last, f"{self._faults.quote(last.start, last.end)} gives a vector, so it cannot be repeated"
             )
             return None
-        assert not isinstance(count, float | str | Block)
+        assert isinstance(count, int | Hole | Integer | Choice)
         return Repeat(count, body)
 
     def _tied(self, syntax: Call) -> Node | None:
@@ -138,14 +171,16 @@ class _Checker:
             self._fault(syntax, "choice needs options, as in choice(sa, conv(k=20))")
             return None
         options: list[Value | None] = []
+        seen: set[Value] = set()
         for argument in syntax.arguments:
             if argument.name is not None:
                 message = f"the options of a choice have no names, got {argument.name}="
                 self._faults.add(argument.start, argument.name_end, message)
             option = self.value(argument.value, parameter, (argument.value.start, argument.value.end))
-            if option is not None and option in options:
+            if option in seen:
                 self._fault(argument.value, "this option is listed twice")
-                option = None
+            if option is not None:
+                seen.add(option)
             options.append(option)
         if parameter.kind == "recipe":
             values = tuple(argument.value for argument in syntax.arguments)

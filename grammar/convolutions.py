@@ -7,11 +7,11 @@ from .vocabulary import Context, Cost, Parameter, Reach, Role, Settings, Spec, r
 
 KERNEL = Parameter(name="k", kind="integer", low=1, high=1024, meaning="kernel width in tokens")
 
-_SOURCE = "active memory in a Transformer, section 3"
+_SOURCE = "Dowdell and Zhang 2019, section 3.1"
 
 
 def window(kernel: int, *, causal: bool) -> Reach:
-    """The tokens to the left and right that a kernel covers: all on the left, or the extra one on the right."""
+    """The tokens to the left and right that a kernel covers: causal, or the odd one on the right."""
     left = kernel - 1 if causal else (kernel - 1) // 2
     return Reach(left=left, right=kernel - 1 - left)
 
@@ -42,7 +42,7 @@ def _three(settings: Settings, context: Context) -> Cost:
 
 
 def _padded(settings: Settings, context: Context) -> Cost:
-    """As a convolution; the padding, k - 1 rows in all, is the model's, and its products count once a batch."""
+    """As a convolution; the padding, k - 1 rows, is the model's; its products count once a batch."""
     kernel = whole(settings, "k")
     own = _one(settings, context)
     shared = {f"padding of persistent_conv(k={kernel})": (kernel - 1) * context.width}

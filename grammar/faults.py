@@ -33,9 +33,9 @@ class Fault:
     found: int | None = None
 
     @property
-    def order(self) -> int:
-        """Where reading noticed the fault."""
-        return self.start if self.found is None else self.found
+    def order(self) -> tuple[int, int]:
+        """Where reading noticed the fault, then where it is."""
+        return (self.start if self.found is None else self.found, self.start)
 
 
 class RecipeError(ValueError):
@@ -48,7 +48,8 @@ class RecipeError(ValueError):
 
     def __str__(self) -> str:
         count = len(self.faults)
-        heading = f"recipe: {count} {'fault' if count == 1 else 'faults'}"
+        first = "the first " if count >= MOST_FAULTS else ""
+        heading = f"recipe: {first}{count} {'fault' if count == 1 else 'faults'}"
         return "\n".join([heading, "", *_picture(self.text, self.faults)])
 
 

@@ -19,7 +19,9 @@ _LOG = Parameter(name="log", kind="boolean", default=False, meaning="sample the 
 
 
 def dimension(call: Call, parameter: Parameter, faults: Faults) -> Integer | Real | None:
-    """`integer(lo, hi, step=, log=)` or `real(lo, hi, log=)` for a parameter, whose bounds hold for both ends."""
+    """`integer(lo, hi, step=, log=)` or `real(lo, hi, log=)`, both ends within the parameter's bounds."""
+    if parameter.kind == "any":
+        parameter = replace(parameter, kind="integer" if call.name == "integer" else "real")
     if call.name != parameter.kind:
         faults.add(
             call.start, call.name_end, f"{parameter.name} takes {parameter.kind}(lo, hi), got {call.name}"

@@ -41,7 +41,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block by name with its arguments, in declared order, values equal to their default left out."""
+    """A block with its arguments, in declared order, values equal to their defaults left out."""
 
     name: str
     arguments: tuple[tuple[str, Value], ...] = ()
@@ -49,7 +49,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """`a + b`: all parts see the same input, their outputs are added; at least two parts, no Sum among them."""
+    """`a + b`: all parts see the same input, outputs are added; at least two parts, no Sum among them."""
 
     parts: tuple[Node, ...]
 

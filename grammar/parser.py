@@ -1,4 +1,4 @@
-"""The rules of the recipe language: one method a rule, whose docstring is the rule; goes on after every fault."""
+"""The rules of the recipe language: one method a rule, whose docstring is the rule; faults do not stop it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ DEEPEST = 32
 
 _OPERATORS = (">>", "+", "*")
 _STARTS = ("number", "name", "(", "{", "-")
-_NEVER_OPENED = {")": "this parenthesis was never opened", "}": "this brace was never opened"}
+_STRAY = {
+    ")": "this parenthesis was never opened",
+    "}": "this brace was never opened",
+    ",": "a comma stands only between arguments",
+    "=": "'=' stands only after the name of a parameter",
+}
 
 
 def read(text: str, faults: Faults) -> Syntax:
@@ -27,6 +32,7 @@ class _Parser:
         self._faults = faults
         self._at = 0
         self._depth = 0
+        self._blamed = -1  # the last token that got a fault here
         self.token = tokens[0]
 
     def recipe(self) -> Syntax:
@@ -43,12 +49,21 @@ class _Parser:
 
     def product(self) -> Syntax:
         """`product = operand { "*" operand }`."""
-        return self._operation("*", self.operand)
+        start, first = self.token.start, self._at
+        operands = [self.operand()]
+        while self.token.kind in ("*", "wrong"):
+            joined = self._advance().kind == "*"
+            if joined or self.token.kind in _STARTS:
+                operands.append(self.operand())
+        if any(token.kind == "wrong" for token in self._tokens[first : self._at]) and len(operands) > 1:
+            return Wrong(start, self._end(), tuple(operands))
+        return _joined("*", operands, start, self._end())
 
     def operand(self) -> Syntax:
         """`operand = number | hole | call | group`."""
-        before = self._before()
-        noted = self._skip_wrong()
+        start, first = self.token.start, self._at
+        while self.token.kind == "wrong":
+            self._advance()
         match self.token.kind:
             case "number" | "-":
                 return self.number()
@@ -58,23 +73,22 @@ class _Parser:
                 return self.call()
             case "(":
                 return self.group()
-        if not noted:
-            self._fault(f"expected a block{before}, got {self._got()}")
-        return Wrong(self.token.start, self.token.end)
+        if first == self._at:
+            self._fault(f"expected {self._missing()}, got {self._got()}")
+        return Wrong(start, self._end())
 
     def number(self) -> Syntax:
         """`number = [ "-" ] NUMBER`."""
-        sign = self.token if self.token.kind == "-" else None
-        if sign is not None:
+        first = self.token
+        if first.kind == "-":
             self._advance()
             if self.token.kind != "number":
-                self._faults.add(sign.start, sign.end, "'-' stands only before a number")
+                self._note(first.start, first.end, "'-' stands only before a number")
                 return (
-                    self.operand() if self.token.kind in ("name", "(", "{") else Wrong(sign.start, sign.end)
+                    self.operand() if self.token.kind in ("name", "(", "{") else Wrong(first.start, first.end)
                 )
         token = self._advance()
-        value = token.value if sign is None else -token.value
-        return Number(value, token.start if sign is None else sign.start, token.end)
+        return Number(-token.value if first.kind == "-" else token.value, first.start, token.end)
 
     def hole(self) -> Syntax:
         """`hole = "{" NAME "}"`."""
@@ -83,14 +97,15 @@ class _Parser:
             self._fault(f"expected a name after '{{', got {self._got()}")
             while self.token.kind in ("number", "wrong", "-"):
                 self._advance()
-            end = self._advance().end if self.token.kind == "}" else self.token.start
-            return Wrong(brace.start, end)
+            if self.token.kind == "}":
+                self._advance()
+            return Wrong(brace.start, self._end())
         name = self._advance()
         if self.token.kind != "}":
-            self._faults.add(brace.start, brace.start + 1, "this brace is never closed", self.token.start)
+            self._note(brace.start, brace.end, "this brace is never closed", self.token.start)
             return Wrong(brace.start, name.end)
         if name.text.startswith("_"):
-            self._faults.add(name.start, name.end, "the name of a hole starts with a letter")
+            self._note(name.start, name.end, "the name of a hole starts with a letter")
         return Gap(name.text, brace.start, self._advance().end)
 
     def call(self) -> Syntax:
@@ -106,8 +121,8 @@ class _Parser:
             arguments.append(self.argument())
             if self.token.kind == ",":
                 self._advance()
-            else:
-                self._between_arguments()
+            elif self.token.kind not in (")", "end"):
+                self._between("a comma")
         self._close(opened)
         return Call(name.text, tuple(arguments), name.start, self._end())
 
@@ -123,9 +138,10 @@ class _Parser:
 
     def group(self) -> Syntax:
         """`group = "(" series ")"`."""
+        start = self.token.start
         opened = self._open()
         if opened is None:
-            return Wrong(self._end(), self._end())
+            return Wrong(start, self._end())
         inside = self._until(")")
         self._close(opened)
         return inside
@@ -136,49 +152,27 @@ class _Parser:
         while self.token.kind == operator:
             self._advance()
             operands.append(operand())
-        if len(operands) == 1:
-            return operands[0]
-        return Operation(operator, tuple(operands), start, self._end())
+        return _joined(operator, operands, start, self._end())
 
     def _until(self, close: str) -> Syntax:
         """A series that ends at `close`; what stands between two expressions is noted and passed over."""
         start = self.token.start
         parts = [self.series()]
         while self.token.kind not in (close, "end"):
-            self._between_expressions()
+            is_count = self.token.kind == "(" and self._tokens[self._at - 1].kind == "number"
+            self._between("'*'" if is_count else "an operator")
             if self.token.kind not in (close, "end"):
                 parts.append(self.series())
-        return parts[0] if len(parts) == 1 else Operation(">>", tuple(parts), start, self._end())
+        return parts[0] if len(parts) == 1 else Wrong(start, self._end(), tuple(parts))
 
-    def _between_expressions(self) -> None:
-        kind = self.token.kind
-        if kind in _STARTS:
-            repeat = kind == "(" and self._tokens[self._at - 1].kind == "number"
-            self._fault(f"expected {'*' if repeat else 'an operator'} before {self._got()}")
+    def _between(self, expected: str) -> None:
+        """Note what stands after an expression, and step over it unless it starts another."""
+        if self.token.kind in _STARTS:
+            self._fault(f"expected {expected} before {self._got()}")
             return
-        if kind != "wrong":
-            only = {
-                ",": "a comma stands only between arguments",
-                "=": "'=' stands only after a parameter's name",
-            }
-            self._fault(_NEVER_OPENED.get(kind) or only[kind])
+        self._fault(_STRAY[self.token.kind])
         self._advance()
-        self._skip_wrong()
         if self.token.kind in _OPERATORS:
-            self._advance()
-
-    def _between_arguments(self) -> None:
-        """Note what stands where a comma should; afterwards an argument or the end can be read."""
-        kind = self.token.kind
-        if kind in (")", "end"):
-            return
-        if kind in _STARTS:
-            self._fault(f"expected a comma before {self._got()}")
-            return
-        if kind != "wrong":
-            self._fault(_NEVER_OPENED.get(kind) or f"unexpected {self._got()}")
-        self._advance()
-        if self.token.kind in (*_OPERATORS, ","):
             self._advance()
 
     def _open(self) -> Token | None:
@@ -187,9 +181,7 @@ class _Parser:
         if self._depth < DEEPEST:
             self._depth += 1
             return opened
-        self._faults.add(
-            opened.start, opened.end, f"expected at most {DEEPEST} parentheses in each other, got more"
-        )
+        self._note(opened.start, opened.end, f"expected at most {DEEPEST} open parentheses, got one more")
         inside = 1
         while inside and self.token.kind != "end":
             inside += {"(": 1, ")": -1}.get(self._advance().kind, 0)
@@ -200,15 +192,8 @@ class _Parser:
         if self.token.kind == ")":
             self._advance()
         else:
-            found = self.token.start
-            self._faults.add(opened.start, opened.end, "this parenthesis is never closed", found)
-
-    def _skip_wrong(self) -> bool:
-        """Step over what has a fault already; whether there was any."""
-        start = self._at
-        while self.token.kind == "wrong":
-            self._advance()
-        return self._at > start
+            message = "this parenthesis is never closed"
+            self._note(opened.start, opened.end, message, self.token.start)
 
     def _advance(self) -> Token:
         token = self.token
@@ -222,16 +207,31 @@ class _Parser:
         return self._tokens[self._at - 1].end if self._at else 0
 
     def _fault(self, message: str) -> None:
-        self._faults.add(self.token.start, self.token.end, message)
+        """Note a fault at the current token, once."""
+        if self._blamed != self._at:
+            self._blamed = self._at
+            self._note(self.token.start, self.token.end, message)
+
+    def _note(self, start: int, end: int, message: str, found: int | None = None) -> None:
+        """Note a fault; when there are enough of them the rest of the text is passed over."""
+        self._faults.add(start, end, message, found)
+        if self._faults.full:
+            self._at = len(self._tokens) - 1
+            self.token = self._tokens[self._at]
 
     def _got(self) -> str:
         if self.token.kind == "end":
             return "the end"
         return f"'{self._faults.quote(self.token.start, self.token.end)}'"
 
-    def _before(self) -> str:
-        """Where an operand is missing, as a message says it."""
+    def _missing(self) -> str:
+        """What is missing if no operand stands here, as a message says it."""
         if self._at == 0:
-            return ""
+            return "a block"
         last = self._tokens[self._at - 1]
-        return f" after '{self._faults.quote(last.start, last.end)}'" if last.kind != "name" else ""
+        what = "a value" if last.kind in ("=", ",") else "a block"
+        return f"{what} after '{self._faults.quote(last.start, last.end)}'"
+
+
+def _joined(operator: str, operands: list[Syntax], start: int, end: int) -> Syntax:
+    return operands[0] if len(operands) == 1 else Operation(operator, tuple(operands), start, end)

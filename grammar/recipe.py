@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from . import space
-from .checks import check
+from .checks import check, check_dimension
 from .faults import Fault, Faults, RecipeError, hint
 from .nodes import Dimension, Hole, Node, Scalar, Value, walk
 from .parser import read
-from .syntax import Operation
+from .syntax import Operation, Syntax
 from .text import identity, recipe_id, render, render_filled
 
 LONGEST = 10_000
@@ -58,8 +58,7 @@ class Recipe:
         """
         unknown = [name for name in fillings if name not in self.holes]
         if unknown:
-            faults = [f"there is no hole '{name}'{hint(name, self.holes)}" for name in unknown]
-            raise RecipeError(self.text, [Fault(0, len(self.text), message) for message in faults])
+            raise self._refused([f"there is no hole '{name}'{hint(name, self.holes)}" for name in unknown])
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
@@ -73,24 +72,21 @@ class Recipe:
             f"there is no dimension '{name}'{hint(name, known)}" for name in values if name not in known
         ]
         try:
-            root = space.resolve(self.root, lambda name, dimension: values.get(name, dimension))
+            root = space.resolve(self.root, values.get)
         except ValueError as error:
-            faults.append(str(error))
+            raise self._refused([*faults, str(error)]) from None
         if faults:
-            raise RecipeError(self.text, [Fault(0, len(self.text), message) for message in faults])
+            raise self._refused(faults)
         return parse(render(root))
+
+    def _refused(self, messages: list[str]) -> RecipeError:
+        return RecipeError(self.text, [Fault(0, len(self.text), message) for message in messages])
 
 
 def parse(text: str) -> Recipe:
     """The recipe that the text says; raises RecipeError, and nothing else, with all of its faults."""
     faults = Faults(text)
-    if len(text) > LONGEST:
-        faults.add(0, 1, f"expected at most {LONGEST} characters, got {len(text)}")
-        raise RecipeError(text, faults)
-    if not text.strip():
-        faults.add(0, len(text), "expected a recipe, got nothing")
-        raise RecipeError(text, faults)
-    root = check(read(text, faults), faults)
+    root = check(_read(text, faults), faults)
     if root is None:
         raise RecipeError(text, faults)
     recipe = Recipe(root)
@@ -100,11 +96,34 @@ def parse(text: str) -> Recipe:
     return recipe
 
 
+def parse_dimension(text: str) -> Dimension:
+    """A search dimension written by itself, as in `integer(3, 40)`; raises RecipeError, and nothing else.
+
+    Its options are checked against a parameter only when they fill a hole.
+    """
+    faults = Faults(text)
+    dimension = check_dimension(_read(text, faults), faults)
+    if dimension is None:
+        raise RecipeError(text, faults)
+    return dimension
+
+
+def _read(text: str, faults: Faults) -> Syntax:
+    """What the text says, if it is of a bearable length."""
+    if len(text) > LONGEST:
+        faults.add(0, 1, f"expected at most {LONGEST} characters, got {len(text)}")
+    elif not text.strip():
+        faults.add(0, len(text), "expected a recipe, got nothing")
+    if faults:
+        raise RecipeError(text, faults)
+    return read(text, faults)
+
+
 def _operand(value: Value | Recipe) -> str:
     """A filling as text that can stand anywhere, in parentheses if it is an operation."""
     text = value.text if isinstance(value, Recipe) else render(value)
     faults = Faults(text)
-    syntax = read(text, faults)
+    syntax = _read(text, faults)
     if faults:
         raise RecipeError(text, faults)
     return f"({text})" if isinstance(syntax, Operation) else text

@@ -1,4 +1,4 @@
-"""What parts of a recipe give, so that sums and series can be checked: a sequence, a vector, or what is not known."""
+"""What the parts of a recipe give, so that sums and series can be checked: a sequence or a vector."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def output(node: Value) -> str | None:
 
 
 def odd_one(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
-    """Two parts that give different things, as (the first that gives anything, the first unlike it), or None."""
+    """Two parts that give different things: the first that gives anything and the first unlike it."""
     known = [(place, output(part)) for place, part in enumerate(parts) if part is not None]
     known = [(place, gives) for place, gives in known if gives is not None]
     return next(((known[0][0], place) for place, gives in known if gives != known[0][1]), None)

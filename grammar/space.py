@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -24,7 +25,7 @@ from .nodes import (
 from .text import render
 
 Ask = Callable[[str, Dimension], Scalar | Dimension]
-"""Settles a dimension by its name: gives a value, a label of a choice, or the dimension itself to leave it open."""
+"""Settles a dimension by its name: a value, a label of a choice, or the dimension itself to leave it open."""
 
 
 def label(option: Value) -> Scalar:
@@ -33,7 +34,7 @@ def label(option: Value) -> Scalar:
 
 
 def resolve(root: Node, ask: Ask) -> Node:
-    """The recipe with every dimension settled as `ask` says; it is not asked about options that were not taken.
+    """The recipe with every dimension settled as `ask` says, unasked about options that were not taken.
 
     Raises ValueError when an answer is outside of its dimension.
     """
@@ -98,7 +99,7 @@ class _Walk:
     def _choice(self, choice: Choice, name: str) -> Value:
         unique = self._unique(name)
         answer = self.ask(unique, choice)
-        if isinstance(answer, Choice):
+        if isinstance(answer, Integer | Real | Choice):
             return Choice(tuple(self.value(option, name) for option in choice.options))
         labels = [label(option) for option in choice.options]
         if answer not in labels:
@@ -123,9 +124,10 @@ def _leave_open(_name: str, dimension: Dimension) -> Dimension:
 def _within(dimension: Integer | Real, answer: Scalar | Dimension) -> Value:
     if answer is dimension:
         return dimension
-    kind = int if isinstance(dimension, Integer) else int | float
-    number = answer if isinstance(answer, kind) and not isinstance(answer, bool) else None
-    fits = number is not None and dimension.low <= number <= dimension.high
-    if not fits or (isinstance(dimension, Integer) and (number - dimension.low) % dimension.step):
-        raise ValueError(f"expected a value of {render(dimension)}, got {answer}")
-    return number
+    number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan
+    if dimension.low <= number <= dimension.high:
+        if isinstance(dimension, Real):
+            return float(number)
+        if isinstance(number, int) and (number - dimension.low) % dimension.step == 0:
+            return number
+    raise ValueError(f"expected a value of {render(dimension)}, got {answer}")

@@ -65,10 +65,11 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A place that has a fault already; nothing more is said about it."""
+    """A place that has a fault already; only what could be read inside it is looked at further."""
 
     start: int
     end: int
+    parts: tuple[Syntax, ...] = ()
 
 
 Syntax = Number | Gap | Call | Operation | Wrong

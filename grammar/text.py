@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 
-from .nodes import Block, Choice, Hole, Integer, Node, Real, Repeat, Series, Sum, Tied, Value
+from .nodes import Block, Choice, Hole, Integer, Real, Repeat, Series, Sum, Tied, Value
 from .vocabulary import lookup
 
 _SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # how tightly a place binds what stands in it
@@ -36,7 +36,7 @@ class _Writer:
         self._sort = sort
         self._fillings = fillings
 
-    def write(self, node: Value, place: int = _SERIES) -> str:
+    def write(self, node: Value, place: int = _SERIES) -> str:  # noqa: PLR0911 -- one return for each kind
         """The node's text, in parentheses where the place binds tighter than the node."""
         match node:
             case Block():
@@ -84,9 +84,9 @@ class _Writer:
         return " + ".join(sorted(texts) if self._sort else texts)
 
 
-def _enclosed(text: str, needed: bool) -> str:  # noqa: FBT001 -- private, and reads well at its calls
+def _enclosed(text: str, needed: bool) -> str:
     return f"({text})" if needed else text
 
 
-def _log(log: bool) -> str:  # noqa: FBT001 -- private, one argument
+def _log(log: bool) -> str:
     return ", log=true" if log else ""

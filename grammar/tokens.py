@@ -17,13 +17,14 @@ _PATTERN = re.compile(
     | (?P<number> (?: \d | \.\d ) (?: [eE][+-](?=\d) | [\w.] )* )
     | (?P<name>   [A-Za-z_] \w* )
     | (?P<quoted> "[^"]*" | '[^']*' )
-    | (?P<sign>   >>? | [-+*(){},=] )
-    | (?P<wrong>  [^\w\s"'>+*(){},=.-]+ | . )
+    | (?P<sign>   >>? | \*\* | [-+*(){},=] )
+    | (?P<wrong>  [^\w\s"'>+*(){},=-]+ | . )
     """,
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
 _INTEGER = re.compile(r"0|[1-9](?:_?[0-9])*", re.ASCII)
 _REAL = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_VALUE_ENDS = ("number", "name", ")", "}")
 
 
 class Token(NamedTuple):
@@ -44,7 +45,7 @@ def tokenize(text: str, faults: Faults) -> list[Token]:
         if kind == "name":
             tokens.append(Token("name", match[0], match.start(), match.end()))
         elif kind == "sign":
-            tokens.append(_sign(match[0], match.start(), faults))
+            tokens.append(_sign(match[0], match.start(), tokens, faults))
         elif kind == "number":
             tokens.append(_number(match[0], match.start(), faults))
         elif kind == "quoted":
@@ -56,10 +57,17 @@ def tokenize(text: str, faults: Faults) -> list[Token]:
     return tokens
 
 
-def _sign(text: str, start: int, faults: Faults) -> Token:
+def _sign(text: str, start: int, before: list[Token], faults: Faults) -> Token:
+    """An operator or bracket; `>` is read as `>>`, and a minus between two values is wrong."""
+    end = start + len(text)
     if text == ">":
-        faults.add(start, start + 1, "expected '>>', got '>'")
-    return Token(">>" if text == ">" else text, text, start, start + len(text))
+        faults.add(start, end, "expected '>>', got '>'")
+        return Token(">>", text, start, end)
+    after_value = bool(before) and before[-1].kind in _VALUE_ENDS
+    if text == "**" or (text == "-" and after_value):
+        faults.add(start, end, f"unexpected '{text}': nothing is calculated in a recipe")
+        return Token("wrong", text, start, end)
+    return Token(text, text, start, end)
 
 
 def _number(text: str, start: int, faults: Faults) -> Token:

@@ -5,10 +5,23 @@ from __future__ import annotations
 from .faults import Faults, hint
 from .nodes import Scalar
 from .syntax import Call, Number, Syntax
-from .vocabulary import Parameter
+from .vocabulary import RESERVED, Parameter, lookup
 
 _BOOLEANS = {"true": True, "false": False}
 _WANTED = {"integer": "a whole number", "real": "a number", "boolean": "true or false"}
+
+
+def unplaced(value: Syntax) -> Scalar | None:
+    """A number, or a bare name that is no block, where it is not known what parameter it is for."""
+    match value:
+        case Number():
+            return value.value
+        case Call(name=name, arguments=None) if lookup(name) is None and name not in RESERVED:
+            return name
+        case Call(name=name, arguments=None):
+            return _BOOLEANS.get(name)
+        case _:
+            return None
 
 
 def scalar(value: Syntax, parameter: Parameter, span: tuple[int, int], faults: Faults) -> Scalar | None:
@@ -19,7 +32,7 @@ def scalar(value: Syntax, parameter: Parameter, span: tuple[int, int], faults: F
         wanted = (
             f"one of {', '.join(parameter.words)}" if parameter.kind == "word" else _WANTED[parameter.kind]
         )
-        near = hint(value.name, parameter.words or tuple(_BOOLEANS)) if _is_word(value, parameter) else ""
+        near = _near(value, parameter)
         faults.add(*span, f"{parameter.name} must be {wanted}, got {got}{near}")
     elif isinstance(found, str | bool) or _in_range(found, parameter, span, faults):
         return found
@@ -41,8 +54,11 @@ def _plain(value: Syntax, parameter: Parameter) -> Scalar | None:
             return None
 
 
-def _is_word(value: Syntax, parameter: Parameter) -> bool:
-    return isinstance(value, Call) and value.arguments is None and parameter.kind in ("word", "boolean")
+def _near(value: Syntax, parameter: Parameter) -> str:
+    """The hint for a misspelt word."""
+    if isinstance(value, Call) and value.arguments is None and parameter.kind in ("word", "boolean"):
+        return hint(value.name, parameter.words or tuple(_BOOLEANS))
+    return ""
 
 
 def _in_range(number: float, parameter: Parameter, span: tuple[int, int], faults: Faults) -> bool:

@@ -10,14 +10,17 @@ from typing import Literal
 
 from .nodes import Block, Value
 
-Kind = Literal["integer", "real", "word", "boolean", "recipe"]
-"""What a parameter takes."""
+Kind = Literal["integer", "real", "word", "boolean", "recipe", "any"]
+"""What a parameter takes; "any" is for values whose place is not known yet."""
 
 ALL = math.inf
 """The reach of a block that sees the whole sequence."""
 
 REQUIRED = object()
 """The default of a parameter that must be given."""
+
+RESERVED = ("tied", "choice", "integer", "real", "true", "false")
+"""The words of the language itself; no block is called so."""
 
 Settings = Mapping[str, Value]
 """Every parameter of a block with its value, defaults filled in."""
@@ -120,7 +123,9 @@ def word(settings: Settings, name: str) -> str:
 
 
 def register(spec: Spec) -> Spec:
-    """Add a block; a name that is taken raises ValueError naming both owners."""
+    """Add a block; raises ValueError for a word of the language and for a name that is taken."""
+    if spec.name in RESERVED:
+        raise ValueError(f"block '{spec.name}' of {spec.owner}: the recipe language has that word")
     bare = [parameter.bare for parameter in spec.parameters]
     assert bare == sorted(bare, reverse=True), f"{spec.name}: parameters rendered by position come first"
     taken = _specs.get(spec.name)
