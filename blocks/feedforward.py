@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Self
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..grammar.vocabulary import Settings, whole, word
 from .activation import ACTIVATIONS
 from .block import Block, Context, module
+from .dropout import Dropout
 from .initial import Linear
 
 
@@ -21,7 +22,7 @@ class FeedForward(Block):
         self.inner = Linear(width, filter_width, bias=True)
         self.outer = Linear(filter_width, width, bias=True)
         self.act = ACTIVATIONS[act]
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:

@@ -18,7 +18,7 @@ class Model(nn.Module):
     """A sequence model: tokens (batch, length) to logits (batch, length, vocab).
 
     The embedding is scaled by sqrt(d_model). The timing signal, if any, is added to it and again to the
-    residual stream in front of every sub-layer in which positions mix, as in the active memory paper's program.
+    residual stream in front of every sub-layer in which positions mix (the active memory paper's program).
     """
 
     def __init__(self, recipe: Recipe, *, vocab: int, context: Context) -> None:

@@ -11,6 +11,7 @@ from ..grammar import nodes
 from ..grammar.text import identity
 from ..grammar.vocabulary import Role, lookup
 from .block import Block, BuildError, Context, build_block
+from .dropout import Dropout
 
 
 class Joined(nn.Module, ABC):
@@ -44,7 +45,7 @@ class Sublayer(Joined):
         super().__init__()
         self.norm = nn.LayerNorm(context.width)
         self.part = part
-        self.dropout = nn.Dropout(context.dropout)
+        self.dropout = Dropout(context.dropout)
         self.mixes = mixes
         self.before = context.norm == "pre"
 
