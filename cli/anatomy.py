@@ -7,25 +7,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..grammar import Analysis, Part, Reach, Recipe
-from .figures import in_bytes, prefix, reach
+from .figures import crop, in_bytes, plural, prefix, reach
 
 _BYTES = 2
 """Keys and values are counted as 16-bit numbers, as models keep them in generation."""
 
-_WIDTH = 80
+_WIDTH, _SHORTEST_LABEL = 80, 20
 _HEADS = ("parameters", "FLOPs/token", "reach", "state/token")
 
 
-def picture(recipe: Recipe, analysis: Analysis, *, causal: bool) -> str:
+def picture(recipe: Recipe, analysis: Analysis, *, causal: bool, norm: str) -> str:
     """The lines of `recipe show`: the canonical text with its id, each part, and the whole."""
     unit, size = prefix(analysis.flops_per_token)
     rows: list[tuple[str, ...]] = [("part", _HEADS[0], unit + _HEADS[1], *_HEADS[2:])]
     for label, part in _labelled(analysis.tree.parts):
         rows.append(_row(label, part, analysis.length, size))
-    total = _row("total", analysis.tree, analysis.length, size)
-    direction = "causal" if causal else "bidirectional"
-    rows.append((*total[:3], f"{total[3]}, {direction}", total[4]))
-    return "\n".join([_heading(recipe), "", *_aligned(rows), ""])
+    rows.append(_row("total", analysis.tree, analysis.length, size))
+    conditions = (
+        f"  {'causal' if causal else 'bidirectional'}, {norm}-norm, {plural(analysis.length, 'token')}"
+    )
+    return "\n".join([_heading(recipe), "", *_aligned(rows), "", conditions, ""])
 
 
 def data(
@@ -78,12 +79,13 @@ def _row(label: str, part: Part, length: int, size: float) -> tuple[str, ...]:
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """Columns as wide as their widest text; the numbers end below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    """Columns as wide as their widest text, labels cropped where a line would pass 80 columns."""
+    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    first = min(first, max(_SHORTEST_LABEL, _WIDTH - sum(others) - 2 * len(rows[0])))
     for label, parameters, flops, sees, state in rows:
         line = (
-            f"  {label:<{widths[0]}}   {parameters:>{widths[1]}}   {flops:>{widths[2]}}"
-            f"   {sees:<{widths[3]}}   {state:>{widths[4]}}"
+            f"  {crop(label, first):<{first}}  {parameters:>{others[0]}}  {flops:>{others[1]}}"
+            f"  {sees:<{others[2]}}  {state:>{others[3]}}"
         )
         yield line.rstrip()
 

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from ..engine.events import Ended
 from ..studies.labels import level_text
 from ..studies.trial import Trial
-from .figures import duration
+from .figures import crop, duration
 from .progress import Progress, Running
 
 MOST_RUNNING = 6
@@ -69,11 +69,6 @@ def ended(event: Ended, trial: Trial, progress: Progress, width: int) -> str:
 def first_line(reason: str) -> str:
     """What a reason says before its traceback."""
     return reason.partition("\n")[0]
-
-
-def crop(text: str, width: int) -> str:
-    """The text, its end replaced by a sign where it is too wide."""
-    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
 def _levels(trial: Trial) -> list[str]:

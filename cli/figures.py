@@ -39,6 +39,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def crop(text: str, width: int) -> str:
+    """The text, its end replaced by a sign where it is too wide."""
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
 def reach(value: Reach) -> str:
     """How far a part sees: `all`, `0`, `9 ← · → 10`."""
     if value.left == value.right == math.inf:

@@ -66,4 +66,4 @@ def show(
     if as_json:
         give_json(anatomy.data(found, analysis, d_model=d_model, vocab=vocab, causal=causal, norm=norm.value))
     else:
-        give(anatomy.picture(found, analysis, causal=causal))
+        give(anatomy.picture(found, analysis, causal=causal, norm=norm.value))

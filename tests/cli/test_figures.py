@@ -1,0 +1,48 @@
+import math
+
+import pytest
+
+from activemem.cli.figures import crop, duration, in_bytes, plural, prefix, reach
+from activemem.grammar import Reach
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-3, "0 s"),
+        (0.4, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1.0 min"),
+        (90, "1.5 min"),
+        (31 * 60, "31 min"),
+        (59.7 * 60, "1.0 h"),
+        (14 * 3600, "14 h"),
+        (47 * 3600, "47 h"),
+        (72 * 3600, "3.0 days"),
+        (500 * 86400, "500 days"),
+    ],
+)
+def test_a_time_reads_in_the_unit_that_suits_it(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (8192, "8.2 kB"), (3.1e9, "3.1 GB")])
+def test_bytes_have_a_prefix_from_a_thousand_on(count, text):
+    assert in_bytes(count) == text
+
+
+def test_a_prefix_brings_a_number_to_at_least_one():
+    assert [prefix(value) for value in (0.2, 999, 1000, 6.1e6)] == [("", 1), ("", 1), ("k", 1e3), ("M", 1e6)]
+
+
+def test_one_thing_is_not_plural():
+    assert [plural(count, "trial") for count in (0, 1, 1440)] == ["0 trials", "1 trial", "1,440 trials"]
+
+
+def test_a_reach_without_bound_is_all_and_none_is_zero():
+    reaches = [Reach(left=math.inf, right=math.inf), Reach(left=0, right=0), Reach(left=math.inf, right=0)]
+    assert [reach(each) for each in reaches] == ["all", "0", "all ← · → 0"]
+
+
+def test_a_text_is_cropped_with_a_sign():
+    assert [crop("persistent", width) for width in (10, 9, 1)] == ["persistent", "persiste…", "…"]

@@ -1,0 +1,133 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from activemem.cli.settings import NAMES, SettingsError, settings
+
+
+def test_without_any_source_every_setting_has_its_default():
+    found = settings()
+    assert found.values.model_dump() == {
+        "results": "results",
+        "address": None,
+        "cpus": 1.0,
+        "gpus": 0.0,
+        "time_limit_s": None,
+        "format": "rich",
+    }
+    assert found.sources == dict.fromkeys(NAMES, "default")
+    assert found.results == Path("results")
+
+
+def test_the_command_line_goes_before_the_environment_and_that_before_the_file(tmp_path):
+    Path("activemem.toml").write_text('results = "a"\ncpus = 2\nformat = "csv"\n', encoding="utf-8")
+    environment = {"ACTIVEMEM_CPUS": "4", "ACTIVEMEM_FORMAT": "html"}
+    found = settings({"format": "latex", "results": None}, environment=environment)
+    assert (found.values.results, found.values.cpus, found.values.format) == ("a", 4.0, "latex")
+    file = str(tmp_path / "activemem.toml")
+    assert [found.sources[name] for name in ("results", "cpus", "format", "gpus")] == [
+        file,
+        "ACTIVEMEM_CPUS",
+        "command line",
+        "default",
+    ]
+
+
+def test_the_nearest_file_upward_holds(tmp_path):
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (tmp_path / "activemem.toml").write_text("cpus = 2\n", encoding="utf-8")
+    assert settings(folder=deep).values.cpus == 2
+    (tmp_path / "a" / "activemem.toml").write_text("cpus = 3\n", encoding="utf-8")
+    assert settings(folder=deep).values.cpus == 3
+
+
+def test_a_folder_in_the_file_is_seen_from_the_file_and_one_from_elsewhere_is_not(tmp_path):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (tmp_path / "activemem.toml").write_text('results = "kept"\n', encoding="utf-8")
+    assert settings(folder=inside).results == tmp_path / "kept"
+    assert settings({"results": "here"}, folder=inside).results == Path("here")
+    assert settings(environment={"ACTIVEMEM_RESULTS": "there"}, folder=inside).results == Path("there")
+
+
+def test_an_empty_variable_says_nothing():
+    assert settings(environment={"ACTIVEMEM_ADDRESS": ""}).values.address is None
+
+
+def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
+    text = 'cpu = 2\ngpus = 1.5  # too odd\nresults = 3\nformat = "word"\n'
+    Path("activemem.toml").write_text(text, encoding="utf-8")
+    environment = {"ACTIVEMEM_CPUS": "many", "ACTIVEMEM_TIME_LIMIT": "3"}
+    with pytest.raises(SettingsError) as caught:
+        settings({"address": ""}, environment=environment)
+    assert str(caught.value) == (
+        f"{tmp_path}/activemem.toml: 4 faults\n"
+        "\n"
+        "  1 | cpu = 2\n"
+        "      ^^^  unknown key 'cpu'; nearest: cpus\n"
+        "  2 | gpus = 1.5  # too odd\n"
+        "             ^^^  expected a whole number or a share of one, got 1.5\n"
+        "  3 | results = 3\n"
+        "                ^  expected a text, got 3\n"
+        '  4 | format = "word"\n'
+        "               ^^^^^^\n"
+        "      expected one of 'rich', 'markdown', 'latex', 'html' or 'csv', got 'word'\n"
+        "\n"
+        "environment: 2 faults\n"
+        "\n"
+        "  ACTIVEMEM_CPUS: expected a number, got 'many'\n"
+        "  unknown variable ACTIVEMEM_TIME_LIMIT; nearest: ACTIVEMEM_TIME_LIMIT_S\n"
+        "\n"
+        "command line: 1 fault\n"
+        "\n"
+        "  --address: expected a text, got nothing"
+    )
+
+
+def test_a_file_that_is_no_toml_is_shown_where_it_breaks(tmp_path):
+    Path("activemem.toml").write_text("cpus = \n", encoding="utf-8")
+    with pytest.raises(SettingsError) as caught:
+        settings()
+    assert str(caught.value) == (
+        f"{tmp_path}/activemem.toml: 1 fault\n\n  1 | cpus =\n             ^  TOML: Invalid value"
+    )
+
+
+def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch):
+    Path("activemem.toml").write_text("gpus = 0.25\n", encoding="utf-8")
+    monkeypatch.setenv("ACTIVEMEM_RESULTS", "/data")
+    result = run("config", "show")
+    assert result.stdout == (
+        "results        /data   ACTIVEMEM_RESULTS\n"
+        "address        –       default\n"
+        "cpus           1       default\n"
+        f"gpus           0.25    {tmp_path}/activemem.toml\n"
+        "time_limit_s   –       default\n"
+        "format         rich    default\n"
+    )
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_config_show_as_json_has_values_and_sources(run, tmp_path):
+    page = json.loads(run("config", "show", "--json").stdout)
+    assert list(page) == list(NAMES)
+    assert page["results"] == {"value": str(tmp_path / "results"), "source": "default"}
+    assert page["time_limit_s"] == {"value": None, "source": "default"}
+
+
+def test_wrong_settings_end_config_show_with_status_two(run, monkeypatch):
+    monkeypatch.setenv("ACTIVEMEM_GPU", "1")
+    result = run("config", "show")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert (
+        result.stderr == "environment: 1 fault\n\n  unknown variable ACTIVEMEM_GPU; nearest: ACTIVEMEM_GPUS\n"
+    )
+
+
+def test_the_settings_file_of_this_repository_sets_nothing_but_defaults(monkeypatch):
+    folder = Path(__file__).parents[2]
+    found = settings(folder=folder)
+    defaults = settings()
+    assert (found.values, found.results) == (defaults.values, folder / "results")
