@@ -35,11 +35,7 @@ def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
 def _unmet(value: object, kind: pl.DataType) -> str | None:
     """Say what a column expects, if a value is not that."""
     if bits := _BITS.get(kind):
-        fits = (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and -(1 << bits - 1) <= value < 1 << bits - 1
-        )
+        fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
         return None if fits else f"an integer of {bits} bits"
     if isinstance(kind, pl.String):
         return None if isinstance(value, str) else "a text"
@@ -52,18 +48,23 @@ def _unmet(value: object, kind: pl.DataType) -> str | None:
 
 def _are_metrics(value: object) -> bool:
     """Say whether a value is the final metrics of a trial."""
-    return isinstance(value, tuple) and all(
-        isinstance(pair, tuple)
-        and len(pair) == 2
-        and isinstance(pair[0], str)
-        and isinstance(pair[1], int | float)
-        for pair in value
-    )
+    return isinstance(value, tuple) and all(map(_is_metric, value))
+
+
+def _is_metric(pair: object) -> bool:
+    """Say whether a value is a name and a number."""
+    match pair:
+        case (str(), int() | float()):
+            return True
+        case _:
+            return False
 
 
 def _sense_faults(values: Mapping[str, object]) -> Iterator[str]:
     """Yield what is wrong with values of the right types."""
     yield from filter(None, (trial_fault(str(values["trial"])), name_fault(str(values["study"]))))
+    if isinstance(attempt := values["attempt"], int) and attempt < 0:
+        yield f"attempt: expected 0 or more, got {attempt}"
     status, reason = values["status"], values["reason"]
     if status not in STATUSES:
         yield f"status: expected one of {', '.join(STATUSES)}, got {status!r}"

@@ -1,0 +1,26 @@
+"""Keeps a store busy. Usage: busy.py ROOT SECONDS write|compact; prints how often it did it."""
+
+import sys
+import time
+
+from making import metrics, trial
+
+from activemem.storage import Store
+
+TRIALS = 60
+
+
+def main(root: str, seconds: str, action: str) -> None:
+    store, rounds = Store(root), 0
+    end = time.monotonic() + float(seconds)
+    while time.monotonic() < end:
+        if action == "write":
+            store.write(trial(rounds % TRIALS), metrics(rounds % TRIALS))
+        else:
+            store.compact()
+        rounds += 1
+    assert store.damaged == ()
+    print(rounds)  # noqa: T201  read by the test
+
+
+main(*sys.argv[1:])

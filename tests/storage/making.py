@@ -1,0 +1,85 @@
+"""How tests make rows and stores, and run other processes on them."""
+
+import math
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from activemem.storage import MetricRow, Store, TrialRow
+
+
+def name(number):
+    return f"{number:016x}"
+
+
+def trial(number=0, **changes):
+    values = {
+        "trial": name(number),
+        "attempt": 0,
+        "study": "alpha",
+        "recipe": "4 * (sa + conv(20) >> ff(512))",
+        "recipe_id": "7c41e09a",
+        "task": "sort",
+        "seed": number,
+        "status": "done",
+        "factors": '{"mixer": "sa", "seed": 0}',
+        "settings": '{"model": {"d_model": 128}}',
+        "metrics": (("max_length", 30.0), ("loss", math.nan)),
+        "parameters": 2_893_312,
+        "flops": 1.5e12,
+        "epochs": 2,
+        "steps": 200,
+        "seconds": 12.5,
+        "peak_mib": 96.25,
+        "version": "0.1.0",
+        "device": "cpu",
+        "host": "here",
+        "started": datetime(2026, 11, 28, 12, 0, 0, 1, tzinfo=UTC),
+        "finished": datetime(2026, 11, 28, 12, 1, 0, 999_999, tzinfo=UTC),
+    }
+    return TrialRow(**values | changes)
+
+
+def metrics(value=0.25):
+    return [
+        MetricRow(step=100 * epoch, epoch=epoch, name=metric, value=value * epoch)
+        for epoch in (2, 1)
+        for metric in ("loss", "accuracy")
+    ]
+
+
+def fill(root, numbers, **changes):
+    store = Store(root)
+    for number in numbers:
+        store.write(trial(number, **changes), metrics(number))
+    return store
+
+
+def loose(root, number, attempt=0, dataset="trials", study="alpha"):
+    return root / dataset / study / f"{name(number)}-{attempt}.parquet"
+
+
+def contents(root):
+    """What a store says, by value."""
+    store = Store(root)
+    return store.trials().rows(), store.metrics().rows()
+
+
+def copy(root, target):
+    shutil.copytree(root, target)
+    return target
+
+
+def start(script, *arguments):
+    """Start a script of this folder in a process of its own."""
+    command = [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    """Wait for a script; return what it has printed."""
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out

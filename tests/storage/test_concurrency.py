@@ -1,0 +1,41 @@
+import polars as pl
+
+from activemem.storage import Store
+
+from .making import contents, fill, finish, loose, name, start, trial
+
+TRIALS = 60  # as in busy.py
+
+
+def test_readers_beside_writers_and_compactions_never_see_a_gap_or_a_double(root):
+    store = fill(root, range(TRIALS))
+    before = str(contents(root))
+    busy = [start("busy.py", root, 3, action) for action in ("write", "compact", "compact")]
+    readings = 0
+    while any(process.poll() is None for process in busy):
+        assert str(contents(root)) == before
+        assert len(store.outcomes()) == TRIALS
+        assert store.has("alpha", name(readings % TRIALS), 0)
+        readings += 1
+    rounds = [int(finish(process)) for process in busy]
+    assert readings > 5
+    assert min(rounds) > 5
+    store.compact()
+    assert str(contents(root)) == before
+    assert pl.read_parquet(root / "trials").height == TRIALS
+    assert store.damaged == ()
+
+
+def test_two_processes_that_meet_one_damaged_file_set_it_aside_once(root):
+    fill(root, [1, 2])
+    loose(root, 1).write_bytes(b"PAR1")
+    stores = [Store(root), Store(root)]
+    assert [store.outcomes() for store in stores] == [{name(2): ("done", 0)}] * 2
+    assert [len(store.damaged) for store in stores] == [1, 0]
+
+
+def test_the_same_attempt_written_by_two_is_one_row(root):
+    first, second = Store(root), Store(root)
+    first.write(trial(1), [])
+    second.write(trial(1), [])
+    assert pl.read_parquet(root / "trials").height == 1

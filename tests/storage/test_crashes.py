@@ -1,0 +1,71 @@
+import polars as pl
+import pytest
+
+from activemem.storage import Store
+
+from .making import contents, fill, finish, loose, metrics, name, start, trial
+
+
+def deaths(template, folder, action):
+    """The stores that an action leaves when it is killed before each of its steps, and when it is not."""
+    steps = int(finish(start("dying.py", template, folder, action)))
+    return [folder / str(step) for step in range(steps)], folder / str(steps)
+
+
+@pytest.mark.parametrize("empty", [True, False], ids=["a new store", "a store in use"])
+def test_a_writer_killed_at_any_step_leaves_all_of_its_trial_or_nothing(root, tmp_path, empty):
+    root.mkdir()
+    fill(root, [] if empty else [1, 2])
+    held = {} if empty else {name(1): ("done", 0), name(2): ("done", 0)}
+    killed, whole = deaths(root, tmp_path / "dead", "write")
+    assert len(killed) >= 10
+    assert Store(whole).outcomes() == held | {name(9): ("done", 0)}
+    seen = []
+    for folder in killed:
+        store = Store(folder)
+        outcomes = store.outcomes()
+        seen.append(name(9) in outcomes)
+        assert outcomes == (held | {name(9): ("done", 0)} if seen[-1] else held)
+        assert store.metrics().height == 4 * len(outcomes)
+        if outcomes:
+            assert pl.read_parquet(folder / "trials").height == len(outcomes)
+        store.write(trial(9), metrics(9))
+        assert str(contents(folder)) == str(contents(whole))
+        assert store.damaged == ()
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1]) == (False, True)
+
+
+def test_a_compaction_killed_at_any_step_loses_and_doubles_nothing(root, tmp_path):
+    fill(root, [1, 2]).compact()
+    fill(root, [2, 3, 4])
+    before = contents(root)
+    killed, whole = deaths(root, tmp_path / "dead", "compact")
+    assert len(killed) >= 20
+    assert str(contents(whole)) == str(before)
+    for folder in killed:
+        store = Store(folder)
+        assert str(contents(folder)) == str(before)
+        assert store.has("alpha", name(1), 0)
+        store.compact()
+        assert str(contents(folder)) == str(before)
+        assert pl.read_parquet(folder / "trials").height == 4
+        assert len(list((folder / "metrics").rglob("*.parquet"))) == 1
+        assert store.damaged == ()
+
+
+def test_a_study_record_killed_at_any_step_is_the_old_or_the_new(root, tmp_path):
+    Store(root).remember_study("alpha", {"text": "old"})
+    killed, whole = deaths(root, tmp_path / "dead", "remember")
+    texts = [Store(folder).recall_study("alpha")["text"] for folder in killed]
+    assert texts == sorted(texts, reverse=True)
+    assert set(texts) == {"old", "new"}
+    assert Store(whole).recall_study("alpha") == {"text": "new"}
+
+
+def test_half_written_files_of_dead_writers_are_no_data(root):
+    store = fill(root, [1])
+    (root / "unfinished" / f"{name(2)}-0.parquet.0123").write_bytes(loose(root, 1).read_bytes()[:100])
+    assert store.outcomes() == {name(1): ("done", 0)}
+    assert pl.read_parquet(root / "trials").height == 1
+    assert store.damaged == ()

@@ -1,0 +1,156 @@
+import math
+from datetime import UTC, datetime, timedelta, timezone
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from activemem.storage import MetricRow, Store, StoreError
+
+from .making import metrics, name, trial
+
+LARGEST = 2**63 - 1
+
+
+def test_a_trial_comes_back_as_it_was_written(store):
+    row = trial(7, seed=-LARGEST - 1, parameters=LARGEST, steps=LARGEST, flops=1e300, epochs=2**31 - 1)
+    store.write(row, [])
+    (back,) = store.trials().rows(named=True)
+    assert list(back) == list(row.__slots__)
+    assert math.isnan(back["metrics"][1].pop("value"))
+    assert back.pop("metrics") == [{"name": "max_length", "value": 30.0}, {"name": "loss"}]
+    assert back == {field: getattr(row, field) for field in row.__slots__ if field != "metrics"}
+
+
+def test_a_failed_trial_keeps_its_reason_and_no_commit(store):
+    store.write(trial(status="failed", reason="not a number at epoch 8\nTraceback: …", metrics=()), [])
+    (back,) = store.trials().rows(named=True)
+    assert (back["reason"], back["commit"], back["metrics"]) == (
+        "not a number at epoch 8\nTraceback: …",
+        None,
+        [],
+    )
+
+
+def test_a_reason_that_utf_8_cannot_hold_is_stored_with_escapes(store):
+    store.write(trial(status="failed", reason="no file 'a\udcff'"), [])
+    assert store.trials()["reason"].to_list() == [r"no file 'a\udcff'"]
+
+
+def test_times_are_stored_as_utc(store):
+    store.write(trial(started=datetime(2026, 1, 1, 1, 30, tzinfo=timezone(timedelta(hours=2)))), [])
+    assert store.trials()["started"].to_list() == [datetime(2025, 12, 31, 23, 30, tzinfo=UTC)]
+
+
+def test_metrics_come_back_sorted_with_every_kind_of_number(store):
+    values = [math.inf, -math.inf, 5e-324, -0.0, 1.5]
+    store.write(
+        trial(), [MetricRow(step=LARGEST - i, epoch=i, name="loss", value=v) for i, v in enumerate(values)]
+    )
+    store.write(trial(1), [MetricRow(step=1, epoch=0, name="loss", value=math.nan)])
+    frame = store.metrics()
+    assert frame.schema == pl.Schema(
+        {
+            "trial": pl.String,
+            "attempt": pl.Int32,
+            "step": pl.Int64,
+            "epoch": pl.Int32,
+            "name": pl.String,
+            "value": pl.Float64,
+        }
+    )
+    assert frame.rows()[:5] == [
+        (name(0), 0, LARGEST - i, i, "loss", values[i]) for i in reversed(range(len(values)))
+    ]
+    assert math.isnan(frame["value"][5])
+
+
+def test_metrics_of_some_trials_are_theirs_alone(store):
+    for number in range(3):
+        store.write(trial(number), metrics(number))
+    assert store.metrics([name(1), name(9)])["trial"].unique().to_list() == [name(1)]
+    assert store.metrics([]).is_empty()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    texts=st.lists(st.text(), min_size=4, max_size=4),
+    numbers=st.lists(st.integers(-LARGEST - 1, LARGEST), min_size=3, max_size=3),
+    real=st.floats(allow_nan=False),
+    final=st.lists(st.tuples(st.text(st.characters(codec="utf-8")), st.floats(allow_nan=False))),
+)
+def test_any_value_of_the_right_type_survives_writing_and_compaction(tmp_path, texts, numbers, real, final):
+    texts = [text.encode(errors="backslashreplace").decode() for text in texts]
+    row = trial(
+        recipe=texts[0],
+        device=texts[1],
+        host=texts[2],
+        reason=texts[3],
+        status="failed",
+        seed=numbers[0],
+        parameters=numbers[1],
+        steps=numbers[2],
+        flops=real,
+        metrics=tuple(final),
+    )
+    store = Store(tmp_path)
+    store.write(row, [])
+    for _ in range(2):
+        (back,) = store.trials().rows(named=True)
+        back["metrics"] = tuple((pair["name"], pair["value"]) for pair in back["metrics"])
+        assert back == {field: getattr(row, field) for field in row.__slots__}
+        store.compact()
+
+
+def test_all_faults_of_a_trials_types_are_named_at_once():
+    with pytest.raises(StoreError) as caught:
+        trial(
+            attempt=True,
+            seed=2**63,
+            epochs=2**31,
+            recipe=None,
+            flops="1",
+            metrics=(("loss", "low"),),
+            started=datetime(2026, 1, 1),
+        )
+    assert str(caught.value) == (
+        "attempt: expected an integer of 32 bits, got True; recipe: expected a text, got None; "
+        "seed: expected an integer of 64 bits, got 9223372036854775808; "
+        "metrics: expected pairs of a name and a number, got (('loss', 'low'),); "
+        "flops: expected a number, got '1'; epochs: expected an integer of 32 bits, got 2147483648; "
+        "started: expected a time with its zone, got datetime.datetime(2026, 1, 1, 0, 0)"
+    )
+
+
+def test_all_faults_of_a_trials_sense_are_named_at_once():
+    with pytest.raises(StoreError) as caught:
+        trial(trial="7C41", study="../up", attempt=-1, status="finished", factors="[1]", settings="{")
+    assert str(caught.value) == (
+        "trial: expected 16 hexadecimal digits, got '7C41'; study: expected a letter or digit, then up to 99 "
+        "letters, digits, '-', '_' or '.', got '../up'; attempt: expected 0 or more, got -1; "
+        "status: expected one of done, failed, pruned, got 'finished'; "
+        "factors: expected a JSON object, got '[1]'; settings: expected a JSON object, got '{'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"status": "failed"}, "reason: expected one unless the status is done, got None with failed"),
+        ({"reason": "why"}, "reason: expected one unless the status is done, got 'why' with done"),
+    ],
+)
+def test_a_reason_goes_with_a_status_that_is_not_done(changes, message):
+    with pytest.raises(StoreError) as caught:
+        trial(**changes)
+    assert str(caught.value) == message
+
+
+def test_a_metric_of_a_wrong_type_is_refused():
+    with pytest.raises(StoreError) as caught:
+        MetricRow(step=1.0, epoch=1, name=None, value="1")
+    assert str(caught.value) == (
+        "step: expected an integer of 64 bits, got 1.0; name: expected a text, got None; "
+        "value: expected a number, got '1'"
+    )

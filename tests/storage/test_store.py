@@ -1,0 +1,153 @@
+import subprocess
+import sys
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from activemem.storage import Store, StoreError
+from activemem.storage.schema import TRIALS
+
+from .making import fill, loose, metrics, name, trial
+
+
+def test_a_folder_that_does_not_exist_is_an_empty_store(root, store):
+    assert store.outcomes() == {}
+    assert (store.trials().schema, store.trials().height) == (TRIALS, 0)
+    assert store.metrics().is_empty()
+    assert store.has("alpha", name(0), 0) is False
+    assert store.compact() == 0
+    assert store.damaged == ()
+    assert not root.exists()
+
+
+def test_plain_polars_reads_the_store(root, store):
+    fill(root, [2, 1])
+    fill(root, [3], study="beta")
+    store.compact()
+    fill(root, [4], study="2024")
+    for source in (root / "trials/**/*.parquet", root / "trials"):
+        frame = pl.read_parquet(source).sort("trial")
+        assert frame.schema == TRIALS
+        assert frame["study"].to_list() == ["alpha", "alpha", "beta", "2024"]
+        assert frame.equals(store.trials())
+    plain = pl.read_parquet(root / "metrics/**/*.parquet")
+    keys = ["trial", "attempt", "step", "epoch", "name"]
+    assert plain.drop("study").sort(keys).equals(store.metrics())
+
+
+def test_pandas_and_pyarrow_can_read_the_folder_too(root):
+    fill(root, [1, 2]).compact()
+    fill(root, [3], study="2024")
+    table = pq.read_table(root / "trials")  # what pandas calls
+    assert sorted(table["study"].to_pylist()) == ["2024", "alpha", "alpha"]
+
+
+def test_files_carry_their_schema_version_and_page_checksums(root):
+    fill(root, [1])
+    path = loose(root, 1)
+    assert pq.read_metadata(path).metadata == {b"activemem.schema": b"1"}
+    data = path.read_bytes()
+    at = data.index(b"alpha")  # within a page
+    path.write_bytes(data[:at] + b"alphA" + data[at + 5 :])
+    with pytest.raises(OSError, match="CRC checksum verification failed"):
+        pq.ParquetFile(path, page_checksum_verification=True).read()
+
+
+def test_the_latest_attempt_is_the_one_that_counts(store):
+    store.write(trial(1, attempt=9, status="failed", reason="out of memory"), metrics(9))
+    store.write(trial(1, attempt=10), metrics(10))
+    store.write(trial(1, attempt=2, status="failed", reason="time"), metrics(2))
+    for _ in range(2):
+        assert store.outcomes() == {name(1): ("done", 10)}
+        assert store.trials()["attempt"].to_list() == [10]
+        assert store.metrics()["value"].to_list() == [10.0, 10.0, 20.0, 20.0]
+        assert [store.has("alpha", name(1), attempt) for attempt in (2, 3, 9, 10)] == [
+            True,
+            False,
+            True,
+            True,
+        ]
+        store.compact()
+
+
+def test_writing_an_attempt_again_replaces_it(store):
+    store.write(trial(1, host="first"), metrics(1))
+    store.compact()
+    store.write(trial(1, host="second"), metrics(2))
+    for _ in range(2):
+        assert store.trials()["host"].to_list() == ["second"]
+        assert store.metrics()["value"].to_list() == [2.0, 2.0, 4.0, 4.0]
+        store.compact()
+
+
+def test_a_trial_that_two_studies_hold_is_counted_once(store):
+    store.write(trial(1), metrics(1))
+    store.write(trial(1, study="beta"), metrics(1))
+    assert store.trials()["study"].to_list() == ["beta"]
+    assert store.metrics().height == 4
+    assert store.has("alpha", name(1), 0)
+    assert store.has("beta", name(1), 0)
+
+
+def test_rows_are_sorted_whatever_the_order_of_writing(root, store):
+    fill(root, [5, 3, 9])
+    fill(root, [4, 1], study="beta")
+    assert store.trials()["trial"].to_list() == [name(number) for number in (1, 3, 4, 5, 9)]
+    assert list(store.outcomes()) == [name(number) for number in (1, 3, 4, 5, 9)]
+    assert store.metrics()["trial"].is_sorted()
+
+
+def test_metrics_whose_trial_was_never_stored_are_left_out(root, store):
+    fill(root, [1, 2])
+    loose(root, 2).unlink()
+    assert store.metrics()["trial"].unique().to_list() == [name(1)]
+
+
+@pytest.mark.parametrize("study", ["", ".", "..", ".hidden", "-f", "_x", "a/b", "a b", "é", "a\n", "x" * 101])
+def test_a_name_that_cannot_be_a_folder_is_refused(root, store, study):
+    message = (
+        f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"
+    )
+    for call in (
+        lambda: trial(study=study),
+        lambda: store.has(study, name(1), 0),
+        lambda: store.recall_study(study),
+    ):
+        with pytest.raises(StoreError) as caught:
+            call()
+        assert str(caught.value) == message
+    assert not root.exists()
+
+
+@pytest.mark.parametrize("study", ["a", "2024", "algorithmic-small", "v1.2_x", "x" * 100])
+def test_a_name_that_can_be_a_folder_is_taken(store, study):
+    store.write(trial(study=study), [])
+    assert store.trials()["study"].to_list() == [study]
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error_and_no_empty_store(root, store):
+    root.mkdir()
+    (root / "trials").write_text("no folder")
+    with pytest.raises(NotADirectoryError):
+        store.outcomes()
+
+
+def test_checkpoints_lie_beside_the_data(root, store):
+    assert store.checkpoint_dir(name(1)) == root / "checkpoints" / name(1)
+
+
+def test_reading_loads_neither_pyarrow_nor_torch_nor_ray(root):
+    fill(root, [1])
+    script = (
+        "import sys; from activemem.storage import Store; "
+        f"s = Store({str(root)!r}); s.outcomes(); s.trials(); s.metrics(); "
+        "print(*sorted({'pyarrow', 'torch', 'ray', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("\n", "")
+
+
+def test_a_text_path_will_do(root):
+    fill(root, [1])
+    assert Store(str(root)).outcomes() == {name(1): ("done", 0)}
