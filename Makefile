@@ -1,0 +1,44 @@
+# The two commands of a new user are `make run` and `make test`; everything else serves those who change the code.
+PYTHON ?= python3.11
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help setup run test test-slow check lint wheel bench clean
+
+help:            ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: $(READY)  ## make .venv with exact versions and install activemem into it, editable
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+run: setup       ## run the quickstart study and print its table beside the published numbers
+	$(BIN)/activemem study run quickstart
+	$(BIN)/activemem table render quickstart --published
+
+test: setup      ## run the tests
+	$(BIN)/python -m pytest
+
+test-slow: setup ## run the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+lint: setup      ## style, types, and the floors of the house
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+wheel: setup     ## build the wheel and try it in a clean environment, away from the sources
+	$(BIN)/python tests/wheel.py
+
+check: lint test wheel ## everything that CI runs
+
+bench: setup     ## measure overheads, as ratios within one run
+	for each in overhead step data; do $(BIN)/python bench/$$each.py || exit 1; done
+
+clean:           ## remove what the build made; results are kept
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,23 @@
+"""What a machine gives to each trial: settings that change how long a study takes, never what it finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """CPUs and GPUs (a share of one is meant) of a trial, its limit in training seconds, and the Ray cluster.
+
+    Without an address a cluster of this machine alone is started for the run.
+    """
+
+    cpus: float = 1.0
+    gpus: float = 0.0
+    time_limit_s: float | None = None
+    address: str | None = None
+
+    @property
+    def threads(self) -> int:
+        """The threads of a trial; its numbers are equal bit for bit only for an equal number of threads."""
+        return max(1, int(self.cpus))

@@ -1,0 +1,53 @@
+"""Optimisers and learning-rate schedules by the names of a study's [train] table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import nn
+
+from ..studies.settings import OptimizerSettings, ScheduleSettings
+
+
+def optimizer(settings: OptimizerSettings, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """The optimiser of the settings, in its fused form: one pass over all weights a step."""
+    match settings.name:
+        case "adam" | "adamw":
+            kind = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
+            return kind(
+                parameters,
+                lr=settings.lr,
+                betas=settings.betas,
+                eps=settings.eps,
+                weight_decay=settings.weight_decay,
+                fused=True,
+            )
+        case "sgd":
+            return torch.optim.SGD(parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
+
+
+def schedule(settings: ScheduleSettings, total_steps: int) -> Callable[[int], float]:
+    """The factor on the learning rate at a step counted from 1: a linear rise to 1 over the warm-up, then the rule.
+
+    "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a highest value of
+    1); "linear" and "cosine" fall to 0 at the last step.
+    """
+    warmup = settings.warmup
+
+    def factor(step: int) -> float:
+        if step < warmup:
+            return step / warmup
+        share = (step - warmup) / max(total_steps - warmup, 1)
+        match settings.name:
+            case "inverse_sqrt":
+                return math.sqrt(warmup / step)
+            case "linear":
+                return 1.0 - share
+            case "cosine":
+                return 0.5 * (1.0 + math.cos(math.pi * share))
+            case _:
+                return 1.0
+
+    return factor
