@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .faults import Faults, hint
+from .faults import Faults, hint, nearest
 from .syntax import Argument, Call, Wrong
 from .vocabulary import REQUIRED, Parameter
 
@@ -29,12 +29,20 @@ def bind_guessed(call: Call, parameters: Sequence[Parameter]) -> list[tuple[Para
     return [(by_name[argument.name], argument) for argument in arguments if argument.name in by_name]
 
 
-def require(call: Call, parameters: Sequence[Parameter], given: set[str], faults: Faults) -> bool:
-    """Whether every parameter without a default is given; if not, a fault that names those missing."""
+def require(
+    call: Call, parameters: Sequence[Parameter], bound: Sequence[tuple[Parameter, Argument]], faults: Faults
+) -> bool:
+    """Whether every argument has its parameter, and every parameter without a default its argument.
+
+    Those missing are a fault, unless an argument that has one already looks to be meant for them.
+    """
+    given = {parameter.name for parameter, _ in bound}
     missing = [p.name for p in parameters if p.default is REQUIRED and p.name not in given]
-    if missing:
+    starts = {argument.start for _, argument in bound}
+    astray = [argument for argument in call.arguments or () if argument.start not in starts]
+    if missing and not any(one.name is None or nearest(one.name, missing) for one in astray):
         faults.add(call.start, call.name_end, f"{call.name} needs {' and '.join(missing)}", call.end)
-    return not missing
+    return not missing and not astray
 
 
 def _by_position(call: Call, place: int, parameters: Sequence[Parameter], faults: Faults) -> Parameter | None:
@@ -44,6 +52,8 @@ def _by_position(call: Call, place: int, parameters: Sequence[Parameter], faults
     if place > count or isinstance(argument.value, Wrong):
         return None
     if any(before.name is not None for before in arguments[:place]):
+        if isinstance(arguments[place - 1].value, Wrong):
+            return None
         faults.add(argument.start, argument.end, "a value without a name stands before those with one")
         return None
     if place < count:

@@ -37,7 +37,7 @@ def check(syntax: Syntax, faults: Faults) -> Node | None:
     """The recipe that the syntax describes; None if anything is wrong, which `faults` then tells."""
     node = _Checker(faults).node(syntax)
     if node is not None and not faults and (count := expansion(node)) > MOST_BLOCKS:
-        message = f"expected at most {MOST_BLOCKS} blocks when all repeats are written out, got {count:.4g}"
+        message = f"expected at most {MOST_BLOCKS} blocks when all repeats are written out, got {count:.9g}"
         faults.add(syntax.start, syntax.end, message)
     return None if faults else node
 
@@ -95,7 +95,7 @@ class _Checker:
                 return self._choice(syntax, parameter)
             case Call(name="integer" | "real") if kind in ("integer", "real", "any"):
                 return forms.dimension(syntax, parameter, self._faults)
-            case Operation() if kind not in ("recipe", "any"):
+            case Operation(operator="+" | "*") if kind not in ("recipe", "any"):
                 self._fault(syntax, f"{parameter.name} takes one value; nothing is calculated in a recipe")
                 return None
         plain = unplaced(syntax) if kind == "any" else None
@@ -197,15 +197,14 @@ class _Checker:
             self._unknown(call)
             return None
         bound = bind(call, spec.parameters, self._faults)
-        complete = require(call, spec.parameters, {parameter.name for parameter, _ in bound}, self._faults)
+        complete = require(call, spec.parameters, bound, self._faults)
         arguments: list[tuple[str, Value]] = []
         for parameter, argument in bound:
             value = self.value(argument.value, parameter, (argument.start, argument.end))
             complete = complete and value is not None
             if value is not None and value != parameter.default:
                 arguments.append((parameter.name, value))
-        given = len(call.arguments or ())
-        return Block(call.name, tuple(arguments)) if complete and given == len(bound) else None
+        return Block(call.name, tuple(arguments)) if complete else None
 
     def _unknown(self, call: Call) -> None:
         """A block that does not exist; its arguments are held against the nearest one that does."""

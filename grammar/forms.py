@@ -7,7 +7,7 @@ from dataclasses import replace
 from .binding import bind, require
 from .faults import Faults
 from .nodes import Integer, Real, Scalar
-from .syntax import Call, Gap, Number, Operation, Wrong
+from .syntax import Call, Gap, Number, Operation, Syntax, Wrong
 from .values import scalar
 from .vocabulary import REQUIRED, Parameter
 
@@ -34,7 +34,7 @@ def dimension(call: Call, parameter: Parameter, faults: Faults) -> Integer | Rea
     for one, argument in bound:
         target = parameter if one.name in ("lo", "hi") else one  # a bound's message names what it bounds
         found[one.name] = scalar(argument.value, target, (argument.start, argument.end), faults)
-    complete = require(call, parameters, set(found), faults) and len(bound) == len(call.arguments or ())
+    complete = require(call, parameters, bound, faults)
     if not complete or None in found.values() or not _is_range(call, found, faults):
         return None
     log = bool(found.get("log", False))
@@ -46,7 +46,7 @@ def dimension(call: Call, parameter: Parameter, faults: Faults) -> Integer | Rea
 def misplaced_count(repeat: Operation, faults: Faults) -> bool:
     """Whether `*` joins anything but one count, on the left, and one part; a fault says how it should be."""
     first, *_, last = repeat.operands
-    texts = [faults.quote(one.start, one.end) for one in repeat.operands]
+    texts = [_operand(one, faults) for one in repeat.operands]
     match repeat.operands:
         case (Number(value=int(one)), Number(value=int(two)), _):
             message = f"a repeat takes one count: {one * two} * {texts[2]}"
@@ -64,6 +64,11 @@ def misplaced_count(repeat: Operation, faults: Faults) -> bool:
             return True
     faults.add(repeat.start, repeat.end, message)
     return True
+
+
+def _operand(syntax: Syntax, faults: Faults) -> str:
+    text = faults.quote(syntax.start, syntax.end)
+    return f"({text})" if isinstance(syntax, Operation) else text
 
 
 def _is_range(call: Call, found: dict[str, Scalar | None], faults: Faults) -> bool:

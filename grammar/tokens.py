@@ -74,13 +74,11 @@ def _number(text: str, start: int, faults: Faults) -> Token:
     """A number as Python writes it; without underscores in a real number, without other bases."""
     end = start + len(text)
     if len(text) > MOST_DIGITS + 6:  # room for a point and an exponent
-        faults.add(
-            start, end, f"expected a number of at most {MOST_DIGITS} digits, got {len(text)} characters"
-        )
+        faults.add(start, end, f"expected a number of at most {MOST_DIGITS} digits, got {_digits(text)}")
     elif _INTEGER.fullmatch(text):
         if len(text.replace("_", "")) <= MOST_DIGITS:
             return Token("number", text, start, end, int(text))
-        faults.add(start, end, f"expected a number of at most {MOST_DIGITS} digits, got {len(text)}")
+        faults.add(start, end, f"expected a number of at most {MOST_DIGITS} digits, got {_digits(text)}")
     elif not _REAL.fullmatch(text):
         faults.add(start, end, f"expected a number, got '{text}'")
     elif math.isinf(float(text)):
@@ -88,6 +86,10 @@ def _number(text: str, start: int, faults: Faults) -> Token:
     else:
         return Token("number", text, start, end, float(text))
     return Token("wrong", text, start, end)
+
+
+def _digits(text: str) -> int:
+    return sum(character.isdigit() for character in text)
 
 
 def _quoted(text: str, start: int, faults: Faults) -> Token:

@@ -1,0 +1,53 @@
+"""Blocks of every kind of parameter and role, beside those of the vocabulary."""
+
+from __future__ import annotations
+
+import pytest
+
+from activemem.grammar import Context, Cost, Parameter, Reach, Role, Settings, Spec, vocabulary
+
+
+def _cost(_settings: Settings, _context: Context) -> Cost:
+    return Cost(parameters=1, flops=1)
+
+
+def _reach(_settings: Settings, _context: Context) -> Reach:
+    return Reach(left=0, right=0)
+
+
+def _spec(name: str, role: Role, *parameters: Parameter) -> Spec:
+    return Spec(
+        name=name,
+        role=role,
+        parameters=parameters,
+        summary="",
+        equation="",
+        source="",
+        cost=_cost,
+        reach=_reach,
+        owner="the tests",
+    )
+
+
+SPECS = (
+    _spec("pool", Role.POOL),
+    _spec(
+        "blend",
+        Role.CHANNEL,
+        Parameter(name="rate", kind="real", default=0.5, low=0, high=1, meaning=""),
+        Parameter(name="gated", kind="boolean", default=False, meaning=""),
+    ),
+    _spec(
+        "pair",
+        Role.MIXER,
+        Parameter(name="first", kind="recipe", meaning=""),
+        Parameter(name="second", kind="recipe", meaning=""),
+    ),
+)
+
+
+@pytest.fixture
+def more_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pool`, `blend(rate=0.5, gated=false)` and `pair(first, second)` for the length of a test."""
+    for spec in SPECS:
+        monkeypatch.setitem(vocabulary._specs, spec.name, spec)

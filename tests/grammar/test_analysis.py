@@ -1,0 +1,153 @@
+"""Costs and reach from the text, against figures worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from activemem.grammar import Analysis, Part, Reach, RecipeError, analyse, parse
+
+WIDTH, LENGTH, VOCAB = 128, 40, 20
+EMBEDDING, NORM, OUTPUT = 20 * 128, 2 * 128, 128 * 20 + 20
+SA, CONV_20, FF_512 = 4 * 128 * 512, 20 * 128 * 128 + 128, 128 * 512 + 512 + 512 * 128 + 128
+
+
+def _analyse(text: str, *, causal: bool = False, norm="pre", length: int = LENGTH) -> Analysis:
+    return analyse(parse(text), d_model=WIDTH, length=length, vocab=VOCAB, causal=causal, norm=norm)
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("sa", NORM + SA),
+        ("sa(heads=4, head_width=32)", NORM + 4 * 128 * 128),
+        ("ff(512)", NORM + FF_512),
+        ("conv(k=20)", NORM + CONV_20),
+        ("highway_conv(k=20)", NORM + 2 * CONV_20),
+        ("cgru(k=20)", NORM + 3 * CONV_20),
+        ("persistent_conv(k=20)", NORM + CONV_20 + 19 * 128),
+        ("sa + conv(k=20)", NORM + SA + CONV_20),
+        ("sa >> ff(512)", NORM + SA + NORM + FF_512),
+        ("4 * (sa + conv(k=20) >> ff(512))", 4 * (NORM + SA + CONV_20 + NORM + FF_512)),
+        ("sa + (conv(k=20) >> ff(512))", NORM + SA + NORM + CONV_20 + NORM + FF_512),
+        ("sa + 2 * ff(512)", NORM + SA + 2 * (NORM + FF_512)),
+        ("tied(4 * (sa >> ff(512)))", NORM + SA + NORM + FF_512),
+        ("3 * tied(4 * sa)", 3 * (NORM + SA)),
+        ("tied(4 * (2 * sa))", 2 * (NORM + SA)),
+        ("4 * persistent_conv(k=20)", 4 * (NORM + CONV_20) + 19 * 128),
+        (
+            "persistent_conv(k=20) + persistent_conv(k=20, act=gelu) >> persistent_conv(k=1)",
+            NORM + 2 * CONV_20 + 19 * 128 + NORM + 128 * 128 + 128,
+        ),
+    ],
+)
+def test_parameters_are_those_counted_by_hand(text: str, body: int):
+    assert _analyse(text).parameters == EMBEDDING + body + NORM + OUTPUT
+    assert _analyse(text, norm="post").parameters == EMBEDDING + body + OUTPUT
+
+
+@pytest.mark.parametrize(
+    ("text", "causal", "reach"),
+    [
+        ("ff(8)", False, Reach(left=0, right=0)),
+        ("sa", False, Reach(left=math.inf, right=math.inf)),
+        ("sa", True, Reach(left=math.inf, right=0)),
+        ("conv(k=1)", False, Reach(left=0, right=0)),
+        ("conv(k=20)", False, Reach(left=9, right=10)),
+        ("conv(k=3)", False, Reach(left=1, right=1)),
+        ("conv(k=20)", True, Reach(left=19, right=0)),
+        ("persistent_conv(k=20)", False, Reach(left=9, right=10)),
+        ("highway_conv(k=20)", False, Reach(left=9, right=10)),
+        ("cgru(k=20)", False, Reach(left=18, right=20)),
+        ("cgru(k=20)", True, Reach(left=38, right=0)),
+        ("conv(k=20) + conv(k=3)", False, Reach(left=9, right=10)),
+        ("conv(k=20) + (conv(k=19) >> ff(8) >> conv(k=3))", False, Reach(left=10, right=10)),
+        ("sa + conv(k=20)", False, Reach(left=math.inf, right=math.inf)),
+        ("4 * (conv(k=20) >> ff(512))", False, Reach(left=36, right=40)),
+        ("8 * (conv(k=20) >> ff(512))", True, Reach(left=152, right=0)),
+        ("tied(4 * (conv(k=20) >> ff(512)))", False, Reach(left=36, right=40)),
+        ("2 * (3 * conv(k=3)) >> conv(k=5)", False, Reach(left=8, right=8)),
+        ("10000 * conv(k=1024)", True, Reach(left=10_230_000, right=0)),
+    ],
+)
+def test_reach_is_exact_on_each_side(text: str, causal: bool, reach: Reach):
+    assert _analyse(text, causal=causal).reach == reach
+
+
+HEAD = 2 * 40 * 128 * 20  # the output's operations
+
+
+@pytest.mark.parametrize(
+    ("text", "causal", "flops"),
+    [
+        ("sa", False, 2 * 40 * 4 * 128 * 512 + 4 * 40 * 40 * 512),
+        ("sa", True, 2 * 40 * 4 * 128 * 512 + 4 * 40 * 40 * 512),
+        ("ff(512)", False, 2 * 40 * 2 * 128 * 512),
+        ("conv(k=20)", False, 2 * 40 * 20 * 128 * 128),
+        ("conv(k=20)", True, 2 * 40 * 20 * 128 * 128),
+        ("conv(k=100)", False, 2 * 40 * (39 + 1 + 39) * 128 * 128),
+        ("conv(k=100)", True, 2 * 40 * 40 * 128 * 128),
+        ("persistent_conv(k=20)", False, 2 * 40 * 20 * 128 * 128),
+        ("highway_conv(k=20)", False, 2 * (2 * 40 * 20 * 128 * 128)),
+        ("cgru(k=20)", False, 3 * (2 * 40 * 20 * 128 * 128)),
+        ("tied(3 * ff(512))", False, 3 * (2 * 40 * 2 * 128 * 512)),
+        ("3 * (ff(512) + ff(512))", False, 6 * (2 * 40 * 2 * 128 * 512)),
+    ],
+)
+def test_operations_are_those_counted_by_hand(text: str, causal: bool, flops: int):
+    analysis = _analyse(text, causal=causal)
+    assert analysis.flops == flops + HEAD
+    assert analysis.flops_per_token == (flops + HEAD) / 40
+    assert analysis.training_flops == 3 * (flops + HEAD)
+
+
+def test_state_is_what_attention_keeps_of_each_token():
+    assert _analyse("4 * (sa + conv(k=20) >> ff(512))").state == 4 * 2 * 512
+    assert _analyse("4 * (conv(k=20) >> ff(512))").state == 0
+
+
+def _outline(part: Part, depth: int = 0) -> list[str]:
+    lines = [f"{'  ' * depth}{part.label}: {part.parameters}"]
+    return lines + [line for one in part.parts for line in _outline(one, depth + 1)]
+
+
+def test_the_tree_names_every_part_with_its_parameters():
+    assert _outline(_analyse("4 * (sa + persistent_conv(k=20) >> ff(512)) >> 2 * sa").tree) == [
+        "model: 3421332",
+        "  embedding: 2560",
+        f"  4 ×: {4 * (2 * NORM + SA + CONV_20 + FF_512)}",
+        f"    sa + persistent_conv(k=20): {NORM + SA + CONV_20}",
+        f"      sa: {SA}",
+        f"      persistent_conv(k=20): {CONV_20}",
+        f"    ff(512): {NORM + FF_512}",
+        f"  2 ×: {2 * (NORM + SA)}",
+        f"    sa: {NORM + SA}",
+        f"  padding of persistent_conv(k=20): {19 * 128}",
+        "  final norm: 256",
+        "  output: 2580",
+    ]
+
+
+def test_a_tied_repeat_of_a_sum_shows_the_sum():
+    assert _outline(_analyse("tied(3 * (sa + ff(512)))").tree)[2:6] == [
+        f"  tied 3 ×: {NORM + SA + FF_512}",
+        f"    sa + ff(512): {NORM + SA + FF_512}",
+        f"      sa: {SA}",
+        f"      ff(512): {FF_512}",
+    ]
+
+
+def test_an_open_recipe_is_not_analysed_and_says_what_is_open():
+    with pytest.raises(RecipeError) as caught:
+        _analyse("{n} * ({mixer} + {mixer} >> ff(integer(8, 64)))")
+    assert str(caught.value) == (
+        "recipe: 3 faults\n\n"
+        "    {n} * ({mixer} + {mixer} >> ff(integer(8, 64)))\n"
+        "  1 ^^^                                               "
+        "the hole 'n' must be filled before the recipe is analysed\n"
+        "  2        ^^^^^^^                                    "
+        "the hole 'mixer' must be filled before the recipe is analysed\n"
+        "  3                                ^^^^^^^^^^^^^^     "
+        "this must be settled before the recipe is analysed"
+    )

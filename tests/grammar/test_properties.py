@@ -1,0 +1,222 @@
+"""What holds for any recipe of the vocabulary, and for any text at all."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activemem.grammar import Parameter, Recipe, RecipeError, analyse, lookup, names, parse, render
+from activemem.grammar.nodes import (
+    Block,
+    Choice,
+    Dimension,
+    Hole,
+    Integer,
+    Node,
+    Repeat,
+    Scalar,
+    Series,
+    Sum,
+    Tied,
+    Value,
+    series_of,
+    sum_of,
+)
+from activemem.grammar.space import label, resolve
+from activemem.grammar.vocabulary import REQUIRED
+
+QUICK = settings(deadline=None, max_examples=150)
+
+HOLES = st.sampled_from(["a", "mixer", "n_2"]).map(Hole)
+
+
+def _plain(parameter: Parameter) -> st.SearchStrategy[Value]:
+    if parameter.kind == "word":
+        return st.sampled_from(parameter.words)
+    assert parameter.kind == "integer", f"no strategy for {parameter.kind}"
+    return st.integers(int(parameter.low or 0), int(parameter.high or 0))
+
+
+def _open(parameter: Parameter) -> st.SearchStrategy[Value]:
+    plain = _plain(parameter)
+    choices = st.lists(plain, min_size=1, max_size=3, unique=True).map(lambda options: Choice(tuple(options)))
+    if parameter.kind == "word":
+        return plain | choices | HOLES
+    ranges = st.tuples(plain, plain, st.integers(1, 3)).map(lambda r: Integer(min(r[:2]), max(r[:2]), r[2]))
+    logs = st.tuples(plain, plain).map(lambda r: Integer(min(r), max(r), log=True))
+    return plain | choices | ranges | logs | HOLES
+
+
+@st.composite
+def _blocks(draw: st.DrawFn, values=_plain) -> Block:
+    spec = lookup(draw(st.sampled_from(names())))
+    assert spec is not None
+    arguments: list[tuple[str, Value]] = []
+    for parameter in spec.parameters:
+        if parameter.default is REQUIRED or draw(st.booleans()):
+            value = draw(values(parameter))
+            if value != parameter.default:
+                arguments.append((parameter.name, value))
+    return Block(spec.name, tuple(arguments))
+
+
+def _compound(parts: st.SearchStrategy[Node], counts: st.SearchStrategy[Value]) -> st.SearchStrategy[Node]:
+    several = st.lists(parts, min_size=2, max_size=3)
+    repeats = st.builds(Repeat, counts, parts)
+    return several.map(sum_of) | several.map(series_of) | repeats | repeats.map(Tied)
+
+
+CLOSED = st.recursive(_blocks(), lambda parts: _compound(parts, st.integers(1, 3)), max_leaves=8)
+COUNTS = st.integers(1, 3) | HOLES | st.just(Integer(1, 3)) | st.just(Choice((1, 3)))
+
+
+def _spaces(parts: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+    options = st.lists(parts, min_size=1, max_size=3, unique=True).map(lambda found: Choice(tuple(found)))
+    return _compound(parts, COUNTS) | options
+
+
+ANY = st.recursive(_blocks(_open) | HOLES, _spaces, max_leaves=8)
+
+
+@QUICK
+@given(ANY)
+def test_a_recipe_is_read_back_as_it_was_rendered(root: Node):
+    recipe = parse(render(root))
+    assert recipe.root == root
+    assert recipe.text == render(root)
+    assert recipe == Recipe(root)
+
+
+@QUICK
+@given(ANY, st.randoms(use_true_random=False))
+def test_shuffled_sums_are_the_same_recipe(root: Node, random):
+    def shuffled(node: Value) -> Value:
+        match node:
+            case Sum():
+                parts = [shuffled(part) for part in node.parts]
+                random.shuffle(parts)
+                return Sum(tuple(parts))
+            case Series():
+                return Series(tuple(shuffled(part) for part in node.parts))
+            case Repeat():
+                return Repeat(node.count, shuffled(node.body))
+            case Tied():
+                return Tied(shuffled(node.body))
+            case Choice():
+                return Choice(tuple(shuffled(option) for option in node.options))
+            case _:
+                return node
+
+    assert Recipe(shuffled(root)).id == Recipe(root).id
+
+
+PIECES = st.sampled_from(
+    ["sa", "conv", "ff", "choice", "integer", "real", "tied", "k=", "filter=", "heads=8", "act=relu", "("]
+    + [
+        ")",
+        "{",
+        "}",
+        ",",
+        "+",
+        "*",
+        ">>",
+        ">",
+        "-",
+        "=",
+        "3",
+        "20",
+        "0",
+        "1.5",
+        "1e9",
+        "{mixer}",
+        "__class__",
+    ]
+    + ["'", '"', "$", "é", "\u202e", "日", "\x00", "\n", "**", "._"]
+)
+
+
+@QUICK
+@given(st.text() | st.lists(PIECES, max_size=30).map(" ".join))
+def test_any_text_is_a_recipe_or_a_recipe_error(text: str):
+    try:
+        recipe = parse(text)
+    except RecipeError as error:
+        assert error.text == text
+        assert error.faults
+        assert all(0 <= fault.start <= fault.end <= max(len(text), 1) for fault in error.faults)
+        assert all(line.isprintable() for line in str(error).splitlines())
+    else:
+        assert parse(recipe.text).root == recipe.root
+
+
+@QUICK
+@given(CLOSED, st.data())
+def test_a_damaged_recipe_is_a_recipe_or_a_recipe_error(root: Node, data: st.DataObject):
+    text = render(root)
+    place = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(place, min(place + 3, len(text))))
+    damaged = (
+        text[:place] + data.draw(st.sampled_from(["", "(", ")", ",", "0", "x", ">>", "{", "="])) + text[end:]
+    )
+    try:
+        assert parse(parse(damaged).text).text == parse(damaged).text
+    except RecipeError as error:
+        assert error.text == damaged
+
+
+@QUICK
+@given(ANY, st.data())
+def test_settling_every_dimension_leaves_a_recipe_without_any(root: Node, data: st.DataObject):
+    answers: dict[str, Scalar] = {}
+
+    def answer(name: str, dimension: Dimension) -> Scalar:
+        if isinstance(dimension, Choice):
+            answers[name] = label(data.draw(st.sampled_from(dimension.options)))
+        else:
+            assert isinstance(dimension, Integer)
+            steps = (dimension.high - dimension.low) // dimension.step
+            answers[name] = dimension.low + dimension.step * data.draw(st.integers(0, steps))
+        return answers[name]
+
+    settled = resolve(root, answer)
+    assert Recipe(settled).dimensions == ()
+    assert Recipe(root).choose(answers).text == parse(render(settled)).text
+
+
+@QUICK
+@given(ANY)
+def test_the_names_of_dimensions_are_unique(root: Node):
+    found = [name for name, _ in Recipe(root).dimensions]
+    assert len(set(found)) == len(found)
+
+
+def _written_out(node: Node) -> Node:
+    """The recipe with every repeat as a series of its copies."""
+    match node:
+        case Repeat(count=int(count), body=body):
+            return series_of([_written_out(body)] * count) if count > 1 else _written_out(body)
+        case Series():
+            return series_of([_written_out(part) for part in node.parts])
+        case _:
+            return node
+
+
+@QUICK
+@given(CLOSED, st.booleans(), st.sampled_from(["pre", "post"]))
+def test_a_repeat_costs_what_its_copies_cost(root: Node, causal: bool, norm):
+    def measured(recipe: Recipe):
+        found = analyse(recipe, d_model=16, length=9, vocab=5, causal=causal, norm=norm)
+        return found.parameters, found.flops, found.reach, found.state
+
+    assert measured(Recipe(root)) == measured(Recipe(_written_out(root)))
+
+
+@QUICK
+@given(CLOSED)
+def test_the_figures_of_a_model_are_those_of_its_top_parts(root: Node):
+    found = analyse(Recipe(root), d_model=16, length=9, vocab=5)
+    assert found.parameters == sum(part.parameters for part in found.tree.parts)
+    assert found.flops == sum(part.flops for part in found.tree.parts)
+    assert found.reach.left == reduce(lambda total, part: total + part.reach.left, found.tree.parts, 0)

@@ -1,0 +1,82 @@
+"""The registry of blocks, and what every block of it must have."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from activemem.grammar import Context, Parameter, Role, Spec, lookup, names, parse, register, render
+from activemem.grammar.nodes import Block, Value
+from activemem.grammar.vocabulary import REQUIRED
+
+HEAVY = ("torch", "ray", "optuna", "numpy", "polars", "pyarrow", "pydantic", "rich", "typer")
+
+
+def _example(parameter: Parameter) -> Value:
+    """A value that the parameter takes and that is not its default."""
+    if parameter.kind == "word":
+        return parameter.words[-1]
+    assert parameter.kind == "integer", f"no example for {parameter.kind}"
+    return int(parameter.low or 0) + 2
+
+
+def test_the_first_papers_blocks_are_there():
+    first = {"cgru", "conv", "ff", "highway_conv", "persistent_conv", "sa"}
+    assert first <= set(names())
+    assert list(names()) == sorted(names())
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_block_describes_itself_and_its_text_is_read_back(name: str):
+    spec = lookup(name)
+    assert spec is not None
+    assert all((spec.summary, spec.equation, spec.source, spec.owner))
+    assert all(parameter.meaning for parameter in spec.parameters)
+    block = Block(name, tuple((parameter.name, _example(parameter)) for parameter in spec.parameters))
+    assert parse(render(block)).root == block
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_block_never_reaches_into_the_future_of_a_causal_model(name: str, causal: bool):
+    spec = lookup(name)
+    assert spec is not None
+    required = [p for p in spec.parameters if p.default is REQUIRED]
+    settings = spec.settings(Block(name, tuple((p.name, _example(p)) for p in required)))
+    reach = spec.reach(settings, Context(width=8, length=40, causal=causal))
+    assert reach.left >= 0
+    assert reach.right == 0 if causal else reach.right >= 0
+
+
+def _spec(name: str, *parameters: Parameter) -> Spec:
+    sa = lookup("sa")
+    assert sa is not None
+    return Spec(
+        name=name,
+        role=Role.MIXER,
+        parameters=parameters,
+        summary="",
+        equation="",
+        source="",
+        cost=sa.cost,
+        reach=sa.reach,
+        owner="somebody",
+    )
+
+
+def test_a_name_that_is_taken_is_refused_naming_both_owners():
+    with pytest.raises(ValueError, match=r"^block 'sa' of somebody is already defined by activemem$"):
+        register(_spec("sa"))
+
+
+def test_a_word_of_the_language_is_no_name_for_a_block():
+    with pytest.raises(ValueError, match=r"^block 'choice' of somebody: the recipe language has that word$"):
+        register(_spec("choice"))
+
+
+def test_the_grammar_loads_nothing_heavy():
+    program = f"import sys, activemem.grammar; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
