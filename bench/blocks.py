@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from activemem.blocks.attention import plain_attention
+from activemem.blocks import attention
 from activemem.blocks.convolution import Convolution
 from activemem.blocks.dropout import Dropout
+from activemem.blocks.initial import initialise
 
 BATCH = 32
 
@@ -24,7 +25,8 @@ def median_ms(step: Callable[[], Tensor], inputs: list[Tensor], repeats: int = 1
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()
-        step().sum().backward()
+        y = step()
+        y.backward(torch.ones_like(y))
         times.append(time.perf_counter() - begin)
         for tensor in inputs:
             tensor.grad = None
@@ -56,16 +58,20 @@ def convolutions(width: int, k: int, length: int) -> None:
     report(f"conv D {width:3} k {k} L {length:2}", lambda: ours(x), inputs, whole, cropped, unfolded)
 
 
-def attentions(heads: int, head_width: int, length: int) -> None:
-    """Torch's fused attention and the two batched products."""
-    qkv = torch.randn(3, BATCH, heads, length, head_width, requires_grad=True)
+def attentions(width: int, heads: int, head_width: int, length: int) -> None:
+    """The whole block, by batched products (ours up to a length of attention.SHORT) and by torch's kernel."""
+    block = attention.SelfAttention(width=width, heads=heads, head_width=head_width, causal=False)
+    initialise(block, None)
+    x = torch.randn(BATCH, length, width, requires_grad=True)
+
+    def by(short: int) -> Tensor:
+        attention.SHORT = short
+        return block(x)
 
     def fused() -> Tensor:
-        return functional.scaled_dot_product_attention(*qkv.unbind(0))
+        return by(0)
 
-    report(
-        f"sa {heads} x {head_width} L {length}", lambda: plain_attention(*qkv.unbind(0), None), [qkv], fused
-    )
+    report(f"sa {heads} x {head_width} L {length}", lambda: by(length), [x, *block.parameters()], fused)
 
 
 def dropouts(width: int, length: int) -> None:
@@ -95,9 +101,9 @@ def main() -> None:
         for k in (10, 20):
             for length in (5, 10, 20, 40):
                 convolutions(width, k, length)
-    for heads, head_width in ((2, 16), (8, 64)):
+    for width, heads, head_width in ((32, 2, 16), (128, 8, 64)):
         for length in (5, 10, 20, 40, 64, 128):
-            attentions(heads, head_width, length)
+            attentions(width, heads, head_width, length)
     for width in (128, 512):
         dropouts(width, 40)
 
