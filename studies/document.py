@@ -43,12 +43,12 @@ class Document:
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
         """The part of a text value where it stands, if it is written as it reads."""
-        text, place = self.places[path]
         value: Any = self.data
         for part in path:
             value = value[part]
         if within is None or not isinstance(value, str):
             return None
+        text, place = self.places[path]
         start = text.find(value, *place.value)
         return None if start < 0 else (start + within[0], start + within[1])
 

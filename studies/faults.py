@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from .positions import KeyPath, Span
 
-WIDTH = 80
-"""A message that would pass this column goes below its caret."""
+_WIDTH = 80  # a message that would pass this column goes below its caret
+_LONGEST = 100  # columns of a line that is shown whole
+_AROUND = 30  # columns that are shown on both sides of a fault in a longer line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> 
     return Fault(
         message=message,
         line=0 if override else text.count("\n", 0, first) + 1,
-        text=text[first:last].replace("\t", " ").rstrip(),
+        text="".join(sign if sign.isprintable() else " " for sign in text[first:last]).rstrip(),
         start=span[0] - first,
         end=min(span[1], last) - first,
     )
@@ -58,8 +59,11 @@ def where(path: KeyPath) -> str:
     """How a message begins: the table in brackets, then the key in it; no indices."""
     if not path:
         return ""
-    head = f"[[{path[0]}]]" if len(path) > 1 and isinstance(path[1], int) else f"[{path[0]}]"
-    keys = ".".join(part for part in path[1:] if isinstance(part, str))
+    table, *inside = path
+    if path[:2] == ("search", "space") and len(path) > 2:
+        table, inside = "search.space", inside[1:]
+    head = f"[[{table}]]" if inside and isinstance(inside[0], int) else f"[{table}]"
+    keys = ".".join(part for part in inside if isinstance(part, str))
     return f"{head} {keys}: " if keys else f"{head} "
 
 
@@ -82,7 +86,7 @@ def _picture(faults: tuple[Fault, ...]) -> Iterator[str]:
     """Each line once, and below it, for each of its faults, carets and the message."""
     margin = max(len(_label(fault)) for fault in faults)
     shown: tuple[int | None, str] = (None, "")
-    for fault in faults:
+    for fault in map(_excerpt, faults):
         if fault.line is None:
             yield f"  {fault.message}"
             continue
@@ -91,8 +95,24 @@ def _picture(faults: tuple[Fault, ...]) -> Iterator[str]:
             yield f"  {_label(fault):>{margin}} | {fault.text}"
         indent = " " * (margin + 5)
         carets = indent + " " * fault.start + "^" * max(1, fault.end - fault.start)
-        beside = len(carets) + 2 + len(fault.message) <= WIDTH
+        beside = len(carets) + 2 + len(fault.message) <= _WIDTH
         yield f"{carets}  {fault.message}" if beside else f"{carets}\n{indent}{fault.message}"
+
+
+def _excerpt(fault: Fault) -> Fault:
+    """The fault as it is drawn: of a long line only what is around it."""
+    first = max(fault.start - _AROUND, 0)
+    if len(fault.text) <= _LONGEST:
+        return fault
+    last = min(fault.end, fault.start + _AROUND)
+    left, right = "…" if first else "", "…" if last + _AROUND < len(fault.text) else ""
+    moved = len(left) - first
+    return replace(
+        fault,
+        text=left + fault.text[first : last + _AROUND] + right,
+        start=fault.start + moved,
+        end=last + moved,
+    )
 
 
 def _label(fault: Fault) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ..grammar import Recipe, parse
+from .tasks import require_task
 
 Level = str | int | float | bool
 """One value of a factor, as the study file has it."""
@@ -60,6 +61,12 @@ class TaskSettings(Section):
     """`[task]`: what is learned."""
 
     name: str
+
+    @field_validator("name")
+    @classmethod
+    def known(cls, name: str) -> str:
+        """The name, if a task has it; else ValueError with the nearest one."""
+        return require_task(name).name
 
 
 class OptimizerSettings(Section):

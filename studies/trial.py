@@ -48,4 +48,3 @@ def trial_id(settings: Settings) -> str:
     record["edition"] = EDITION
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-

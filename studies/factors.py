@@ -1,0 +1,58 @@
+"""[factors]: the axes of a study's grid, their levels, and every cell of it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .report import Report
+from .settings import Level
+from .wording import shown
+
+SEED = "seed"
+"""The factor that every study has; its levels are paired across the cells."""
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+
+
+def read_factors(report: Report) -> dict[str, tuple[Level, ...]]:
+    """Every factor with its levels, in the order of the file; `seed` is added if it is not there."""
+    table = report.document.data.get("factors", {})
+    if not isinstance(table, dict):
+        report.note(("factors",), f"expected a table, got {shown(table)}")
+        table = {}
+    factors = {name: tuple(levels) for name, levels in table.items() if _has_levels(report, name, levels)}
+    return factors if SEED in table else {**factors, SEED: (0,)}
+
+
+def cells(factors: Mapping[str, tuple[Level, ...]]) -> Iterator[dict[str, Level]]:
+    """Every combination of levels in the order of the file, the last factor varying fastest."""
+    for levels in itertools.product(*factors.values()):
+        yield dict(zip(factors, levels, strict=True))
+
+
+def _has_levels(report: Report, name: str, levels: Any) -> bool:  # noqa: ANN401 -- TOML holds anything
+    """Whether a factor has levels at all; what is wrong with it or with one of them is noted."""
+    path = ("factors", name)
+    if not _NAME.fullmatch(name):
+        report.note(path, f"expected a letter, then letters, digits and '_', got {name!r}", key=True)
+    if not isinstance(levels, list) or not levels:
+        report.note(path, f"expected a list of levels, got {shown(levels)}")
+        return False
+    for index, level in enumerate(levels):
+        wrong = _level_fault(name, level)
+        if wrong:
+            report.spoil((*path, index), wrong)
+        elif any(type(level) is type(other) and level == other for other in levels[:index]):
+            report.note((*path, index), f"the level {shown(level)} is listed twice")
+    return True
+
+
+def _level_fault(factor: str, level: object) -> str | None:
+    if factor == SEED and (isinstance(level, bool) or not isinstance(level, int) or not 0 <= level < 2**63):
+        return f"expected a whole number of at least 0, got {shown(level)}"
+    if not isinstance(level, str | int | float | bool):
+        return f"expected a text, a number or true or false, got {shown(level)}"
+    return None

@@ -1,0 +1,87 @@
+"""What fills the holes of a study: recipes and their parts are read, holes and fillings brought together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from ..grammar import Recipe, RecipeError
+from .draft import Draft
+from .faults import nearest
+from .positions import KeyPath
+from .report import Report
+from .settings import read_recipe
+from .template import HOLE, RECIPE, value_holes
+
+_NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
+
+
+def check_recipes(draft: Draft) -> None:
+    """Read the recipe, then every level and option that becomes a part of it, and note their faults."""
+    report, axes = draft.report, draft.axes()
+    text = draft.template.texts.get(RECIPE)
+    if text is None:
+        return
+    recipe = _read(report, RECIPE, text)
+    if recipe and recipe.dimensions and not draft.searched:
+        report.spoil(RECIPE, "a search dimension needs the table [search]")
+    names = _part_holes(text, recipe)
+    names += [meant for hole in names if (meant := _meant(hole, draft.declared()))]
+    for name in names:  # grows while it is walked
+        for path, level in axes.get(name, ()):
+            if isinstance(level, str):
+                part = _read(report, path, level)
+                if part and part.dimensions:
+                    report.spoil(path, "a search dimension stands in the recipe or in [search.space]")
+                names += [hole for hole in _part_holes(level, part) if hole not in names]
+
+
+def check_holes(draft: Draft) -> None:
+    """Note holes that nothing fills, and factors and dimensions that fill none."""
+    declared, axes, used = draft.declared(), draft.axes(), set[str | None]()
+    for path, text in _texts(draft):
+        for hole in HOLE.finditer(text):
+            used.add(hole[1])
+            if hole[1] not in declared:
+                hint = nearest(hole[1], declared)
+                used.add(_meant(hole[1], declared))  # one fault is enough
+                draft.report.spoil(path, f"nothing fills the hole {{{hole[1]}}}{hint}", within=hole.span())
+            elif hole[1] not in axes:
+                draft.report.spoiled.add(path)  # its filling is wrong, which is told where that stands
+    for name in axes:
+        if name not in used:
+            table = ("search", "space") if name in draft.space else ("factors",)
+            draft.report.note((*table, name), f"nothing uses '{name}': no hole {{{name}}}", key=True)
+
+
+def _meant(hole: str, declared: set[str]) -> str | None:
+    """The declared name that a hole without a filling is likely to mean."""
+    close = [] if hole in declared else get_close_matches(hole, sorted(declared), n=1)
+    return close[0] if close else None
+
+
+def _read(report: Report, path: KeyPath, text: str) -> Recipe | None:
+    """The recipe at a path; None if it is none, which is noted under its very words."""
+    try:
+        return read_recipe(text)
+    except RecipeError as error:
+        for fault in error.faults:
+            report.spoil(path, fault.message, within=(fault.start, max(fault.end, fault.start + 1)))
+        return None
+
+
+def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
+    """The holes of a recipe that take parts; of one that cannot be read, those not named as values."""
+    if recipe is None:
+        names, values = HOLE.findall(text), frozenset(_NAMED_VALUE.findall(text))
+    else:
+        names, values = recipe.holes, value_holes(recipe.root)
+    return [name for name in names if name not in values]
+
+
+def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
+    """Every text that may have holes, with its path: those of the template, and levels that are texts."""
+    yield from ((path, draft.template.texts[path]) for path in draft.template.holes)
+    for levels in draft.axes().values():
+        yield from ((path, level) for path, level in levels if isinstance(level, str))

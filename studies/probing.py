@@ -1,0 +1,86 @@
+"""The settings that levels and dimensions give, tried before anything runs: what is wrong, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..grammar.nodes import Dimension
+from .draft import Draft, Levels
+from .faults import where
+from .positions import KeyPath
+from .report import Report
+from .search import ends
+from .settings import Level, read_recipe
+from .settling import settle
+from .template import HOLE, RECIPE
+from .wording import Problem, ProblemsError
+
+
+def check_settings(draft: Draft) -> None:
+    """Try the first level of everything, then each other level alone, and note what is wrong with that.
+
+    A problem that the first levels have together is the fault of the one axis whose other levels cure it.
+    """
+    axes = _sound_axes(draft)
+    first = {name: levels[0][1] for name, levels in axes.items()}
+    wrong = _problems(draft, first)
+    cures: dict[Problem, set[str]] = {problem: set() for problem in wrong}
+    for name, levels in axes.items():
+        for path, level in levels[1:]:
+            found = _problems(draft, {**first, name: level})
+            for problem in found:
+                if problem not in wrong:
+                    note_problem(draft.report, problem, path)
+            for problem in wrong:
+                if problem not in found:
+                    cures[problem].add(name)
+    for problem in wrong:
+        names = [name for name in cures[problem] or names_at(draft, problem.path) if name in axes]
+        note_problem(draft.report, problem, axes[names[0]][0][0] if len(names) == 1 else None)
+
+
+def note_problem(report: Report, problem: Problem, origin: KeyPath | None = None) -> None:
+    """Note a problem of some settings: at the level or dimension that it comes from, or at its own key."""
+    if origin is None or origin == problem.path:
+        report.note(problem.path, problem.message, key=problem.key)
+    else:
+        inside = "" if problem.path == RECIPE else f"as {where(problem.path)}"
+        report.note(origin, inside + problem.message)
+
+
+def names_at(draft: Draft, path: KeyPath) -> set[str]:
+    """The names of all that can matter at a path of the settings."""
+    names, axes = list(draft.template.holes.get(path, ())), draft.axes()
+    for name in names:  # grows while it is walked
+        texts = [level for _, level in axes.get(name, ()) if isinstance(level, str)]
+        names += [hole for text in texts for hole in HOLE.findall(text) if hole not in names]
+    return {*names, *(_own_dimensions(draft) if path == RECIPE else ())}
+
+
+def _sound_axes(draft: Draft) -> dict[str, Levels]:
+    """Every axis with its values that are not spoiled; what an axis without any would fill is spoiled."""
+    axes: dict[str, Levels] = {}
+    for name, levels in draft.axes().items():
+        sound = tuple((path, level) for path, level in levels if path not in draft.report.spoiled)
+        axes |= {name: sound} if sound else {}
+    draft.report.spoiled.update(
+        path for path, names in draft.template.holes.items() if not axes.keys() >= set(names)
+    )
+    own = _own_dimensions(draft)
+    return axes | {name: tuple((RECIPE, level) for level in ends(found)) for name, found in own.items()}
+
+
+def _own_dimensions(draft: Draft) -> dict[str, Dimension]:
+    """The search dimensions that stand in the recipe itself."""
+    text = draft.template.texts.get(RECIPE)
+    return {} if text is None or RECIPE in draft.report.spoiled else dict(read_recipe(text).dimensions)
+
+
+def _problems(draft: Draft, values: Mapping[str, Level]) -> list[Problem]:
+    """What is wrong with the settings of these values and is not known yet."""
+    still_open = {name: f"{{{name}}}" for names in draft.template.holes.values() for name in names}
+    try:
+        settle(draft.template, {**still_open, **values})
+    except ProblemsError as error:
+        return [found for found in error.problems if found.path and not draft.report.knows(found.path)]
+    return []

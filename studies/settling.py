@@ -1,0 +1,48 @@
+"""From a template and values to the settings of one trial, or all that is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..grammar import RecipeError, Role
+from ..grammar.roles import GIVES, output
+from .factors import SEED
+from .settings import Level, Settings, read_recipe
+from .tasks import TaskError, require_task
+from .template import RECIPE, Template
+from .wording import Problem, ProblemsError, checked
+
+_SEQUENCE = GIVES[Role.MIXER]
+_STAND_IN = "sa"  # for a recipe that is wrong, so that all else is checked too
+
+
+def settle(template: Template, values: Mapping[str, Level]) -> Settings:
+    """The settings of the trial that has these values; ProblemsError with all that is wrong with it."""
+    tables = template.fill(values)
+    problems: list[Problem] = []
+    if RECIPE in template.texts:
+        try:
+            tables["model"]["recipe"] = template.recipe(values)
+        except RecipeError as error:
+            problems += [Problem(RECIPE, fault.message) for fault in error.faults]
+            tables["model"]["recipe"] = _STAND_IN
+    try:
+        settings = checked(Settings, {**tables, SEED: values.get(SEED, 0)})
+    except ProblemsError as error:
+        raise ProblemsError((*problems, *error.problems)) from error
+    problems += _mismatches(settings)
+    if problems:
+        raise ProblemsError(tuple(problems))
+    return settings
+
+
+def _mismatches(settings: Settings) -> Iterator[Problem]:
+    """What fits each table but not all of them together."""
+    task = require_task(settings.task.name)
+    gives = output(read_recipe(settings.model.recipe).root)
+    if gives != _SEQUENCE:
+        yield Problem(RECIPE, f"{task.name} needs {_SEQUENCE} of its input's length, got {gives}")
+    try:
+        task.check(settings.train.curriculum.start)
+    except TaskError as error:
+        yield Problem(("train", "curriculum", "start"), str(error))

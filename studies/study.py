@@ -1,0 +1,201 @@
+"""A study: one TOML file, checked to its last key, and the trials that it asks for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..grammar.nodes import Dimension
+from .document import read, read_file
+from .draft import Draft
+from .factors import SEED, cells, read_factors
+from .faults import Fault, StudyError, nearest
+from .holes import check_holes, check_recipes
+from .probing import check_settings, note_problem
+from .report import Report
+from .search import check_search, dimensions, ends, read_search
+from .settings import Level, SearchSettings, Settings, StudySettings, TableSpec
+from .settling import settle
+from .specs import read_tables
+from .template import RECIPE, TABLES, Template
+from .trial import Trial
+from .wording import ProblemsError, checked
+
+MOST_TRIALS = 100_000
+"""A grid of more trials than these is refused before they are made."""
+
+_KNOWN = ("study", *TABLES, "factors", "search", "table")
+_NEEDED = ("study", *TABLES)
+_SHIPPED = Path(__file__).parent
+_EPOCHS = ("train", "epochs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """What a study file asks for, every trial of it sound.
+
+    `factors` has each factor's levels in the order of the file, `seed` always among them.
+    `dimensions` is what a search chooses, by name, options as plain data; empty without a search.
+    `grid` has every trial once; it is empty where a search chooses them.
+    """
+
+    name: str
+    title: str
+    paper: str | None
+    path: Path | None
+    text: str
+    overrides: tuple[str, ...]
+    factors: Mapping[str, tuple[Level, ...]]
+    search: SearchSettings | None
+    dimensions: Mapping[str, Dimension]
+    tables: tuple[TableSpec, ...]
+    template: Template
+    grid: tuple[Trial, ...]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The levels of the factor `seed`."""
+        return tuple(int(seed) for seed in self.factors[SEED])
+
+    @property
+    def epochs(self) -> int:
+        """The most epochs that a trial can have."""
+        if self.grid:
+            return max(trial.settings.train.epochs for trial in self.grid)
+        names = self.template.holes.get(_EPOCHS)
+        if names is None:
+            return self.template.tables["train"]["epochs"]
+        dimension = self.dimensions.get(names[0])
+        return max(int(level) for level in (ends(dimension) if dimension else self.factors[names[0]]))
+
+    def trials(self) -> tuple[Trial, ...]:
+        """Every trial of the grid, once, in the order of the file; none where a search chooses them."""
+        return self.grid
+
+    def point(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
+        """The trials of a search point, one for each seed."""
+        return tuple(self.trial_for(values, seed) for seed in self.seeds)
+
+    def trial_for(self, values: Mapping[str, Level], seed: int = 0) -> Trial:
+        """The trial of a search point, whose values are named as in `dimensions`.
+
+        Raises ValueError for names that are not, and for values that do not fit.
+        """
+        if values.keys() != self.dimensions.keys():
+            wanted, got = (", ".join(sorted(names)) or "none" for names in (self.dimensions, values))
+            raise ValueError(f"expected values of {wanted}, got {got}")
+        fixed = {
+            name: levels[0] for name, levels in self.factors.items() if name not in (*self.dimensions, SEED)
+        }
+        levels = {**fixed, **values, SEED: seed}
+        return Trial(study=self.name, levels=levels, settings=settle(self.template, levels))
+
+
+def find(name_or_path: str | Path) -> Path:
+    """The path of a study file, given by itself or by the name of a study that comes with the package."""
+    shipped = {path.stem: path for path in sorted(_SHIPPED.glob("*.toml"))}
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    if str(name_or_path) in shipped:
+        return shipped[str(name_or_path)]
+    message = f"there is no such file and no study of that name{nearest(str(name_or_path), shipped)}"
+    raise StudyError(str(name_or_path), [Fault(message=message)])
+
+
+def load(source: str | Path, overrides: Sequence[str] = ()) -> Study:
+    """The study of a file, of a shipped study's name, or of a text with line ends, with overrides applied.
+
+    An override is `train.epochs=2`: TOML on the right, or a bare word. Raises StudyError with every fault.
+    """
+    if isinstance(source, str) and "\n" in source:
+        path, document = None, read("study", source, overrides)
+    else:
+        path = find(source)
+        document = read_file(path, overrides)
+    report = Report(document)
+    study = _study(report, path, tuple(overrides))
+    if study is None or report.faults:
+        raise StudyError(document.source, report.faults)
+    return study
+
+
+def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Study | None:
+    """The study of a document; what is wrong with it is noted, and makes it None."""
+    document = report.document
+    _check_tables(report)
+    header = _header(report)
+    factors, tables = read_factors(report), read_tables(report)
+    search, space = read_search(report)
+    template = Template(tables={name: document.data[name] for name in TABLES if name in document.data})
+    draft = Draft(
+        report=report, template=template, factors=factors, space=space, searched="search" in document.data
+    )
+    check_recipes(draft)
+    check_holes(draft)
+    check_settings(draft)
+    found = dimensions(factors, space, template.texts[RECIPE]) if search and not report.faults else {}
+    if search and not report.faults:
+        check_search(report, search, factors, found)
+    if header is None or report.faults:
+        return None
+    return Study(
+        name=header.name,
+        title=header.title,
+        paper=header.paper,
+        path=path,
+        text=document.text,
+        overrides=overrides,
+        factors=factors,
+        search=search,
+        dimensions=found,
+        tables=tables,
+        template=template,
+        grid=() if search else _grid(report, header.name, template, factors),
+    )
+
+
+def _check_tables(report: Report) -> None:
+    """Note tables that are unknown, and those that are missing."""
+    data = report.document.data
+    for name in data:
+        if name not in _KNOWN:
+            report.note((name,), f"unknown table '{name}'{nearest(name, _KNOWN)}", key=True)
+    for name in _NEEDED:
+        if name not in data:
+            report.spoil((name,), "this table is missing")
+
+
+def _header(report: Report) -> StudySettings | None:
+    if "study" not in report.document.data:
+        return None
+    try:
+        return checked(StudySettings, report.document.data["study"])
+    except ProblemsError as error:
+        report.note_all(("study",), error)
+        return None
+
+
+def _grid(
+    report: Report, name: str, template: Template, factors: Mapping[str, tuple[Level, ...]]
+) -> tuple[Trial, ...]:
+    """Every trial of the grid, once; what only several levels together make wrong is noted."""
+    count = math.prod(map(len, factors.values()))
+    if count > MOST_TRIALS:
+        report.note(("factors",), f"expected at most {MOST_TRIALS:,} trials, got {count:,}")
+        return ()
+    settled: dict[tuple[tuple[type, Level], ...], Settings] = {}
+    trials: dict[str, Trial] = {}
+    for levels in cells(factors):
+        key = tuple((type(level), level) for factor, level in levels.items() if factor != SEED)
+        try:
+            settings = settled.get(key) or settled.setdefault(key, settle(template, levels))
+        except ProblemsError as error:
+            for problem in error.problems:
+                note_problem(report, problem)
+            continue
+        trial = Trial(study=name, levels=levels, settings=settings.model_copy(update={"seed": levels[SEED]}))
+        trials.setdefault(trial.id, trial)
+    return tuple(trials.values())

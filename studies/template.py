@@ -1,0 +1,108 @@
+"""[model], [task] and [train] as written, with the holes that levels and search points fill."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..grammar import lookup
+from ..grammar.nodes import Block, Hole, Node, Repeat, walk
+from .positions import KeyPath
+from .settings import Level, read_recipe
+
+HOLE = re.compile(r"\{ *([A-Za-z]\w*) *\}")
+"""A hole as it stands in any text of a study file."""
+
+RECIPE: KeyPath = ("model", "recipe")
+TABLES = ("model", "task", "train")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """The tables that say what a trial is, some of their texts with holes."""
+
+    tables: Mapping[str, Any]
+    texts: Mapping[KeyPath, str] = field(init=False)  # every one, with or without holes
+    holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # of every text that has any
+    _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "texts", dict(_texts(self.tables)))
+        holes = {path: tuple(HOLE.findall(text)) for path, text in self.texts.items()}
+        object.__setattr__(self, "holes", {path: names for path, names in holes.items() if names})
+
+    def fill(self, values: Mapping[str, Level]) -> dict[str, Any]:
+        """The tables with all holes filled but those of the recipe; KeyError for a hole without a value.
+
+        A text that is one hole and nothing else becomes the value itself.
+        """
+        return _filled(self.tables, values, ())
+
+    def recipe(self, values: Mapping[str, Level]) -> str:
+        """The recipe with holes filled and dimensions settled; RecipeError for a value that does not fit."""
+        text = self.texts[RECIPE]
+        key = tuple((name, type(values[name]), values[name]) for name in _needed(text, values))
+        if key not in self._recipes:
+            self._recipes[key] = _filled_recipe(text, values)
+        return self._recipes[key]
+
+
+def value_holes(root: Node) -> frozenset[str]:
+    """The holes that stand for a count or a block's number or word, not for a part of the recipe."""
+    found: set[str] = set()
+    for node in walk(root):
+        if isinstance(node, Repeat) and isinstance(node.count, Hole):
+            found.add(node.count.name)
+        if isinstance(node, Block) and (spec := lookup(node.name)):
+            for name, value in node.arguments:
+                parameter = spec.parameter(name)
+                if isinstance(value, Hole) and parameter is not None and parameter.kind != "recipe":
+                    found.add(value.name)
+    return frozenset(found)
+
+
+def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 -- TOML holds anything
+    """Every text inside a value, with its path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _texts(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _texts(inner, (*path, index))
+
+
+def _filled(value: Any, values: Mapping[str, Level], path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
+    if isinstance(value, Mapping):
+        return {key: _filled(inner, values, (*path, key)) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, values, (*path, index)) for index, inner in enumerate(value)]
+    if not isinstance(value, str) or path == RECIPE:
+        return value
+    whole = HOLE.fullmatch(value)
+    return values[whole[1]] if whole else HOLE.sub(lambda hole: str(values[hole[1]]), value)
+
+
+def _needed(text: str, values: Mapping[str, Level]) -> list[str]:
+    """The names of the values that a recipe's dimensions and holes take, and those taken in turn."""
+    names = [name for name, _ in read_recipe(text).dimensions if name in values]
+    names += HOLE.findall(text)
+    for name in names:  # grows while it is walked
+        level = values[name]
+        names += (
+            [inner for inner in HOLE.findall(level) if inner not in names] if isinstance(level, str) else []
+        )
+    return names
+
+
+def _filled_recipe(text: str, values: Mapping[str, Level]) -> str:
+    """The canonical recipe with its holes filled, those in the fillings too, and its dimensions settled."""
+    recipe = read_recipe(text)
+    recipe = recipe.choose({name: values[name] for name, _ in recipe.dimensions if name in values})
+    for _ in range(len(values)):  # a hole inside a filling is filled in the next round
+        if recipe.holes:
+            recipe = recipe.fill({name: values[name] for name in recipe.holes})
+    return recipe.text

@@ -1,0 +1,99 @@
+"""What pydantic finds wrong with a table, in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from .faults import nearest
+from .positions import KeyPath
+
+_WANTED = {
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "int_from_float": "a whole number",
+    "int_type": "a whole number",
+    "less_than": "a number below {lt}",
+    "less_than_equal": "at most {le}",
+    "literal_error": "{expected}",
+    "model_type": "a table",
+    "string_pattern_mismatch": "a letter, then up to 99 letters, digits, '-', '_' or '.'",
+    "string_type": "a text",
+    "too_long": "{max_length} values",
+    "tuple_type": "a list",
+}
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong at a path of a table; `key` where it is the key itself."""
+
+    path: KeyPath
+    message: str
+    key: bool = False
+
+
+class ProblemsError(ValueError):
+    """A table with all that is wrong in it."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(f"{'.'.join(map(str, p.path))}: {p.message}" for p in problems))
+
+
+def checked(model: type[Model], data: Mapping[str, Any]) -> Model:
+    """The model of a table's data; ProblemsError if it is none."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ProblemsError(tuple(_problems(model, error.errors()))) from error
+
+
+def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Problem]:
+    for error in errors:
+        path, given = error["loc"], error["input"]
+        if error["type"] == "extra_forbidden":
+            yield Problem(
+                path, f"unknown key '{path[-1]}'{nearest(str(path[-1]), _keys(model, path[:-1]))}", True
+            )
+        elif error["type"] == "missing" and isinstance(path[-1], int):
+            yield Problem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")
+        elif error["type"] == "missing":
+            yield Problem(path[:-1], f"missing key '{path[-1]}'")
+        elif error["type"] == "value_error":
+            yield Problem(path, str(error.get("ctx", {})["error"]))
+        else:
+            wanted = _WANTED[error["type"]].format_map(error.get("ctx", {}))
+            yield Problem(path, f"expected {wanted}, got {shown(given)}")
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "a table"
+        case list() | tuple():
+            return f"a list of {len(value)}" if value else "an empty list"
+        case _:
+            return repr(value)
+
+
+def _keys(model: type[BaseModel], path: KeyPath) -> tuple[str, ...]:
+    """The keys that a model has at a path inside it."""
+    for part in path:
+        inner = model.model_fields[str(part)].annotation
+        assert isinstance(inner, type) and issubclass(inner, BaseModel)
+        model = inner
+    return tuple(model.model_fields)
