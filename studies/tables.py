@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from .cells import NOT_RUN, fill
-from .faults import nearest
+from .fitting import misfits
 from .footnotes import Footnotes
 from .labels import level_text, one_line
 from .metrics import METRICS
 from .published import Published, PublishedTable, match, published_tables
 from .settings import TableSpec
+from .study import Study
 from .table import Cell, Status, Table, TableError
 from .tally import Place, Tally, gather
-
-if TYPE_CHECKING:
-    from .study import Study
-
-SEED = "seed"
-"""The factor that tables average over."""
 
 
 def table(study: Study, spec: TableSpec, outcomes: pl.DataFrame, *, published: bool = False) -> Table:
@@ -29,13 +23,11 @@ def table(study: Study, spec: TableSpec, outcomes: pl.DataFrame, *, published: b
 
     `published` puts the paper's numbers beside ours. TableError if the specification does not fit the study.
     """
-    printed = {name: found for (paper, name), found in published_tables().items() if paper == study.paper}
-    faults = [*_faults(study, spec), *_published_faults(spec, printed)]
-    if faults:
-        raise TableError("\n".join(f"table {spec.name}: {fault}" for fault in faults))
+    if wrong := misfits(spec, study.factors, study.paper):
+        raise TableError("\n".join(f"table {spec.name}: {key}: {message}" for key, message in wrong))
     trials, metric, notes = study.trials(), METRICS[spec.value], Footnotes()
     rows, columns = (tuple(map(level_text, study.factors[factor])) for factor in (spec.rows, spec.columns))
-    paper = printed.get(spec.published or spec.name) if published else None
+    paper = published_tables().get((study.paper or "", spec.published or spec.name)) if published else None
     tallies = gather(trials, outcomes, rows=spec.rows, columns=spec.columns, metric=metric.name)
     places = [[(row, column) for column in columns] for row in rows]
     cells = fill(places, tallies, _beside(paper, rows, columns), metric=metric, notes=notes)
@@ -66,35 +58,6 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
         parts.append(", ".join(known["device"].unique().sort()))
         parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series())
     return one_line(" · ".join(parts))
-
-
-def _faults(study: Study, spec: TableSpec) -> list[str]:
-    """Everything in the specification that fits neither the study's factors nor the known metrics."""
-    faults = []
-    for key, factor in (("rows", spec.rows), ("columns", spec.columns)):
-        if factor not in study.factors:
-            faults.append(f"expected {key} to be a factor, got {factor!r}{nearest(factor, study.factors)}")
-    if spec.rows == spec.columns:
-        faults.append(f"expected rows and columns to differ, got {spec.rows!r} for both")
-    if spec.value not in METRICS:
-        faults.append(f"expected value to be a metric, got {spec.value!r}{nearest(spec.value, METRICS)}")
-    loose = [
-        f"{factor} ({', '.join(map(level_text, levels))})"
-        for factor, levels in study.factors.items()
-        if factor not in (spec.rows, spec.columns, SEED) and len(levels) > 1
-    ]
-    if loose:
-        rest = f"expected every factor but {SEED} to be the rows, the columns or of one level"
-        faults.append(f"{rest}, got {' and '.join(loose)}")
-    return faults
-
-
-def _published_faults(spec: TableSpec, printed: Collection[str]) -> list[str]:
-    """A `published` that names no table of the study's paper; a table of our own name need not be one."""
-    if spec.published is None or spec.published in printed:
-        return []
-    end = nearest(spec.published, printed)
-    return [f"expected published to be a table of the study's paper, got {spec.published!r}{end}"]
 
 
 def _beside(

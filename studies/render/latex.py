@@ -6,6 +6,8 @@ from ..table import Cell, Table
 
 _SIGNS = {
     "\\": r"\textbackslash{}",
+    "[": "{[}",  # after a line's end it would open an option,
+    "*": "{*}",  # and this would be one
     "{": r"\{",
     "}": r"\}",
     "$": r"\$",

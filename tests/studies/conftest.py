@@ -1,0 +1,107 @@
+"""A small study with everything that can happen to a cell, and a store that says it happened."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from activemem.storage import Store, TrialRow
+from activemem.studies.study import Study, load
+from activemem.studies.trial import Trial
+
+STUDY = """
+[study]
+name = "everything"
+title = "Everything that can happen to a cell"
+paper = "active-memory-transformer"
+
+[model]
+recipe = "2 * ({mixer} >> ff(8))"
+d_model = 8
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 4
+epochs = 2
+steps_per_epoch = 2
+curriculum = { start = 5 }
+
+[factors]
+mixer = ["sa", "conv(k=20)", "persistent_conv(k=20) + sa", "conv(k=3) + conv(k=5)"]
+task = ["sort", "reverse", "copy"]
+seed = [0, 1, 2]
+
+[[table]]
+name = "table4"
+rows = "mixer"
+columns = "task"
+value = "max_length"
+"""
+
+# By mixer and task, for each seed: a value, "failed: why", "pruned: why", or None where it has not run.
+EVERYTHING: Mapping[tuple[str, str], tuple[float | str | None, ...]] = {
+    ("sa", "sort"): (14.0, 15.0, 16.0),
+    ("sa", "reverse"): (41.0, 43.5, "failed: not a number at epoch 8"),
+    ("sa", "copy"): (103.96, 104.0, 104.0),
+    ("conv(k=20)", "sort"): (20.0, 30.0, 40.0),
+    ("conv(k=20)", "reverse"): (19.0, None, None),
+    ("conv(k=20)", "copy"): (104.0, 104.04, 104.0),
+    ("persistent_conv(k=20) + sa", "sort"): ("failed: 90 % of <memory> & more\n  _x_ | $y^2 {#1} ~ \\",) * 3,
+    ("persistent_conv(k=20) + sa", "reverse"): ("pruned: behind the others at epoch 1",) * 3,
+    ("persistent_conv(k=20) + sa", "copy"): (5.0, "failed: not a number at epoch 8", None),
+    ("conv(k=3) + conv(k=5)", "reverse"): (7.0, 7.0, float("nan")),
+}
+
+
+@pytest.fixture(scope="session")
+def everything() -> Study:
+    """The study."""
+    return load(STUDY)
+
+
+@pytest.fixture(scope="session")
+def rows(everything: Study, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    """What the store says of the study's trials."""
+    store = Store(tmp_path_factory.mktemp("results"))
+    for number, trial in enumerate(everything.trials()):
+        ends = EVERYTHING.get((str(trial.levels["mixer"]), str(trial.levels["task"])), (None,) * 3)
+        end = ends[everything.factors["seed"].index(trial.levels["seed"])]
+        if end is not None:
+            store.write(_row(trial, end, number), [])
+    return store.trials()
+
+
+def _row(trial: Trial, end: float | str, number: int) -> TrialRow:
+    values = () if isinstance(end, str) else (("max_length", end), ("loss", 1 / end))
+    started = datetime(2026, 11, 28, 9, tzinfo=UTC) + timedelta(minutes=number)
+    status, _, reason = end.partition(": ") if isinstance(end, str) else ("done", "", "")
+    return TrialRow(
+        trial=trial.id,
+        attempt=1,
+        study=trial.study,
+        recipe=trial.settings.model.recipe,
+        recipe_id="00000000",
+        task=trial.settings.task.name,
+        seed=trial.settings.seed,
+        status=status,
+        reason=reason or None,
+        factors="{}",
+        settings="{}",
+        metrics=values,
+        parameters=1,
+        flops=1.0,
+        epochs=2,
+        steps=4,
+        seconds=1.5,
+        peak_mib=1.0,
+        version="0.1.0",
+        commit="a1b2c3d4e5f6" if number % 2 else None,
+        device="H200 & 2 others",
+        host="here",
+        started=started,
+        finished=started + timedelta(seconds=2),
+    )

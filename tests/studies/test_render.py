@@ -1,0 +1,91 @@
+"""Each format of a table is compared with a file that was looked at; delete one to have it written anew."""
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from activemem.studies.render import to_csv, to_html, to_latex, to_markdown, to_terminal
+from activemem.studies.study import Study, load
+from activemem.studies.table import Table
+from activemem.studies.tables import table
+
+GOLDEN = Path(__file__).with_name("golden")
+NASTY = ("a_b & c | d", "50% < $x^2 \\ {#1} ~", "*b* [c] `d` \"q\" 'r' --", "é <b>")
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "txt": to_terminal,
+    "ansi": lambda made: to_terminal(made, width=100, ansi=True),
+    "md": to_markdown,
+    "tex": to_latex,
+    "html": to_html,
+    "csv": to_csv,
+}
+
+
+@pytest.fixture(scope="module")
+def tables(everything: Study, rows: pl.DataFrame) -> dict[str, Table]:
+    one = load(everything.text, overrides=("factors.seed=[0]",))
+    nothing = everything.tables[0].model_copy(update={"caption": "Nothing has run"})
+    full = table(everything, everything.tables[0], rows, published=True)
+    return {
+        "published-only": table(everything, nothing, rows.clear(), published=True),
+        "everything": full,
+        "one-seed": table(one, one.tables[0], rows),
+        "names": replace(full, rows=NASTY, columns=("x_1", "y|2", "z & 3%"), corner="a < b"),
+    }
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("name", ["everything", "one-seed", "published-only", "names"])
+def test_a_table_is_rendered_byte_for_byte_as_it_was_seen(
+    tables: dict[str, Table], name: str, ending: str
+) -> None:
+    path = GOLDEN / f"{name}.{ending}"
+    text = FORMATS[ending](tables[name])
+    if not path.exists():
+        path.write_bytes(text.encode())
+        pytest.fail(f"{path.name} is new: look at it, then run this again")
+    assert text.encode() == path.read_bytes()
+
+
+def test_colour_adds_no_visible_character(tables: dict[str, Table]) -> None:
+    for made in tables.values():
+        plain, styled = to_terminal(made), to_terminal(made, ansi=True)
+        assert re.sub(r"\x1b\[\d*m", "", styled) == plain
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 100, 200])
+def test_no_line_is_wider_than_the_terminal(tables: dict[str, Table], width: int) -> None:
+    for made in tables.values():
+        assert max(map(len, to_terminal(made, width=width).splitlines())) <= width
+
+
+def test_a_name_wider_than_the_terminal_is_never_cut(tables: dict[str, Table]) -> None:
+    text = to_terminal(tables["everything"], width=20)
+    assert text.count("  persistent_conv(k=20) + sa") == 3  # once in each of three column groups
+
+
+def test_no_line_ends_in_a_space(tables: dict[str, Table]) -> None:
+    for made in tables.values():
+        for render in FORMATS.values():
+            assert not re.search(r"[ \t]$", render(made), re.MULTILINE)
+
+
+def test_a_program_reads_every_number_of_the_csv_back(tables: dict[str, Table]) -> None:
+    made = tables["everything"]
+    lines = list(csv.DictReader(io.StringIO(to_csv(made))))
+    flat = [cell for row in made.cells for cell in row]
+    assert [line["mean"] for line in lines] == ["" if cell.mean is None else repr(cell.mean) for cell in flat]
+    assert [float(line["deviation"]) for line in lines if line["deviation"]] == [
+        cell.deviation for cell in flat if cell.deviation is not None
+    ]
+    assert [int(line["n"]) for line in lines] == [cell.count for cell in flat]
+
+
+def test_html_is_ascii_so_that_no_charset_is_needed(tables: dict[str, Table]) -> None:
+    assert all(to_html(made).isascii() for made in tables.values())
