@@ -79,6 +79,11 @@ class Attempt:
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._started = datetime.now(UTC)
 
+    @property
+    def trained(self) -> bool:
+        """Whether its last epoch is over, so that to advance is to end."""
+        return self._training is not None and self._training.finished
+
     def advance(self) -> Event:
         """Begin, train one epoch more, or end: the one thing that happened. Not to be called once ended."""
         try:

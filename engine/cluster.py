@@ -53,6 +53,9 @@ WORKER_DEATHS = 12
 """So many deaths of its workers may a cohort survive; its trials count their own (`attempt.DEATHS`)."""
 
 
+WHOLE = "whole"
+"""The key of a result after which nothing of the cohort is left; Tune sets "done" for those it stops, too."""
+
 AGAIN = "again"
 """The key that marks a cohort whose worker has died before."""
 
@@ -79,11 +82,12 @@ class CohortActor(tune.Trainable):
         """Work for a while, or an epoch; the events of it."""
         if self._metric is None:
             events = collect(self._events, REPORT_S)
-            return {"events": events, "done": not events, "epoch": 0}
+            return {"events": events, "done": not events, WHOLE: not events}
         events = self._in_step.advance()
         return {
             "events": events,
             "done": self._in_step.ended,
+            WHOLE: self._in_step.ended,
             "epoch": self._in_step.epoch,
             self._metric: self._in_step.value(self._metric),
         }
@@ -115,7 +119,7 @@ class _Feed(Searcher):
         name = self._names.pop(trial_id)
         if self._stop.requested:
             return
-        whole = error or bool((result or {}).get("done"))
+        whole = error or bool((result or {}).get(WHOLE))
         for event in self._source.cohort_ended(name, whole=whole):
             self._listener.hear(event)
 

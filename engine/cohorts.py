@@ -61,7 +61,7 @@ class InStep:
         for attempt in self._attempts:
             while not attempt.ended:
                 events.append(attempt.advance())
-                if isinstance(events[-1], Advanced):
+                if isinstance(events[-1], Advanced) and not attempt.trained:
                     break
         for event in events:
             if isinstance(event, Advanced):

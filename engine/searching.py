@@ -60,6 +60,7 @@ class Search:
         self._grid = _enumerate(self._spaces) if self._settings.sampler == "grid" else None
         self._known: set[str] = set()
         self._open: dict[str, optuna.trial.Trial] = {}
+        self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
         self._attempts = {trial: number for trial, (_, number) in store.outcomes().items()}
         self._waiting = self._recall()
 
@@ -80,8 +81,9 @@ class Search:
     def judge(self, name: str, epoch: int, value: float) -> bool:
         """Whether Optuna's pruner gives a point up; used where Tune's schedulers are not."""
         trial = self._open[name]
-        if not math.isnan(value):
+        if not math.isnan(value) and epoch:
             trial.report(value, epoch)
+            self._judged[name] = epoch
         return trial.should_prune()
 
     def cohort_ended(self, name: str, *, whole: bool) -> list[Event]:
@@ -92,7 +94,7 @@ class Search:
             reason = f"given up by {self._settings.scheduler}"
             held = self._store.outcomes()
             events = [prune(self._task(each), self._store, reason) for each in trials if each.id not in held]
-        self._tell(trial, self._rows([each.id for each in trials]))
+        self._tell(name, trial, self._rows([each.id for each in trials]))
         return events
 
     def _ask(self) -> tuple[Point, optuna.trial.Trial] | None:
@@ -156,9 +158,9 @@ class Search:
             intermediate_values={} if value is None else {epoch: value},
         )
 
-    def _tell(self, trial: optuna.trial.Trial, rows: pl.DataFrame) -> None:
+    def _tell(self, name: str, trial: optuna.trial.Trial, rows: pl.DataFrame) -> None:
         value, epoch, state = self._value(rows)
-        if value is not None and state == TrialState.PRUNED:
+        if value is not None and state == TrialState.PRUNED and self._judged.pop(name, 0) < epoch:
             trial.report(value, epoch)
         self._optuna.tell(trial, value if state == TrialState.COMPLETE else None, state=state)
 
