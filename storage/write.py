@@ -78,6 +78,6 @@ def sweep(layout: Layout) -> None:
 def _make_folder(folder: Path) -> None:
     """Make a folder and those above it, their names durable."""
     missing = list(itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
-    folder.mkdir(parents=True, exist_ok=True)
     for path in reversed(missing):
+        path.mkdir(exist_ok=True)
         sync_folder(path.parent)

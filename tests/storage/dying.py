@@ -1,7 +1,7 @@
 """Does one thing to copies of a store, each time in a process that is killed one step later.
 
 Usage: dying.py TEMPLATE FOLDER write|compact|remember. Copies are FOLDER/0, FOLDER/1, ...; the last one
-is not killed. Steps are what changes a file system or makes a change durable; prints how many there are.
+is not killed, and prints its steps, one a line: what it asks of the file system.
 """
 
 import os
@@ -22,35 +22,36 @@ ACTIONS = {
 }
 
 
-def die_after(steps: int, root: str) -> None:
-    """Arrange for this process to be killed before its next step on a path below a root, or on any fsync."""
-    left = steps
+def die_after(steps: int, root: str) -> list[str]:
+    """Have this process killed before its next step after so many below a root; return those it took."""
+    taken: list[str] = []
     real_fsync = os.fsync
 
-    def step() -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
+    def step(name: str) -> None:
+        if len(taken) == steps:
             os.kill(os.getpid(), signal.SIGKILL)
+        taken.append(name)
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event in CHANGES and str(arguments[0]).startswith(root):
-            step()
+            step(event.removeprefix("os."))
 
     def fsync(descriptor: int) -> None:
-        step()
+        step("fsync")
         real_fsync(descriptor)
 
     sys.addaudithook(hook)
     os.fsync = fsync
+    return taken
 
 
 def killed(steps: int, root: Path, action: str) -> bool:
     """Act on a store in a new process; say whether it was killed."""
     child = os.fork()
     if child == 0:
-        die_after(steps, str(root))
+        taken = die_after(steps, str(root))
         ACTIONS[action](Store(root))
+        print("\n".join(taken), flush=True)  # noqa: T201  read by the test
         os._exit(0)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
@@ -63,7 +64,6 @@ def main(template: str, folder: str, action: str) -> None:
     steps = 0
     while killed(steps, copy(template, Path(folder, str(steps))), action):
         steps += 1
-    print(steps)  # noqa: T201  read by the test
 
 
 main(*sys.argv[1:])

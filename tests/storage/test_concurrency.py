@@ -2,7 +2,7 @@ import polars as pl
 
 from activemem.storage import Store
 
-from .making import contents, fill, finish, loose, name, start, trial
+from .making import contents, copy, fill, finish, loose, name, start, trial
 
 TRIALS = 60  # as in busy.py
 
@@ -24,6 +24,17 @@ def test_readers_beside_writers_and_compactions_never_see_a_gap_or_a_double(root
     assert str(contents(root)) == before
     assert pl.read_parquet(root / "trials").height == TRIALS
     assert store.damaged == ()
+
+
+def test_a_listing_that_a_compaction_has_torn_is_taken_again(root, tmp_path):
+    store = fill(root, [1, 2])
+    originals = copy(root, tmp_path / "copy")
+    store.compact()
+    (merged,) = (root / "trials/alpha").iterdir()
+    merged.rename(tmp_path / merged.name)
+    loose(originals, 2).rename(loose(root, 2))
+    # what is listed now has neither the first trial's own file nor the merged one
+    assert finish(start("torn.py", root, tmp_path / merged.name, merged)) == f"{name(1)} {name(2)}\n"
 
 
 def test_two_processes_that_meet_one_damaged_file_set_it_aside_once(root):

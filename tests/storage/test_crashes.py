@@ -7,9 +7,9 @@ from .making import contents, fill, finish, loose, metrics, name, start, trial
 
 
 def deaths(template, folder, action):
-    """The stores that an action leaves when it is killed before each of its steps, and when it is not."""
-    steps = int(finish(start("dying.py", template, folder, action)))
-    return [folder / str(step) for step in range(steps)], folder / str(steps)
+    """The stores that an action leaves when killed before each step, the one when it is not, and the steps."""
+    steps = finish(start("dying.py", template, folder, action)).split()
+    return [folder / str(step) for step in range(len(steps))], folder / str(len(steps)), steps
 
 
 @pytest.mark.parametrize("empty", [True, False], ids=["a new store", "a store in use"])
@@ -17,7 +17,7 @@ def test_a_writer_killed_at_any_step_leaves_all_of_its_trial_or_nothing(root, tm
     root.mkdir()
     fill(root, [] if empty else [1, 2])
     held = {} if empty else {name(1): ("done", 0), name(2): ("done", 0)}
-    killed, whole = deaths(root, tmp_path / "dead", "write")
+    killed, whole, _ = deaths(root, tmp_path / "dead", "write")
     assert len(killed) >= 10
     assert Store(whole).outcomes() == held | {name(9): ("done", 0)}
     seen = []
@@ -40,7 +40,7 @@ def test_a_compaction_killed_at_any_step_loses_and_doubles_nothing(root, tmp_pat
     fill(root, [1, 2]).compact()
     fill(root, [2, 3, 4])
     before = contents(root)
-    killed, whole = deaths(root, tmp_path / "dead", "compact")
+    killed, whole, _ = deaths(root, tmp_path / "dead", "compact")
     assert len(killed) >= 20
     assert str(contents(whole)) == str(before)
     for folder in killed:
@@ -56,11 +56,28 @@ def test_a_compaction_killed_at_any_step_loses_and_doubles_nothing(root, tmp_pat
 
 def test_a_study_record_killed_at_any_step_is_the_old_or_the_new(root, tmp_path):
     Store(root).remember_study("alpha", {"text": "old"})
-    killed, whole = deaths(root, tmp_path / "dead", "remember")
+    killed, whole, _ = deaths(root, tmp_path / "dead", "remember")
     texts = [Store(folder).recall_study("alpha")["text"] for folder in killed]
     assert texts == sorted(texts, reverse=True)
     assert set(texts) == {"old", "new"}
     assert Store(whole).recall_study("alpha") == {"text": "new"}
+
+
+def test_a_file_is_flushed_before_it_gets_its_name_and_the_name_before_the_next_file(root, tmp_path):
+    fill(root, [1])
+    *_, steps = deaths(root, tmp_path / "dead", "write")
+    assert steps == ["open", "fsync", "rename", "open", "fsync"] * 2
+
+
+def test_originals_are_removed_only_when_the_merged_file_has_its_name_for_good(root, tmp_path):
+    fill(root, [1, 2])
+    *_, steps = deaths(root, tmp_path / "dead", "compact")
+    for _ in ("trials", "metrics"):
+        flushed = steps.index("rename") + 2
+        assert steps[flushed - 4 : flushed + 1] == ["open", "fsync", "rename", "open", "fsync"]
+        assert steps[flushed + 1 :][:4] == ["remove", "remove", "open", "fsync"]
+        del steps[: flushed + 5]
+    assert "remove" not in steps
 
 
 def test_half_written_files_of_dead_writers_are_no_data(root):
