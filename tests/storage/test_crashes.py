@@ -7,7 +7,7 @@ from .making import contents, fill, finish, loose, metrics, name, start, trial
 
 
 def deaths(template, folder, action):
-    """The stores that an action leaves when killed before each step, the one when it is not, and the steps."""
+    """The stores that an action leaves when killed before each step, the one it leaves alive, the steps."""
     steps = finish(start("dying.py", template, folder, action)).split()
     return [folder / str(step) for step in range(len(steps))], folder / str(len(steps)), steps
 
