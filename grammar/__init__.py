@@ -1,4 +1,24 @@
-"""What can be said: a recipe is text, checked to its last token before anything is built."""
+"""What can be said: a recipe is text, checked to its last token before anything is built.
+
+A text goes through these files: `tokens` cuts it, `parser` reads it into `syntax`, `checks` holds that
+against the `vocabulary` and makes the tree of `nodes`, `text` renders the tree canonically, `recipe` is the
+outcome. `analysis` counts what a recipe costs and reaches, `space` lists and settles its search dimensions,
+`faults` shows what is wrong. The language, in the precedence of Python's operators:
+
+    recipe    = series END
+    series    = sum { ">>" sum }                  each part one residual sub-layer
+    sum       = product { "+" product }           all parts see the same input
+    product   = operand { "*" operand }           one count, then one part: copies with weights of their own
+    operand   = number | hole | call | group
+    number    = [ "-" ] NUMBER
+    hole      = "{" NAME "}"
+    call      = NAME [ "(" [ argument { "," argument } [ "," ] ] ")" ]
+    argument  = [ NAME "=" ] series
+    group     = "(" series ")"
+
+A call is a block of the vocabulary or one of `tied(n * part)`, `choice(option, …)`,
+`integer(lo, hi, step=, log=)` and `real(lo, hi, log=)`; a bare name may be a word, as in `act=gelu`.
+"""
 
 from . import attention, channel, convolutions
 from .analysis import Analysis, Norm, Part, analyse

@@ -1,4 +1,10 @@
-"""What a recipe costs and reaches, from its text alone: exact, and without building anything."""
+"""What a recipe costs and reaches, from its text alone: exact, and without building anything.
+
+The whole model is counted: an embedding of `vocab` rows, the body, a final normalisation where the norm is
+"pre", and a linear output with bias. A normalisation has a gain and an offset for each channel, one
+normalisation stands at each sub-layer of the body's series and of any series or repeat inside a sum. A body
+is walked once however often it is repeated, so the time depends on the text alone.
+"""
 
 from __future__ import annotations
 
@@ -113,6 +119,7 @@ def _branch(node: Value, context: Context) -> Part:
 
 
 def _block(block: Block, context: Context) -> Part:
+    """A block by itself, as its specification counts it."""
     spec = lookup(block.name)
     assert spec is not None, f"{block.name} has left the vocabulary"
     settings = spec.settings(block)
@@ -141,12 +148,14 @@ def _copies(label: str, body: Node, one: Part, count: int) -> Part:
 
 
 def _after_another(label: str, parts: tuple[Part, ...]) -> Part:
+    """Parts in series: what one reaches, the next one reaches further."""
     left = sum(part.reach.left for part in parts)
     right = sum(part.reach.right for part in parts)
     return _together(label, parts, Reach(left=left, right=right))
 
 
 def _side_by_side(node: Sum, context: Context) -> Part:
+    """The parts of a sum: it reaches as far as the furthest of them."""
     parts = tuple(_branch(part, context) for part in node.parts)
     left = max(part.reach.left for part in parts)
     right = max(part.reach.right for part in parts)

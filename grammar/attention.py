@@ -1,4 +1,8 @@
-"""The attention blocks of the vocabulary."""
+"""The attention blocks of the vocabulary.
+
+The widths of their projections are parameters of the block, not shares of the model's width:
+an `sa` of 8 heads of 64 projects to 512 whatever the width of the model is.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,10 @@ from .vocabulary import ALL, Context, Cost, Parameter, Reach, Role, Settings, Sp
 
 
 def _cost(settings: Settings, context: Context) -> Cost:
+    """Four projections and two products of all positions with all, of which a causal mask saves nothing.
+
+    The state is a key and a value of each head.
+    """
     inner = whole(settings, "heads") * whole(settings, "head_width")
     projections = 4 * context.width * inner
     products = 2 * 2 * context.length**2 * inner  # queries by keys, weights by values
@@ -17,6 +25,7 @@ def _cost(settings: Settings, context: Context) -> Cost:
 
 
 def _reach(_settings: Settings, context: Context) -> Reach:
+    """All that a mask does not hide."""
     return Reach(left=ALL, right=0 if context.causal else ALL)
 
 

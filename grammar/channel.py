@@ -1,4 +1,7 @@
-"""The channel blocks of the vocabulary: they work on each position by itself."""
+"""The channel blocks of the vocabulary: they work on each position by itself.
+
+They reach no other position and keep no state.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ ACT = Parameter(
 
 
 def _cost(settings: Settings, context: Context) -> Cost:
+    """Two linear layers with bias: to the inner width and back."""
     inner = whole(settings, "filter")
     return Cost(
         parameters=2 * context.width * inner + inner + context.width,
@@ -22,6 +26,7 @@ def _cost(settings: Settings, context: Context) -> Cost:
 
 
 def _reach(_settings: Settings, _context: Context) -> Reach:
+    """The position itself."""
     return Reach(left=0, right=0)
 
 

@@ -1,4 +1,8 @@
-"""What the text says, checked against the vocabulary: names, arguments, ranges, roles and size."""
+"""What the text says, checked against the vocabulary: names, arguments, ranges, roles and size.
+
+Everything is looked at even where something beside it is wrong, so that all faults of a text are told at
+once.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +58,11 @@ def check_dimension(syntax: Syntax, faults: Faults) -> Dimension | None:
 
 
 class _Checker:
+    """One check of a text.
+
+    Whatever is wrong gives None, and its fault is told where it is found; None from further in gets none.
+    """
+
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
 
@@ -123,6 +132,7 @@ class _Checker:
         return sum_of(whole) if syntax.operator == "+" else series_of(whole)
 
     def _check_alike(self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], law: str) -> None:
+        """Note a fault if not all parts give the same; `law` says what must hold, the message both sides."""
         odd = roles.odd_one(parts)
         if odd is None:
             return
@@ -134,6 +144,7 @@ class _Checker:
         self._fault(operands[odd[1]], f"{law}, but {' and '.join(sides)}")
 
     def _repeat(self, syntax: Operation) -> Node | None:
+        """`count * part`; a vector cannot be repeated, for there is nothing to apply the second copy to."""
         first, last = syntax.operands[0], syntax.operands[-1]
         if forms.misplaced_count(syntax, self._faults):
             return None
@@ -150,6 +161,7 @@ class _Checker:
         return Repeat(count, body)
 
     def _tied(self, syntax: Call) -> Node | None:
+        """`tied(count * part)`."""
         arguments = syntax.arguments or ()
         if len(arguments) != 1 or arguments[0].name is not None:
             self._fault(syntax, "tied takes one repeat, as in tied(4 * sa)")
@@ -162,6 +174,7 @@ class _Checker:
         return None
 
     def _choice_of_parts(self, syntax: Call) -> Node | None:
+        """`choice(…)` where a part of the recipe stands."""
         choice = self._choice(syntax, _BODY)
         return choice if isinstance(choice, Choice) else None
 
@@ -189,6 +202,7 @@ class _Checker:
         return Choice(whole) if len(whole) == len(options) else None
 
     def _block(self, call: Call) -> Block | None:
+        """A block of the vocabulary, its arguments in declared order without those that equal the default."""
         if call.name in forms.NUMBERS:
             self._fault(call, f"{call.name} stands for a number: as a count, or as a parameter's value")
             return None

@@ -1,4 +1,10 @@
-"""The active memory of the vocabulary: blocks that move a whole sequence by convolutions."""
+"""The active memory of the vocabulary: blocks that move a whole sequence by convolutions.
+
+In the equations `∗` is a convolution with a kernel of k × width × width, `⊗` a product of channels, and
+hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1). In a causal model a kernel covers the k - 1 tokens to the
+left and the token itself; otherwise ⌊(k - 1) / 2⌋ tokens to the left and the rest to the right. Bounded reach
+needs no state that grows with the tokens generated.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +36,17 @@ def _convolutions(count: int, settings: Settings, context: Context) -> Cost:
 
 
 def _one(settings: Settings, context: Context) -> Cost:
+    """W."""
     return _convolutions(1, settings, context)
 
 
 def _two(settings: Settings, context: Context) -> Cost:
+    """W₀ and the gate's W₁."""
     return _convolutions(2, settings, context)
 
 
 def _three(settings: Settings, context: Context) -> Cost:
+    """The update gate's Wᵤ, the reset gate's Wᵣ, and W₀."""
     return _convolutions(3, settings, context)
 
 
@@ -50,6 +59,7 @@ def _padded(settings: Settings, context: Context) -> Cost:
 
 
 def _once(settings: Settings, context: Context) -> Reach:
+    """The window of one kernel, however many convolutions stand side by side."""
     return window(whole(settings, "k"), causal=context.causal)
 
 

@@ -39,7 +39,15 @@ class Fault:
 
 
 class RecipeError(ValueError):
-    """A recipe that cannot be used: its text and all of its faults, in the order of reading."""
+    """A recipe that cannot be used: its text and all of its faults, in the order of reading.
+
+    Its message shows both, and stays readable whatever characters the text has:
+
+        recipe: 1 fault
+
+            sa(head=8)
+          1    ^^^^      sa has no parameter 'head'; nearest: heads
+    """
 
     def __init__(self, text: str, faults: Iterable[Fault]) -> None:
         self.text = text
@@ -54,7 +62,10 @@ class RecipeError(ValueError):
 
 
 class Faults:
-    """Collects the faults of one text while it is read and checked."""
+    """Collects the faults of one text while it is read and checked.
+
+    It is true when there are any. Reader and checks share one, so that a text's faults come in one error.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -111,6 +122,7 @@ def _printable(text: str) -> str:
 
 
 def _is_one_column(character: str) -> bool:
+    """Whether a terminal gives the character one column: not wide, not combining, not a control."""
     if character.isascii():
         return character.isprintable()
     wide = unicodedata.east_asian_width(character) in "WF" or unicodedata.combining(character) > 0
@@ -118,26 +130,33 @@ def _is_one_column(character: str) -> bool:
 
 
 def _short(text: str) -> str:
+    """The text, or its beginning with an ellipsis."""
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
 
 
 def _picture(text: str, faults: Sequence[Fault]) -> Iterator[str]:
     """The text, and below it a numbered line for each fault: carets under its span, then its message."""
-    shown = _printable(text)
-    if len(shown) <= WHOLE_WIDTH:
-        width = max(len(shown), *(_end(fault) for fault in faults))
-        yield f"    {shown}".rstrip()
-        for number, fault in enumerate(faults, 1):
-            yield _pointer(number, fault, 0, width)
+    if len(text) > WHOLE_WIDTH:
+        yield from _excerpts(text, faults)
         return
+    width = max(len(text), *(_end(fault) for fault in faults))
+    yield f"    {_printable(text)}".rstrip()
+    for number, fault in enumerate(faults, 1):
+        yield _pointer(number, fault, 0, width)
+
+
+def _excerpts(text: str, faults: Sequence[Fault]) -> Iterator[str]:
+    """For each fault what stands around it, and below that its numbered line."""
     for number, fault in enumerate(faults, 1):
         first, last = max(fault.start - AROUND_WIDTH, 0), min(_end(fault), fault.start + AROUND_WIDTH)
-        excerpt = shown[first : last + AROUND_WIDTH]
-        cut_left, cut_right = first > 0, last + AROUND_WIDTH < len(shown)
-        excerpt = ("…" if cut_left else "") + excerpt + ("…" if cut_right else "")
-        cut = Fault(fault.start, last, fault.message)
+        before = "…" if first > 0 else ""
+        after = "…" if last + AROUND_WIDTH < len(text) else ""
+        excerpt = before + _printable(text[first : last + AROUND_WIDTH]) + after
+        offset = first - len(before)
         yield f"    {excerpt}".rstrip()
-        yield _pointer(number, cut, first - cut_left, max(len(excerpt), last - first + cut_left))
+        yield _pointer(
+            number, Fault(fault.start, last, fault.message), offset, max(len(excerpt), last - offset)
+        )
 
 
 def _pointer(number: int, fault: Fault, offset: int, width: int) -> str:
@@ -147,4 +166,5 @@ def _pointer(number: int, fault: Fault, offset: int, width: int) -> str:
 
 
 def _end(fault: Fault) -> int:
-    return max(fault.end, fault.start + 1)  # an empty span still gets one caret
+    """Where the carets end: an empty span still gets one."""
+    return max(fault.end, fault.start + 1)

@@ -1,4 +1,8 @@
-"""The forms that are no blocks: `integer(…)`, `real(…)` and the places of a repeat's count."""
+"""The forms that are no blocks: `integer(…)`, `real(…)` and the places of a repeat's count.
+
+`integer` and `real` stand only where a number may; `choice` and `tied` hold parts of a recipe and are in
+`checks`.
+"""
 
 from __future__ import annotations
 
@@ -67,6 +71,7 @@ def misplaced_count(repeat: Operation, faults: Faults) -> bool:
 
 
 def _operand(syntax: Syntax, faults: Faults) -> str:
+    """The text of an operand, as it can stand in the repeat that a message proposes."""
     text = faults.quote(syntax.start, syntax.end)
     return f"({text})" if isinstance(syntax, Operation) else text
 

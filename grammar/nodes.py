@@ -1,4 +1,7 @@
-"""The tree of a recipe: immutable nodes without positions, equal when they say the same."""
+"""The tree of a recipe: immutable nodes without positions, equal when they say the same.
+
+A tree is made by `parse`, which has checked it; nodes made by hand are taken as they are.
+"""
 
 from __future__ import annotations
 
@@ -136,6 +139,7 @@ def expansion(node: Value) -> int:
 
 
 def _most(count: Value) -> int:
+    """The greatest number of copies that a count allows."""
     match count:
         case int():
             return count

@@ -1,4 +1,9 @@
-"""The rules of the recipe language: one method a rule, whose docstring is the rule; faults do not stop it."""
+"""The rules of the recipe language: one method a rule, whose docstring is the rule; faults do not stop it.
+
+After a fault the parser goes on as if the text were what it most likely should have been: an operator or
+comma is taken as there, a bracket too many as not there. What stands around a fault becomes Wrong, so that
+one mistake gets one message. Nothing is evaluated, and nothing is read that is nested deeper than DEEPEST.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +32,8 @@ def read(text: str, faults: Faults) -> Syntax:
 
 
 class _Parser:
+    """One reading of a text; `token` is the next one that no rule has taken yet."""
+
     def __init__(self, tokens: list[Token], faults: Faults) -> None:
         self._tokens = tokens
         self._faults = faults
@@ -48,7 +55,10 @@ class _Parser:
         return self._operation("+", self.product)
 
     def product(self) -> Syntax:
-        """`product = operand { "*" operand }`."""
+        """`product = operand { "*" operand }`.
+
+        A token with a fault is taken for an operator that could not be read.
+        """
         start, first = self.token.start, self._at
         operands = [self.operand()]
         while self.token.kind in ("*", "wrong"):
@@ -91,7 +101,10 @@ class _Parser:
         return Number(-token.value if first.kind == "-" else token.value, first.start, token.end)
 
     def hole(self) -> Syntax:
-        """`hole = "{" NAME "}"`."""
+        """`hole = "{" NAME "}"`.
+
+        Names that start with `_` are refused: no hole is called like something inside of Python.
+        """
         brace = self._advance()
         if self.token.kind != "name":
             self._fault(f"expected a name after '{{', got {self._got()}")
@@ -127,7 +140,11 @@ class _Parser:
         return Call(name.text, tuple(arguments), name.start, self._end())
 
     def argument(self) -> Argument:
-        """`argument = [ NAME "=" ] series`."""
+        """`argument = [ NAME "=" ] series`.
+
+        Whether the series is a part of a recipe, a value or a word depends on the parameter, so not on this
+        rule.
+        """
         start = self.token.start
         name: str | None = None
         if self.token.kind == "name" and self._tokens[self._at + 1].kind == "=":
@@ -147,6 +164,7 @@ class _Parser:
         return inside
 
     def _operation(self, operator: str, operand: Callable[[], Syntax]) -> Syntax:
+        """`operand { operator operand }`; all operands of one operator are side by side, not nested."""
         start = self.token.start
         operands = [operand()]
         while self.token.kind == operator:
@@ -188,6 +206,7 @@ class _Parser:
         return None
 
     def _close(self, opened: Token) -> None:
+        """Step over ")"; if the text ends instead, that is noticed here but shown where it was opened."""
         self._depth -= 1
         if self.token.kind == ")":
             self._advance()
@@ -196,6 +215,7 @@ class _Parser:
             self._note(opened.start, opened.end, message, self.token.start)
 
     def _advance(self) -> Token:
+        """Step over the next token and give it; the end stays where it is."""
         token = self.token
         if token.kind != "end":
             self._at += 1
@@ -220,6 +240,7 @@ class _Parser:
             self.token = self._tokens[self._at]
 
     def _got(self) -> str:
+        """The next token, as a message says it."""
         if self.token.kind == "end":
             return "the end"
         return f"'{self._faults.quote(self.token.start, self.token.end)}'"

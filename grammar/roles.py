@@ -1,4 +1,7 @@
-"""What the parts of a recipe give, so that sums and series can be checked: a sequence or a vector."""
+"""What the parts of a recipe give, so that sums and series can be checked: a sequence or a vector.
+
+A hole gives what its filling will give; it is checked once it is filled.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The search dimensions of a recipe: listed with names, and settled one by one."""
+"""The search dimensions of a recipe: listed with names, and settled one by one.
+
+A dimension inside of an option of a choice is there only if that option is taken. A repeat's body has its
+dimensions once: all copies take the same values.
+"""
 
 from __future__ import annotations
 
@@ -97,6 +101,7 @@ class _Walk:
                 return value
 
     def _choice(self, choice: Choice, name: str) -> Value:
+        """The option taken, with its own dimensions settled; or the choice, with those of all options."""
         unique = self._unique(name)
         answer = self.ask(unique, choice)
         if isinstance(answer, Integer | Real | Choice):
@@ -113,6 +118,7 @@ class _Walk:
         return walked[taken]
 
     def _unique(self, name: str) -> str:
+        """The name, numbered from its second use on."""
         self.seen[name] = self.seen.get(name, 0) + 1
         return name if self.seen[name] == 1 else f"{name}.{self.seen[name]}"
 
@@ -122,6 +128,7 @@ def _leave_open(_name: str, dimension: Dimension) -> Dimension:
 
 
 def _within(dimension: Integer | Real, answer: Scalar | Dimension) -> Value:
+    """The answer as a number of the dimension, or the dimension itself; any other raises ValueError."""
     if answer is dimension:
         return dimension
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan

@@ -1,4 +1,8 @@
-"""Recipes as text: the one canonical spelling, and the identity that names a recipe."""
+"""Recipes as text: the one canonical spelling, and the identity that names a recipe.
+
+`parse(render(node))` gives the node back; parentheses stand only where the operators' precedence needs them,
+numbers are written as Python writes them.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +36,8 @@ def recipe_id(identity_text: str) -> str:
 
 
 class _Writer:
+    """One way of writing: with the parts of sums sorted or as they stand, with texts for holes or without."""
+
     def __init__(self, *, sort: bool, fillings: Mapping[str, str]) -> None:
         self._sort = sort
         self._fillings = fillings
@@ -67,6 +73,7 @@ class _Writer:
                 return repr(node)
 
     def _block(self, block: Block) -> str:
+        """`name(values)`: bare parameters by position, the others by name; without values a bare name."""
         if not block.arguments:
             return block.name
         spec = lookup(block.name)
@@ -80,6 +87,7 @@ class _Writer:
         return f"{block.name}({', '.join(texts)})"
 
     def _sum(self, node: Sum) -> str:
+        """`a + b`; sorted by text, so that equal sums get equal texts."""
         texts = [self.write(part, _PRODUCT) for part in node.parts]
         return " + ".join(sorted(texts) if self._sort else texts)
 

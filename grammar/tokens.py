@@ -1,4 +1,8 @@
-"""The text of a recipe cut into tokens, each with its span; what is no token becomes a fault."""
+"""The text of a recipe cut into tokens, each with its span; what is no token becomes a fault.
+
+Names and numbers are ASCII. A token with a fault has the kind "wrong", and the parser says nothing more about
+it.
+"""
 
 from __future__ import annotations
 
@@ -89,6 +93,7 @@ def _number(text: str, start: int, faults: Faults) -> Token:
 
 
 def _digits(text: str) -> int:
+    """How many digits a number is written with."""
     return sum(character.isdigit() for character in text)
 
 

@@ -1,4 +1,7 @@
-"""Values checked against the parameter that they are for: numbers, words, booleans."""
+"""Values checked against the parameter that they are for: numbers, words, booleans.
+
+A whole number will do for a real parameter, and becomes a real one; nothing else is converted.
+"""
 
 from __future__ import annotations
 
