@@ -94,11 +94,9 @@ class Attempt:
             return self._epoch(self._training)
         except NotANumberError as error:
             return self._end("failed", str(error))
-        except (MemoryError, torch.OutOfMemoryError):
-            return self._end("failed", f"out of memory {self._where()}\n{traceback.format_exc()}")
         except Exception as error:  # noqa: BLE001 -- whatever a trial raises is its outcome, and the study goes on
-            summary = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-            return self._end("failed", f"{summary} ({self._where()})\n{traceback.format_exc()}")
+            summary = "out of memory" if _is_memory(error) else f"{type(error).__name__}: {_first_line(error)}"
+            return self._end("failed", f"{summary} {self._where()}\n{traceback.format_exc()}")
 
     def _start(self) -> Event:
         """Build the training and take up its last checkpoint, unless that has killed its workers too often."""
@@ -154,6 +152,17 @@ class Attempt:
 
     def _where(self) -> str:
         return f"at epoch {self._totals.epochs + 1}"
+
+
+def _is_memory(error: Exception) -> bool:
+    """Whether memory ran out; torch raises a plain RuntimeError for it on a CPU."""
+    if isinstance(error, RuntimeError):
+        return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def prune(task: Task, store: Store, reason: str) -> Ended:

@@ -1,0 +1,106 @@
+"""What the engine's tests share: tiny settings, a tiny study, and a listener that only listens."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from activemem.engine.events import Event
+from activemem.studies.settings import Settings
+from activemem.studies.trial import Trial
+
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # no token file in the home of whoever runs the tests
+
+TINY = """
+[study]
+name = "tiny"
+title = "Two mixers on two tasks"
+
+[model]
+recipe = "{mixer} >> ff(16)"
+d_model = 16
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lr = 1e-2 }
+batch_size = 8
+epochs = 4
+steps_per_epoch = 5
+curriculum = { start = 5 }
+
+[factors]
+mixer = ["sa(heads=2, head_width=8)", "conv(k=3)"]
+task = ["not", "reverse"]
+seed = [0, 1]
+
+[[table]]
+name = "reached"
+rows = "mixer"
+columns = "task"
+value = "max_length"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def tiny() -> str:
+    """The text of a study of eight trials, each well under a second."""
+    return TINY
+
+
+@pytest.fixture
+def settings() -> Callable[..., Settings]:
+    """Makes the settings of a tiny trial; keywords go into [train], recipe, task and seed apart."""
+
+    def make(recipe: str = "conv(k=3) >> ff(16)", task: str = "not", seed: int = 0, **train: Any) -> Settings:
+        return Settings.model_validate(
+            {
+                "model": {"recipe": recipe, "d_model": 16},
+                "task": {"name": task},
+                "train": {
+                    "optimizer": {"name": "adam", "lr": 1e-2},
+                    "batch_size": 8,
+                    "epochs": 4,
+                    "steps_per_epoch": 5,
+                    "curriculum": {"start": 5},
+                }
+                | train,
+                "seed": seed,
+            }
+        )
+
+    return make
+
+
+class Notes:
+    """A listener that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.announced: list[Trial] = []
+        self.events: list[Event] = []
+
+    def announce(self, trials: Sequence[Trial]) -> None:
+        self.announced += trials
+
+    def stopping(self) -> None: ...
+
+    def hear(self, event: Event) -> None:
+        self.events.append(event)
+
+    def of(self, kind: type) -> list[Any]:
+        """The events of one kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@pytest.fixture
+def notes() -> Notes:
+    """A listener that keeps what it hears."""
+    return Notes()

@@ -1,0 +1,161 @@
+"""An attempt: whatever happens to a trial becomes one stored outcome, and what it did is never lost."""
+
+import json
+import logging
+
+import pytest
+import torch
+
+from activemem.engine.attempt import DEATHS, Attempt, prune
+from activemem.engine.checkpoints import BEGUN, Checkpoint, unfinished
+from activemem.engine.events import Advanced, Ended, Started
+from activemem.engine.outcome import Task
+from activemem.storage import Store
+from activemem.studies.trial import Trial
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+@pytest.fixture
+def task(settings):
+    def make(number=0, run="run", **train):
+        trial = Trial(study="tiny", levels={"mixer": "conv", "seed": 0}, settings=settings(**train))
+        return Task(trial=trial, number=number, run=run)
+
+    return make
+
+
+def finish(attempt):
+    events = []
+    while not attempt.ended:
+        events.append(attempt.advance())
+    return events
+
+
+def row(store, task):
+    return store.trials().filter(trial=task.trial.id).to_dicts()[0]
+
+
+def test_a_trial_starts_advances_by_epochs_and_ends(store, task):
+    events = finish(Attempt(task(), store, CPU))
+    assert [type(event) for event in events] == [Started, *[Advanced] * 4, Ended]
+    stored = row(store, task())
+    assert (stored["status"], stored["reason"], stored["epochs"], stored["steps"]) == ("done", None, 4, 20)
+    assert json.loads(stored["factors"]) == {"mixer": "conv", "seed": 0}
+    assert json.loads(stored["settings"])["train"]["epochs"] == 4
+    final = {each["name"]: each["value"] for each in stored["metrics"]}
+    assert final == dict(events[-1].metrics)
+    metrics = store.metrics([task().trial.id])
+    assert metrics["epoch"].unique().sort().to_list() == [1, 2, 3, 4]
+    assert set(metrics["name"]) == {"loss", "accuracy", "length", "max_length", "tokens_per_s"}
+    assert stored["peak_mib"] > 1
+    assert stored["flops"] > 0
+    assert not store.checkpoint_dir(task().trial.id).exists()
+
+
+def test_an_interrupted_trial_goes_on_from_its_last_epoch(store, task, tmp_path):
+    whole = Store(tmp_path / "whole")
+    finish(Attempt(task(), whole, CPU))
+    first = Attempt(task(), store, CPU)
+    for _ in range(3):
+        first.advance()  # start, two epochs; then it is forgotten, as by a kill
+    events = finish(Attempt(task(run="later"), store, CPU))
+    assert events[0] == Started(trial=task().trial.id, epoch=2)
+    columns = ["epoch", "name", "value"]
+    ours, theirs = (each.metrics().select(columns).filter(name="loss") for each in (store, whole))
+    assert ours.equals(theirs)
+
+
+def test_a_loss_that_is_not_a_number_is_an_outcome(store, task):
+    wrong = task(optimizer={"name": "sgd", "lr": 1e30})
+    finish(Attempt(wrong, store, CPU))
+    assert row(store, wrong)["status"] == "failed"
+    assert row(store, wrong)["reason"] == "not a number at epoch 1"
+
+
+def test_running_out_of_memory_is_an_outcome(store, task):
+    huge = task(recipe="ff(1048576) >> ff(1048576)")
+    huge = Task(
+        trial=Trial(
+            study="tiny",
+            levels={},
+            settings=huge.trial.settings.model_copy(
+                update={"model": huge.trial.settings.model.model_copy(update={"d_model": 65536})}
+            ),
+        ),
+        number=0,
+        run="run",
+    )
+    finish(Attempt(huge, store, CPU))
+    assert row(store, huge)["reason"].splitlines()[0] == "out of memory at epoch 1"
+
+
+def test_an_exception_is_an_outcome_with_its_traceback(store, task):
+    even = task(task="addition", curriculum={"start": 6})
+    finish(Attempt(even, store, CPU))
+    reason = row(store, even)["reason"].splitlines()
+    assert reason[0] == (
+        "TaskError: addition: expected an odd length of at least 5, got 6 at epoch 1"
+    )
+    assert reason[1] == "Traceback (most recent call last):"
+
+
+def test_a_time_limit_is_an_outcome_and_a_longer_one_goes_on(store, task):
+    events = finish(Attempt(task(), store, CPU, time_limit_s=1e-9))
+    assert events[-1].reason == "time limit of 1e-09 s passed at epoch 1"
+    again = finish(Attempt(task(number=1), store, CPU, time_limit_s=60))
+    assert again[0] == Started(trial=task().trial.id, epoch=1)
+    assert store.outcomes() == {task().trial.id: ("done", 1)}
+
+
+def test_a_trial_that_kills_its_workers_is_given_up(store, task):
+    for _ in range(DEATHS):
+        Attempt(task(), store, CPU).advance()  # starts, and its worker dies before the first epoch is over
+    events = finish(Attempt(task(), store, CPU))
+    assert events == [
+        Ended(trial=task().trial.id, status="failed", reason=f"the worker died {DEATHS} times at epoch 1")
+    ]
+
+
+def test_runs_that_are_killed_do_not_count_as_deaths_of_a_worker(store, task):
+    for number in range(DEATHS + 1):
+        Attempt(task(run=f"run {number}"), store, CPU).advance()
+    assert finish(Attempt(task(run="last"), store, CPU))[-1].status == "done"
+
+
+def test_a_pruned_trial_keeps_what_it_reached(store, task):
+    attempt = Attempt(task(), store, CPU)
+    for _ in range(3):
+        attempt.advance()
+    assert prune(task(), store, "given up by asha").status == "pruned"
+    stored = row(store, task())
+    assert (stored["status"], stored["reason"], stored["epochs"]) == ("pruned", "given up by asha", 2)
+    assert not store.checkpoint_dir(task().trial.id).exists()
+
+
+def test_a_damaged_checkpoint_is_named_and_its_trial_starts_again(store, task, caplog):
+    attempt = Attempt(task(), store, CPU)
+    for _ in range(3):
+        attempt.advance()
+    state = store.checkpoint_dir(task().trial.id) / "state.pt"
+    state.write_bytes(state.read_bytes()[:1000])
+    with caplog.at_level(logging.WARNING):
+        events = finish(Attempt(task(run="later"), store, CPU))
+    assert str(state) in caplog.text
+    assert events[0] == Started(trial=task().trial.id, epoch=0)
+    assert events[-1].status == "done"
+
+
+def test_unfinished_trials_are_found_by_their_checkpoints(store, task):
+    attempt = Attempt(task(), store, CPU)
+    attempt.advance()
+    folder = store.checkpoint_dir(task().trial.id)
+    assert [Trial.from_json(text).id for text in unfinished(folder.parent)] == [task().trial.id]
+    (folder / BEGUN).write_text("", encoding="utf-8")  # killed before the first line was written
+    assert unfinished(folder.parent) == []
+    assert Checkpoint(folder).load(CPU) is None

@@ -1,0 +1,125 @@
+"""A training: equal for equal settings, to be interrupted anywhere, and as fast as its length allows."""
+
+import math
+import pickle
+
+import pytest
+import torch
+
+from activemem.engine.curriculum import Curriculum
+from activemem.engine.optimisers import schedule
+from activemem.engine.seeds import derive
+from activemem.engine.training import NotANumberError, Training
+from activemem.studies.settings import ScheduleSettings
+
+CPU = torch.device("cpu")
+TIMED = "tokens_per_s"
+
+
+def trained(settings, epochs=None):
+    """A training after its epochs, and the metrics of each without its speed."""
+    training, history = Training(settings, CPU), []
+    while not training.finished and (epochs is None or training.epoch < epochs):
+        history.append({name: value for name, value in training.advance().items() if name != TIMED})
+    return training, history
+
+
+def same(first, second):
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("recipe", ["sa(heads=2, head_width=8) + conv(k=3) >> ff(16)", "cgru(k=3)", "tied(2 * ff(8))"])
+def test_a_restored_state_goes_on_bit_for_bit(settings, recipe):
+    whole, history = trained(settings(recipe=recipe, task="reverse"))
+    half, first = trained(settings(recipe=recipe, task="reverse"), epochs=2)
+    state = pickle.loads(pickle.dumps(half.state()))  # noqa: S301 -- our own state, copied
+    rest = Training(settings(recipe=recipe, task="reverse"), CPU)
+    rest.restore(state)
+    second = []
+    while not rest.finished:
+        second.append({name: value for name, value in rest.advance().items() if name != TIMED})
+    assert first + second == history
+    assert same(whole.state()["model"], rest.state()["model"])
+
+
+def test_two_trainings_that_take_turns_do_not_disturb_each_other(settings):
+    _, alone = trained(settings())
+    first, second = Training(settings(), CPU), Training(settings(seed=1), CPU)
+    turns = []
+    while not first.finished:
+        turns.append({name: value for name, value in first.advance().items() if name != TIMED})
+        second.advance()
+    assert turns == alone
+
+
+def test_a_training_leaves_the_random_stream_of_its_process_alone(settings):
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    Training(settings(), CPU).advance()
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_the_order_of_a_sum_changes_no_bit(settings):
+    _, first = trained(settings(recipe="sa(heads=2, head_width=8) + conv(k=3)", task="reverse"))
+    _, second = trained(settings(recipe="conv(k=3) + sa(heads=2, head_width=8)", task="reverse"))
+    assert first == second
+
+
+def test_cells_of_one_seed_see_the_same_data(settings):
+    first, second = Training(settings(recipe="ff(8)"), CPU), Training(settings(recipe="conv(k=3)"), CPU)
+    assert torch.equal(first.state()["data"], second.state()["data"])
+    assert not torch.equal(first.state()["data"], Training(settings(seed=1), CPU).state()["data"])
+
+
+def test_not_grows_by_one_in_every_epoch(settings):
+    _, history = trained(settings(recipe="ff(32)", steps_per_epoch=60, epochs=5))
+    assert [each["max_length"] for each in history] == [5.0, 6.0, 7.0, 8.0, 9.0]
+    assert [each["length"] for each in history] == [5.0, 6.0, 7.0, 8.0, 9.0]
+
+
+def test_a_loss_that_is_not_a_number_names_its_epoch(settings):
+    training = Training(settings(optimizer={"name": "sgd", "lr": 1e30}), CPU)
+    with pytest.raises(NotANumberError, match=r"^not a number at epoch 1$"):
+        training.advance()
+
+
+def test_flops_follow_the_length_of_each_epoch(settings):
+    training, history = trained(settings(recipe="ff(16)"))
+    per_token = 3 * 2 * (2 * 16 * 16 + 16 * 3)  # three times the products of ff and of the output, V = 3
+    assert training.flops == 5 * 8 * sum(each["length"] * per_token for each in history)
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
+def test_every_optimiser_lowers_the_loss(settings, name):
+    lr = 1e-2 if name != "sgd" else 0.3
+    _, history = trained(settings(optimizer={"name": name, "lr": lr}, steps_per_epoch=20, clip_norm=1.0))
+    assert history[-1]["loss"] < history[0]["loss"]
+
+
+def test_a_curriculum_grows_only_when_enough_is_right():
+    curriculum = Curriculum(length=5, step=2, grow_at=1.0)
+    curriculum.record(0.999)
+    assert (curriculum.length, curriculum.passed) == (5, 0)
+    curriculum.record(1.0)
+    assert (curriculum.length, curriculum.passed) == (7, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("constant", {1: 0.1, 5: 0.5, 10: 1.0, 60: 1.0, 110: 1.0}),
+        ("linear", {1: 0.1, 10: 1.0, 60: 0.5, 110: 0.0}),
+        ("cosine", {1: 0.1, 10: 1.0, 60: 0.5, 110: 0.0}),
+        ("inverse_sqrt", {1: 0.1, 10: 1.0, 40: 0.5, 90: 1 / 3}),
+    ],
+)
+def test_schedules_rise_to_one_and_follow_their_rule(name, at):
+    factor = schedule(ScheduleSettings(name=name, warmup=10), total_steps=110)
+    assert {step: factor(step) for step in at} == pytest.approx(at)
+
+
+def test_seeds_differ_by_purpose_and_stay_what_they_are():
+    assert derive(0, "data") != derive(0, "dropout")
+    assert derive(0, "data") == 8847680504906427687
+    assert math.log2(max(derive(seed, "data") for seed in range(100))) < 63
