@@ -1,0 +1,88 @@
+"""A study in the calling process: what is missing is run, and nothing else."""
+
+import os
+import signal
+
+import pytest
+
+from activemem.engine.driver import Summary, run_study
+from activemem.engine.events import Advanced, Ended, Started
+from activemem.engine.machine import Machine
+from activemem.engine.sources import Grid
+from activemem.storage import Store
+from activemem.studies.study import load
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def run(study, store, notes, **options):
+    return run_study(study, store, Machine(), notes, local=True, **options)
+
+
+def summary(**counts):
+    return Summary(**{"done": 0, "failed": 0, "pruned": 0, "ran": 0, "left": 0, "stopped": False} | counts)
+
+
+def test_a_study_runs_once_and_then_not_again(tiny, store, notes):
+    study = load(tiny)
+    assert run(study, store, notes) == summary(done=8, ran=8)
+    before = store.trials()
+    assert run(study, store, notes) == summary(done=8)
+    assert store.trials().equals(before)
+    assert [trial.id for trial in notes.announced] == [trial.id for trial in study.trials()]
+
+
+def test_at_most_so_many_trials_are_run(tiny, store, notes):
+    assert run(load(tiny), store, notes, max_trials=3) == summary(done=3, ran=3, left=5)
+    assert run(load(tiny), store, notes, max_trials=3) == summary(done=6, ran=3, left=2)
+
+
+def test_a_trial_of_another_study_is_not_run_again(tiny, store, notes):
+    run(load(tiny), store, notes)
+    other = load(tiny.replace('name = "tiny"', 'name = "other"').replace("[0, 1]", "[1, 2]"))
+    assert run(other, store, notes) == summary(done=8, ran=4)
+
+
+def test_failed_trials_are_tried_again_only_when_asked(tiny, store, notes):
+    study = load(tiny, ["train.optimizer.lr=1e30", 'train.optimizer.name="sgd"'])
+    assert run(study, store, notes) == summary(failed=8, ran=8)
+    assert run(study, store, notes) == summary(failed=8)
+    assert run(study, store, notes, retry_failed=True) == summary(failed=8, ran=8)
+    assert {attempt for _, attempt in store.outcomes().values()} == {1}
+
+
+def test_a_stop_ends_after_the_epoch_under_way_and_the_next_run_goes_on(tiny, store, notes):
+    hear = notes.hear
+
+    def interrupt(event):
+        hear(event)
+        if len(notes.of(Advanced)) == 6 and isinstance(event, Advanced):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    notes.hear = interrupt
+    assert run(load(tiny), store, notes) == summary(done=1, ran=1, left=7, stopped=True)
+    assert len(notes.of(Advanced)) == 6
+    notes.hear = hear
+    assert run(load(tiny), store, notes) == summary(done=8, ran=7)
+    assert [event.epoch for event in notes.of(Started)] == [0, 0, 2, *[0] * 6]
+    assert len(notes.of(Ended)) == 8
+
+
+def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
+    run(load(tiny, ["train.epochs=1"]), store, notes)
+    record = store.recall_study("tiny")
+    assert (record["text"], record["overrides"]) == (tiny, ["train.epochs=1"])
+    assert store.last_study() == "tiny"
+
+
+def test_cohorts_grow_while_they_are_short_and_shrink_towards_the_end():
+    grid, sizes = Grid(range(100)), []
+    while (cohort := grid.next_cohort()) is not None:
+        sizes.append(len(cohort[1]))
+        grid.cohort_ended(cohort[0], whole=True)
+    assert sum(sizes) == 100
+    assert sizes[:4] == [1, 2, 4, 8]
+    assert sizes == sorted(sizes[:5]) + sorted(sizes[5:], reverse=True)

@@ -1,0 +1,130 @@
+"""A search: its memory is the store, and no point of it is trained twice."""
+
+import json
+import warnings
+
+import pytest
+
+from activemem.engine.driver import run_study
+from activemem.engine.events import Advanced
+from activemem.engine.machine import Machine
+from activemem.storage import Store
+from activemem.studies.study import load
+
+SEARCH = """
+[study]
+name = "search"
+title = "A kernel and a dropout"
+
+[model]
+recipe = "conv(k={k}) >> ff(8)"
+d_model = 8
+dropout = "{dropout}"
+
+[task]
+name = "addition"
+
+[train]
+optimizer = { name = "adam", lr = 1e-2 }
+batch_size = 8
+epochs = 8
+steps_per_epoch = 5
+curriculum = { start = 5 }
+
+[factors]
+seed = [0, 1]
+
+[search]
+sampler = "random"
+trials = 6
+metric = "accuracy"
+direction = "max"
+
+[search.space]
+k = "integer(2, 5)"
+dropout = "real(0.0, 0.5)"
+"""
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def run(text, store, notes, overrides=(), **options):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning, module="optuna")  # samplers marked experimental
+        return run_study(load(text, overrides), store, Machine(), notes, local=True, **options)
+
+
+def points(store):
+    return {
+        tuple(value for name, value in json.loads(text).items() if name != "seed")
+        for text in store.trials()["factors"]
+    }
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "cmaes", "nsga2"])
+def test_a_search_trains_each_of_its_points_on_every_seed(store, notes, sampler):
+    done = run(SEARCH, store, notes, [f"search.sampler={sampler}"])
+    assert (done.done, done.ran, done.left) == (12, 12, 0)
+    assert len(points(store)) == 6
+    assert set(store.trials()["seed"]) == {0, 1}
+
+
+def test_a_finished_search_runs_nothing_more(store, notes):
+    run(SEARCH, store, notes)
+    assert run(SEARCH, store, notes).ran == 0
+
+
+def test_a_search_that_was_cut_off_takes_up_what_it_has(store, notes):
+    assert run(SEARCH, store, notes, max_trials=4).done == 4
+    first = points(store)
+    again = run(SEARCH, store, notes)
+    assert (again.done, again.ran) == (12, 8)
+    assert first < points(store)
+
+
+def test_a_point_that_was_left_unfinished_comes_first(store, notes):
+    run(SEARCH, store, notes, max_trials=4)
+    unfinished = store.trials().row(0, named=True)
+    path = next(store.root.glob("trials/**/*.parquet"))
+    whole = len(store.trials())
+    path.unlink()
+    lost = whole - len(store.trials())
+    again = run(SEARCH, store, notes)
+    assert again.done == 12
+    assert again.ran == 8 + lost
+    assert unfinished["trial"] in set(store.trials()["trial"])
+
+
+def test_a_grid_search_visits_every_point_once(store, notes):
+    text = SEARCH.replace('dropout = "real(0.0, 0.5)"', 'dropout = "choice(0.0, 0.1)"').replace(
+        "trials = 6", "trials = 50"
+    )
+    assert run(text, store, notes, ["search.sampler=grid"]).done == 16
+    assert points(store) == {(k, dropout) for k in (2, 3, 4, 5) for dropout in (0.0, 0.1)}
+
+
+def test_a_space_that_is_used_up_ends_the_search(store, notes):
+    text = SEARCH.replace('dropout = "real(0.0, 0.5)"', 'dropout = "choice(0.0)"')
+    assert run(text, store, notes, ["search.trials=50"]).done == 8
+
+
+def test_asha_gives_points_up_and_stores_what_they_reached(store, notes):
+    overrides = ["search.scheduler=asha", "search.trials=12", "search.metric=loss", "search.direction=min"]
+    done = run(SEARCH, store, notes, overrides)
+    assert done.pruned > 0
+    assert done.done + done.pruned == 24
+    pruned = store.trials().filter(status="pruned")
+    assert set(pruned["reason"]) == {"given up by asha"}
+    assert pruned["epochs"].max() < 8
+    assert len(store.metrics(pruned["trial"].to_list())) == 5 * pruned["epochs"].sum()
+    assert not list(store.checkpoint_dir("x").parent.iterdir())
+    assert len(notes.of(Advanced)) == store.trials()["epochs"].sum()
+
+
+def test_a_failed_point_does_not_stop_a_search(store, notes):
+    overrides = ['train.optimizer={name="sgd", lr=1e30}']
+    done = run(SEARCH, store, notes, overrides)
+    assert (done.failed, done.ran) == (12, 12)
