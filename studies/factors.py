@@ -18,12 +18,15 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def read_factors(report: Report) -> dict[str, tuple[Level, ...]]:
-    """Every factor with its levels, in the order of the file; `seed` is added if it is not there."""
+    """Every factor with its levels, in the order of the file; `seed` is added if it is not there.
+
+    Levels that are no levels are spoiled; a factor that has none at all has an empty tuple.
+    """
     table = report.document.data.get("factors", {})
     if not isinstance(table, dict):
         report.note(("factors",), f"expected a table, got {shown(table)}")
         table = {}
-    factors = {name: tuple(levels) for name, levels in table.items() if _has_levels(report, name, levels)}
+    factors = {name: _levels(report, name, levels) for name, levels in table.items()}
     return factors if SEED in table else {**factors, SEED: (0,)}
 
 
@@ -33,21 +36,21 @@ def cells(factors: Mapping[str, tuple[Level, ...]]) -> Iterator[dict[str, Level]
         yield dict(zip(factors, levels, strict=True))
 
 
-def _has_levels(report: Report, name: str, levels: Any) -> bool:  # noqa: ANN401 -- TOML holds anything
-    """Whether a factor has levels at all; what is wrong with it or with one of them is noted."""
+def _levels(report: Report, name: str, levels: Any) -> tuple[Level, ...]:  # noqa: ANN401 -- TOML holds anything
+    """The levels of a factor; what is wrong with it or with one of them is noted."""
     path = ("factors", name)
     if not _NAME.fullmatch(name):
         report.note(path, f"expected a letter, then letters, digits and '_', got {name!r}", key=True)
     if not isinstance(levels, list) or not levels:
         report.note(path, f"expected a list of levels, got {shown(levels)}")
-        return False
+        return ()
     for index, level in enumerate(levels):
         wrong = _level_fault(name, level)
         if wrong:
             report.spoil((*path, index), wrong)
         elif any(type(level) is type(other) and level == other for other in levels[:index]):
             report.note((*path, index), f"the level {shown(level)} is listed twice")
-    return True
+    return tuple(levels)
 
 
 def _level_fault(factor: str, level: object) -> str | None:

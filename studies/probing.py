@@ -12,7 +12,7 @@ from .report import Report
 from .search import ends
 from .settings import Level, read_recipe
 from .settling import settle
-from .template import HOLE, RECIPE
+from .template import RECIPE
 from .wording import Problem, ProblemsError
 
 
@@ -34,8 +34,11 @@ def check_settings(draft: Draft) -> None:
             for problem in wrong:
                 if problem not in found:
                     cures[problem].add(name)
+    texts = {name: [level for _, level in levels] for name, levels in axes.items()}
     for problem in wrong:
-        names = [name for name in cures[problem] or names_at(draft, problem.path) if name in axes]
+        names = [
+            name for name in cures[problem] or draft.template.names_at(problem.path, texts) if name in axes
+        ]
         note_problem(draft.report, problem, axes[names[0]][0][0] if len(names) == 1 else None)
 
 
@@ -46,15 +49,6 @@ def note_problem(report: Report, problem: Problem, origin: KeyPath | None = None
     else:
         inside = "" if problem.path == RECIPE else f"as {where(problem.path)}"
         report.note(origin, inside + problem.message)
-
-
-def names_at(draft: Draft, path: KeyPath) -> set[str]:
-    """The names of all that can matter at a path of the settings."""
-    names, axes = list(draft.template.holes.get(path, ())), draft.axes()
-    for name in names:  # grows while it is walked
-        texts = [level for _, level in axes.get(name, ()) if isinstance(level, str)]
-        names += [hole for text in texts for hole in HOLE.findall(text) if hole not in names]
-    return {*names, *(_own_dimensions(draft) if path == RECIPE else ())}
 
 
 def _sound_axes(draft: Draft) -> dict[str, Levels]:

@@ -127,7 +127,8 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
     document = report.document
     _check_tables(report)
     header = _header(report)
-    factors, tables = read_factors(report), read_tables(report)
+    factors = read_factors(report)
+    tables = read_tables(report, factors, header.paper if header else None)
     search, space = read_search(report)
     template = Template(tables={name: document.data[name] for name in TABLES if name in document.data})
     draft = Draft(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,14 @@ class Template:
         object.__setattr__(self, "texts", dict(_texts(self.tables)))
         holes = {path: tuple(HOLE.findall(text)) for path, text in self.texts.items()}
         object.__setattr__(self, "holes", {path: names for path, names in holes.items() if names})
+
+    def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
+        """The names whose values matter at a path: those of its holes, and of the holes in their levels."""
+        names = list(self.holes.get(path, ()))
+        for name in names:  # grows while it is walked
+            texts = [level for level in levels.get(name, ()) if isinstance(level, str)]
+            names += [hole for text in texts for hole in HOLE.findall(text) if hole not in names]
+        return names
 
     def fill(self, values: Mapping[str, Level]) -> dict[str, Any]:
         """The tables with all holes filled but those of the recipe; KeyError for a hole without a value.
@@ -91,17 +99,16 @@ def _needed(text: str, values: Mapping[str, Level]) -> list[str]:
     names = [name for name, _ in read_recipe(text).dimensions if name in values]
     names += HOLE.findall(text)
     for name in names:  # grows while it is walked
-        level = values[name]
-        names += (
-            [inner for inner in HOLE.findall(level) if inner not in names] if isinstance(level, str) else []
-        )
+        if isinstance(level := values[name], str):
+            names += [hole for hole in HOLE.findall(level) if hole not in names]
     return names
 
 
 def _filled_recipe(text: str, values: Mapping[str, Level]) -> str:
     """The canonical recipe with its holes filled, those in the fillings too, and its dimensions settled."""
     recipe = read_recipe(text)
-    recipe = recipe.choose({name: values[name] for name, _ in recipe.dimensions if name in values})
+    if recipe.dimensions:
+        recipe = recipe.choose({name: values[name] for name, _ in recipe.dimensions if name in values})
     for _ in range(len(values)):  # a hole inside a filling is filled in the next round
         if recipe.holes:
             recipe = recipe.fill({name: values[name] for name in recipe.holes})

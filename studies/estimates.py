@@ -1,0 +1,85 @@
+"""How long trials will train, from what the store has of this machine; nothing is guessed without it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal
+
+import polars as pl
+
+from .costs import most_flops
+from .factors import SEED
+from .settings import read_recipe
+from .trial import Trial
+
+Basis = Literal["measured", "at most", "unknown"]
+"""How a time is known: from finished trials that differ only in the seed; from the speed of other trials, for
+a length that grows in every epoch until its ceiling; or not before a first trial has run on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds of training, None where nothing is known."""
+
+    seconds: float | None
+    basis: Basis
+
+
+UNKNOWN = Estimate(None, "unknown")
+
+
+class Estimator:
+    """Estimates from those outcomes of a store that come from this machine and the device it used last."""
+
+    def __init__(self, outcomes: pl.DataFrame, trials: Iterable[Trial]) -> None:
+        rows = _comparable(outcomes)
+        speed = pl.col("flops").sum() / pl.col("seconds").sum()
+        self._speeds: Mapping[str, float] = dict(rows.group_by("recipe_id").agg(speed).iter_rows())
+        self._speed: float | None = rows.select(speed).item() if len(rows) else None
+        seconds = dict(rows.filter(pl.col("status") == "done").select("trial", "seconds").iter_rows())
+        cells: dict[str, list[float]] = {}
+        for trial in trials:
+            if trial.id in seconds:
+                cells.setdefault(_cell(trial), []).append(seconds[trial.id])
+        self._cells: Mapping[str, float] = {cell: fmean(found) for cell, found in cells.items()}
+        self._known: dict[str, Estimate] = {}
+
+    def of(self, trial: Trial) -> Estimate:
+        """The training time of one trial."""
+        cell = _cell(trial)
+        if cell not in self._known:
+            self._known[cell] = self._of_cell(trial, cell)
+        return self._known[cell]
+
+    def _of_cell(self, trial: Trial, cell: str) -> Estimate:
+        if cell in self._cells:
+            return Estimate(self._cells[cell], "measured")
+        speed = self._speeds.get(read_recipe(trial.settings.model.recipe).id, self._speed)
+        return UNKNOWN if speed is None else Estimate(most_flops(trial.settings) / speed, "at most")
+
+
+def together(estimates: Iterable[Estimate]) -> Estimate:
+    """All of the times one after the other, known as well as the least known of them."""
+    found = list(estimates)
+    bases: list[Basis] = [one.basis for one in found]
+    basis: Basis = "unknown" if "unknown" in bases else "at most" if "at most" in bases else "measured"
+    return UNKNOWN if basis == "unknown" else Estimate(sum(one.seconds or 0.0 for one in found), basis)
+
+
+def _cell(trial: Trial) -> str:
+    """What the trials of a cell have in common: all but the seed."""
+    return repr([(name, level) for name, level in trial.levels.items() if name != SEED])
+
+
+def _comparable(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The outcomes of trials that trained on this machine, on the device that it used last."""
+    here = outcomes.filter(
+        (pl.col("host") == platform.node()) & (pl.col("flops") > 0) & (pl.col("seconds") > 0)
+    )
+    if not len(here):
+        return here
+    latest = here.sort("finished", "trial").item(-1, "device")
+    return here.filter(pl.col("device") == latest)

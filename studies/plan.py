@@ -1,0 +1,165 @@
+"""A plan: what a study asks for, what the store has of it, and what the rest will cost and cannot reach."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal
+
+import polars as pl
+
+from ..storage import Store
+from .ceilings import Ceiling, predict
+from .costs import cost
+from .estimates import Estimate, Estimator, together
+from .labels import level_text
+from .search import ends
+from .settings import Level
+from .study import Study
+from .template import RECIPE
+from .trial import Trial
+
+TOKENS = 40
+"""The length of the sequences for which a plan states the operations of a step."""
+
+_MODEL = (RECIPE, ("model", "d_model"), ("model", "norm"))  # what parameters and operations depend on
+
+Status = Literal["done", "failed", "pruned", "missing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTrial:
+    """A trial, how it stands in the store, and its training on this machine."""
+
+    trial: Trial
+    status: Status
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCost:
+    """One model of the study: how many trials have it, and what it costs with their largest vocabulary.
+
+    `step_flops` are those of a training step on sequences of TOKENS tokens; `estimate` is its trials' mean.
+    """
+
+    label: str
+    recipe: str
+    trials: int
+    parameters: int
+    step_flops: int
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is known of a study before it runs; `estimate` is for all that is left, one trial after the other.
+
+    A search has no trials before it runs: `total` is what it asks for, `models` the ends of its dimensions.
+    """
+
+    study: str
+    title: str
+    factors: Mapping[str, tuple[Level, ...]]
+    trials: tuple[PlannedTrial, ...]
+    total: int
+    counts: Mapping[str, int]  # of the outcomes in the store, by status
+    models: tuple[ModelCost, ...]
+    estimate: Estimate
+    ceilings: tuple[Ceiling, ...]
+
+    @property
+    def left(self) -> int:
+        """The number of trials without an outcome, those given up among them."""
+        return self.total - self.counts.get("done", 0) - self.counts.get("failed", 0)
+
+
+def plan(study: Study, store: Store) -> Plan:
+    """The plan of a study against a store; loads neither torch nor Ray."""
+    outcomes = store.trials()
+    return _search_plan(study, outcomes) if study.search else _grid_plan(study, outcomes)
+
+
+def _grid_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
+    trials, estimator = study.trials(), Estimator(outcomes, study.trials())
+    statuses: dict[str, Status] = dict(outcomes.select("trial", "status").iter_rows())
+    planned = tuple(
+        PlannedTrial(trial=trial, status=statuses.get(trial.id, "missing"), estimate=estimator.of(trial))
+        for trial in trials
+    )
+    left = [one.estimate for one in planned if one.status in ("missing", "pruned")]
+    return Plan(
+        study=study.name,
+        title=study.title,
+        factors=study.factors,
+        trials=planned,
+        total=len(planned),
+        counts=Counter(one.status for one in planned if one.status != "missing"),
+        models=_models(_label_names(study), planned),
+        estimate=together(left),
+        ceilings=predict((_label(_label_names(study), trial), trial.settings) for trial in trials),
+    )
+
+
+def _search_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
+    """The plan of a search: its outcomes so far, and the first and last of everything that it can choose."""
+    assert study.search is not None
+    own = outcomes.filter(pl.col("study") == study.name)
+    bounds = [{name: ends(found)[place] for name, found in study.dimensions.items()} for place in (0, -1)]
+    trials = [study.trial_for(values, study.seeds[0]) for values in bounds]
+    estimator, total = Estimator(outcomes, trials), study.search.trials * len(study.seeds)
+    each = max((estimator.of(trial) for trial in trials), key=lambda one: one.seconds or 0.0)
+    if seconds := own.filter(pl.col("status") == "done")["seconds"].to_list():
+        each = Estimate(fmean(seconds), "measured")
+    planned = [PlannedTrial(trial=one, status="missing", estimate=estimator.of(one)) for one in trials]
+    return Plan(
+        study=study.name,
+        title=study.title,
+        factors=study.factors,
+        trials=(),
+        total=total,
+        counts=Counter(own["status"]),
+        models=_models(list(study.dimensions), planned),
+        estimate=together([each] * (total - len(own))),
+        ceilings=predict((_label(list(study.dimensions), trial), trial.settings) for trial in trials),
+    )
+
+
+def _models(names: Sequence[str], planned: Iterable[PlannedTrial]) -> tuple[ModelCost, ...]:
+    """What each distinct model costs, in the order of its first trial."""
+    groups: dict[tuple[object, ...], list[PlannedTrial]] = {}
+    for one in planned:
+        model = one.trial.settings.model
+        groups.setdefault((model.recipe, model.d_model, model.norm), []).append(one)
+    return tuple(_model_cost(_label(names, found[0].trial), found) for found in groups.values())
+
+
+def _model_cost(label: str, planned: Sequence[PlannedTrial]) -> ModelCost:
+    all_settings = [one.trial.settings for one in planned]
+    costs = [(settings.train.batch_size, cost(settings, TOKENS)) for settings in all_settings]
+    whole = together(one.estimate for one in planned)
+    return ModelCost(
+        label=label,
+        recipe=all_settings[0].model.recipe,
+        trials=len(planned),
+        parameters=max(found.parameters for _, found in costs),
+        step_flops=max(batch * found.flops for batch, found in costs),
+        estimate=Estimate(None if whole.seconds is None else whole.seconds / len(planned), whole.basis),
+    )
+
+
+def _label_names(study: Study) -> list[str]:
+    """The factors of several levels that make the models of a study differ."""
+    names = {name for path in _MODEL for name in study.template.names_at(path, study.factors)}
+    return [name for name, levels in study.factors.items() if name in names and len(levels) > 1]
+
+
+def _label(names: Sequence[str], trial: Trial) -> str:
+    """A model by its levels, or by its recipe where a study has no other."""
+    if len(names) == 1:
+        return level_text(trial.levels[names[0]])
+    return (
+        ", ".join(f"{name}={level_text(trial.levels[name])}" for name in names) or trial.settings.model.recipe
+    )
