@@ -1,4 +1,7 @@
-"""Setting a damaged file aside: moved out of the data, named in a warning and in a note, never deleted."""
+"""Setting a damaged file aside: moved out of the data, named in a warning and in a note, never deleted.
+
+What it held then counts as missing, so that the trials run again.
+"""
 
 import contextlib
 import logging

@@ -14,7 +14,10 @@ _BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
 
 
 def trial_faults(values: Mapping[str, object]) -> list[str]:
-    """Say all that is wrong with the values of a trial's row."""
+    """Say all that is wrong with the values of a trial's row.
+
+    Their sense is judged once all types are right.
+    """
     return _type_faults(values, TRIALS) or list(_sense_faults(values))
 
 

@@ -1,4 +1,13 @@
-"""Where everything lies: the only place that knows the folders and the names of files."""
+"""Where everything lies: the only place that knows the folders and the names of files.
+
+trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran it
+trials/STUDY/compacted-TIME-CHANCE.parquet
+metrics/STUDY/...                       the same names, the rows of their metrics
+studies/STUDY.json                      what each study was when it last ran
+checkpoints/TRIAL/                      the engine's
+set-aside/                              damaged files under their paths, and notes.txt
+unfinished/                             files that are being written
+"""
 
 import re
 import secrets

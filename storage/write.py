@@ -18,7 +18,10 @@ SWEEP_AFTER_S: Final = 24 * 3600
 
 
 def encode(frame: "pl.DataFrame") -> bytes:
-    """Return a frame as a sealed Parquet file with page checksums."""
+    """Return a frame as a sealed Parquet file with page checksums.
+
+    A single row goes without dictionaries, statistics and zstd, which would cost more than they save.
+    """
     import pyarrow as pa  # noqa: PLC0415  half of the import time, which readers need not pay
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
@@ -39,7 +42,11 @@ def encode(frame: "pl.DataFrame") -> bytes:
 
 
 def write_durably(layout: Layout, path: Path, data: bytes) -> None:
-    """Write a file that replaces any of its name: complete beside its place, flushed, then renamed."""
+    """Write a file that replaces any of its name; when this returns, a crash of the machine cannot undo it.
+
+    It is written in full elsewhere and flushed, then renamed, then its new name is flushed. Raises `OSError`
+    and leaves nothing behind.
+    """
     _make_folder(path.parent)
     _make_folder(layout.unfinished)
     temporary = layout.unfinished / f"{path.name}.{secrets.token_hex(8)}"
