@@ -41,14 +41,14 @@ def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
     return [*merged, loose] if loose else merged
 
 
-def load(partition: Path, aside: Aside, *, only_compacted: bool = False) -> dict[Path, bytes]:
+def load(partition: Path, aside: Aside) -> dict[Path, bytes]:
     """Return the sound files of a partition, merged ones first, as they were at one moment.
 
     A compaction adds the merged file before it removes the others, and a listing taken meanwhile may have
     neither. So all is read again if a file has vanished, or if a merged one has come.
     """
     for _ in range(_TRIES):
-        found = [path for path in files(partition) if is_compacted(path) or not only_compacted]
+        found = files(partition)
         try:
             contents = {path: data for path in found if (data := sound(path, aside)) is not None}
         except FileNotFoundError:

@@ -10,7 +10,7 @@ from . import records
 from .aside import Aside
 from .compact import compact, latest_copies
 from .layout import Layout
-from .read import RANK, batches, load, read, scan, sound
+from .read import RANK, read
 from .rows import MetricRow, TrialRow, metric_frame, trial_frame
 from .schema import ORDERS, SCHEMAS, TRIALS
 from .write import encode, sweep, write_durably
@@ -43,27 +43,20 @@ class Store:
         The metrics come first, so that a trial which is there has all of them. Writing the same attempt
         again replaces it.
         """
-        frames = {"metrics": metric_frame(trial, metrics), "trials": trial_frame(trial)}
-        for dataset, frame in frames.items():
-            path = self._layout.loose(dataset, trial.study, trial.trial, trial.attempt)
-            write_durably(self._layout, path, encode(frame))
+        paths = {
+            dataset: self._layout.loose(dataset, trial.study, trial.trial, trial.attempt)
+            for dataset in SCHEMAS
+        }
+        if metrics:
+            write_durably(self._layout, paths["metrics"], encode(metric_frame(trial, metrics)))
+        else:
+            paths["metrics"].unlink(missing_ok=True)
+        write_durably(self._layout, paths["trials"], encode(trial_frame(trial)))
 
     def outcomes(self) -> dict[str, tuple[str, int]]:
         """Return status and number of each trial's latest attempt: what resuming needs, and cheap."""
         frame = self._latest(["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
-
-    def has(self, study: str, trial: str, attempt: int) -> bool:
-        """Say whether a study holds this attempt at a trial; reads at most its file and the merged ones."""
-        path = self._layout.loose("trials", study, trial, attempt)
-        try:
-            if sound(path, self._aside) is not None:
-                return True
-        except FileNotFoundError:
-            pass  # never written, or merged by now
-        merged = batches(load(path.parent, self._aside, only_compacted=True))
-        frame = scan("trials", merged, ["trial", "attempt"])
-        return not frame.filter(trial=trial, attempt=attempt).collect().is_empty()
 
     def trials(self) -> pl.DataFrame:
         """Return the latest attempt at each trial, sorted by trial."""

@@ -15,7 +15,6 @@ def test_a_folder_that_does_not_exist_is_an_empty_store(root, store):
     assert store.outcomes() == {}
     assert (store.trials().schema, store.trials().height) == (TRIALS, 0)
     assert store.metrics().is_empty()
-    assert store.has("alpha", name(0), 0) is False
     assert store.compact() == 0
     assert store.damaged == ()
     assert not root.exists()
@@ -62,12 +61,6 @@ def test_the_latest_attempt_is_the_one_that_counts(store):
         assert store.outcomes() == {name(1): ("done", 10)}
         assert store.trials()["attempt"].to_list() == [10]
         assert store.metrics()["value"].to_list() == [10.0, 10.0, 20.0, 20.0]
-        assert [store.has("alpha", name(1), attempt) for attempt in (2, 3, 9, 10)] == [
-            True,
-            False,
-            True,
-            True,
-        ]
         store.compact()
 
 
@@ -86,8 +79,6 @@ def test_a_trial_that_two_studies_hold_is_counted_once(store):
     store.write(trial(1, study="beta"), metrics(1))
     assert store.trials()["study"].to_list() == ["beta"]
     assert store.metrics().height == 4
-    assert store.has("alpha", name(1), 0)
-    assert store.has("beta", name(1), 0)
 
 
 def test_rows_are_sorted_whatever_the_order_of_writing(root, store):
@@ -111,7 +102,6 @@ def test_a_name_that_cannot_be_a_folder_is_refused(root, store, study):
     )
     for call in (
         lambda: trial(study=study),
-        lambda: store.has(study, name(1), 0),
         lambda: store.recall_study(study),
     ):
         with pytest.raises(StoreError) as caught:
