@@ -69,14 +69,13 @@ def read(source: str, text: str, overrides: Sequence[str] = ()) -> Document:
 
 def read_file(path: Path, overrides: Sequence[str] = ()) -> Document:
     """The document of a file; StudyError for what is no UTF-8 too, OSError as it comes."""
+    raw = path.read_bytes()
     try:
-        text = path.read_bytes().decode()
+        return read(str(path), raw.decode(), overrides)
     except UnicodeDecodeError as error:
-        fault = Fault(
-            message=f"expected UTF-8, got the byte 0x{error.object[error.start]:02x} at {error.start}"
-        )
-        raise StudyError(str(path), [fault]) from error
-    return read(str(path), text, overrides)
+        text, start = raw.decode(errors="replace"), len(raw[: error.start].decode())
+        message = f"expected UTF-8, got the byte 0x{raw[error.start]:02x}"
+        raise StudyError(str(path), [fault_at(text, (start, start + 1), message)]) from error
 
 
 def _syntax_fault(text: str, error: str) -> Fault:

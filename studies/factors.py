@@ -26,7 +26,9 @@ def read_factors(report: Report) -> dict[str, tuple[Level, ...]]:
     if not isinstance(table, dict):
         report.note(("factors",), f"expected a table, got {shown(table)}")
         table = {}
-    factors = {name: _levels(report, name, levels) for name, levels in table.items()}
+    factors = {
+        name: _levels(report, name, levels) for name, levels in table.items() if _is_name(report, name)
+    }
     return factors if SEED in table else {**factors, SEED: (0,)}
 
 
@@ -36,20 +38,30 @@ def cells(factors: Mapping[str, tuple[Level, ...]]) -> Iterator[dict[str, Level]
         yield dict(zip(factors, levels, strict=True))
 
 
+def _is_name(report: Report, name: str) -> bool:
+    """Whether a hole can be named so; if not, that is noted."""
+    fits = _NAME.fullmatch(name) is not None
+    if not fits:
+        message = f"expected a letter, then letters, digits and '_', got {name!r}"
+        report.note(("factors", name), message, key=True)
+    return fits
+
+
 def _levels(report: Report, name: str, levels: Any) -> tuple[Level, ...]:  # noqa: ANN401 -- TOML holds anything
     """The levels of a factor; what is wrong with it or with one of them is noted."""
     path = ("factors", name)
-    if not _NAME.fullmatch(name):
-        report.note(path, f"expected a letter, then letters, digits and '_', got {name!r}", key=True)
     if not isinstance(levels, list) or not levels:
         report.note(path, f"expected a list of levels, got {shown(levels)}")
         return ()
+    seen: set[tuple[type, Level]] = set()
     for index, level in enumerate(levels):
         wrong = _level_fault(name, level)
         if wrong:
             report.spoil((*path, index), wrong)
-        elif any(type(level) is type(other) and level == other for other in levels[:index]):
+        elif (type(level), level) in seen:
             report.note((*path, index), f"the level {shown(level)} is listed twice")
+        else:
+            seen.add((type(level), level))
     return tuple(levels)
 
 

@@ -47,8 +47,6 @@ def check_holes(draft: Draft) -> None:
                 hint = nearest(hole[1], declared)
                 used.add(_meant(hole[1], declared))  # one fault is enough
                 draft.report.spoil(path, f"nothing fills the hole {{{hole[1]}}}{hint}", within=hole.span())
-            elif hole[1] not in axes:
-                draft.report.spoiled.add(path)  # its filling is wrong, which is told where that stands
     for name in axes:
         if name not in used:
             table = ("search", "space") if name in draft.space else ("factors",)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from ..grammar.nodes import Dimension
 from .draft import Draft, Levels
+from .factors import SEED
 from .faults import where
 from .positions import KeyPath
 from .report import Report
 from .search import ends
 from .settings import Level, read_recipe
 from .settling import settle
-from .template import RECIPE
+from .template import HOLE, RECIPE
 from .wording import Problem, ProblemsError
 
 
@@ -51,30 +52,39 @@ def note_problem(report: Report, problem: Problem, origin: KeyPath | None = None
         report.note(origin, inside + problem.message)
 
 
-def _sound_axes(draft: Draft) -> dict[str, Levels]:
-    """Every axis with its values that are not spoiled; what an axis without any would fill is spoiled."""
-    axes: dict[str, Levels] = {}
-    for name, levels in draft.axes().items():
-        sound = tuple((path, level) for path, level in levels if path not in draft.report.spoiled)
-        axes |= {name: sound} if sound else {}
-    draft.report.spoiled.update(
-        path for path, names in draft.template.holes.items() if not axes.keys() >= set(names)
-    )
-    own = _own_dimensions(draft)
-    return axes | {name: tuple((RECIPE, level) for level in ends(found)) for name, found in own.items()}
-
-
-def _own_dimensions(draft: Draft) -> dict[str, Dimension]:
+def own_dimensions(draft: Draft) -> dict[str, Dimension]:
     """The search dimensions that stand in the recipe itself."""
     text = draft.template.texts.get(RECIPE)
     return {} if text is None or RECIPE in draft.report.spoiled else dict(read_recipe(text).dimensions)
+
+
+def _sound_axes(draft: Draft) -> dict[str, Levels]:
+    """Every axis with its values that are not spoiled; what an axis without any would fill is spoiled."""
+    axes, sound = draft.axes(), dict[str, Levels]()
+    while axes != sound:  # a level falls when what would fill its holes has fallen
+        sound = axes
+        left = {
+            name: tuple(one for one in levels if _is_sound(draft, *one, sound))
+            for name, levels in sound.items()
+        }
+        axes = {name: levels for name, levels in left.items() if levels}
+    for path, names in draft.template.holes.items():
+        if not axes.keys() >= set(names):
+            draft.report.spoiled.add(path)
+    own = own_dimensions(draft)
+    return axes | {name: tuple((RECIPE, level) for level in ends(found)) for name, found in own.items()}
+
+
+def _is_sound(draft: Draft, path: KeyPath, level: Level, axes: Container[str]) -> bool:
+    holes = HOLE.findall(level) if isinstance(level, str) else []
+    return path not in draft.report.spoiled and all(hole in axes for hole in holes)
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[Problem]:
     """What is wrong with the settings of these values and is not known yet."""
     still_open = {name: f"{{{name}}}" for names in draft.template.holes.values() for name in names}
     try:
-        settle(draft.template, {**still_open, **values})
+        settle(draft.template, {**still_open, **values, SEED: 0})
     except ProblemsError as error:
         return [found for found in error.problems if found.path and not draft.report.knows(found.path)]
     return []

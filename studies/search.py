@@ -15,7 +15,7 @@ from .factors import SEED
 from .faults import nearest
 from .metrics import METRICS
 from .report import Report
-from .settings import Level, SearchSettings, read_recipe
+from .settings import Level, SearchSettings
 from .wording import ProblemsError, checked
 
 
@@ -50,7 +50,7 @@ def check_search(
 ) -> None:
     """Note a search that has nothing to choose, or that cannot choose it in its way, and names used twice."""
     real = [name for name, one in found.items() if isinstance(one, Real)]
-    if not found:
+    if not found and not report.faults:
         report.note(("search",), "nothing to search: no dimension in [search.space] or in the recipe")
     if real and settings.sampler == "grid":
         report.note(("search", "sampler"), f"a grid has no end over real dimensions: {', '.join(real)}")
@@ -60,15 +60,14 @@ def check_search(
 
 
 def dimensions(
-    factors: Mapping[str, tuple[Level, ...]], space: Mapping[str, Dimension], recipe: str
+    factors: Mapping[str, tuple[Level, ...]], space: Mapping[str, Dimension], own: Mapping[str, Dimension]
 ) -> dict[str, Dimension]:
     """What a search chooses: factors of several levels, [search.space], the recipe's own dimensions.
 
     The options of a choice are plain data, parts of a recipe as text.
     """
     joined = {name: Choice(levels) for name, levels in factors.items() if name != SEED and len(levels) > 1}
-    own = {name: _plain(found) for name, found in read_recipe(recipe).dimensions}
-    return {**joined, **space, **own}
+    return {**joined, **space, **{name: _plain(found) for name, found in own.items()}}
 
 
 def read_dimension(text: str) -> Dimension:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..grammar.nodes import Dimension
@@ -13,15 +13,15 @@ from .draft import Draft
 from .factors import SEED, cells, read_factors
 from .faults import Fault, StudyError, nearest
 from .holes import check_holes, check_recipes
-from .probing import check_settings, note_problem
+from .probing import check_settings, note_problem, own_dimensions
 from .report import Report
 from .search import check_search, dimensions, ends, read_search
 from .settings import Level, SearchSettings, Settings, StudySettings, TableSpec
 from .settling import settle
 from .specs import read_tables
-from .template import RECIPE, TABLES, Template
+from .template import TABLES, Template
 from .trial import Trial
-from .wording import ProblemsError, checked
+from .wording import ProblemsError, checked, shown
 
 MOST_TRIALS = 100_000
 """A grid of more trials than these is refused before they are made."""
@@ -30,6 +30,7 @@ _KNOWN = ("study", *TABLES, "factors", "search", "table")
 _NEEDED = ("study", *TABLES)
 _SHIPPED = Path(__file__).parent
 _EPOCHS = ("train", "epochs")
+_MOST_FAULTS = 20  # of cells that only several levels together make wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +138,8 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
     check_recipes(draft)
     check_holes(draft)
     check_settings(draft)
-    found = dimensions(factors, space, template.texts[RECIPE]) if search and not report.faults else {}
-    if search and not report.faults:
+    found = dimensions(factors, space, own_dimensions(draft)) if search else {}
+    if search:
         check_search(report, search, factors, found)
     if header is None or report.faults:
         return None
@@ -195,7 +196,11 @@ def _grid(
             settings = settled.get(key) or settled.setdefault(key, settle(template, levels))
         except ProblemsError as error:
             for problem in error.problems:
-                note_problem(report, problem)
+                names = template.names_at(problem.path, factors)
+                where = ", ".join(f"{name}={shown(levels[name])}" for name in names)
+                note_problem(report, replace(problem, message=f"{problem.message}, where {where}"))
+            if len(report.faults) >= _MOST_FAULTS:
+                break
             continue
         trial = Trial(study=name, levels=levels, settings=settings.model_copy(update={"seed": levels[SEED]}))
         trials.setdefault(trial.id, trial)

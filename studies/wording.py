@@ -17,17 +17,16 @@ _WANTED = {
     "dict_type": "a table",
     "finite_number": "a finite number",
     "float_type": "a number",
-    "greater_than": "a number above {gt}",
-    "greater_than_equal": "at least {ge}",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
     "int_from_float": "a whole number",
     "int_type": "a whole number",
-    "less_than": "a number below {lt}",
-    "less_than_equal": "at most {le}",
+    "less_than": "a number below {lt:g}",
+    "less_than_equal": "at most {le:g}",
     "literal_error": "{expected}",
     "model_type": "a table",
     "string_pattern_mismatch": "a letter, then up to 99 letters, digits, '-', '_' or '.'",
     "string_type": "a text",
-    "too_long": "{max_length} values",
     "tuple_type": "a list",
 }
 
@@ -70,6 +69,10 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Pr
             yield Problem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")
         elif error["type"] == "missing":
             yield Problem(path[:-1], f"missing key '{path[-1]}'")
+        elif error["type"] == "too_long":
+            yield Problem(
+                path, "expected {max_length} values, got {actual_length}".format_map(error.get("ctx", {}))
+            )
         elif error["type"] == "value_error":
             yield Problem(path, str(error.get("ctx", {})["error"]))
         else:

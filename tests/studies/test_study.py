@@ -1,0 +1,200 @@
+"""A study file becomes its trials: the full grid in the order of the file, holes filled, seeds paired."""
+
+from pathlib import Path
+
+import pytest
+
+from activemem.studies.faults import StudyError
+from activemem.studies.study import find, load
+
+TEXT = """
+[study]
+name = "tiny"
+title = "A tiny study"
+
+[model]
+recipe = "2 * ({mixer} >> ff({width}))"
+d_model = "{width}"
+norm = "{norm}"
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 4
+epochs = 2
+steps_per_epoch = 3
+curriculum = { start = 5 }
+
+[factors]
+task = ["copy", "reverse"]
+seed = [3, 5]
+width = [8, 16]
+norm = ["post"]
+mixer = ["conv(k=3)", "sa + conv(k=3)"]
+"""
+
+
+def changed(*pairs):
+    """The text above with parts replaced, each of which must be there."""
+    text = TEXT
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def test_the_grid_is_full_and_in_the_order_of_the_file():
+    trials = load(TEXT).trials()
+    assert [tuple(trial.levels.values()) for trial in trials] == [
+        (task, seed, width, "post", mixer)
+        for task in ("copy", "reverse")
+        for seed in (3, 5)
+        for width in (8, 16)
+        for mixer in ("conv(k=3)", "sa + conv(k=3)")
+    ]
+    assert list(trials[0].levels) == ["task", "seed", "width", "norm", "mixer"]
+    assert len({trial.id for trial in trials}) == 16
+    assert {trial.study for trial in trials} == {"tiny"}
+
+
+def test_holes_are_filled_with_levels_of_their_own_type():
+    last = load(TEXT).trials()[-1].settings
+    assert last.model.recipe == "2 * (sa + conv(k=3) >> ff(16))"
+    assert (last.model.d_model, last.model.norm, last.task.name, last.seed) == (16, "post", "reverse", 5)
+
+
+def test_seeds_are_paired_across_cells():
+    seeds = {}
+    for trial in load(TEXT).trials():
+        cell = tuple(level for name, level in trial.levels.items() if name != "seed")
+        seeds.setdefault(cell, []).append(trial.settings.seed)
+    assert list(seeds.values()) == [[3, 5]] * 8
+
+
+def test_a_study_without_seeds_has_seed_zero():
+    study = load(changed(("seed = [3, 5]\n", "")))
+    assert study.factors["seed"] == (0,)
+    assert [trial.settings.seed for trial in study.trials()] == [0] * 8
+
+
+def test_a_study_without_factors_is_one_trial():
+    text = TEXT[: TEXT.index("[factors]")]
+    for name, level in (("mixer", "sa"), ("width", "8"), ("norm", "pre"), ("task", "sort")):
+        text = text.replace('"{width}"', "8").replace(f"{{{name}}}", level)
+    (trial,) = load(text).trials()
+    assert trial.levels == {"seed": 0}
+
+
+def test_identical_trials_appear_once():
+    twins = '["sa + conv(k=3)", "conv(k=3, act=relu) + sa", "conv(k=3)"]'
+    study = load(changed(('["conv(k=3)", "sa + conv(k=3)"]', twins)))
+    assert len(study.trials()) == 2 * 2 * 2 * 2
+    assert {trial.levels["mixer"] for trial in study.trials()} == {"sa + conv(k=3)", "conv(k=3)"}
+
+
+def test_a_level_may_have_holes_of_its_own():
+    study = load(changed(('["conv(k=3)", "sa + conv(k=3)"]', '["sa", "conv(k={k})"]\nk = [3, 5]')))
+    recipes = [trial.settings.model.recipe for trial in study.trials()[:4]]
+    assert recipes[:3] == ["2 * (sa >> ff(8))", "2 * (conv(k=3) >> ff(8))", "2 * (conv(k=5) >> ff(8))"]
+    assert len(study.trials()) == 2 * 2 * 2 * 3  # k does not matter to sa
+
+
+def test_a_hole_may_stand_for_a_word_or_a_part_of_a_text():
+    text = changed(
+        ('["conv(k=3)", "sa + conv(k=3)"]', '["conv(k=3, act={act})"]\nact = ["gelu", "tanh"]'),
+        ('name = "{task}"', 'name = "{task}ort"'),
+        ('["copy", "reverse"]', '["s"]'),
+    )
+    first = load(text).trials()[0].settings
+    assert (first.model.recipe, first.task.name) == ("2 * (conv(k=3, act=gelu) >> ff(8))", "sort")
+
+
+def test_a_level_that_is_a_sum_binds_as_one_part():
+    text = changed(("2 * ({mixer} >> ff({width}))", "2 * {mixer} >> ff({width})"))
+    assert load(text).trials()[1].settings.model.recipe == "2 * (sa + conv(k=3)) >> ff(8)"
+
+
+def test_overrides_come_before_everything_else():
+    overrides = (
+        "train.epochs=7",
+        "train.optimizer.name=adamw",
+        "train.optimizer.betas=[0.9, 0.98]",
+        'factors.mixer=["sa"]',
+        "model.recipe=2 * ({mixer} >> ff({width})) >> sa",
+        "train.schedule = { name = 'inverse_sqrt', warmup = 4 }",
+    )
+    study = load(TEXT, overrides)
+    settings = study.trials()[0].settings
+    assert settings.train.epochs == 7
+    assert settings.train.optimizer.name == "adamw"
+    assert settings.train.optimizer.betas == (0.9, 0.98)
+    assert settings.train.schedule.name == "inverse_sqrt"
+    assert settings.model.recipe == "2 * (sa >> ff(8)) >> sa"
+    assert (study.overrides, study.text, len(study.trials())) == (overrides, TEXT, 8)
+
+
+def test_a_study_knows_what_it_was_read_from(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_bytes(TEXT.replace("\n", "\r\n").encode())
+    study = load(path)
+    assert (study.path, study.name, study.title, study.paper) == (path, "tiny", "A tiny study", None)
+    assert study.trials() == load(TEXT).trials()
+    assert load(str(path)).trials() == study.trials()
+
+
+def test_epochs_are_the_most_that_any_trial_has():
+    assert load(TEXT).epochs == 2
+    assert (
+        load(
+            changed(("epochs = 2", 'epochs = "{many}"'), ("[factors]", "[factors]\nmany = [4, 9, 2]"))
+        ).epochs
+        == 9
+    )
+
+
+def test_a_grid_that_is_too_large_is_refused_before_it_is_made():
+    levels = ", ".join(map(str, range(20_000)))
+    with pytest.raises(StudyError) as caught:
+        load(changed(("[3, 5]", f"[{levels}]")))
+    assert str(caught.value) == (
+        "study: 1 fault\n"
+        "\n"
+        "  21 | [factors]\n"
+        "       ^^^^^^^^^  [factors] expected at most 100,000 trials, got 160,000"
+    )
+
+
+def test_the_first_paper_s_table_is_a_study_of_144_trials():
+    study = load("algorithmic")
+    assert study.path == find("algorithmic")
+    assert [len(levels) for levels in study.factors.values()] == [8, 6, 3]
+    assert len(study.trials()) == 144
+    first = study.trials()[0]
+    assert first.settings.model.recipe == "4 * (cgru(k=20) >> ff(512))"
+    assert first.id == "be3ce55dfb804acd"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(find("algorithmic").parent.glob("*.toml")), ids=lambda path: path.stem
+)
+def test_every_study_that_comes_along_is_sound_and_named_as_its_file(path):
+    assert load(path).name == path.stem
+
+
+def test_a_study_that_is_nowhere_is_an_error_with_the_nearest_name():
+    with pytest.raises(StudyError) as caught:
+        find("algoritmic")
+    assert str(caught.value) == (
+        "algoritmic: 1 fault\n\n  there is no such file and no study of that name; nearest: algorithmic"
+    )
+
+
+def test_a_study_that_is_like_none_is_an_error_with_all_names():
+    with pytest.raises(StudyError) as caught:
+        load(Path("no/such/file.toml"))
+    names = ", ".join(sorted(path.stem for path in find("algorithmic").parent.glob("*.toml")))
+    assert str(caught.value).splitlines()[-1] == (
+        f"  there is no such file and no study of that name; known: {names}"
+    )

@@ -1,0 +1,266 @@
+"""Everything that is wrong with a study is told at once, each fault under the line where it stands."""
+
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activemem.studies.faults import StudyError
+from activemem.studies.study import load
+
+TEXT = """\
+[study]
+name = "tiny"
+title = "A tiny study"
+
+[model]
+recipe = "2 * ({mixer} >> ff(8))"
+d_model = 8
+
+[task]
+name = "reverse"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 4
+epochs = 2
+steps_per_epoch = 3
+curriculum = { start = 5 }
+
+[factors]
+mixer = ["sa", "conv(k=3)"]
+"""
+
+
+def message(text, *overrides):
+    with pytest.raises(StudyError) as caught:
+        load(text, overrides)
+    return str(caught.value)
+
+
+def test_a_study_with_everything_wrong_is_told_everything_at_once(tmp_path):
+    path = tmp_path / "wrong.toml"
+    path.write_text(EVERYTHING_WRONG, encoding="utf-8")
+    with pytest.raises(StudyError) as caught:
+        load(path, ["train.epochz=3", "model.position=nowhere", "train.epochs=2"])
+    assert str(caught.value).replace(str(path), "wrong.toml") == EVERYTHING_TOLD
+
+
+EVERYTHING_WRONG = """\
+[study]
+name = "wrong one"
+title = 3
+
+[model]
+recipe = "4 * ({mixr} >> ff(filter={width}) >> {tail})"
+d_model = "{width}"
+norm = "pree"
+dropout = 1.5
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lrr = 1e-3, betas = [0.9] }
+batch_size = 32
+epocs = 100
+steps_per_epoch = "{many}"
+curriculum = { start = 5, grow_at = 1.0 }
+
+[factors]
+mixer = ["cgru(k=20)", "sa + highway_cnv(k=0)", "sa", "sa"]
+tail = ["ff(3)", "conv(k={kk})", "ff(", "ff(4) + sa(head=3)"]
+width = [128, "big", 64.5]
+task = ["reverse", "sortt"]
+seed = [0, -1]
+many = []
+idle = [1, 2]
+
+[[table]]
+name = "t"
+rows = "mixr"
+columns = "task"
+value = "max_lenght"
+
+[trian]
+x = 1
+"""
+
+EVERYTHING_TOLD = """\
+wrong.toml: 27 faults
+
+      2 | name = "wrong one"
+                 ^^^^^^^^^^^
+          [study] name: expected a letter, then up to 99 letters, digits, '-', '_' or '.', got 'wrong one'
+      3 | title = 3
+                  ^  [study] title: expected a text, got 3
+      6 | recipe = "4 * ({mixr} >> ff(filter={width}) >> {tail})"
+                         ^^^^^^
+          [model] recipe: nothing fills the hole {mixr}; nearest: mixer
+      8 | norm = "pree"
+                 ^^^^^^  [model] norm: expected 'pre' or 'post', got 'pree'
+      9 | dropout = 1.5
+                    ^^^  [model] dropout: expected a number below 1, got 1.5
+     15 | optimizer = { name = "adam", lrr = 1e-3, betas = [0.9] }
+                      ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+          [train] optimizer: missing key 'lr'
+                                       ^^^
+          [train] optimizer: unknown key 'lrr'; nearest: lr
+                                                           ^^^^^
+          [train] optimizer.betas: expected 2 values, got 1
+     17 | epocs = 100
+          ^^^^^  [train] unknown key 'epocs'; nearest: epochs
+     22 | mixer = ["cgru(k=20)", "sa + highway_cnv(k=0)", "sa", "sa"]
+                                       ^^^^^^^^^^^
+          [factors] mixer: unknown block 'highway_cnv'; nearest: highway_conv
+                                                   ^^^
+          [factors] mixer: k must be at least 1, got 0
+                                                                ^^^^
+          [factors] mixer: the level 'sa' is listed twice
+     23 | tail = ["ff(3)", "conv(k={kk})", "ff(", "ff(4) + sa(head=3)"]
+                                   ^^^^
+          [factors] tail: nothing fills the hole {kk}; known: idle, many, mixer, tail, task, width
+                                            ^^  [factors] tail: ff needs filter
+                                              ^
+          [factors] tail: this parenthesis is never closed
+                                                              ^^^^
+          [factors] tail: sa has no parameter 'head'; nearest: heads
+     24 | width = [128, "big", 64.5]
+                        ^^^^^
+          [factors] width: as [model] d_model: expected a whole number, got 'big'
+                               ^^^^
+          [factors] width: as [model] d_model: expected a whole number, got 64.5
+     25 | task = ["reverse", "sortt"]
+                             ^^^^^^^
+          [factors] task: as [task] name: unknown task 'sortt'; nearest: sort
+     26 | seed = [0, -1]
+                     ^^
+          [factors] seed: expected a whole number of at least 0, got -1
+     27 | many = []
+                 ^^
+          [factors] many: expected a list of levels, got an empty list
+     28 | idle = [1, 2]
+          ^^^^  [factors] nothing uses 'idle': no hole {idle}
+     32 | rows = "mixr"
+                 ^^^^^^  [[table]] rows: unknown factor 'mixr'; nearest: mixer
+     34 | value = "max_lenght"
+                  ^^^^^^^^^^^^
+          [[table]] value: unknown metric 'max_lenght'; nearest: max_length
+     36 | [trian]
+           ^^^^^  unknown table 'trian'; nearest: train
+  --set | model.position=nowhere
+                         ^^^^^^^
+          [model] position: expected 'timing' or 'none', got 'nowhere'
+  --set | train.epochz=3
+                ^^^^^^  [train] unknown key 'epochz'; nearest: epochs"""
+
+
+def cases():
+    """Changes of the text above and what is said of them, from wrong.txt."""
+    text = (Path(__file__).parent / "wrong.txt").read_text(encoding="utf-8")
+    for block in text.removesuffix("\n").removeprefix("=== ").split("\n=== "):
+        name, *changes, told = re.split(r"\n--- (?:old|new|told)\n", block)
+        yield pytest.param(list(zip(changes[::2], changes[1::2], strict=True)), told, id=name)
+
+
+@pytest.mark.parametrize(("changes", "told"), list(cases()))
+def test_a_fault_is_told_under_its_line(changes, told):
+    text = TEXT
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    assert message(text) == told
+
+
+def test_a_fault_of_an_override_stands_under_the_override():
+    told = message(TEXT, "train.epochz=3", "train.epochs=few", "train.epochs.many=3", "nonsense", "a b=3")
+    assert told == (
+        "study: 3 faults\n"
+        "\n"
+        "  --set | a b=3\n"
+        "          ^^^^^  expected KEY=VALUE, got 'a b=3'\n"
+        "  --set | nonsense\n"
+        "          ^^^^^^^^  expected KEY=VALUE, got 'nonsense'\n"
+        "  --set | train.epochs.many=3\n"
+        "                ^^^^^^  [train] epochs: expected a table, got 'few'"
+    )
+    assert message(TEXT, "train.epochz=3", "train.epochs=few", "factors.mixer=[3]") == (
+        "study: 3 faults\n"
+        "\n"
+        "  --set | factors.mixer=[3]\n"
+        "                         ^  [factors] mixer: expected a block, got 3\n"
+        "  --set | train.epochs=few\n"
+        "                       ^^^  [train] epochs: expected a whole number, got 'few'\n"
+        "  --set | train.epochz=3\n"
+        "                ^^^^^^  [train] unknown key 'epochz'; nearest: epochs"
+    )
+
+
+def test_an_override_takes_the_place_of_what_was_wrong():
+    assert load(TEXT.replace("epochs = 2", 'epochs = "many"'), ["train.epochs=2"]).epochs == 2
+
+
+def test_bytes_that_are_no_text_are_told(tmp_path):
+    path = tmp_path / "latin.toml"
+    path.write_bytes(TEXT.replace("tiny study", "tiny étude").encode("latin-1"))
+    with pytest.raises(StudyError) as caught:
+        load(path)
+    assert str(caught.value) == (
+        f"{path}: 1 fault\n"
+        "\n"
+        '  3 | title = "A tiny \N{REPLACEMENT CHARACTER}tude"\n'
+        "                      ^  expected UTF-8, got the byte 0xe9"
+    )
+
+
+def test_a_fault_that_only_cells_have_names_their_levels():
+    text = TEXT.replace("conv(k=3)", "conv(k={k})").replace("[factors]", "[factors]\nk = [3, 0]")
+    assert message(text) == (
+        "study: 1 fault\n"
+        "\n"
+        '  6 | recipe = "2 * ({mixer} >> ff(8))"\n'
+        "               ^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "      [model] recipe: k must be at least 1, got 0, where mixer='conv(k={k})', k=0"
+    )
+
+
+def test_the_error_of_a_study_survives_pickling():
+    with pytest.raises(StudyError) as caught:
+        load(TEXT.replace("epochs", "epocs"))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.faults) == (str(caught.value), caught.value.faults)
+
+
+VALUES = st.recursive(
+    st.sampled_from(
+        """0 3 -1 1e-3 inf true 2024-01-01 "" "{mixer}" "{k}" "sa" "conv(" "integer(3,5)" "{" "x{mixer}y"
+        "{mixer}>>ff(8)" "choice(sa,conv(k=3))" "reverse" """.split()  # noqa: SIM905 -- easier to read than a list
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda parts: f"[{', '.join(parts)}]")
+        | inner.map(lambda value: f"{{ name = {value}, k = {value} }}")
+    ),
+    max_leaves=4,
+)
+KEYS = st.sampled_from(
+    """study study.name model model.recipe model.d_model task task.name train train.epochs train.optimizer
+    train.optimizer.betas train.curriculum.start factors factors.mixer factors.k factors.seed search
+    search.space search.space.k search.trials table other 'a_b' """.split()  # noqa: SIM905 -- as above
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=4), st.integers(0, 20))
+def test_a_study_is_loaded_or_all_its_faults_are_told_and_nothing_else_happens(changes, without):
+    lines = TEXT.splitlines(keepends=True)
+    text = "".join(lines[:without] + lines[without + 1 :])
+    try:
+        study = load(text, [f"{key}={value}" for key, value in changes])
+    except StudyError as error:
+        assert error.faults
+        assert str(error).startswith(f"study: {len(error.faults)} fault")
+    else:
+        assert study.search or study.trials()
