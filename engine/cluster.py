@@ -226,7 +226,7 @@ def _cluster(machine: Machine) -> Iterator[None]:
     mine = not ray.is_initialized()
     if mine:
         ray.init(
-            address=machine.address,
+            address=machine.address or "local",
             include_dashboard=None if machine.address else False,
             log_to_driver=False,
             logging_level=logging.ERROR,

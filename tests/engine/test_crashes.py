@@ -1,0 +1,207 @@
+"""Whatever is killed in mid-study, the same command again ends in the same table, and no finished trial runs twice."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from activemem.storage import Store
+
+STUDY = """
+[study]
+name = "crash"
+title = "Trials of about a second"
+
+[model]
+recipe = "{mixer} >> ff(32)"
+d_model = 32
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lr = 1e-2 }
+batch_size = 16
+epochs = 8
+steps_per_epoch = 40
+curriculum = { start = 5 }
+
+[factors]
+mixer = ["conv(k=5)", "sa(heads=2, head_width=8) + conv(k=5)"]
+task = ["reverse", "addition"]
+seed = [0, 1]
+
+[[table]]
+name = "reached"
+rows = "mixer"
+columns = "task"
+value = "max_length"
+"""
+ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled", "ACTIVEMEM_CPUS": "1"}
+PATIENCE_S = 120
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "crash.toml").write_text(STUDY, encoding="utf-8")
+    return tmp_path
+
+
+def command(*words):
+    return [sys.executable, "-m", "activemem", *words]
+
+
+def begin(folder, *options):
+    """The study in a process of its own."""
+    words = ["study", "run", "crash.toml", "--results", "results", *options]
+    return subprocess.Popen(
+        command(*words), cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def wait_for(what, seconds=PATIENCE_S):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"nothing within {seconds} s")
+
+
+def stored(folder):
+    return len(list((folder / "results" / "trials" / "crash").glob("*.parquet")))
+
+
+def until(folder, trials, process):
+    """Wait until so many trials are stored and the process still runs."""
+    wait_for(lambda: stored(folder) >= trials)
+    assert process.poll() is None, process.communicate()[0]
+
+
+def descendants(process, name):
+    """The processes under one, by a part of their command line."""
+    found = []
+    for child in psutil.Process(process.pid).children(recursive=True):
+        try:
+            if name in " ".join(child.cmdline()):
+                found.append(child)
+        except psutil.Error:
+            continue
+    return found
+
+
+def rows(folder):
+    frame = Store(folder / "results").trials().select("trial", "attempt", "status", "started", "finished")
+    return {row["trial"]: row for row in frame.to_dicts()}
+
+
+def table(folder, results="results"):
+    words = ["table", "render", "crash", "--format", "markdown", "--results", results]
+    done = subprocess.run(
+        command(*words), cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def undisturbed(folder):
+    """The table of a run in one process that nothing happens to."""
+    words = ["study", "run", "crash.toml", "--results", "whole", "--local"]
+    subprocess.run(command(*words), cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
+    return table(folder, "whole")
+
+
+def check_end(folder, process, before):
+    """The last run ends well, what was stored before is untouched, and the table is the undisturbed one."""
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, output
+    after = rows(folder)
+    assert len(after) == 8
+    assert {row["status"] for row in after.values()} == {"done"}
+    assert {row["attempt"] for row in after.values()} == {0}
+    assert {trial: after[trial] for trial in before} == before
+    assert table(folder) == undisturbed(folder)
+
+
+def test_a_study_survives_the_death_of_its_driver_of_a_worker_and_of_its_head(folder):
+    first = begin(folder)
+    until(folder, 1, first)
+    family = psutil.Process(first.pid).children(recursive=True)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    psutil.wait_procs(family, timeout=30)
+    before = rows(folder)
+
+    second = begin(folder)
+    until(folder, len(before) + 1, second)
+    descendants(second, "CohortActor")[0].kill()
+    until(folder, len(before) + 3, second)
+    family = psutil.Process(second.pid).children(recursive=True)
+    descendants(second, "gcs_server")[0].kill()
+    wait_for(lambda: second.poll() is not None)
+    assert second.returncode != 0
+    psutil.wait_procs(family, timeout=30)
+    before = rows(folder)
+    assert 0 < len(before) < 8
+
+    check_end(folder, begin(folder), before)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def node(*options):
+    """A Ray node of one core as an operator starts it; it is killed with all its processes at the end."""
+    words = [str(Path(sys.executable).parent / "ray"), "start", "--num-cpus=1", "--block", *options]
+    process = subprocess.Popen(
+        words, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        family = [process, *psutil.Process(process.pid).children(recursive=True)] if process.poll() is None else []
+        for each in family:
+            each.kill()
+        process.wait()
+
+
+@contextmanager
+def cluster():
+    """Two nodes on this machine, and their address."""
+    port = free_port()
+    address = f"127.0.0.1:{port}"
+    head = ["--head", f"--port={port}", "--node-ip-address=127.0.0.1", "--include-dashboard=false"]
+    with node(*head) as first:
+        wait_for(lambda: _listens(port))
+        with node(f"--address={address}", "--node-ip-address=127.0.0.1") as second:
+            wait_for(lambda: descendants(second, "raylet"))
+            yield address, first
+
+
+def _listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_study_on_a_cluster_survives_the_death_of_the_head(folder):
+    with cluster() as (address, head):
+        first = begin(folder, "--address", address)
+        until(folder, 2, first)
+        descendants(head, "gcs_server")[0].kill()
+        wait_for(lambda: first.poll() is not None)
+        assert first.returncode != 0
+    before = rows(folder)
+    assert 0 < len(before) < 8
+    with cluster() as (address, _):
+        check_end(folder, begin(folder, "--address", address), before)
