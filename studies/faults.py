@@ -60,7 +60,7 @@ def where(path: KeyPath) -> str:
     if not path:
         return ""
     table, *inside = path
-    if path[:2] == ("search", "space") and len(path) > 2:
+    if path[:2] == ("search", "space"):
         table, inside = "search.space", inside[1:]
     head = f"[[{table}]]" if inside and isinstance(inside[0], int) else f"[{table}]"
     keys = ".".join(part for part in inside if isinstance(part, str))

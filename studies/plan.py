@@ -66,14 +66,10 @@ class Plan:
     trials: tuple[PlannedTrial, ...]
     total: int
     counts: Mapping[str, int]  # of the outcomes in the store, by status
+    left: int  # those to run, which in a grid pruned ones are too
     models: tuple[ModelCost, ...]
     estimate: Estimate
     ceilings: tuple[Ceiling, ...]
-
-    @property
-    def left(self) -> int:
-        """The number of trials without an outcome, those given up among them."""
-        return self.total - self.counts.get("done", 0) - self.counts.get("failed", 0)
 
 
 def plan(study: Study, store: Store) -> Plan:
@@ -97,6 +93,7 @@ def _grid_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
         trials=planned,
         total=len(planned),
         counts=Counter(one.status for one in planned if one.status != "missing"),
+        left=len(left),
         models=_models(_label_names(study), planned),
         estimate=together(left),
         ceilings=predict((_label(_label_names(study), trial), trial.settings) for trial in trials),
@@ -110,6 +107,7 @@ def _search_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
     bounds = [{name: ends(found)[place] for name, found in study.dimensions.items()} for place in (0, -1)]
     trials = [study.trial_for(values, study.seeds[0]) for values in bounds]
     estimator, total = Estimator(outcomes, trials), study.search.trials * len(study.seeds)
+    left = max(0, total - len(own))
     each = max((estimator.of(trial) for trial in trials), key=lambda one: one.seconds or 0.0)
     if seconds := own.filter(pl.col("status") == "done")["seconds"].to_list():
         each = Estimate(fmean(seconds), "measured")
@@ -121,8 +119,9 @@ def _search_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
         trials=(),
         total=total,
         counts=Counter(own["status"]),
+        left=left,
         models=_models(list(study.dimensions), planned),
-        estimate=together([each] * (total - len(own))),
+        estimate=together([each] * left),
         ceilings=predict((_label(list(study.dimensions), trial), trial.settings) for trial in trials),
     )
 
@@ -157,8 +156,8 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """A model by its levels, or by its recipe where a study has no other."""
-    if len(names) == 1:
+    """A model by its levels, or by its recipe where a study has no other; a text speaks for itself."""
+    if len(names) == 1 and isinstance(trial.levels[names[0]], str):
         return level_text(trial.levels[names[0]])
     return (
         ", ".join(f"{name}={level_text(trial.levels[name])}" for name in names) or trial.settings.model.recipe

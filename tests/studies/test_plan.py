@@ -1,0 +1,310 @@
+"""A plan says what the store has, what the rest costs, how long it takes, and what cannot be reached."""
+
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from activemem.grammar import analyse, parse
+from activemem.storage import Store, TrialRow
+from activemem.studies.costs import ceiling, cost, longest, most_flops
+from activemem.studies.estimates import UNKNOWN, Estimate
+from activemem.studies.plan import TOKENS, plan
+from activemem.studies.study import load
+from activemem.studies.tasks import lookup_task
+
+SMALL = """\
+[study]
+name = "small"
+title = "A small study"
+
+[model]
+recipe = "2 * ({mixer} >> ff(16))"
+d_model = 16
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 4
+epochs = 30
+steps_per_epoch = 10
+curriculum = { start = 5 }
+
+[factors]
+mixer = ["sa", "conv(k=5)"]
+task = ["not", "remember"]
+seed = [0, 1]
+"""
+
+SEARCH = (
+    SMALL[: SMALL.index("[factors]")].replace("{mixer}", "conv(k={k})").replace("{task}", "remember")
+    + """\
+[factors]
+seed = [0, 1]
+
+[search]
+trials = 10
+metric = "max_length"
+direction = "max"
+
+[search.space]
+k = "integer(3, 9)"
+"""
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def keep(store, trial, *, seconds=10.0, status="done", minutes=0, flops=1e9, **changes):
+    """Store an outcome of a trial on this machine."""
+    finished = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes)
+    row = {
+        "trial": trial.id,
+        "attempt": 0,
+        "study": trial.study,
+        "recipe": trial.settings.model.recipe,
+        "recipe_id": parse(trial.settings.model.recipe).id,
+        "task": trial.settings.task.name,
+        "seed": trial.settings.seed,
+        "status": status,
+        "reason": None if status == "done" else "why",
+        "factors": "{}",
+        "settings": "{}",
+        "metrics": (("max_length", 5.0),),
+        "parameters": 1,
+        "flops": flops,
+        "epochs": 1,
+        "steps": 1,
+        "seconds": seconds,
+        "peak_mib": 1.0,
+        "version": "0",
+        "device": "cpu",
+        "host": platform.node(),
+        "started": finished,
+        "finished": finished,
+    }
+    store.write(TrialRow(**row | changes), [])
+
+
+def test_a_plan_of_an_empty_store_counts_everything_and_guesses_no_time(store):
+    found = plan(load("algorithmic"), store)
+    assert (found.study, found.total, found.left, dict(found.counts)) == ("algorithmic", 144, 144, {})
+    assert [len(levels) for levels in found.factors.values()] == [8, 6, 3]
+    assert found.estimate == UNKNOWN
+    assert {(one.status, one.estimate) for one in found.trials} == {("missing", UNKNOWN)}
+    assert [(one.label, one.trials, one.parameters) for one in found.models] == [
+        ("cgru(k=20)", 18, 4_488_548),
+        ("sa", 18, 1_603_428),
+        ("conv(k=20)", 18, 1_866_084),
+        ("persistent_conv(k=20)", 18, 1_868_516),
+        ("highway_conv(k=20)", 18, 3_177_316),
+        ("sa + conv(k=20)", 18, 2_914_660),
+        ("sa + persistent_conv(k=20)", 18, 2_917_092),
+        ("sa + highway_conv(k=20)", 18, 4_225_892),
+    ]
+
+
+def test_models_cost_what_the_analysis_says_with_the_largest_vocabulary(store):
+    for model in plan(load("algorithmic"), store).models:
+        whole = analyse(parse(model.recipe), d_model=128, length=TOKENS, vocab=100)
+        assert model.parameters == whole.parameters
+        assert model.step_flops == 32 * whole.training_flops
+
+
+def test_costs_are_those_of_the_analysis_for_every_vocabulary():
+    for trial in load("algorithmic").trials()[::3]:
+        settings = trial.settings
+        vocab = lookup_task(settings.task.name).vocab
+        for tokens in (1, 5, 40, 208):
+            whole = analyse(parse(settings.model.recipe), d_model=128, length=tokens, vocab=vocab)
+            found = cost(settings, tokens)
+            assert (found.parameters, found.flops) == (whole.parameters, whole.training_flops)
+
+
+def test_the_most_that_a_trial_trains_is_near_the_sum_over_its_epochs():
+    for trial in load("algorithmic").trials()[::3]:
+        train, task = trial.settings.train, lookup_task(trial.settings.task.name)
+        length, bound, total = train.curriculum.start, ceiling(trial.settings), 0
+        for _ in range(train.epochs):
+            flops = cost(trial.settings, task.sequence_length(length)).flops
+            total += train.steps_per_epoch * train.batch_size * flops
+            length += task.step if bound is None or length <= bound else 0
+        assert most_flops(trial.settings) == pytest.approx(total, rel=0.02)
+
+
+def test_a_trial_grows_by_the_task_s_step_from_its_start():
+    by_task = {trial.settings.task.name: longest(trial.settings) for trial in load("algorithmic").trials()}
+    assert by_task == {
+        "reverse": 104,
+        "sort": 104,
+        "addition": 203,
+        "multiply": 203,
+        "not": 104,
+        "remember": 104,
+    }
+
+
+def test_what_a_recipe_cannot_reach_is_predicted(store):
+    found = plan(load("algorithmic"), store).ceilings
+    assert [str(one) for one in found] == [
+        "cgru(k=20): 4 layers reach 72 to the left, so no length beyond 73 on reverse, 97 on sort, "
+        "143 on addition, 143 on multiply, 72 on remember can be learnt",
+        "conv(k=20), persistent_conv(k=20), highway_conv(k=20): 4 layers reach 36 to the left, so no length "
+        "beyond 37 on reverse, 49 on sort, 71 on addition, 71 on multiply, 36 on remember can be learnt",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "told"),
+    [
+        (
+            "2 * ({mixer} >> ff(16))",
+            "conv(k=5) on remember: 2 layers reach 4 to the left, so no length beyond 4 can be learnt",
+        ),
+        (
+            "{mixer} >> ff(16)",
+            "conv(k=5) on remember: it reaches 2 to the left, so no length beyond 2 can be learnt",
+        ),
+        (
+            "1 * {mixer}",
+            "conv(k=5) on remember: 1 layer reaches 2 to the left, so no length beyond 2 can be learnt",
+        ),
+    ],
+)
+def test_a_ceiling_on_one_task_is_one_sentence(store, recipe, told):
+    found = plan(load(SMALL.replace("2 * ({mixer} >> ff(16))", recipe)), store).ceilings
+    assert [str(one) for one in found] == [told]
+
+
+def test_a_ceiling_tells_the_side_that_sets_it(store):
+    text = SMALL.replace('["not", "remember"]', '["reverse", "sort"]').replace("conv(k=5)", "conv(k=6)")
+    (found,) = plan(load(text), store).ceilings
+    assert (found.labels, found.layers, found.left, found.right) == (("conv(k=6)",), 2, 4, None)
+    assert found.lengths["reverse"] == 5
+
+
+def test_a_length_that_no_epoch_can_come_to_is_no_ceiling(store):
+    assert plan(load(SMALL.replace("conv(k=5)", "conv(k=69)")), store).ceilings == ()
+
+
+def test_what_the_store_has_is_not_left(store):
+    study = load(SMALL)
+    for trial, status in zip(study.trials(), ("done", "failed", "pruned", "done"), strict=False):
+        keep(store, trial, status=status)
+    found = plan(study, store)
+    assert [one.status for one in found.trials] == ["done", "failed", "pruned", "done"] + ["missing"] * 4
+    assert (dict(found.counts), found.left) == ({"done": 2, "failed": 1, "pruned": 1}, 5)
+
+
+def test_trials_of_other_studies_count_when_they_are_the_same(store):
+    keep(store, load(SMALL.replace('"small"', '"other"')).trials()[0])
+    assert dict(plan(load(SMALL), store).counts) == {"done": 1}
+
+
+def test_a_time_is_measured_where_another_seed_has_run(store):
+    study = load(SMALL)
+    keep(store, study.trials()[0], seconds=12.0)
+    found = plan(study, store)
+    assert [one.estimate.basis for one in found.trials] == ["measured"] * 2 + ["at most"] * 6
+    assert found.trials[1].estimate == Estimate(12.0, "measured")
+
+
+def test_a_time_is_bounded_by_the_speed_of_the_same_recipe_or_of_all(store):
+    study = load(SMALL)
+    keep(store, study.trials()[0], seconds=10.0, flops=1e9)
+    keep(store, study.trials()[6], seconds=30.0, flops=1e9)
+    found = plan(study, store)
+    by_cell = {tuple(one.trial.levels.values())[:2]: one.estimate for one in found.trials}
+    assert by_cell["sa", "remember"].seconds == pytest.approx(most_flops(study.trials()[2].settings) / 1e8)
+    slow = most_flops(study.trials()[4].settings) / (1e9 / 30)
+    assert by_cell["conv(k=5)", "not"].seconds == pytest.approx(slow)
+    assert found.estimate.basis == "at most"
+    left = sum(one.estimate.seconds for one in found.trials if one.status == "missing")
+    assert found.estimate.seconds == pytest.approx(left)
+    assert found.models[0].estimate.seconds == pytest.approx((10 + by_cell["sa", "remember"].seconds) / 2)
+
+
+def test_a_recipe_that_never_ran_takes_the_speed_of_all(store):
+    study = load(SMALL)
+    keep(store, study.trials()[0], seconds=10.0, flops=1e9)
+    keep(store, study.trials()[2], seconds=30.0, flops=1e9)
+    never = plan(study, store).trials[4]
+    assert never.estimate.seconds == pytest.approx(most_flops(never.trial.settings) / 5e7)
+
+
+def test_times_of_other_machines_and_earlier_devices_do_not_count(store):
+    study = load(SMALL)
+    keep(store, study.trials()[0], host="elsewhere")
+    assert plan(study, store).estimate == UNKNOWN
+    keep(store, study.trials()[2], seconds=7.0, device="gpu", minutes=1)
+    keep(store, study.trials()[4], seconds=9.0, device="cpu", minutes=0)
+    found = plan(study, store)
+    assert found.trials[3].estimate == Estimate(7.0, "measured")
+    assert found.trials[5].estimate.basis == "at most"
+
+
+def test_a_study_that_is_done_has_nothing_left(store):
+    study = load(SMALL)
+    for trial in study.trials():
+        keep(store, trial)
+    found = plan(study, store)
+    assert (found.left, found.estimate) == (0, Estimate(0.0, "measured"))
+
+
+def test_models_are_called_by_the_levels_in_which_they_differ(store):
+    two = SMALL.replace("d_model = 16", 'd_model = "{width}"').replace(
+        "[factors]", "[factors]\nwidth = [8, 16]"
+    )
+    assert [one.label for one in plan(load(two), store).models] == [
+        "width=8, mixer=sa",
+        "width=8, mixer=conv(k=5)",
+        "width=16, mixer=sa",
+        "width=16, mixer=conv(k=5)",
+    ]
+    one = SMALL.replace("{mixer}", "sa").replace('mixer = ["sa", "conv(k=5)"]\n', "")
+    assert [one.label for one in plan(load(one), store).models] == ["2 * (sa >> ff(16))"]
+    assert [one.trials for one in plan(load(one), store).models] == [4]
+
+
+def test_a_search_is_planned_by_the_ends_of_its_dimensions(store):
+    study = load(SEARCH)
+    found = plan(study, store)
+    assert (found.total, found.left, found.trials, found.estimate) == (20, 20, (), UNKNOWN)
+    assert [(one.label, one.recipe) for one in found.models] == [
+        ("k=3", "2 * (conv(k=3) >> ff(16))"),
+        ("k=9", "2 * (conv(k=9) >> ff(16))"),
+    ]
+    assert [str(one) for one in found.ceilings] == [
+        "k=3 on remember: 2 layers reach 2 to the left, so no length beyond 2 can be learnt",
+        "k=9 on remember: 2 layers reach 8 to the left, so no length beyond 8 can be learnt",
+    ]
+
+
+def test_a_search_is_timed_by_its_own_trials(store):
+    study = load(SEARCH)
+    for k, seconds in ((4, 10.0), (5, 20.0)):
+        keep(store, study.trial_for({"k": k}), seconds=seconds)
+    keep(store, study.trial_for({"k": 6}), status="pruned", seconds=1.0)
+    found = plan(study, store)
+    assert (found.left, dict(found.counts)) == (17, {"done": 2, "pruned": 1})
+    assert found.estimate == Estimate(17 * 15.0, "measured")
+
+
+def test_studies_load_neither_torch_nor_ray(tmp_path):
+    script = (
+        "import sys\n"
+        "from activemem.storage import Store\n"
+        "from activemem.studies.plan import plan\n"
+        "from activemem.studies.study import load\n"
+        f"plan(load('algorithmic'), Store({str(tmp_path)!r}))\n"
+        "print(sorted({'torch', 'ray', 'optuna'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,252 @@
+"""A search chooses values for holes and for the recipe's own dimensions; every point becomes trials."""
+
+import pytest
+
+from activemem.grammar import RecipeError
+from activemem.grammar.nodes import Choice, Integer, Real
+from activemem.studies.faults import StudyError
+from activemem.studies.search import ends, read_dimension
+from activemem.studies.study import load
+
+TEXT = """\
+[study]
+name = "tune"
+title = "The best kernel"
+
+[model]
+recipe = "4 * (conv(k={k}) >> ff(512))"
+d_model = 128
+dropout = "{dropout}"
+
+[task]
+name = "reverse"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 32
+epochs = 20
+steps_per_epoch = 100
+curriculum = { start = 5 }
+
+[search]
+sampler = "tpe"
+trials = 30
+metric = "max_length"
+direction = "max"
+scheduler = "asha"
+
+[search.space]
+k = "integer(3, 40)"
+dropout = "real(0.0, 0.5)"
+"""
+
+
+def changed(*pairs):
+    """The text above with parts replaced, each of which must be there."""
+    text = TEXT
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def message(text):
+    with pytest.raises(StudyError) as caught:
+        load(text)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "dimension"),
+    [
+        ("integer(3, 40)", Integer(3, 40)),
+        ("integer(8, 64, step=8)", Integer(8, 64, step=8)),
+        ("integer(1, 1000, log=true)", Integer(1, 1000, log=True)),
+        ("real(0.0, 0.5)", Real(0.0, 0.5)),
+        ("real(1e-5, 1, log=true)", Real(1e-5, 1.0, log=True)),
+        ("choice(relu, gelu)", Choice(("relu", "gelu"))),
+        ("choice(64, 128)", Choice((64, 128))),
+        ("choice(0.5, true, false)", Choice((0.5, True, False))),
+        ("choice(sa, sa + conv(k=20))", Choice(("sa", "sa + conv(k=20)"))),
+    ],
+)
+def test_a_dimension_is_read_from_its_text(text, dimension):
+    assert read_dimension(text) == dimension
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("sa", ["expected integer(lo, hi), real(lo, hi) or choice(option, …)"]),
+        ("choice()", ["expected integer(lo, hi), real(lo, hi) or choice(option, …)"]),
+        ("integer(3)", ["integer needs hi"]),
+        ("integer(40, 3)", ["lo must not be above hi, got 40 and 3"]),
+        ("real(0, 1, log=true)", ["lo must be above 0 where log=true, got 0.0"]),
+        ("integer(3, 40", ["this parenthesis is never closed"]),
+        ("choice(a=sa, 3)", ["the options of a choice have no names, got a="]),
+    ],
+)
+def test_a_text_that_is_no_dimension_is_told(text, faults):
+    with pytest.raises(RecipeError) as caught:
+        read_dimension(text)
+    assert [fault.message for fault in caught.value.faults] == faults
+
+
+def test_what_stands_for_a_dimension_is_both_ends_or_every_option():
+    assert ends(Integer(3, 40)) == (3, 40)
+    assert ends(Choice(("sa", 3))) == ("sa", 3)
+
+
+def test_a_search_has_dimensions_and_no_grid():
+    study = load(TEXT)
+    assert study.dimensions == {"k": Integer(3, 40), "dropout": Real(0.0, 0.5)}
+    assert study.trials() == ()
+    assert study.search.trials == 30
+    assert (study.search.metric, study.search.direction, study.search.scheduler) == (
+        "max_length",
+        "max",
+        "asha",
+    )
+    assert study.epochs == 20
+
+
+def test_a_point_becomes_a_trial_for_each_seed():
+    study = load(TEXT + "\n[factors]\nseed = [4, 5]\n")
+    trials = study.point({"k": 7, "dropout": 0.25})
+    assert [trial.settings.seed for trial in trials] == [4, 5]
+    assert [dict(trial.levels) for trial in trials] == [
+        {"k": 7, "dropout": 0.25, "seed": seed} for seed in (4, 5)
+    ]
+    assert {trial.settings.model.recipe for trial in trials} == {"4 * (conv(k=7) >> ff(512))"}
+    assert {trial.settings.model.dropout for trial in trials} == {0.25}
+    assert study.trial_for({"k": 7, "dropout": 0.25}, 5) == trials[1]
+
+
+def test_a_point_is_the_same_trial_as_the_cell_of_a_grid():
+    grid = TEXT[: TEXT.index("[search]")] + "[factors]\nk = [7]\ndropout = [0.25]\n"
+    assert load(grid).trials()[0].id == load(TEXT).trial_for({"k": 7, "dropout": 0.25}).id
+
+
+def test_dimensions_may_stand_in_the_recipe_itself():
+    text = changed(
+        ('"4 * (conv(k={k}) >> ff(512))"', '"4 * (choice(sa, conv(k=integer(3, 9))) >> ff({filter}))"')
+    )
+    study = load(text.replace('k = "integer(3, 40)"', 'filter = "choice(64, 128)"'))
+    assert study.dimensions == {
+        "filter": Choice((64, 128)),
+        "dropout": Real(0.0, 0.5),
+        "choice": Choice(("sa", "conv(k=integer(3, 9))")),
+        "conv.k": Integer(3, 9),
+    }
+    point = {"filter": 64, "dropout": 0.0, "choice": "conv(k=integer(3, 9))", "conv.k": 5}
+    assert study.trial_for(point).settings.model.recipe == "4 * (conv(k=5) >> ff(64))"
+    assert study.trial_for({**point, "choice": "sa"}).settings.model.recipe == "4 * (sa >> ff(64))"
+
+
+def test_factors_of_several_levels_join_the_search():
+    text = changed(("conv(k={k})", "{mixer} + conv(k={k})"), ('"reverse"', '"{task}"'))
+    study = load(text + '\n[factors]\nmixer = ["sa", "conv(k=3)"]\ntask = ["sort"]\n')
+    assert study.dimensions["mixer"] == Choice(("sa", "conv(k=3)"))
+    trial = study.trial_for({"mixer": "sa", "k": 3, "dropout": 0.1})
+    assert dict(trial.levels) == {"task": "sort", "mixer": "sa", "k": 3, "dropout": 0.1, "seed": 0}
+
+
+def test_epochs_may_be_searched():
+    text = changed(
+        ("epochs = 20", 'epochs = "{epochs}"'),
+        ("[search.space]", '[search.space]\nepochs = "integer(5, 50)"'),
+    )
+    assert load(text).epochs == 50
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"k": 3}, "expected values of dropout, k, got k"),
+        ({"k": 3, "dropout": 0.1, "width": 8}, "expected values of dropout, k, got dropout, k, width"),
+        ({"k": 0, "dropout": 0.1}, "model.recipe: k must be at least 1, got 0"),
+        ({"k": 3, "dropout": 1.5}, "model.dropout: expected a number below 1, got 1.5"),
+    ],
+)
+def test_a_point_that_does_not_fit_is_told(values, told):
+    with pytest.raises(ValueError, match=told) as caught:
+        load(TEXT).trial_for(values)
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            ('"tpe"', '"grid"'),
+            '  21 | sampler = "grid"\n'
+            "                 ^^^^^^\n"
+            "       [search] sampler: a grid has no end over real dimensions: dropout",
+        ),
+        (
+            ('"tpe"', '"bayes"'),
+            '  21 | sampler = "bayes"\n'
+            "                 ^^^^^^^\n"
+            "       [search] sampler: "
+            "expected 'tpe', 'random', 'cmaes', 'gp', 'nsga2' or 'grid', got 'bayes'",
+        ),
+        (
+            ('"max_length"', '"max_lenght"'),
+            '  23 | metric = "max_lenght"\n'
+            "                ^^^^^^^^^^^^\n"
+            "       [search] metric: unknown metric 'max_lenght'; nearest: max_length",
+        ),
+        (
+            ("integer(3, 40)", "integer(40, 3)"),
+            '  28 | k = "integer(40, 3)"\n'
+            "            ^^^^^^^^^^^^^^\n"
+            "       [search.space] k: lo must not be above hi, got 40 and 3",
+        ),
+        (
+            ("integer(3, 40)", "real(3, 40)"),
+            '  28 | k = "real(3, 40)"\n'
+            "           ^^^^^^^^^^^^^  [search.space] k: k must be a whole number, got 3.0\n"
+            "           ^^^^^^^^^^^^^  [search.space] k: k must be a whole number, got 40.0",
+        ),
+        (
+            ("integer(3, 40)", "integer(3, 4000)"),
+            '  28 | k = "integer(3, 4000)"\n'
+            "           ^^^^^^^^^^^^^^^^^^\n"
+            "       [search.space] k: k must be at most 1024, got 4000",
+        ),
+        (
+            ("real(0.0, 0.5)", "real(0.0, 1.5)"),
+            '  29 | dropout = "real(0.0, 1.5)"\n'
+            "                 ^^^^^^^^^^^^^^^^\n"
+            "       [search.space] dropout: as [model] dropout: expected a number below 1, got 1.5",
+        ),
+        (
+            ("[search.space]", "[search.space]\nwidth = 'integer(8, 16)'"),
+            "  28 | width = 'integer(8, 16)'\n"
+            "       ^^^^^  [search.space] nothing uses 'width': no hole {width}",
+        ),
+        (
+            ("integer(3, 40)", "choice(3, cnv(k=3))"),
+            '  28 | k = "choice(3, cnv(k=3))"\n'
+            "           ^^^^^^^^^^^^^^^^^^^^^\n"
+            "       [search.space] k: k must be a whole number, got cnv(k=3)",
+        ),
+        (
+            (
+                '\n[search.space]\nk = "integer(3, 40)"\ndropout = "real(0.0, 0.5)"',
+                "\n[factors]\nk = [3]\ndropout = [0]",
+            ),
+            "  20 | [search]\n"
+            "       ^^^^^^^^\n"
+            "       [search] nothing to search: no dimension in [search.space] or in the recipe",
+        ),
+        (
+            ("[search.space]", "[factors]\nk = [3]\n\n[search.space]"),
+            "  31 | k = \"integer(3, 40)\"\n       ^  [search.space] 'k' is a factor already",
+        ),
+    ],
+    ids=lambda value: value[1] if isinstance(value, tuple) else "",
+)
+def test_a_search_that_cannot_be_is_told(change, told):
+    count = told.count("^\n") + told.count("^  ")
+    assert message(changed(change)) == f"study: {count} fault{'s' if count > 1 else ''}\n\n{told}"
