@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..grammar import Analysis, Part, Reach, Recipe
-from .figures import crop, in_bytes, plural, prefix, reach
+from .figures import WIDTH, crop, in_bytes, plural, prefix, reach
 
 _BYTES = 2
 """Keys and values are counted as 16-bit numbers, as models keep them in generation."""
 
-_WIDTH, _SHORTEST_LABEL = 80, 20
+_SHORTEST_LABEL = 20
 _HEADS = ("parameters", "FLOPs/token", "reach", "state/token")
 
 
@@ -53,7 +53,7 @@ def data(
 
 def _heading(recipe: Recipe) -> str:
     name = f"id {recipe.id}"
-    gap = _WIDTH - len(recipe.text) - len(name)
+    gap = WIDTH - len(recipe.text) - len(name)
     return f"{recipe.text}{' ' * gap}{name}" if gap >= 2 else f"{recipe.text}\n{name}"
 
 
@@ -81,7 +81,7 @@ def _row(label: str, part: Part, length: int, size: float) -> tuple[str, ...]:
 def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
     """Columns as wide as their widest text, labels cropped where a line would pass 80 columns."""
     first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    first = min(first, max(_SHORTEST_LABEL, _WIDTH - sum(others) - 2 * len(rows[0])))
+    first = min(first, max(_SHORTEST_LABEL, WIDTH - sum(others) - 2 * len(rows[0])))
     for label, parameters, flops, sees, state in rows:
         line = (
             f"  {crop(label, first):<{first}}  {parameters:>{others[0]}}  {flops:>{others[1]}}"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
+from .options import AsJson
 from .streams import give, give_json, wrong_input
 
 app = typer.Typer(help="Look at the settings of this machine.", no_args_is_help=True)
 
 
 @app.command()
-def show(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")] = False,
-) -> None:
+def show(as_json: AsJson = False) -> None:
     """Show each setting's value and its source.
 
     A setting comes from the command line, else from the environment (ACTIVEMEM_RESULTS and the

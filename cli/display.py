@@ -21,8 +21,6 @@ from .streams import say
 
 STOPPING = "stopping after this epoch … (Ctrl-C again: at once)"
 
-_WIDTH = 80
-
 
 @contextmanager
 def shown(name: str, progress: Progress) -> Iterator[Listener]:
@@ -49,6 +47,9 @@ class Display:
         self._name, self._progress, self._console = name, progress, console
         self._lock = threading.Lock()
         self._stopping = False
+
+    def __getstate__(self) -> None:
+        """Nothing: Ray Tune pickles whatever listens, and what it has pickled is never read."""
 
     def announce(self, trials: Sequence[Trial]) -> None:
         """Expect these trials."""
@@ -80,11 +81,12 @@ class Lines:
     """One line for each trial that has ended, and nothing else, for logs and pipes."""
 
     def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+        self._progress, self._widths = progress, list[int]()
 
     def announce(self, trials: Sequence[Trial]) -> None:
         """Expect these trials."""
         self._progress.announce(trials)
+        self._widths = drawing.widths(trials, self._widths)
 
     def stopping(self) -> None:
         """Say so at once; a signal's handler must not write to a stream that is being written to."""
@@ -95,4 +97,4 @@ class Lines:
         self._progress.hear(event, time.monotonic())
         if isinstance(event, Ended):
             trial = self._progress.trial(event.trial)
-            say(drawing.ended(event, trial, self._progress, _WIDTH))
+            say(drawing.ended(event, trial, self._progress, self._widths))

@@ -7,14 +7,18 @@ from itertools import zip_longest
 
 from ..engine.events import Ended
 from ..studies.labels import level_text
+from ..studies.settings import Level
 from ..studies.trial import Trial
-from .figures import crop, duration
+from .figures import WIDTH, crop, duration
 from .progress import Progress, Running
 
 MOST_RUNNING = 6
 """So many running trials have a line of their own."""
 
 _LONGEST_NAME, _SHORTEST_BAR, _LONGEST_BAR = 24, 8, 40
+
+_LEVELS_ROOM = WIDTH - len("1000/1000   failed") - len("  seed 1  max 100  acc 1.000")
+"""What the levels of a trial may take of the line that tells its end."""
 
 _METRICS = (
     ("max_length", "max", ".0f"),
@@ -43,7 +47,7 @@ def heading(name: str, progress: Progress, width: int) -> tuple[str, str, str, s
     tail = f"{ended}/{total}   {' · '.join(words)}   ETA {eta}"
     short = crop(name, _LONGEST_NAME)
     room = min(_LONGEST_BAR, max(_SHORTEST_BAR, width - len(short) - len(tail) - 3))
-    return (f"{short} ", *bar(ended / total if total else 1.0, room), f"  {tail}")
+    return (f"{short} ", *bar(progress.share, room), f"  {tail}")
 
 
 def running(progress: Progress, width: int) -> list[str]:
@@ -54,16 +58,24 @@ def running(progress: Progress, width: int) -> list[str]:
     return [*columns, *([f"  and {more} more"] if more else [])]
 
 
-def ended(event: Ended, trial: Trial, progress: Progress, width: int) -> str:
-    """One line for a trial that has ended: how many have, its status, what it is and what came of it."""
-    count = f"{progress.counts.total()}/{progress.total}"
-    state = [f"seed {trial.settings.seed}", *_shown(event.metrics, ("max_length", "accuracy"))]
-    if event.reason is not None:
-        state = [state[0], first_line(event.reason)]
-    head = f"{count}   {event.status:<6} "
-    room = width if event.reason is None else 10 * width  # a reason is told in full
-    (line,) = _columns([_levels(trial)], [state], room - len(head))
-    return f"{head}{line}"
+def ended(event: Ended, trial: Trial, progress: Progress, widths: Sequence[int]) -> str:
+    """One line for a trial that has ended: how many have, its status, what it is and what came of it.
+
+    Levels are as wide as `widths` says, so that lines that are written one by one stand below each other.
+    """
+    count = f"{progress.counts.total():>{len(str(progress.total))}}/{progress.total}"
+    levels = [f"{crop(text, width):<{width}}" for text, width in zip(_levels(trial), widths, strict=False)]
+    found = _shown(event.metrics, ("max_length", "accuracy"))
+    outcome = found if event.reason is None else [first_line(event.reason)]
+    state = [f"seed {trial.settings.seed}", *outcome]
+    return "  ".join([f"{count}   {event.status:<6}", *levels, *state])
+
+
+def widths(trials: Sequence[Trial], least: Sequence[int] = ()) -> list[int]:
+    """How wide the levels of these trials are, not below the given widths, within the room that they have."""
+    columns = zip_longest(*map(_levels, trials), fillvalue="")
+    wide = [max(map(len, column)) for column in columns]
+    return _fit([max(pair) for pair in zip_longest(wide, least, fillvalue=0)], _LEVELS_ROOM)
 
 
 def first_line(reason: str) -> str:
@@ -74,10 +86,15 @@ def first_line(reason: str) -> str:
 def _levels(trial: Trial) -> list[str]:
     """What sets the trial apart: words and recipes as they are, numbers with their factor's name."""
     return [
-        level_text(level) if isinstance(level, str) else f"{factor.rpartition('.')[2]}={level_text(level)}"
+        level_text(level) if isinstance(level, str) else f"{factor.rpartition('.')[2]}={short(level)}"
         for factor, level in trial.levels.items()
         if factor != "seed"
     ]
+
+
+def short(level: Level) -> str:
+    """A level as it is shown where all of its digits say nothing."""
+    return f"{level:.4g}" if isinstance(level, float) else level_text(level)
 
 
 def _state(each: Running) -> list[str]:
@@ -88,21 +105,27 @@ def _state(each: Running) -> list[str]:
 
 def _shown(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:
     return [
-        f"{short} {metrics[name]:{form}}"
-        for name, short, form in _METRICS
+        f"{called} {metrics[name]:{form}}"
+        for name, called, form in _METRICS
         if name in names and name in metrics
     ]
 
 
 def _columns(levels: Sequence[list[str]], states: Sequence[list[str]], width: int) -> list[str]:
-    """Lines whose texts stand below each other; levels are cropped, the widest first, until the lines fit."""
+    """Lines whose texts stand below each other; levels are cropped until the lines fit."""
     most = max(map(len, levels), default=0)
     rows = [[*left, *[""] * (most - len(left)), *right] for left, right in zip(levels, states, strict=True)]
-    widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
-    cropped = range(most)
-    while sum(widths) + 2 * len(widths) > width and any(widths[place] > 1 for place in cropped):
-        widths[max(cropped, key=widths.__getitem__)] -= 1
+    wide = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
+    wide[:most] = _fit(wide[:most], width - sum(wide[most:]) - 2 * (len(wide) - most))
     return [
-        "".join(f"  {crop(text, limit):<{limit}}" for text, limit in zip(row, widths, strict=False)).rstrip()
+        "".join(f"  {crop(text, limit):<{limit}}" for text, limit in zip(row, wide, strict=False)).rstrip()
         for row in rows
     ]
+
+
+def _fit(wide: Sequence[int], room: int) -> list[int]:
+    """These widths, the widest made smaller until all of them fit, with two columns before each."""
+    fitting = list(wide)
+    while sum(fitting) + 2 * len(fitting) > room and max(fitting) > 1:
+        fitting[fitting.index(max(fitting))] -= 1
+    return fitting

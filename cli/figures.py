@@ -6,6 +6,9 @@ import math
 
 from ..grammar import Reach
 
+WIDTH = 80
+"""Columns that everything fits into, where names allow it."""
+
 _UNITS = (("s", 60), ("min", 60), ("h", 48), ("days", math.inf))
 """Each unit of time, and how many of it make one of the next worth using."""
 
@@ -17,7 +20,7 @@ def duration(seconds: float) -> str:
     value = max(seconds, 0.0)
     for unit, enough in _UNITS:
         if round(value) < enough:
-            return f"{value:.1f} {unit}" if value < 9.95 and unit != "s" else f"{value:.0f} {unit}"
+            return f"{value:.1f} {unit}" if value < 9.95 and unit != "s" else f"{value:,.0f} {unit}"
         value /= 24 if unit == "h" else 60
     raise AssertionError("the last unit suits any time")
 

@@ -78,6 +78,12 @@ class Progress:
         return max(self._total, len(self._ended) + len(self._waiting) + len(self.running))
 
     @property
+    def share(self) -> float:
+        """How much of the study is over, the epochs of running trials included."""
+        over = len(self._ended) + sum(1 - each.left for each in self.running.values())
+        return over / self.total if self.total else 1.0
+
+    @property
     def counts(self) -> Counter[str]:
         """The trials that have ended, by status."""
         return Counter(self._ended.values())

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from .options import AsJson
 from .streams import WRONG_INPUT, give, give_json, say, wrong_input
 
 app = typer.Typer(help="Check recipes and take them apart, without building anything.", no_args_is_help=True)
 
 RecipeText = Annotated[str, typer.Argument(metavar="RECIPE", help='A recipe, as "4 * (sa >> ff(512))".')]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
 
 
 class Norm(StrEnum):

@@ -1,8 +1,11 @@
 """A working directory of its own for every test, and two ways to run a command in it."""
 
 import os
+import shutil
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -28,12 +31,12 @@ def run():
 
 
 @pytest.fixture
-def process():
-    """Run a command in a process of its own, as a user does."""
+def run_python():
+    """Run Python in a process of its own."""
 
     def start(*arguments, **environment):
         return subprocess.run(
-            [sys.executable, "-m", "activemem", *arguments],
+            [sys.executable, *arguments],
             capture_output=True,
             encoding="utf-8",
             env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
@@ -42,3 +45,16 @@ def process():
         )
 
     return start
+
+
+@pytest.fixture
+def process(run_python):
+    """Run a command in a process of its own, as a user does."""
+    return partial(run_python, "-m", "activemem")
+
+
+@pytest.fixture
+def tiny():
+    """The path of a study file of eight short trials, in the working directory."""
+    shutil.copy(Path(__file__).with_name("tiny.toml"), "tiny.toml")
+    return "tiny.toml"

@@ -70,8 +70,8 @@ def test_a_finished_trial_is_one_line():
     progress = running(*PAIR)
     event = Ended(trial=PAIR[0].id, status="done", metrics=METRICS)
     progress.hear(event, 2.0)
-    assert drawing.ended(event, PAIR[0], progress, 80) == (
-        "61/144   done     sa + persistent_conv(k=2…  multiply  seed 1  max 18  acc 0.998"
+    assert drawing.ended(event, PAIR[0], progress, drawing.widths(PAIR[:1])) == (
+        " 61/144   done    sa + persistent_conv(…  multiply  seed 1  max 18  acc 0.998"
     )
 
 
@@ -79,6 +79,25 @@ def test_a_failed_trial_says_why_without_its_traceback():
     progress = running(*PAIR)
     event = Ended(trial=PAIR[0].id, status="failed", reason="ValueError: no (at epoch 3)\nTraceback\n  ...")
     progress.hear(event, 2.0)
-    assert drawing.ended(event, PAIR[0], progress, 80) == (
-        "61/144   failed   sa + persistent_conv(k=20)  multiply  seed 1  ValueError: no (at epoch 3)"
+    assert drawing.ended(event, PAIR[0], progress, drawing.widths(PAIR[:1])) == (
+        " 61/144   failed  sa + persistent_conv(…  multiply  seed 1  ValueError: no (at epoch 3)"
     )
+
+
+def test_lines_that_are_written_one_by_one_stand_below_each_other():
+    pair = (trial("sa + conv(k=20)", "multiply"), trial("sa", "not"))
+    progress, widths = running(*pair), drawing.widths(pair)
+    lines = []
+    for each in pair:
+        event = Ended(trial=each.id, status="done", metrics=METRICS)
+        progress.hear(event, 2.0)
+        lines.append(drawing.ended(event, each, progress, widths))
+    assert lines == [
+        " 61/144   done    sa + conv(k=20)  multiply  seed 0  max 18  acc 0.998",
+        " 62/144   done    sa               not       seed 0  max 18  acc 0.998",
+    ]
+
+
+def test_widths_grow_with_the_trials_that_are_announced():
+    assert drawing.widths(PAIR[:1]) == [22, 8]
+    assert drawing.widths(PAIR[1:], [1, 9]) == [2, 9, 11]

@@ -73,7 +73,7 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
         "                ^  expected a text, got 3\n"
         '  4 | format = "word"\n'
         "               ^^^^^^\n"
-        "      expected one of 'rich', 'markdown', 'latex', 'html' or 'csv', got 'word'\n"
+        "      expected 'rich', 'markdown', 'latex', 'html' or 'csv', got 'word'\n"
         "\n"
         "environment: 2 faults\n"
         "\n"

@@ -1,0 +1,44 @@
+"""The command `activemem`: its groups of commands, and how it starts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from . import config, recipe, study, table
+from .streams import give, survive_any_encoding
+
+app = typer.Typer(
+    name="activemem",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(recipe.app, name="recipe")
+app.add_typer(study.app, name="study")
+app.add_typer(table.app, name="table")
+app.add_typer(config.app, name="config")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        give(f"activemem {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def activemem(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Architecture search and ablation studies of sequence models: from one line of text to a table."""
+
+
+def main() -> None:
+    """Run the command line."""
+    survive_any_encoding()
+    app()

@@ -1,0 +1,138 @@
+"""A plan as a person reads it, and as data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import Any
+
+from ..studies.estimates import Estimate
+from ..studies.labels import level_text
+from ..studies.plan import ModelCost, Plan
+from ..studies.study import Study
+from .figures import WIDTH, crop, duration, plural, prefix
+from .settings import MachineSettings
+
+_MOST_MODELS = 24
+
+
+def picture(study: Study, plan: Plan, values: MachineSettings) -> str:
+    """The lines of `study plan`: what there is to run, what each model costs, and what cannot be reached."""
+    lines = [*wrap(f"{plan.study} · {plan.title}", WIDTH), _counts(study, plan), "", *_models(plan)]
+    lines += [
+        "",
+        *wrap(_whole(plan, values), WIDTH, initial_indent="  in all   ", subsequent_indent=" " * 11),
+    ]
+    for ceiling in plan.ceilings:
+        lines += ["", *wrap(str(ceiling), WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]
+    return "\n".join(lines)
+
+
+def data(study: Study, plan: Plan) -> dict[str, Any]:
+    """The plan with all its trials, for a program; seconds are null where nothing is known."""
+    return {
+        "study": plan.study,
+        "title": plan.title,
+        "total": plan.total,
+        "counts": dict(plan.counts),
+        "left": left(study, plan),
+        "estimate": _estimate(plan.estimate),
+        "models": [
+            {
+                "label": model.label,
+                "recipe": model.recipe,
+                "trials": model.trials,
+                "parameters": model.parameters,
+                "step_flops": model.step_flops,
+                "estimate": _estimate(model.estimate),
+            }
+            for model in plan.models
+        ],
+        "ceilings": [
+            {"labels": each.labels, "left": each.left, "right": each.right, "lengths": dict(each.lengths)}
+            for each in plan.ceilings
+        ],
+        "trials": [
+            {
+                "id": each.trial.id,
+                "levels": dict(each.trial.levels),
+                "status": each.status,
+                "estimate": _estimate(each.estimate),
+            }
+            for each in plan.trials
+        ],
+    }
+
+
+def left(study: Study, plan: Plan) -> int:
+    """The trials that a run would train; those that a search has pruned are not among them."""
+    return plan.total - sum(plan.counts.values()) if study.search else plan.left
+
+
+def _counts(study: Study, plan: Plan) -> str:
+    """`8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
+    axes = [plural(len(levels), name) for name, levels in plan.factors.items() if len(levels) > 1]
+    product = 1
+    for levels in plan.factors.values():
+        product *= len(levels)
+    if study.search:
+        axes, product = [plural(study.search.trials, "point"), plural(len(study.seeds), "seed")], plan.total
+    whole = plural(plan.total, "trial" if product == plan.total else "distinct trial")
+    held, failed = sum(plan.counts.values()), plan.counts.get("failed", 0)
+    parts = [f"{' × '.join(axes)} = {whole}" if axes else whole, f"{held:,} in the store"]
+    parts += [f"{failed:,} of them failed"] if failed else []
+    return " · ".join([*parts, f"{left(study, plan):,} to run"])
+
+
+def _models(plan: Plan) -> Iterator[str]:
+    """A line for each model: its label, size, cost of a step and time of a trial."""
+    unit, size = prefix(max((model.step_flops for model in plan.models), default=0))
+    rows = [(_corner(plan), "parameters", f"{unit}FLOPs/step", "est. per trial")]
+    rows += [_row(model, size) for model in plan.models[:_MOST_MODELS]]
+    widest, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widest = min(widest, WIDTH - sum(widths) - 3 * len(widths) - 2)
+    for label, *others in rows:
+        numbers = "".join(f"   {text:>{width}}" for text, width in zip(others, widths, strict=True))
+        yield f"  {crop(label, widest):<{widest}}{numbers}"
+    if len(plan.models) > _MOST_MODELS:
+        yield f"  and {plural(len(plan.models) - _MOST_MODELS, 'model')} more"
+
+
+def _row(model: ModelCost, size: float) -> tuple[str, str, str, str]:
+    return (model.label, f"{model.parameters:,}", f"{model.step_flops / size:,.1f}", _time(model.estimate))
+
+
+def _corner(plan: Plan) -> str:
+    """The factor whose levels the models are called by, if it is one."""
+    labels = {model.label for model in plan.models}
+    factors = (
+        name for name, levels in plan.factors.items() if labels <= {level_text(each) for each in levels}
+    )
+    return next(factors, "model")
+
+
+def _time(estimate: Estimate) -> str:
+    if estimate.seconds is None:
+        return "–"
+    return f"{'≤ ' if estimate.basis == 'at most' else ''}{duration(estimate.seconds)}"
+
+
+def _whole(plan: Plan, values: MachineSettings) -> str:
+    """The time of all that is left, as far as it is known."""
+    seconds = plan.estimate.seconds
+    if seconds is None:
+        return (
+            "no estimate before a first trial has run on this machine: activemem study run … --max-trials 1"
+        )
+    most = "at most " if plan.estimate.basis == "at most" else ""
+    if values.gpus:
+        return f"{most}{duration(seconds)} of training, one trial after the other"
+    workers = max(1, int((os.cpu_count() or 1) / values.cpus))
+    return (
+        f"{most}{seconds * values.cpus / 3600:,.1f} core-hours, {duration(seconds / workers)} on this machine"
+    )
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return {"seconds": estimate.seconds, "basis": estimate.basis}

@@ -1,0 +1,130 @@
+"""`activemem study`: studies planned, run, looked after and listed."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import Annotated
+
+import typer
+
+from .figures import WIDTH
+from .options import AsJson, Overrides, Results
+from .streams import FAILED, INTERRUPTED, give, give_json, wrong_input
+
+app = typer.Typer(help="Plan studies, run them, and see how far they are.", no_args_is_help=True)
+
+StudyFile = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A study file, or the name of a study that comes along.")
+]
+StudyName = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A study by its name, as it last ran, or a study file.")
+]
+
+
+@app.command()
+def plan(
+    study: StudyFile, *, overrides: Overrides = None, results: Results = None, as_json: AsJson = False
+) -> None:
+    """Say what a study will train, what that costs, and which lengths it cannot reach.
+
+    FLOPs are those of a training step on sequences of 40 tokens; times come from trials in the store.
+    """
+    from ..storage import Store, StoreError
+    from ..studies.faults import StudyError
+    from ..studies.plan import plan as planned
+    from . import planning
+    from .finding import as_written
+    from .settings import SettingsError, settings
+
+    with wrong_input(SettingsError, StoreError, StudyError):
+        configured = settings({"results": results})
+        found = as_written(study, overrides or ())
+        page = planned(found, Store(configured.results))
+    if as_json:
+        give_json(planning.data(found, page))
+    else:
+        give(planning.picture(found, page, configured.values))
+
+
+@app.command()
+def run(
+    study: StudyFile,
+    *,
+    overrides: Overrides = None,
+    local: Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")] = False,
+    max_trials: Annotated[
+        int | None, typer.Option("--max-trials", min=1, metavar="N", help="Run at most so many trials.")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed trials again.")] = False,
+    address: Annotated[
+        str | None, typer.Option("--address", metavar="ADDR", help="The Ray cluster; else as configured.")
+    ] = None,
+    results: Results = None,
+) -> None:
+    """Train what the store lacks of a study; run it again to go on after any end.
+
+    Ends with status 1 if a trial failed, and with 130 after Ctrl-C, which ends in order.
+    """
+    from ..storage import Store, StoreError
+    from ..studies.faults import StudyError
+    from .finding import as_written
+    from .running import Order, carry_out
+    from .settings import SettingsError, settings
+
+    with wrong_input(SettingsError, StoreError, StudyError):
+        found = settings({"results": results, "address": address})
+        order = Order(
+            study=as_written(study, overrides or ()),
+            what=study,
+            local=local,
+            max_trials=max_trials,
+            retry_failed=retry_failed,
+            results=results,
+            address=address,
+        )
+        summary = carry_out(order, Store(found.results), found.values)
+    if summary is None or summary.stopped:
+        raise typer.Exit(INTERRUPTED)
+    if summary.failed or summary.given_up:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def status(
+    study: StudyName, *, overrides: Overrides = None, results: Results = None, as_json: AsJson = False
+) -> None:
+    """Say how many of a study's trials are done, failed and left, and what a search has found."""
+    from ..storage import Store, StoreError
+    from ..studies.faults import StudyError
+    from .finding import as_last_run
+    from .leaders import leaders, lines
+    from .settings import SettingsError, settings
+    from .standing import as_data, failures, standing, words
+
+    with wrong_input(SettingsError, StoreError, StudyError):
+        store = Store(settings({"results": results}).results)
+        found = as_last_run(study, store, overrides or ())
+        now, best = standing(found, store), leaders(found, store)
+    if as_json:
+        points = [{"values": each.values, "mean": each.mean} for each in best]
+        give_json({"study": found.name, "title": found.title, **as_data(now), "best": points})
+    else:
+        title = wrap(f"{found.name} · {found.title}", WIDTH)
+        give("\n".join([*title, words(now), *failures(now), *lines(found, best)]))
+
+
+@app.command("list")
+def list_(*, results: Results = None, as_json: AsJson = False) -> None:
+    """List the studies that come along, and those that the store knows."""
+    from ..storage import Store, StoreError
+    from ..studies.faults import StudyError
+    from .catalogue import entries, lines
+    from .settings import SettingsError, settings
+    from .standing import as_data
+
+    with wrong_input(SettingsError, StoreError, StudyError):
+        found = entries(Store(settings({"results": results}).results))
+    if as_json:
+        give_json([{"study": each.name, "title": each.title, **as_data(now)} for each, now in found])
+    else:
+        give("\n".join(lines(found)))

@@ -1,0 +1,160 @@
+"""Studies that really run, in this process and in processes of their own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+LONG = ("--set", "train.epochs=100000", "--set", "factors.seed=[0]")
+NAN = ("--set", "train.optimizer={name='sgd', lr=1e30}", "--set", "train.epochs=3")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def without_times(text):
+    """The text with a sign in place of what a clock said."""
+    return re.sub(r"in \d+(\.\d)? (s|min)\b", "in ?", text)
+
+
+def test_a_study_runs_a_line_a_trial_and_ends_with_how_it_stands(run, tiny):
+    result = run("study", "run", tiny, "--local", "--max-trials", "2")
+    assert (result.exit_code, result.stdout) == (0, "")
+    first, second, *rest = without_times(result.stderr).splitlines()
+    assert first.startswith("1/8   done    sa(heads=1, head_width=4)  not  seed 0  max ")
+    assert second.startswith("2/8   done    sa(heads=1, head_width=4)  not  seed 1  max ")
+    assert rest == [
+        "tiny: 2 of 8 trials done · 6 left · 2 trials ended in ?",
+        "see: activemem table render tiny",
+    ]
+
+
+def test_the_same_command_again_runs_only_what_is_missing(run, tiny):
+    run("study", "run", tiny, "--local", "--max-trials", "6", "--results", "a b")
+    result = run("study", "run", tiny, "--local", "--results", "a b")
+    assert result.exit_code == 0
+    *lines, summary, see = without_times(result.stderr).splitlines()
+    assert [line[:11] for line in lines] == ["7/8   done ", "8/8   done "]
+    assert summary == "tiny: 8 of 8 trials done · 0 left · 2 trials ended in ?"
+    assert see == "see: activemem table render tiny --results 'a b'"
+    again = run("study", "run", tiny, "--local", "--results", "a b")
+    assert without_times(again.stderr).splitlines()[0].endswith("0 left · 0 trials ended in ?")
+
+
+def test_a_study_with_failed_trials_ends_with_status_one_and_says_why(run, tiny):
+    result = run("study", "run", tiny, "--local", "--max-trials", "2", *NAN)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert without_times(result.stderr).splitlines() == [
+        "1/8   failed  sa(heads=1, head_width=4)  not  seed 0  not a number at epoch 1",
+        "2/8   failed  sa(heads=1, head_width=4)  not  seed 1  not a number at epoch 1",
+        "tiny: 0 of 8 trials done · 2 failed · 6 left · 2 trials ended in ?",
+        "  2 failed   not a number at epoch 1",
+        "see: activemem table render tiny",
+    ]
+
+
+def test_failed_trials_are_tried_again_by_asking(run, tiny):
+    run("study", "run", tiny, "--local", "--max-trials", "1", *NAN)
+    left_alone = run("study", "run", tiny, "--local", "--max-trials", "1", *NAN)
+    assert left_alone.stderr.startswith("2/8   failed ")
+    again = run("study", "run", tiny, "--local", "--max-trials", "1", "--retry-failed", *NAN)
+    assert again.stderr.startswith("2/8   failed ")
+    assert "2 failed · 6 left · 1 trial ended" in again.stderr
+
+
+def test_a_search_ends_with_its_best_points(run, tiny):
+    text = Path(tiny).read_text(encoding="utf-8").partition("[factors]")[0]
+    text = text.replace("{mixer}", "conv(k={k})").replace("{task}", "not").replace('"tiny"', '"hunt"')
+    text += (
+        '[factors]\nseed = [0, 1]\n[search]\ntrials = 2\nmetric = "loss"\ndirection = "min"\n'
+        '[search.space]\nk = "integer(2, 9)"\n'
+    )
+    Path("hunt.toml").write_text(text, encoding="utf-8")
+    result = run("study", "run", "hunt.toml", "--local")
+    assert result.exit_code == 0
+    *lines, summary, best, second = without_times(result.stderr).splitlines()
+    assert [line[:12] for line in lines] == [f"{place}/4   done  " for place in range(1, 5)]
+    assert summary == "hunt: 4 of 4 trials done · 0 left · 4 trials ended in ?"
+    found = [re.fullmatch(r"  loss (\d\.\d+)   k=\d", line) for line in (best, second)]
+    assert float(found[0][1]) <= float(found[1][1])
+    assert run("study", "status", "hunt").stdout.splitlines()[2:] == [best, second]
+
+
+def test_the_streams_of_a_process_are_kept_apart(process, tiny):
+    ran = process("study", "run", tiny, "--local", "--max-trials", "1")
+    assert (ran.returncode, ran.stdout) == (0, "")
+    assert [line[:12] for line in ran.stderr.splitlines()] == ["1/8   done  ", "tiny: 1 of 8", "see: activem"]
+    table = process("table", "render", "--format", "csv")
+    assert (table.returncode, table.stderr) == (0, "")
+    assert table.stdout.startswith("row,column,mean,")
+    wrong = process("study", "run", "nothing")
+    assert (wrong.returncode, wrong.stdout, wrong.stderr[:16]) == (2, "", "nothing: 1 fault")
+
+
+def test_a_stream_that_cannot_carry_a_sign_shows_another(process):
+    arguments = ("recipe", "show", "sa", "--d-model", "8", "--length", "8", "--vocab", "8")
+    result = process(*arguments, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (result.returncode, result.stderr) == (0, "")
+    chopped = process("recipe", "show", "2 * sa", *arguments[3:], PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert "\n  2 ?  " in chopped.stdout
+
+
+def begin(*arguments):
+    """A study that runs in a process of its own, after it has trained for a while."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "activemem", "study", "run", "tiny.toml", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+    deadline = time.monotonic() + 60
+    while not any(Path("results").glob("checkpoints/*/state.pt")):
+        assert running.poll() is None and time.monotonic() < deadline, running.communicate()
+        time.sleep(0.05)
+    return running
+
+
+def test_ctrl_c_ends_in_order_says_how_to_go_on_and_the_same_command_does(process, tiny):
+    running = begin("--local", *LONG)
+    running.send_signal(signal.SIGINT)
+    stdout, stderr = running.communicate(timeout=60)
+    assert (running.returncode, stdout) == (130, "")
+    assert without_times(stderr).splitlines() == [
+        "stopping after this epoch … (Ctrl-C again: at once)",
+        "tiny: 0 of 4 trials done · 4 left, 1 of them begun · 0 trials ended in ?",
+        "stopped; all epochs so far are stored. Continue: activemem study run tiny.toml"
+        " --set train.epochs=100000 --set 'factors.seed=[0]' --local",
+    ]
+    (trial,) = Path("results/checkpoints").iterdir()
+    before = torch.load(trial / "state.pt", weights_only=True)["totals"]["epochs"]
+    running = begin("--local", *LONG)
+    while torch.load(trial / "state.pt", weights_only=True)["totals"]["epochs"] == before:
+        time.sleep(0.05)
+    running.terminate()
+    running.communicate(timeout=60)
+    assert torch.load(trial / "state.pt", weights_only=True)["totals"]["epochs"] > before > 0
+    done = process("study", "run", tiny, "--local")
+    assert (done.returncode, "8 of 8 trials done · 0 left" in done.stderr) == (0, True)
+
+
+def test_a_second_ctrl_c_ends_at_once_and_leaves_what_was_stored(tiny):
+    running = begin("--local", *LONG, "--set", "train.steps_per_epoch=4000")
+    running.send_signal(signal.SIGINT)
+    time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    _, stderr = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert stderr.splitlines()[-1].startswith(
+        "stopped at once; the epochs before are stored. Continue: activemem study run tiny.toml --set "
+    )

@@ -1,0 +1,55 @@
+"""The command surface: what scripts and papers rely on changes only on purpose."""
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from activemem.cli.app import app
+
+SURFACE = Path(__file__).with_name("surface.txt")
+REGENERATE = "python tests/cli/test_surface.py"
+
+
+def commands(command, path="activemem"):
+    """Every command below one, itself first, with its full name."""
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, f"{path} {name}")
+
+
+def described(parameter):
+    """One argument or option as the surface has it."""
+    if parameter.param_type_name == "argument":
+        return parameter.metavar
+    value = "" if parameter.is_flag else f" {parameter.metavar or '|'.join(choices(parameter))}"
+    return "/".join(parameter.opts) + value + (" (required)" if parameter.required else "")
+
+
+def choices(parameter):
+    return parameter.type_descriptor.choices or ()
+
+
+def surface():
+    """Every command with its arguments and options."""
+    lines = []
+    for name, command in commands(typer.main.get_command(app)):
+        lines += [name, *(f"    {described(each)}" for each in command.params)]
+    return "\n".join(lines) + "\n"
+
+
+ALL = list(commands(typer.main.get_command(app)))
+
+
+def test_the_surface_is_the_one_that_was_agreed_on():
+    assert surface() == SURFACE.read_text(encoding="utf-8"), f"if this is meant: {REGENERATE}"
+
+
+@pytest.mark.parametrize(("name", "command"), ALL, ids=[name for name, _ in ALL])
+def test_every_command_and_every_option_has_help(name, command):
+    assert command.help
+    assert all(parameter.help for parameter in command.params), name
+
+
+if __name__ == "__main__":
+    SURFACE.write_text(surface(), encoding="utf-8")

@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import pytest
+
+from .results import run_in_part
+
+RICH = """\
+Longest length with 100 % accuracy: mean ± s.d. of 2 seeds.
+Bold: highest in its column, with all that tie at the digits shown.
+
+  mixer                             not     reverse
+  sa(heads=1, head_width=4)   5.5 ± 0.7   7.5 ± 0.7
+  conv(k=3)                  *9.5 ± 0.7*     failed a,b
+
+  a   1 of 2 seeds failed: not a number at epoch 1
+  b   1 of 2 seeds not run
+  7 of 8 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28
+"""
+
+CSV_LOSSES = """\
+row,column,mean,deviation,n,published,status,note
+"sa(heads=1, head_width=4)",not,0.5,0.0,2,,done,
+"""
+
+
+def test_the_last_study_is_rendered_in_full_without_a_name(run, tiny):
+    run_in_part(tiny)
+    result = run("table", "render")
+    assert (result.exit_code, result.stderr) == (0, "")
+    first, _, second = result.stdout.partition("\n\nLoss")
+    assert f"{first}\n" == RICH
+    assert second.startswith(", nats a token: mean ± s.d. of 2 seeds.\n")
+
+
+def test_one_table_in_the_format_that_is_asked_for(run, tiny):
+    run_in_part(tiny)
+    result = run("table", "render", "tiny", "--table", "losses", "--format", "csv")
+    assert result.stdout.startswith(CSV_LOSSES)
+    assert len(result.stdout.splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [
+        ("rich", "Longest length"),
+        ("markdown", "Longest length"),
+        ("latex", "% \\usepackage"),
+        ("html", '<figure class="activemem-table" id="table4">'),
+        ("csv", "row,column,mean,"),
+    ],
+)
+def test_every_format_has_a_name_on_the_command_line_and_in_the_settings(run, tiny, monkeypatch, form, start):
+    run_in_part(tiny)
+    by_option = run("table", "render", "--table", "table4", "--format", form)
+    monkeypatch.setenv("ACTIVEMEM_FORMAT", form)
+    by_setting = run("table", "render", "--table", "table4")
+    assert by_option.stdout.startswith(start)
+    assert by_option.stdout == by_setting.stdout
+
+
+def test_published_numbers_stand_beside_ours_where_the_paper_has_them(run):
+    result = run("table", "render", "algorithmic", "--published")
+    assert result.exit_code == 0
+    assert "Small: published, active-memory-transformer table4." in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            (),
+            "results: 1 fault\n\n  no study has run here yet; name one, as in: activemem table render NAME\n",
+        ),
+        (("algorithmic", "--table", "table5"), "study algorithmic has no table 'table5'; nearest: table4\n"),
+        (
+            ("nothing.toml",),
+            "nothing.toml: 1 fault\n\n  there is no such file and no study of that name; known: {known}\n",
+        ),
+    ],
+)
+def test_what_cannot_be_rendered_is_told(run, arguments, message):
+    result = run("table", "render", *arguments)
+    known = ", ".join(line.split()[0] for line in run("study", "list").stdout.splitlines())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == message.format(known=known)
+
+
+def test_a_study_without_tables_is_told(run, tiny):
+    text, _, _ = Path(tiny).read_text(encoding="utf-8").partition("[[table]]")
+    Path("bare.toml").write_text(text, encoding="utf-8")
+    result = run("table", "render", "bare.toml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "study tiny asks for no table: it has no [[table]]\n"
