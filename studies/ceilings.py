@@ -26,7 +26,7 @@ class Ceiling:
     lengths: Mapping[str, int]
 
     def __str__(self) -> str:
-        """One sentence."""
+        """One sentence: `conv(k=20) on remember: 4 layers reach 36 to the left, so no length …`."""
         sides = ((self.left, "left"), (self.right, "right"))
         far = " and ".join(f"{tokens} to the {side}" for tokens, side in sides if tokens is not None)
         does = "they reach" if len(self.labels) > 1 else "it reaches"
@@ -77,5 +77,6 @@ def _binding(settings: Settings, bound: int) -> tuple[int | None, int | None]:
 
 
 def _layers(settings: Settings) -> int | None:
+    """The number of copies where the recipe is one repeat, else None."""
     root = read_recipe(settings.model.recipe).root
     return root.count if isinstance(root, Repeat) and isinstance(root.count, int) else None

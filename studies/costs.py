@@ -21,7 +21,10 @@ class Cost:
 
 
 def cost(settings: Settings, tokens: int) -> Cost:
-    """The cost of a trial's model on a sequence of so many tokens."""
+    """The cost of a trial's model on a sequence of so many tokens.
+
+    Equal to that of `analyse` for the task's vocabulary.
+    """
     model, vocab = settings.model, require_task(settings.task.name).vocab
     body = _body(model.recipe, model.d_model, model.norm, tokens)
     symbol = _symbol(model.d_model, tokens)
@@ -49,22 +52,30 @@ def longest(settings: Settings) -> int:
 
 
 def most_flops(settings: Settings) -> float:
-    """The training operations of a trial that grows in every epoch until its ceiling, and is stuck there.
+    """The training operations of a trial that grows in every epoch until it is one step past its ceiling.
 
-    The lengths between are integrated by Simpson's rule: near enough for a plan, and quick.
+    There it is stuck for the epochs that are left. The sum over the lengths before is that of the parabola
+    through the first, the middle and the last: exact for most recipes, and quick.
     """
     train, task = settings.train, require_task(settings.task.name)
-    bound, last = ceiling(settings), longest(settings)
-    top = last if bound is None else min(last, max(bound, train.curriculum.start) + task.step)
-    growing = (top - train.curriculum.start) // task.step + 1  # epochs
-    middle = train.curriculum.start + (growing - 1) // 2 * task.step
-    low, half, high = (
-        _epoch_flops(settings, task, length) for length in (train.curriculum.start, middle, top)
+    start, bound, top = train.curriculum.start, ceiling(settings), longest(settings)
+    if bound is not None:
+        top = max(start, min(top, bound + task.step))
+    growing = (top - start) // task.step + 1  # epochs
+    growing -= growing % 2 == 0  # an odd number of them has one in the middle
+    half = (growing - 1) // 2
+    low, middle, high = (
+        _epoch_flops(settings, task, start + task.step * epoch) for epoch in (0, half, 2 * half)
     )
-    return growing * (low + 4 * half + high) / 6 + (train.epochs - growing) * high
+    bend = (
+        (growing + 1) / (3 * (growing - 1)) if half else 0.0
+    )  # the mean of x^2 over so many points in [-1, 1]
+    mean = middle + bend * ((low + high) / 2 - middle)
+    return growing * mean + (train.epochs - growing) * _epoch_flops(settings, task, top)
 
 
 def _epoch_flops(settings: Settings, task: TaskSpec, length: int) -> float:
+    """The training operations of one epoch at a length."""
     train = settings.train
     return train.steps_per_epoch * train.batch_size * cost(settings, task.sequence_length(length)).flops
 

@@ -35,6 +35,7 @@ class Estimator:
     """Estimates from those outcomes of a store that come from this machine and the device it used last."""
 
     def __init__(self, outcomes: pl.DataFrame, trials: Iterable[Trial]) -> None:
+        """Learn from the outcomes: speeds from all of them, times from those of these trials."""
         rows = _comparable(outcomes)
         speed = pl.col("flops").sum() / pl.col("seconds").sum()
         self._speeds: Mapping[str, float] = dict(rows.group_by("recipe_id").agg(speed).iter_rows())
@@ -55,6 +56,7 @@ class Estimator:
         return self._known[cell]
 
     def _of_cell(self, trial: Trial, cell: str) -> Estimate:
+        """The time of a cell: measured, else bounded by the speed of its recipe, else by that of all."""
         if cell in self._cells:
             return Estimate(self._cells[cell], "measured")
         speed = self._speeds.get(read_recipe(trial.settings.model.recipe).id, self._speed)

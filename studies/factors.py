@@ -48,7 +48,10 @@ def _is_name(report: Report, name: str) -> bool:
 
 
 def _levels(report: Report, name: str, levels: Any) -> tuple[Level, ...]:  # noqa: ANN401 -- TOML holds anything
-    """The levels of a factor; what is wrong with it or with one of them is noted."""
+    """The levels of a factor; what is wrong with it or with one of them is noted.
+
+    Two levels are the same if both their types and their values are: `1` and `1.0` are not.
+    """
     path = ("factors", name)
     if not isinstance(levels, list) or not levels:
         report.note(path, f"expected a list of levels, got {shown(levels)}")
@@ -66,6 +69,7 @@ def _levels(report: Report, name: str, levels: Any) -> tuple[Level, ...]:  # noq
 
 
 def _level_fault(factor: str, level: object) -> str | None:
+    """What is wrong with a level by itself, or None."""
     if factor == SEED and (isinstance(level, bool) or not isinstance(level, int) or not 0 <= level < 2**63):
         return f"expected a whole number of at least 0, got {shown(level)}"
     if not isinstance(level, str | int | float | bool):

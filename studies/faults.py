@@ -29,20 +29,33 @@ class Fault:
 
 
 class StudyError(ValueError):
-    """A study that cannot be run as it is written, with every fault found in it, from top to bottom."""
+    """A study that cannot be run as it is written, with every fault found in it.
+
+    Its text names the file and shows each line that has faults, from top to bottom:
+
+        studies/wrong.toml: 1 fault
+
+          12 | epocs = 100
+               ^^^^^  [train] unknown key 'epocs'; nearest: epochs
+    """
 
     def __init__(self, source: str, faults: Iterable[Fault]) -> None:
+        """Keep the faults in the order of reading; `source` is what messages call the file."""
         self.source = source
         self.faults = tuple(sorted(set(faults), key=_order))
         super().__init__(source, self.faults)  # both, so that the error can be pickled
 
     def __str__(self) -> str:
+        """The whole message, without a line end."""
         heading = f"{self.source}: {len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
         return "\n".join([heading, "", *_picture(self.faults)])
 
 
 def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> Fault:
-    """A fault at a span of the text, shown in the line in which it begins."""
+    """A fault at a span of the text, shown in the line in which it begins.
+
+    A span that goes on in the next line is cut; signs that cannot be printed are shown as spaces.
+    """
     first = text.rfind("\n", 0, span[0]) + 1
     last = text.find("\n", span[0])
     last = len(text) if last < 0 else last
@@ -56,7 +69,10 @@ def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> 
 
 
 def where(path: KeyPath) -> str:
-    """How a message begins: the table in brackets, then the key in it; no indices."""
+    """How a message begins: the table in brackets, then the key in it.
+
+    `("train", "optimizer", "lr")` gives `[train] optimizer.lr: `, `("table", 0)` gives `[[table]] `.
+    """
     if not path:
         return ""
     table, *inside = path

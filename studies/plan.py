@@ -79,6 +79,7 @@ def plan(study: Study, store: Store) -> Plan:
 
 
 def _grid_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
+    """The plan of a grid, whose trials are all known."""
     trials, estimator = study.trials(), Estimator(outcomes, study.trials())
     statuses: dict[str, Status] = dict(outcomes.select("trial", "status").iter_rows())
     planned = tuple(
@@ -136,6 +137,7 @@ def _models(names: Sequence[str], planned: Iterable[PlannedTrial]) -> tuple[Mode
 
 
 def _model_cost(label: str, planned: Sequence[PlannedTrial]) -> ModelCost:
+    """What the one model of these trials costs."""
     all_settings = [one.trial.settings for one in planned]
     costs = [(settings.train.batch_size, cost(settings, TOKENS)) for settings in all_settings]
     whole = together(one.estimate for one in planned)

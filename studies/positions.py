@@ -44,11 +44,13 @@ def locate(text: str) -> dict[KeyPath, Place]:
 
 @dataclass(slots=True)
 class _Scanner:
+    """Walks once over the text, one method a rule; `lengths` counts the tables of each array of tables."""
+
     text: str
     offset: int = 0
     table: KeyPath = ()
     places: dict[KeyPath, Place] = field(default_factory=dict)
-    lengths: dict[KeyPath, int] = field(default_factory=dict)  # of the arrays of tables
+    lengths: dict[KeyPath, int] = field(default_factory=dict)
 
     def document(self) -> None:
         """Document = { header | pair }."""

@@ -20,7 +20,8 @@ from .wording import Problem, ProblemsError
 def check_settings(draft: Draft) -> None:
     """Try the first level of everything, then each other level alone, and note what is wrong with that.
 
-    A problem that the first levels have together is the fault of the one axis whose other levels cure it.
+    A problem that the first levels have together is the fault of the one axis whose other levels cure it. So
+    faults are told of levels, not of cells, and a grid of any size needs as many trials as it has levels.
     """
     axes = _sound_axes(draft)
     first = {name: levels[0][1] for name, levels in axes.items()}
@@ -44,7 +45,10 @@ def check_settings(draft: Draft) -> None:
 
 
 def note_problem(report: Report, problem: Problem, origin: KeyPath | None = None) -> None:
-    """Note a problem of some settings: at the level or dimension that it comes from, or at its own key."""
+    """Note a problem of some settings: at the level or dimension that it comes from, or at its own key.
+
+    At a level the message says as what it was tried: `[factors] width: as [model] d_model: expected …`.
+    """
     if origin is None or origin == problem.path:
         report.note(problem.path, problem.message, key=problem.key)
     else:
@@ -76,6 +80,7 @@ def _sound_axes(draft: Draft) -> dict[str, Levels]:
 
 
 def _is_sound(draft: Draft, path: KeyPath, level: Level, axes: Container[str]) -> bool:
+    """Whether a level is not spoiled and something can fill each of its holes."""
     holes = HOLE.findall(level) if isinstance(level, str) else []
     return path not in draft.report.spoiled and all(hole in axes for hole in holes)
 

@@ -20,7 +20,10 @@ from .wording import ProblemsError, checked
 
 
 def read_search(report: Report) -> tuple[SearchSettings | None, dict[str, Dimension]]:
-    """The search of a study that has one, and the dimensions of [search.space] by name."""
+    """The search of a study that has one, and the dimensions of [search.space] by name.
+
+    What is wrong with either is noted; a dimension that cannot be read is left out.
+    """
     if "search" not in report.document.data:
         return None, {}
     try:
@@ -71,7 +74,10 @@ def dimensions(
 
 
 def read_dimension(text: str) -> Dimension:
-    """`integer(lo, hi, step=, log=)`, `real(lo, hi, log=)` or `choice(option, …)`; else RecipeError."""
+    """The dimension that a text of [search.space] says; RecipeError with all faults if it says none.
+
+    It is `integer(lo, hi, step=, log=)`, `real(lo, hi, log=)` or `choice(option, …)`.
+    """
     faults = grammar_faults.Faults(text)
     syntax = read(text, faults)
     found: Dimension | None = None
@@ -111,4 +117,5 @@ def _option(text: str, argument: Argument, faults: grammar_faults.Faults) -> Lev
 
 
 def _plain(found: Dimension) -> Dimension:
+    """The dimension with the options of a choice as plain data."""
     return Choice(tuple(label(option) for option in found.options)) if isinstance(found, Choice) else found

@@ -95,7 +95,10 @@ class Study:
 
 
 def find(name_or_path: str | Path) -> Path:
-    """The path of a study file, given by itself or by the name of a study that comes with the package."""
+    """The path of a study file, given by itself or by the name of a study that comes with the package.
+
+    Raises StudyError with the nearest name, or all names, if there is neither.
+    """
     shipped = {path.stem: path for path in sorted(_SHIPPED.glob("*.toml"))}
     path = Path(name_or_path)
     if path.is_file():
@@ -171,6 +174,7 @@ def _check_tables(report: Report) -> None:
 
 
 def _header(report: Report) -> StudySettings | None:
+    """The table [study]; None if it is missing or wrong, which is noted."""
     if "study" not in report.document.data:
         return None
     try:
@@ -183,7 +187,10 @@ def _header(report: Report) -> StudySettings | None:
 def _grid(
     report: Report, name: str, template: Template, factors: Mapping[str, tuple[Level, ...]]
 ) -> tuple[Trial, ...]:
-    """Every trial of the grid, once; what only several levels together make wrong is noted."""
+    """Every trial of the grid, once; what only several levels together make wrong is noted.
+
+    Of trials with the same id the first cell's levels are kept. Cells that differ in the seed settle once.
+    """
     count = math.prod(map(len, factors.values()))
     if count > MOST_TRIALS:
         report.note(("factors",), f"expected at most {MOST_TRIALS:,} trials, got {count:,}")

@@ -21,7 +21,10 @@ TABLES = ("model", "task", "train")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The tables that say what a trial is, some of their texts with holes."""
+    """The tables that say what a trial is, some of their texts with holes.
+
+    A recipe is kept for each combination of values that it needs, so that large grids read few of them.
+    """
 
     tables: Mapping[str, Any]
     texts: Mapping[KeyPath, str] = field(init=False)  # every one, with or without holes
@@ -29,6 +32,7 @@ class Template:
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        """Find every text and its holes."""
         object.__setattr__(self, "texts", dict(_texts(self.tables)))
         holes = {path: tuple(HOLE.findall(text)) for path, text in self.texts.items()}
         object.__setattr__(self, "holes", {path: names for path, names in holes.items() if names})
@@ -84,6 +88,7 @@ def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:  # 
 
 
 def _filled(value: Any, values: Mapping[str, Level], path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
+    """A copy of what stands at a path, holes filled but for the recipe's."""
     if isinstance(value, Mapping):
         return {key: _filled(inner, values, (*path, key)) for key, inner in value.items()}
     if isinstance(value, list):

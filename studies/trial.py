@@ -26,6 +26,7 @@ class Trial:
     id: str = field(init=False)  # 16 hex digits
 
     def __post_init__(self) -> None:
+        """Compute the id."""
         object.__setattr__(self, "id", trial_id(self.settings))
 
     def to_json(self) -> str:
@@ -35,14 +36,18 @@ class Trial:
 
     @classmethod
     def from_json(cls, text: str) -> Trial:
-        """The trial that `to_json` wrote."""
+        """The trial that `to_json` wrote; its id is computed anew."""
         record = json.loads(text)
         settings = Settings.model_validate_json(json.dumps(record["settings"]))
         return cls(study=record["study"], levels=record["levels"], settings=settings)
 
 
 def trial_id(settings: Settings) -> str:
-    """The first 16 hex digits of the hash of the settings: defaults left out, the recipe by its identity."""
+    """The id of the trial with these settings: the first 16 hex digits of a SHA-256.
+
+    Hashed are the settings as canonical JSON without the values that equal their defaults, the recipe by its
+    identity text, and EDITION. So a key that is added with a default later leaves every older id as it was.
+    """
     record = settings.model_dump(mode="json", exclude_defaults=True)
     record["model"]["recipe"] = read_recipe(settings.model.recipe).identity
     record["edition"] = EDITION

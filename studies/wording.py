@@ -46,6 +46,7 @@ class ProblemsError(ValueError):
     """A table with all that is wrong in it."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
+        """Keep the problems; the text has each with its dotted path."""
         self.problems = problems
         super().__init__("; ".join(f"{'.'.join(map(str, p.path))}: {p.message}" for p in problems))
 
@@ -59,6 +60,7 @@ def checked(model: type[Model], data: Mapping[str, Any]) -> Model:
 
 
 def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Problem]:
+    """Each error as a problem; a missing key is told at the table that should have it."""
     for error in errors:
         path, given = error["loc"], error["input"]
         if error["type"] == "extra_forbidden":
