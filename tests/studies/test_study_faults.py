@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from activemem.grammar import ALL, Cost, Reach, Role, Spec, vocabulary
 from activemem.studies.faults import StudyError
 from activemem.studies.study import load
 
@@ -196,6 +197,38 @@ def test_a_fault_of_an_override_stands_under_the_override():
         "                       ^^^  [train] epochs: expected a whole number, got 'few'\n"
         "  --set | train.epochz=3\n"
         "                ^^^^^^  [train] unknown key 'epochz'; nearest: epochs"
+    )
+
+
+@pytest.fixture
+def last_token(monkeypatch):
+    """A pool, `last_token`, for the length of a test."""
+    spec = Spec(
+        name="last_token",
+        role=Role.POOL,
+        summary="",
+        equation="",
+        source="",
+        cost=lambda _settings, _context: Cost(parameters=0, flops=0),
+        reach=lambda _settings, _context: Reach(left=ALL, right=0),
+        owner="the tests",
+    )
+    monkeypatch.setitem(vocabulary._specs, spec.name, spec)
+
+
+@pytest.mark.usefixtures("last_token")
+def test_a_recipe_that_the_task_cannot_take_is_told():
+    level = TEXT.replace("2 * ({mixer} >> ff(8))", "ff(8) >> {mixer}").replace('"conv(k=3)"', '"last_token"')
+    assert message(level) == (
+        "study: 1 fault\n"
+        "\n"
+        '  20 | mixer = ["sa", "last_token"]\n'
+        "                      ^^^^^^^^^^^^\n"
+        "       [factors] mixer: reverse needs a sequence of its input's length, got a vector"
+    )
+    middle = TEXT.replace('"conv(k=3)"', '"last_token"')
+    assert message(middle).splitlines()[-1] == (
+        "       [factors] mixer: last_token gives a vector, so nothing can follow it; it may stand last"
     )
 
 
