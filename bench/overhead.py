@@ -5,6 +5,7 @@ python bench/overhead.py [TRIALS]
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -13,9 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import ray
 import torch
+from ray import tune
 
-from activemem.engine.cluster import run_cohorts, tune  # sets Ray's environment before Ray is loaded
+from activemem.engine.cluster import QUIET, run_cohorts
 from activemem.engine.cohorts import Worker, in_turn
 from activemem.engine.events import Event
 from activemem.engine.machine import Machine
@@ -143,7 +146,7 @@ class Bare(tune.Trainable):
 
 
 def bare_tune(count: int, folder: Path) -> float:
-    """Milliseconds a trial of Tune alone with reused actors, its automatic loggers off, after the first result."""
+    """Milliseconds a trial of Tune alone with reused actors and without loggers, after the first result."""
     times: list[float] = []
 
     class Note(tune.Callback):
@@ -152,6 +155,7 @@ def bare_tune(count: int, folder: Path) -> float:
         ) -> None:  # type: ignore[type-arg]
             times.append(time.perf_counter())
 
+    ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     tune.Tuner(
         Bare,
         param_space={"number": tune.grid_search(list(range(count)))},
@@ -163,6 +167,8 @@ def bare_tune(count: int, folder: Path) -> float:
 
 def main() -> None:
     """Print the figures."""
+    os.environ.update(QUIET)
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -59,8 +59,8 @@ Begin = Callable[[Settings, torch.device], Trainable]
 class Attempt:
     """A trial on its way from its last checkpoint to its outcome.
 
-    `time_limit_s` bounds the training seconds over all starts; a trial that passes it has failed, and goes on from
-    its checkpoint when it is tried again under a longer limit.
+    `time_limit_s` bounds the training seconds over all starts; a trial that passes it has failed, and goes on
+    from its checkpoint when it is tried again under a longer limit.
     """
 
     def __init__(
@@ -95,11 +95,13 @@ class Attempt:
         except NotANumberError as error:
             return self._end("failed", str(error))
         except Exception as error:  # noqa: BLE001 -- whatever a trial raises is its outcome, and the study goes on
-            summary = "out of memory" if _is_memory(error) else f"{type(error).__name__}: {_first_line(error)}"
+            summary = (
+                "out of memory" if _is_memory(error) else f"{type(error).__name__}: {_first_line(error)}"
+            )
             return self._end("failed", f"{summary} {self._where()}\n{traceback.format_exc()}")
 
     def _start(self) -> Event:
-        """Build the training and take up its last checkpoint, unless that has killed its workers too often."""
+        """Build the training and take up its checkpoint, unless it has killed its workers too often."""
         saved = self._checkpoint.load(self._device)
         if saved is not None:
             self._totals, self._rows = saved.totals, saved.metrics

@@ -37,7 +37,7 @@ class Checkpoint:
         self._state, self._begun = folder / "state.pt", folder / BEGUN
 
     def begin(self, trial: str, run: str, epoch: int) -> int:
-        """Note that a run starts the trial (as JSON) after an epoch; how often it has done so, this time included."""
+        """Note that a run starts the trial (as JSON) after an epoch; how often it has, this time included."""
         start = f"{run} {epoch}"
         if not self._begun.exists():
             self._folder.mkdir(parents=True, exist_ok=True)

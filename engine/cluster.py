@@ -10,90 +10,38 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-_QUIET = {
+import ray
+from ray import tune
+from ray.tune.experiment import Trial as TuneTrial
+from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, MedianStoppingRule, TrialScheduler
+from ray.tune.search import Searcher
+
+from ..storage import Store
+from ..studies.settings import SearchSettings
+from .actor import AGAIN, WHOLE, CohortActor
+from .attempt import Begin
+from .events import Listener
+from .machine import Machine
+from .sources import Source
+from .stopping import Stop
+from .training import Training
+
+QUIET = {
     "RAY_AIR_NEW_OUTPUT": "0",  # the old output has no header when it is not asked for
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # 13 to 30 ms a trial
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the driver stops in its own way
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # the store is the truth; Tune's snapshots are never read
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # a dead head ends the run soon, instead of after a minute
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # a dead head ends the run soon, not after a minute
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-for _name, _value in _QUIET.items():
-    os.environ.setdefault(_name, _value)
-
-import ray  # noqa: E402 -- reads the environment above while it is imported
-from ray import tune  # noqa: E402
-from ray.tune.schedulers import (  # noqa: E402
-    AsyncHyperBandScheduler,
-    FIFOScheduler,
-    MedianStoppingRule,
-    TrialScheduler,
-)
-from ray.tune.search import Searcher  # noqa: E402
-
-from ..storage import Store  # noqa: E402
-from ..studies.settings import SearchSettings  # noqa: E402
-from .attempt import Begin  # noqa: E402
-from .cohorts import InStep, Worker, collect, in_turn  # noqa: E402
-from .events import Listener  # noqa: E402
-from .machine import Machine  # noqa: E402
-from .sources import Source  # noqa: E402
-from .stopping import Stop  # noqa: E402
-from .training import Training  # noqa: E402
-
-REPORT_S = 0.5
-"""About so often a worker reports; more often only when the epochs of a search must be judged."""
+"""Settings of Ray and Tune, unless the environment has others."""
 
 WORKER_DEATHS = 12
 """So many deaths of its workers may a cohort survive; its trials count their own (`attempt.DEATHS`)."""
-
-
-WHOLE = "whole"
-"""The key of a result after which nothing of the cohort is left; Tune sets "done" for those it stops, too."""
-
-AGAIN = "again"
-"""The key that marks a cohort whose worker has died before."""
-
-
-class CohortActor(tune.Trainable):
-    """The Ray actor of a worker; one Tune trial is one cohort."""
-
-    def setup(
-        self, config: dict[str, Any], *, root: str, machine: Machine, begin: Begin, metric: str | None
-    ) -> None:
-        """Begin a first cohort; with a metric, its trials advance in step and report each epoch."""
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        self._worker, self._metric = Worker(Store(Path(root)), machine, begin), metric
-        self.reset_config(config)
-
-    def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Begin another cohort in the same process."""
-        attempts = self._worker.attempts(new_config["tasks"], again=new_config.get(AGAIN, False))
-        self._events = in_turn(attempts)
-        self._in_step = InStep(attempts)
-        return True
-
-    def step(self) -> dict[str, Any]:
-        """Work for a while, or an epoch; the events of it."""
-        if self._metric is None:
-            events = collect(self._events, REPORT_S)
-            return {"events": events, "done": not events, WHOLE: not events}
-        events = self._in_step.advance()
-        return {
-            "events": events,
-            "done": self._in_step.ended,
-            WHOLE: self._in_step.ended,
-            "epoch": self._in_step.epoch,
-            self._metric: self._in_step.value(self._metric),
-        }
-
-    def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Nothing: trials keep their own checkpoints in the store."""
 
 
 class _Feed(Searcher):
@@ -104,11 +52,11 @@ class _Feed(Searcher):
         self._source, self._stop, self._listener = source, stop, listener
         self._names: dict[str, str] = {}
 
-    def suggest(self, trial_id: str) -> dict[str, Any] | str:
+    def suggest(self, trial_id: str) -> dict[str, Any] | None:
         """The next cohort as a configuration, or Tune's mark for the end."""
         cohort = None if self._stop.requested else self._source.next_cohort()
         if cohort is None:
-            return Searcher.FINISHED
+            return Searcher.FINISHED  # pyright: ignore[reportReturnType] -- the mark is a text
         self._names[trial_id], tasks = cohort
         return {"tasks": tasks}
 
@@ -137,12 +85,21 @@ class _Relay(tune.Callback):
         self._listener = listener
 
     def on_trial_result(
-        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+        self,
+        iteration: int,
+        trials: list[TuneTrial],
+        trial: TuneTrial,
+        result: dict[str, Any],
+        **info: object,
     ) -> None:
+        """Pass on what happened since the last result."""
         for event in result.get("events", ()):
             self._listener.hear(event)
 
-    def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:  # noqa: ANN401 -- Ray's signature
+    def on_trial_recover(
+        self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: object
+    ) -> None:
+        """Let the next worker know that a cohort has been begun before."""
         trial.config[AGAIN] = True
 
 
@@ -221,6 +178,8 @@ def _scheduler(search: SearchSettings, epochs: int) -> TrialScheduler:
 @contextmanager
 def _cluster(machine: Machine) -> Iterator[None]:
     """A connection to the machine's cluster, or to one that lives as long as the run."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     logging.getLogger("ray").setLevel(logging.ERROR)
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a worker's death is told by us
     mine = not ray.is_initialized()

@@ -1,4 +1,4 @@
-"""A cohort: the trials that one worker is handed together, run one after the other or epoch by epoch in step."""
+"""A cohort: the trials that one worker is handed together, run one after the other or in step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Worker:
         self._device = torch.device("cuda" if machine.gpus else "cpu")
 
     def attempts(self, tasks: Sequence[Task], *, again: bool = False) -> list[Attempt]:
-        """The tasks, ready to advance; handed out `again` after a worker's death, without those it had ended."""
+        """The tasks, ready to advance; `again` after a worker's death leaves out those that it had ended."""
         held = self._store.outcomes() if again else {}
         return [
             Attempt(task, self._store, self._device, time_limit_s=self._limit, begin=self._begin)

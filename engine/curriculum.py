@@ -15,7 +15,7 @@ class Curriculum:
     passed: int = 0
 
     def record(self, accuracy: float) -> None:
-        """Take an evaluation at the current length; grow when its accuracy, a fraction of tokens, suffices."""
+        """Take an evaluation at the current length; grow if its accuracy, a fraction of tokens, suffices."""
         if accuracy >= self.grow_at:
             self.passed = self.length
             self.length += self.step

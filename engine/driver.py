@@ -61,7 +61,7 @@ def run_study(
     """Train every trial of a study that the store lacks, at most `max_trials` of them.
 
     Ends in order on Ctrl-C: the same call goes on from the last epoch of each trial. Trials that have failed
-    count as outcomes; `retry_failed` tries them again, from the start or, after a time limit, from where they were.
+    count as outcomes; `retry_failed` tries them again, after a time limit from where they were.
     """
     store.remember_study(
         study.name,
@@ -75,7 +75,7 @@ def run_study(
     counter = _Counter(listener)
     with on_interrupt(listener.stopping) as stop:
         source = _source(study, store, counter, max_trials, retry_failed=retry_failed)
-        given_up = _run(source, study, store, machine, counter, stop, local=local)
+        given_up = _run(source, study, store, machine=machine, listener=counter, stop=stop, local=local)
     store.compact()
     return _summary(study, store, counter, stopped=stop.requested, given_up=given_up)
 
@@ -83,7 +83,7 @@ def run_study(
 def _source(
     study: Study, store: Store, listener: Listener, max_trials: int | None, *, retry_failed: bool
 ) -> Source:
-    """The search of a study that has one, else the grid of what is missing; the latter is announced at once."""
+    """The search of a study that has one, else the grid of what is missing, announced at once."""
     run = uuid.uuid4().hex
     if study.search is not None:
         from .searching import Search  # noqa: PLC0415 -- Optuna is loaded for searches only
@@ -104,10 +104,10 @@ def _run(
     source: Source,
     study: Study,
     store: Store,
+    *,
     machine: Machine,
     listener: Listener,
     stop: Stop,
-    *,
     local: bool,
 ) -> list[str]:
     """Run the source where it is asked for; why cohorts were given up."""

@@ -1,11 +1,13 @@
-"""Trials in the calling process, one cohort after the other, without Ray: for debugging and for small machines."""
+"""Trials in the calling process, one cohort after the other, without Ray."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..storage import Store
-from .attempt import Attempt, Begin
+from .attempt import Begin
 from .cohorts import InStep, Worker, in_turn
-from .events import Advanced, Listener
+from .events import Advanced, Event, Listener
 from .machine import Machine
 from .sources import Source
 from .stopping import Stop
@@ -27,30 +29,18 @@ def run_local(
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         name, tasks = cohort
         attempts = worker.attempts(tasks)
-        if metric is None:
-            whole = _all_in_turn(attempts, listener, stop)
-        else:
-            whole = _all_in_step(name, InStep(attempts), metric, source, listener, stop)
-        if not stop.requested:
-            for event in source.cohort_ended(name, whole=whole):
-                listener.hear(event)
-
-
-def _all_in_turn(attempts: list[Attempt], listener: Listener, stop: Stop) -> bool:
-    for event in in_turn(attempts):
-        listener.hear(event)
-        if stop.requested and isinstance(event, Advanced):
-            return False
-    return True
-
-
-def _all_in_step(
-    name: str, cohort: InStep, metric: str, source: Source, listener: Listener, stop: Stop
-) -> bool:
-    """Train the trials of a search point in step; False if the source gave the point up."""
-    while not cohort.ended and not stop.requested:
-        for event in cohort.advance():
+        events = in_turn(attempts) if metric is None else _judged(name, InStep(attempts), metric, source)
+        for event in events:
             listener.hear(event)
+            if stop.requested and isinstance(event, Advanced):
+                return
+        for event in source.cohort_ended(name, whole=all(attempt.ended for attempt in attempts)):
+            listener.hear(event)
+
+
+def _judged(name: str, cohort: InStep, metric: str, source: Source) -> Iterator[Event]:
+    """The trials of a search point in step, until they end or the source gives the point up."""
+    while not cohort.ended:
+        yield from cohort.advance()
         if not cohort.ended and source.judge(name, cohort.epoch, cohort.value(metric)):
-            return False
-    return True
+            return

@@ -29,10 +29,10 @@ def optimizer(settings: OptimizerSettings, parameters: Iterable[nn.Parameter]) -
 
 
 def schedule(settings: ScheduleSettings, total_steps: int) -> Callable[[int], float]:
-    """The factor on the learning rate at a step counted from 1: a linear rise to 1 over the warm-up, then the rule.
+    """The factor on the learning rate at a step counted from 1: a linear rise to 1, then the rule.
 
-    "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a highest value of
-    1); "linear" and "cosine" fall to 0 at the last step.
+    "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a highest value
+    of 1); "linear" and "cosine" fall to 0 at the last step.
     """
     warmup = settings.warmup
 

@@ -1,4 +1,4 @@
-"""Build the wheel, install it with its dependencies into a clean environment, and use it away from the sources.
+"""Build the wheel, install it with its dependencies into a clean environment, and use it there.
 
 Run by `make wheel`; not a pytest file, since it installs every dependency anew.
 """
@@ -52,8 +52,8 @@ def main() -> None:
         wheel = next(home.glob("*.whl"))
         venv.create(home / "clean", with_pip=True)
         python, command = home / "clean/bin/python", str(home / "clean/bin/activemem")
-        constraints = str(ROOT / "constraints.txt")
-        call(str(python), "-m", "pip", "install", "--quiet", "--constraint", constraints, str(wheel), cwd=home)
+        install = [str(python), "-m", "pip", "install", "--quiet"]
+        call(*install, "--constraint", str(ROOT / "constraints.txt"), str(wheel), cwd=home)
         where = call(str(python), "-c", "import activemem; print(activemem.__file__)", cwd=home)
         assert Path(where.strip()).is_relative_to(home), f"expected activemem from the wheel, got {where}"
         show = [command, "recipe", "show", RECIPE, "--d-model", "128", "--length", "40", "--vocab", "20"]
@@ -69,7 +69,8 @@ def main() -> None:
 def call(*command: str, cwd: Path) -> str:
     """Run a command without this process's Python settings; its standard output."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return subprocess.run(command, cwd=cwd, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    done = subprocess.run(command, cwd=cwd, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout
 
 
 if __name__ == "__main__":

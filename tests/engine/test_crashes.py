@@ -1,4 +1,4 @@
-"""Whatever is killed in mid-study, the same command again ends in the same table, and no finished trial runs twice."""
+"""Whatever is killed in mid-study, the same command again ends in the same table, and nothing runs twice."""
 
 import os
 import signal
@@ -62,7 +62,12 @@ def begin(folder, *options):
     """The study in a process of its own."""
     words = ["study", "run", "crash.toml", "--results", "results", *options]
     return subprocess.Popen(
-        command(*words), cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command(*words),
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
 
 
@@ -170,7 +175,9 @@ def node(*options):
     try:
         yield process
     finally:
-        family = [process, *psutil.Process(process.pid).children(recursive=True)] if process.poll() is None else []
+        family = (
+            [process, *psutil.Process(process.pid).children(recursive=True)] if process.poll() is None else []
+        )
         for each in family:
             each.kill()
         process.wait()

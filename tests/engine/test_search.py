@@ -53,7 +53,9 @@ def store(tmp_path):
 
 def run(text, store, notes, overrides=(), **options):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=UserWarning, module="optuna")  # samplers marked experimental
+        warnings.filterwarnings(
+            "ignore", category=UserWarning, module="optuna"
+        )  # samplers marked experimental
         return run_study(load(text, overrides), store, Machine(), notes, local=True, **options)
 
 
@@ -128,3 +130,17 @@ def test_a_failed_point_does_not_stop_a_search(store, notes):
     overrides = ['train.optimizer={name="sgd", lr=1e30}']
     done = run(SEARCH, store, notes, overrides)
     assert (done.failed, done.ran) == (12, 12)
+
+
+def test_a_point_that_another_study_has_trained_is_taken_from_there(store, notes):
+    run(SEARCH, store, notes)
+    other = SEARCH.replace('name = "search"', 'name = "other"')
+    assert run(other, store, notes).ran == 0
+
+
+def test_failed_points_are_tried_again_only_when_asked(store, notes):
+    overrides = ['train.optimizer={name="sgd", lr=1e30}', "search.trials=1"]
+    assert run(SEARCH, store, notes, overrides).failed == 2
+    assert run(SEARCH, store, notes, overrides).ran == 0
+    assert run(SEARCH, store, notes, overrides, retry_failed=True).ran == 2
+    assert {attempt for _, attempt in store.outcomes().values()} == {1}

@@ -28,11 +28,13 @@ def same(first, second):
     return all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("recipe", ["sa(heads=2, head_width=8) + conv(k=3) >> ff(16)", "cgru(k=3)", "tied(2 * ff(8))"])
+@pytest.mark.parametrize(
+    "recipe", ["sa(heads=2, head_width=8) + conv(k=3) >> ff(16)", "cgru(k=3)", "tied(2 * ff(8))"]
+)
 def test_a_restored_state_goes_on_bit_for_bit(settings, recipe):
     whole, history = trained(settings(recipe=recipe, task="reverse"))
     half, first = trained(settings(recipe=recipe, task="reverse"), epochs=2)
-    state = pickle.loads(pickle.dumps(half.state()))  # noqa: S301 -- our own state, copied
+    state = pickle.loads(pickle.dumps(half.state()))
     rest = Training(settings(recipe=recipe, task="reverse"), CPU)
     rest.restore(state)
     second = []

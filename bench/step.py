@@ -1,0 +1,134 @@
+"""Our training step beside a plain PyTorch loop over the same model, and over a model written by hand.
+
+python bench/step.py [SECONDS a measurement]
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from activemem.blocks import build
+from activemem.engine.tasks import task
+from activemem.engine.training import Training
+from activemem.studies.settings import Settings
+
+RECIPES = ("4 * (sa >> ff(512))", "4 * (conv(k=20) >> ff(512))", "4 * (sa + highway_conv(k=20) >> ff(512))")
+WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 5
+CPU = torch.device("cpu")
+
+
+def settings(recipe: str) -> Settings:
+    """The paper's settings at one length."""
+    return Settings.model_validate(
+        {
+            "model": {"recipe": recipe, "d_model": WIDTH},
+            "task": {"name": "reverse"},
+            "train": {
+                "optimizer": {"name": "adam", "lr": 1e-3},
+                "batch_size": BATCH,
+                "epochs": 10**6,
+                "steps_per_epoch": STEPS,
+                "curriculum": {"start": LENGTH},
+            },
+        }
+    )
+
+
+def ours(recipe: str) -> Callable[[], None]:
+    """Steps of the engine's own loop, as `Training.advance` makes them."""
+    training = Training(settings(recipe), CPU)
+
+    def steps() -> None:
+        float(training._steps(LENGTH))
+
+    return steps
+
+
+def plain(model: nn.Module) -> Callable[[], None]:
+    """Steps of the loop that everybody writes."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    data, generator = task("reverse"), torch.Generator().manual_seed(0)
+    model.train()
+
+    def steps() -> None:
+        for _ in range(STEPS):
+            inputs, targets = data.batch(BATCH, LENGTH, generator, CPU)
+            loss = functional.cross_entropy(model(inputs).transpose(1, 2), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    return steps
+
+
+class Plain(nn.Module):
+    """`4 * (conv(k=20) >> ff(512))` as one would write it by hand, with torch's own layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(100, WIDTH)
+        self.mixers = nn.ModuleList(nn.Conv1d(WIDTH, WIDTH, 20) for _ in range(4))
+        self.channels = nn.ModuleList(
+            nn.Sequential(nn.Linear(WIDTH, 512), nn.ReLU(), nn.Dropout(0.1), nn.Linear(512, WIDTH))
+            for _ in range(4)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(9))
+        self.output, self.dropout = nn.Linear(WIDTH, 100), nn.Dropout(0.1)
+        steps = torch.arange(200)[:, None] / 1e4 ** (torch.arange(WIDTH // 2) / (WIDTH // 2 - 1))
+        self.register_buffer("timing", torch.cat([steps.sin(), steps.cos()], 1))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(batch, length) to (batch, length, vocab)."""
+        timing = self.timing[: tokens.shape[1]]
+        x = self.embedding(tokens) * WIDTH**0.5 + timing
+        for layer, (mixer, channel) in enumerate(zip(self.mixers, self.channels, strict=True)):
+            x = x + timing
+            padded = functional.pad(self.norms[2 * layer](x).transpose(1, 2), (9, 10))
+            x = x + self.dropout(mixer(padded).relu().transpose(1, 2))
+            x = x + self.dropout(channel(self.norms[2 * layer + 1](x)))
+        return self.output(self.norms[8](x))
+
+
+def race(runners: dict[str, Callable[[], None]], seconds: float) -> dict[str, float]:
+    """Median milliseconds a step of each runner; they take turns, so that a busy machine is busy for all."""
+    times: dict[str, list[float]] = {name: [] for name in runners}
+    for run in runners.values():
+        run()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for name, run in runners.items():
+            started = time.process_time()
+            run()
+            times[name].append(1e3 * (time.process_time() - started) / STEPS)
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def show(recipe: str, ours_ms: float, other_ms: float, other: str) -> None:
+    """Print one line: our time, and its ratio to another's."""
+    print(f"  {recipe:44} {ours_ms:7.2f} ms   {ours_ms / other_ms:.3f} × {other}")
+
+
+def main() -> None:
+    """Print the figures."""
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
+    torch.set_num_threads(1)
+    print(
+        f"a training step, batch {BATCH}, length {LENGTH}, width {WIDTH}, one CPU thread (CPU time, medians)"
+    )
+    for recipe in RECIPES:
+        model = build(recipe, d_model=WIDTH, vocab=100, generator=torch.Generator().manual_seed(0))
+        found = race({"ours": ours(recipe), "plain loop": plain(model)}, seconds)
+        show(recipe, found["ours"], found["plain loop"], "a plain loop")
+    found = race({"ours": ours(RECIPES[1]), "by hand": plain(Plain())}, seconds)
+    show(RECIPES[1], found["ours"], found["by hand"], "written by hand")
+
+
+if __name__ == "__main__":
+    main()
