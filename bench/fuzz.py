@@ -1,0 +1,164 @@
+"""Hostile texts by the thousand: parse gives a recipe or a recipe error, soon and in little memory.
+
+Run: python bench/fuzz.py [COUNT] [SEED]. Ends with status 1 if any text did anything else.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from activemem.grammar import RecipeError, names, parse
+
+MOST_S = 0.1
+"""No text may take more processor seconds; one that takes ten times as long is given up."""
+
+MOST_MIB = 100
+"""So much memory may the process grow by; it gets no more than three times that."""
+
+_WORDS = [
+    *names(),
+    *("choice", "integer", "real", "tied", "true", "false", "relu", "gelu", "head", "__class__"),
+    *("{m}", "{_x}", "{"),
+    *("k=", "filter=", "heads=", "act=", "log=", "step=", "0", "1", "3", "20", "-1", "1.5", "1e9", "1e400"),
+    *("0x10", "007", "1_000", "999999999999999999", "9999999999999999999"),
+]
+_SIGNS = [*"()(){},=+*>-._[]:;'\"$%&|~^#@!?\\/", ">>", ">>", "**", "+ ", "* "]
+_ODD = ["\u202e", "\u2066", "\x00", "\x1b[31m", "\n", "\t", "\ufeff", "é", "日", "a\u0301", "\ud800", "١"]
+_WHOLE = (
+    "4 * (sa + highway_conv(k=20) >> ff(512))",
+    "2 * (conv(k=20) >> ff(1024)) >> 6 * (sa >> ff(1024))",
+    "tied(4 * (cgru(k=3) + persistent_conv(k=6, act=gelu))) >> ff(8, act=tanh)",
+    "{n} * (choice(sa, conv(k=integer(3, 40, log=true))) + {mixer} >> ff(integer(8, 64, step=8)))",
+    "choice(2, 3) * (sa(heads=choice(1, 2), head_width=16) >> ff(512))",
+)
+
+
+def soup(draw: random.Random) -> str:
+    """Words and signs in any order."""
+    pieces = draw.choices((_WORDS, _SIGNS, _ODD), weights=(10, 10, 1), k=draw.randint(1, 30))
+    return "".join(draw.choice(piece) for piece in pieces)
+
+
+def damaged(draw: random.Random) -> str:
+    """A right recipe with a few pieces cut out, put in or moved."""
+    text = draw.choice(_WHOLE)
+    for _ in range(draw.randint(1, 4)):
+        start = draw.randint(0, len(text))
+        end = min(len(text), start + draw.choice((0, 0, 1, 3, 10)))
+        text = text[:start] + draw.choice(draw.choice((_WORDS, _SIGNS, _ODD, [""]))) + text[end:]
+    return text
+
+
+def unicode_text(draw: random.Random) -> str:
+    """Characters from anywhere in Unicode, lone surrogates included."""
+    ends = draw.choices((0x80, 0x3000, 0x110000), k=draw.randint(0, 40))
+    return "".join(chr(draw.randrange(end)) for end in ends)
+
+
+def nested(draw: random.Random) -> str:
+    """One opening over and over, closed or not, around something."""
+    opening = draw.choice(("(", "tied(9 * ", "9 * (", "choice(", "sa(", "ff(filter=", "{", "choice(sa, "))
+    depth = draw.randint(1, 60)
+    return opening * depth + draw.choice(_WORDS) + ")" * draw.choice((depth, 0, depth - 1, depth + 1))
+
+
+def lengthy(draw: random.Random) -> str:
+    """One piece again and again, up to the longest text that is read and beyond."""
+    piece = draw.choice((*_WORDS, *_SIGNS, *_ODD, *_WHOLE)) + draw.choice((*_SIGNS, " ", " + ", " >> "))
+    return (piece * 12_000)[: draw.randint(100, 11_000)]
+
+
+KINDS: dict[Callable[[random.Random], str], int] = {
+    soup: 400,
+    damaged: 400,
+    unicode_text: 100,
+    nested: 98,
+    lengthy: 2,
+}
+"""Each kind of text, and how many of a thousand are of it."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of all texts: counts by outcome, the slowest text, and those that did what none may."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    worst_s: float = 0.0
+    worst: str = ""
+    wrong: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Try one text."""
+        begin = time.thread_time()
+        signal.setitimer(signal.ITIMER_VIRTUAL, 10 * MOST_S)
+        try:
+            outcome = tried(text)
+        except Exception as error:  # noqa: BLE001 -- any other exception is what the fuzz run looks for
+            outcome = f"{type(error).__name__}: {error}"
+            self.wrong.append(f"{outcome} from {text!r:.300}")
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        took_s = time.thread_time() - begin
+        self.outcomes[outcome] += 1
+        if took_s > self.worst_s:
+            self.worst_s, self.worst = took_s, text
+
+
+def tried(text: str) -> str:
+    """What comes of a text: a recipe that is read back as it was rendered, or an error that can be shown."""
+    try:
+        recipe = parse(text)
+    except RecipeError as error:
+        assert error.faults, "an error has a fault"
+        assert all(line.isprintable() for line in str(error).splitlines()), "a message is printable"
+        return "errors"
+    again = parse(recipe.text)
+    assert (again.root, again.text) == (recipe.root, recipe.text), "the canonical text is read back"
+    return "recipes"
+
+
+def memory_mib() -> float:
+    """The most memory that this process has had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def bound() -> None:
+    """Make a text that takes too long or too much memory an exception."""
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError(f"more than {10 * MOST_S:.0f} s")
+
+    signal.signal(signal.SIGVTALRM, give_up)
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 3 * MOST_MIB * 2**20,) * 2)
+
+
+def main() -> None:
+    """Try so many texts and say what came of them."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    draw = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    tried("sa")
+    bound()
+    before_mib, tally = memory_mib(), Tally()
+    kinds, weights = tuple(KINDS), tuple(KINDS.values())
+    for kind in (draw.choices(kinds, weights)[0] for _ in range(count)):
+        tally.note(kind(draw))
+    grown_mib = memory_mib() - before_mib
+    print(f"{count:,} texts: " + ", ".join(f"{number:,} {name}" for name, number in tally.outcomes.items()))
+    print(f"slowest {1e3 * tally.worst_s:.1f} ms, {len(tally.worst)} characters: {tally.worst[:60]!r}")
+    print(f"memory grew by {grown_mib:.0f} MiB")
+    for line in tally.wrong[:20]:
+        print(line)
+    if tally.wrong or tally.worst_s > MOST_S or grown_mib > MOST_MIB:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""How long it takes to read 10,000 distinct recipes; the target is below 2 s.
+
+Run: python bench/parse.py.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from activemem.grammar import parse
+
+COUNT, TARGET_S = 10_000, 2.0
+
+
+def texts() -> list[str]:
+    """Distinct recipes of the paper's kind, with the forms that a study writes."""
+    return [
+        f"{n} * (sa(heads={h}) + highway_conv(k={k}) >> ff({16 * k}, act=gelu)) >> conv(k={k})"
+        for n in range(1, 11)
+        for h in range(1, 21)
+        for k in range(2, 52)
+    ]
+
+
+def main() -> None:
+    """Read them once, and say how long that took."""
+    given = texts()
+    begin = time.process_time()
+    distinct = {parse(text).id for text in given}
+    took_s = time.process_time() - begin
+    assert len(distinct) == COUNT, f"expected {COUNT} distinct recipes, got {len(distinct)}"
+    met = took_s < TARGET_S
+    print(f"{COUNT:,} recipes in {took_s:.2f} s; target below {TARGET_S:.0f} s: {'met' if met else 'MISSED'}")
+    sys.exit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main()
