@@ -9,13 +9,14 @@ from typing import Self, TypeVar, cast
 
 from torch import Tensor, nn
 
+from ..errors import ActivememError
 from ..grammar import nodes
 from ..grammar.vocabulary import Settings, lookup
 
 Shared = TypeVar("Shared", bound=nn.Module)
 
 
-class BuildError(ValueError):
+class BuildError(ActivememError):
     """A recipe that is well formed but cannot become a module."""
 
 

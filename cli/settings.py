@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from ..errors import ActivememError
 from ..studies.document import Document, read_file
 from ..studies.faults import Fault, StudyError, fault_at, nearest
 from ..studies.settings import Section
@@ -18,8 +20,10 @@ from ..studies.wording import Problem, ProblemsError, checked
 FILE = "activemem.toml"
 PREFIX = "ACTIVEMEM_"
 
+_ADDRESS = re.compile(r"auto|(ray://)?[^/:\s]+:[0-9]{1,5}")
 
-class SettingsError(ValueError):
+
+class SettingsError(ActivememError):
     """Settings that cannot be used; the message has every fault of every source."""
 
 
@@ -39,6 +43,14 @@ class MachineSettings(Section):
         """A path or an address is not nothing."""
         if text == "":
             raise ValueError("expected a text, got nothing")
+        return text
+
+    @field_validator("address")
+    @classmethod
+    def an_address(cls, text: str | None) -> str | None:
+        """What Ray can connect to."""
+        if text and not _ADDRESS.fullmatch(text):
+            raise ValueError(f"expected auto, HOST:PORT or ray://HOST:PORT, got {text!r}")
         return text
 
     @field_validator("cpus", "gpus")

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from ..errors import ActivememError
+
 MOST_FAULTS = 50
 """After so many faults a text is not looked at any further."""
 
@@ -38,7 +40,7 @@ class Fault:
         return (self.start if self.found is None else self.found, self.start)
 
 
-class RecipeError(ValueError):
+class RecipeError(ActivememError):
     """A recipe that cannot be used: its text and all of its faults, in the order of reading.
 
     Its message shows both, and stays readable whatever characters the text has:

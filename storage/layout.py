@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ..errors import ActivememError
+
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _TRIAL: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _COMPACTED: Final = "compacted-"
 
 
-class StoreError(ValueError):
+class StoreError(ActivememError):
     """A store cannot do what was asked; the message says what was expected and what was found."""
 
 

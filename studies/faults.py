@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
+from ..errors import ActivememError
 from .positions import KeyPath, Span
 
 _WIDTH = 80  # a message that would pass this column goes below its caret
@@ -28,7 +29,7 @@ class Fault:
     end: int = 0
 
 
-class StudyError(ValueError):
+class StudyError(ActivememError):
     """A study that cannot be run as it is written, with every fault found in it.
 
     Its text names the file and shows each line that has faults, from top to bottom:

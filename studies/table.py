@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..errors import ActivememError
 from .published import Published
 
 
-class TableError(ValueError):
+class TableError(ActivememError):
     """A table cannot be made as it is specified; the message has every fault."""
 
 

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from ..errors import ActivememError
 from ..grammar.vocabulary import Reach
 
 _SOURCE = "Active memory in a Transformer, section 4.2, and its released program"
 _BEYOND = 1 << 20  # tokens; a task that fits at this length has no ceiling
 
 
-class TaskError(ValueError):
+class TaskError(ActivememError):
     """A task that does not exist, or a length that it cannot have."""
 
 

@@ -1,0 +1,67 @@
+"""Refresh what the documents show of the program: the output of each command between its two marks.
+
+    python docs/refresh.py           write the documents anew
+    python docs/refresh.py --check   exit with 1 and name the documents that are out of date
+
+A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->`, is what the command prints: as it is
+for Markdown, else in a fence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+MARKED = re.compile(r"(<!-- output: (?P<command>activemem [^\n]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def documents() -> list[Path]:
+    """Every document of the repository that may show output."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def refreshed(text: str) -> str:
+    """The text with every marked output as the program prints it now."""
+    return MARKED.sub(lambda found: f"{found[1]}{_shown(found['command'])}{found[3]}", text)
+
+
+def output(command: str) -> str:
+    """What a command prints to standard output and standard error, run at the root without a terminal."""
+    environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
+    words = [sys.executable, "-m", *shlex.split(command)]
+    done = subprocess.run(
+        words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    return done.stdout
+
+
+def _shown(command: str) -> str:
+    text = output(command)
+    if "--format markdown" in command:
+        return f"\n{text}\n"
+    return f"```\n$ {command}\n{text}```\n"
+
+
+def main() -> None:
+    """Write or check."""
+    stale = []
+    for path in documents():
+        before = path.read_text(encoding="utf-8")
+        after = refreshed(before)
+        if after != before:
+            stale.append(path.relative_to(ROOT))
+            if "--check" not in sys.argv:
+                path.write_text(after, encoding="utf-8")
+    verb = "out of date" if "--check" in sys.argv else "refreshed"
+    for path in stale:
+        print(f"{verb}: {path}")  # noqa: T201 -- a script's output
+    sys.exit(1 if stale and "--check" in sys.argv else 0)
+
+
+if __name__ == "__main__":
+    main()

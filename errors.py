@@ -1,0 +1,15 @@
+"""What is raised when an input is wrong, all under one root.
+
+ActivememError      a ValueError
+├── RecipeError     a recipe, with all of its faults        activemem.grammar
+├── BuildError      a recipe that cannot become a module    activemem.blocks
+├── StudyError      a study file, with all of its faults    activemem.studies.study
+├── TableError      a table that does not fit its study     activemem.studies.table
+├── TaskError       a task, or a length that it cannot have activemem.studies.tasks
+├── StoreError      a store, or a row that cannot be kept   activemem.storage
+└── SettingsError   the settings of a machine               activemem.cli.settings
+"""
+
+
+class ActivememError(ValueError):
+    """Something that was given to activemem is wrong; the message says what was expected and what came."""
