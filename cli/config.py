@@ -20,7 +20,7 @@ def show(as_json: AsJson = False) -> None:
     """
     from .settings import NAMES, SettingsError, settings
 
-    with wrong_input(SettingsError):
+    with wrong_input(SettingsError, OSError):
         found = settings()
     values = found.values.model_dump() | {"results": str(found.results.resolve())}
     if as_json:

@@ -19,7 +19,12 @@ _MOST_MODELS = 24
 
 def picture(study: Study, plan: Plan, values: MachineSettings) -> str:
     """The lines of `study plan`: what there is to run, what each model costs, and what cannot be reached."""
-    lines = [*wrap(f"{plan.study} · {plan.title}", WIDTH), _counts(study, plan), "", *_models(plan)]
+    lines = [
+        *wrap(f"{plan.study} · {plan.title}", WIDTH),
+        *wrap(_counts(study, plan), WIDTH),
+        "",
+        *_models(plan),
+    ]
     lines += [
         "",
         *wrap(_whole(plan, values), WIDTH, initial_indent="  in all   ", subsequent_indent=" " * 11),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 import time
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ..engine.machine import Machine
 from ..storage import Store
 from ..studies.study import Study
 from .display import shown
-from .figures import duration, plural
+from .figures import WIDTH, duration, plural
 from .leaders import leaders, lines
 from .progress import Progress
 from .settings import MachineSettings
@@ -90,8 +91,8 @@ def _progress(order: Order, store: Store) -> Progress:
 
 def _sum_up(order: Order, summary: Summary, store: Store, seconds: float) -> None:
     now = standing(order.study, store)
-    say(f"{order.study.name}: {words(now)} · {plural(summary.ran, 'trial')} ended in {duration(seconds)}")
-    for line in failures(now):
+    whole = f"{order.study.name}: {words(now)} · {plural(summary.ran, 'trial')} ended in {duration(seconds)}"
+    for line in (*wrap(whole, WIDTH, subsequent_indent="  "), *failures(now)):
         say(line)
     for trouble in summary.given_up:
         say(f"  given up   {trouble}")

@@ -36,7 +36,7 @@ def plan(
     from .finding import as_written
     from .settings import SettingsError, settings
 
-    with wrong_input(SettingsError, StoreError, StudyError):
+    with wrong_input(SettingsError, StoreError, StudyError, OSError):
         configured = settings({"results": results})
         found = as_written(study, overrides or ())
         page = planned(found, Store(configured.results))
@@ -68,10 +68,11 @@ def run(
     from ..storage import Store, StoreError
     from ..studies.faults import StudyError
     from .finding import as_written
+    from .reaching import AddressError, check_reachable
     from .running import Order, carry_out
     from .settings import SettingsError, settings
 
-    with wrong_input(SettingsError, StoreError, StudyError):
+    with wrong_input(AddressError, SettingsError, StudyError, OSError):
         found = settings({"results": results, "address": address})
         order = Order(
             study=as_written(study, overrides or ()),
@@ -82,6 +83,10 @@ def run(
             results=results,
             address=address,
         )
+        found.results.mkdir(parents=True, exist_ok=True)
+        if not local:
+            check_reachable(found.values.address)
+    with wrong_input(StoreError, ConnectionError):
         summary = carry_out(order, Store(found.results), found.values)
     if summary is None or summary.stopped:
         raise typer.Exit(INTERRUPTED)
@@ -101,7 +106,7 @@ def status(
     from .settings import SettingsError, settings
     from .standing import as_data, failures, standing, words
 
-    with wrong_input(SettingsError, StoreError, StudyError):
+    with wrong_input(SettingsError, StoreError, StudyError, OSError):
         store = Store(settings({"results": results}).results)
         found = as_last_run(study, store, overrides or ())
         now, best = standing(found, store), leaders(found, store)
@@ -122,7 +127,7 @@ def list_(*, results: Results = None, as_json: AsJson = False) -> None:
     from .settings import SettingsError, settings
     from .standing import as_data
 
-    with wrong_input(SettingsError, StoreError, StudyError):
+    with wrong_input(SettingsError, StoreError, StudyError, OSError):
         found = entries(Store(settings({"results": results}).results))
     if as_json:
         give_json([{"study": each.name, "title": each.title, **as_data(now)} for each, now in found])

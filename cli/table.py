@@ -56,7 +56,7 @@ def render(
     from .finding import as_last_run
     from .settings import SettingsError, settings
 
-    with wrong_input(SettingsError, StoreError, StudyError, TableError):
+    with wrong_input(SettingsError, StoreError, StudyError, TableError, OSError):
         found = settings({"results": results, "format": form and form.value})
         store = Store(found.results)
         wanted = as_last_run(study, store)

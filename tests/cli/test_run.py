@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -158,3 +159,36 @@ def test_a_second_ctrl_c_ends_at_once_and_leaves_what_was_stored(tiny):
     assert stderr.splitlines()[-1].startswith(
         "stopped at once; the epochs before are stored. Continue: activemem study run tiny.toml --set "
     )
+
+
+def test_a_cluster_that_is_not_there_is_told_before_anything_starts(run, tiny):
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        address = (
+            f"127.0.0.1:{bound.getsockname()[1]}"  # bound and not listening: nobody else can answer there
+        )
+        result = run("study", "run", tiny, "--address", address)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"address: expected a Ray cluster at {address}, got: [Errno 111] Connection refused\n"
+    )
+
+
+def test_a_folder_that_cannot_be_made_is_told(run, tiny):
+    result = run("study", "run", tiny, "--results", f"{tiny}/results")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"[Errno 20] Not a directory: '{tiny}/results'\n"
+
+
+def test_ray_runs_a_study_without_a_word_of_its_own(process, tiny):
+    result = process("study", "run", tiny, "--set", "factors.task=['not']", "--set", "factors.seed=[0]")
+    assert (result.returncode, result.stdout) == (0, "")
+    lines = without_times(result.stderr).splitlines()
+    assert sorted(line[:28] for line in lines[:2]) == [
+        "1/2   done    sa(heads=1, he",
+        "2/2   done    conv(k=3)     ",
+    ]
+    assert lines[2:] == [
+        "tiny: 2 of 2 trials done · 0 left · 2 trials ended in ?",
+        "see: activemem table render tiny",
+    ]

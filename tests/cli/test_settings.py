@@ -131,3 +131,16 @@ def test_the_settings_file_of_this_repository_sets_nothing_but_defaults(monkeypa
     found = settings(folder=folder)
     defaults = settings()
     assert (found.values, found.results) == (defaults.values, folder / "results")
+
+
+@pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379", "ray://head.example:10001"])
+def test_an_address_that_ray_can_connect_to_is_taken(address):
+    assert settings({"address": address}).values.address == address
+
+
+def test_an_address_that_means_nothing_to_ray_is_a_fault():
+    with pytest.raises(SettingsError) as caught:
+        settings({"address": "somewhere"})
+    assert str(caught.value) == (
+        "command line: 1 fault\n\n  --address: expected auto, HOST:PORT or ray://HOST:PORT, got 'somewhere'"
+    )

@@ -7,7 +7,8 @@ from .results import run_in_part
 
 PLAN = """\
 tiny · A study of seconds
-2 mixers × 2 tasks × 2 seeds = 8 trials · 7 in the store · 1 of them failed · 1 to run
+2 mixers × 2 tasks × 2 seeds = 8 trials · 7 in the store · 1 of them failed · 1
+to run
 
   mixer                       parameters   MFLOPs/step   est. per trial
   sa(heads=1, head_width=4)        2,020           1.3                –
