@@ -1,5 +1,5 @@
 # The two commands of a new user are `make run` and `make test`; everything else serves those who change the code.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
@@ -38,7 +38,7 @@ wheel: setup     ## build the wheel and try it in a clean environment, away from
 check: lint test wheel ## everything that CI runs
 
 bench: setup     ## measure overheads, as ratios within one run
-	for each in overhead step data; do $(BIN)/python bench/$$each.py || exit 1; done
+	for each in overhead step data blocks parse; do $(BIN)/python bench/$$each.py || exit 1; done
 
 clean:           ## remove what the build made; results are kept
 	rm -rf $(VENV) build dist *.egg-info
