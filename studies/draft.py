@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..grammar.nodes import Dimension
 from .factors import SEED
@@ -17,6 +18,23 @@ Levels = tuple[tuple[KeyPath, Level], ...]
 """Levels, each with its path in the file."""
 
 
+def fillers(data: Mapping[str, Any]) -> dict[str, str]:
+    """The names that fill holes with levels and values, right or wrong, and `seed`: each with what it is."""
+    factors, search = data.get("factors"), data.get("search")
+    space = search.get("space") if isinstance(search, Mapping) else None
+    return {
+        **(dict.fromkeys(space, "a dimension") if isinstance(space, Mapping) else {}),
+        **(dict.fromkeys(factors, "a factor") if isinstance(factors, Mapping) else {}),
+        SEED: "a factor",
+    }
+
+
+def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names in [recipes], right or wrong."""
+    table = data.get("recipes")
+    return tuple(table) if isinstance(table, Mapping) else ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """What the checks of holes and levels look at."""
@@ -28,11 +46,8 @@ class Draft:
     searched: bool
 
     def declared(self) -> set[str]:
-        """Every name that can fill a hole, be its levels right or wrong."""
-        data = self.report.document.data
-        search = data.get("search")
-        tables = (data.get("factors"), search.get("space") if isinstance(search, Mapping) else None)
-        return {name for table in tables if isinstance(table, Mapping) for name in table} - {SEED}
+        """Every name that can fill a hole, be what it stands for right or wrong."""
+        return {*fillers(self.report.document.data), *named_fragments(self.report.document.data)} - {SEED}
 
     def axes(self) -> dict[str, Levels]:
         """What fills holes, by name: the levels of a factor, the values that stand for a dimension's all."""

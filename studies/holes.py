@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from ..grammar import Recipe, RecipeError
-from .draft import Draft
+from .draft import Draft, named_fragments
 from .faults import nearest
 from .positions import KeyPath
 from .report import Report
 from .settings import read_recipe
-from .template import HOLE, RECIPE, value_holes
+from .template import HOLE, RECIPE, TABLES, value_holes
 
 _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 
@@ -26,20 +26,26 @@ def check_recipes(draft: Draft) -> None:
     recipe = _read(report, RECIPE, text)
     if recipe and recipe.dimensions and not draft.searched:
         report.spoil(RECIPE, "a search dimension needs the table [search]")
+    if recipe:
+        _expand(draft, RECIPE, text)
     names = _part_holes(text, recipe)
     names += [meant for hole in names if (meant := _meant(hole, draft.declared()))]
     for name in names:  # grows while it is walked
-        for path, level in axes.get(name, ()):
-            if isinstance(level, str):
-                part = _read(report, path, level)
-                if part and part.dimensions:
-                    report.spoil(path, "a search dimension stands in the recipe or in [search.space]")
-                names += [hole for hole in _part_holes(level, part) if hole not in names]
+        parts = [(path, level) for path, level in axes.get(name, ()) if isinstance(level, str)]
+        for path, level in parts:
+            part = _read(report, path, level)
+            if part and (whole := _expand(draft, path, level)) and whole.dimensions:
+                report.spoil(path, "a search dimension stands in the recipe or in [search.space]")
+            names += [hole for hole in _part_holes(level, part) if hole not in names]
+        fragment = draft.template.fragments.get(name, "")
+        if fragment:
+            names += [hole for hole in _part_holes(fragment, read_recipe(fragment)) if hole not in names]
 
 
 def check_holes(draft: Draft) -> None:
-    """Note holes that nothing fills, and factors and dimensions that fill none."""
+    """Note holes that nothing fills, what fills none, and fragments that stand outside of any recipe."""
     declared, axes, used = draft.declared(), draft.axes(), set[str | None]()
+    fragments = named_fragments(draft.report.document.data)
     for path, text in _texts(draft):
         for hole in HOLE.finditer(text):
             used.add(hole[1])
@@ -47,10 +53,14 @@ def check_holes(draft: Draft) -> None:
                 hint = nearest(hole[1], declared)
                 used.add(_meant(hole[1], declared))  # one fault is enough
                 draft.report.spoil(path, f"nothing fills the hole {{{hole[1]}}}{hint}", within=hole.span())
-    for name in axes:
-        if name not in used:
+            elif hole[1] in fragments and path[0] in TABLES and path != RECIPE:
+                message = f"the fragment {{{hole[1]}}} stands only in recipes"
+                draft.report.spoil(path, message, within=hole.span())
+    for name in (*axes, *fragments):
+        if name not in used and ("recipes", name) not in draft.report.spoiled:
             table = ("search", "space") if name in draft.space else ("factors",)
-            draft.report.note((*table, name), f"nothing uses '{name}': no hole {{{name}}}", key=True)
+            path = ("recipes", name) if name in fragments else (*table, name)
+            draft.report.note(path, f"nothing uses '{name}': no hole {{{name}}}", key=True)
 
 
 def _meant(hole: str, declared: set[str]) -> str | None:
@@ -69,6 +79,16 @@ def _read(report: Report, path: KeyPath, text: str) -> Recipe | None:
         return None
 
 
+def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
+    """The recipe of a sound text with its fragments in place; None if they do not fit, which is noted."""
+    try:
+        return draft.template.expanded(text)
+    except RecipeError as error:
+        for fault in error.faults:
+            draft.report.spoil(path, fault.message)
+        return None
+
+
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
     """The holes of a recipe that take parts; of one that cannot be read, those not named as values."""
     if recipe is None:
@@ -79,7 +99,11 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
-    """Every text that may have holes, with its path: those of the template, and levels that are texts."""
-    yield from ((path, draft.template.texts[path]) for path in draft.template.holes)
+    """Every text that may have holes, with its path: the template's, fragments, levels that are texts."""
+    yield from draft.template.texts.items()
+    for name in named_fragments(draft.report.document.data):
+        text = draft.report.document.data["recipes"][name]
+        if isinstance(text, str):
+            yield ("recipes", name), text
     for levels in draft.axes().values():
         yield from ((path, level) for path, level in levels if isinstance(level, str))

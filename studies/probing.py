@@ -11,9 +11,9 @@ from .faults import where
 from .positions import KeyPath
 from .report import Report
 from .search import ends
-from .settings import Level, read_recipe
+from .settings import Level
 from .settling import settle
-from .template import HOLE, RECIPE
+from .template import RECIPE
 from .wording import Problem, ProblemsError
 
 
@@ -59,7 +59,9 @@ def note_problem(report: Report, problem: Problem, origin: KeyPath | None = None
 def own_dimensions(draft: Draft) -> dict[str, Dimension]:
     """The search dimensions that stand in the recipe itself."""
     text = draft.template.texts.get(RECIPE)
-    return {} if text is None or RECIPE in draft.report.spoiled else dict(read_recipe(text).dimensions)
+    if text is None or RECIPE in draft.report.spoiled:
+        return {}
+    return dict(draft.template.expanded(text).dimensions)
 
 
 def _sound_axes(draft: Draft) -> dict[str, Levels]:
@@ -81,7 +83,7 @@ def _sound_axes(draft: Draft) -> dict[str, Levels]:
 
 def _is_sound(draft: Draft, path: KeyPath, level: Level, axes: Container[str]) -> bool:
     """Whether a level is not spoiled and something can fill each of its holes."""
-    holes = HOLE.findall(level) if isinstance(level, str) else []
+    holes = draft.template.names_in(level) if isinstance(level, str) else []
     return path not in draft.report.spoiled and all(hole in axes for hole in holes)
 
 

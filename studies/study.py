@@ -9,9 +9,10 @@ from pathlib import Path
 
 from ..grammar.nodes import Dimension
 from .document import read, read_file
-from .draft import Draft
+from .draft import Draft, fillers
 from .factors import SEED, cells, read_factors
 from .faults import Fault, StudyError, nearest
+from .fragments import read_fragments
 from .holes import check_holes, check_recipes
 from .probing import check_settings, note_problem, own_dimensions
 from .report import Report
@@ -26,7 +27,7 @@ from .wording import ProblemsError, checked, shown
 MOST_TRIALS = 100_000
 """A grid of more trials than these is refused before they are made."""
 
-_KNOWN = ("study", *TABLES, "factors", "search", "table")
+_KNOWN = ("study", *TABLES, "recipes", "factors", "search", "table")
 _NEEDED = ("study", *TABLES)
 _SHIPPED = Path(__file__).parent
 _EPOCHS = ("train", "epochs")
@@ -134,10 +135,12 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
     factors = read_factors(report)
     tables = read_tables(report, factors, header.paper if header else None)
     search, space = read_search(report)
-    template = Template(tables={name: document.data[name] for name in TABLES if name in document.data})
-    draft = Draft(
-        report=report, template=template, factors=factors, space=space, searched="search" in document.data
+    searched = "search" in document.data
+    template = Template(
+        tables={name: document.data[name] for name in TABLES if name in document.data},
+        fragments=read_fragments(report, fillers(document.data), searched=searched),
     )
+    draft = Draft(report=report, template=template, factors=factors, space=space, searched=searched)
     check_recipes(draft)
     check_holes(draft)
     check_settings(draft)

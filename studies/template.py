@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..grammar import lookup
+from ..grammar import Recipe, lookup
 from ..grammar.nodes import Block, Hole, Node, Repeat, walk
 from .positions import KeyPath
 from .settings import Level, read_recipe
@@ -23,27 +23,45 @@ TABLES = ("model", "task", "train")
 class Template:
     """The tables that say what a trial is, some of their texts with holes.
 
-    A recipe is kept for each combination of values that it needs, so that large grids read few of them.
+    `fragments` fill holes of the recipe, of its levels and of each other. A recipe is kept for each
+    combination of values that it needs, so that large grids read few of them.
     """
 
     tables: Mapping[str, Any]
+    fragments: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[KeyPath, str] = field(init=False)  # every one, with or without holes
     holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # of every text that has any
+    _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Find every text and its holes."""
         object.__setattr__(self, "texts", dict(_texts(self.tables)))
-        holes = {path: tuple(HOLE.findall(text)) for path, text in self.texts.items()}
+        find = {RECIPE: self.names_in}
+        holes = {path: tuple(find.get(path, HOLE.findall)(text)) for path, text in self.texts.items()}
         object.__setattr__(self, "holes", {path: names for path, names in holes.items() if names})
+
+    def names_in(self, text: str) -> list[str]:
+        """The names that a text takes values of: those of its holes, and of the holes in its fragments."""
+        names = list(dict.fromkeys(HOLE.findall(text)))
+        for name in names:  # grows while it is walked
+            inside = HOLE.findall(self.fragments.get(name, ""))
+            names += [hole for hole in dict.fromkeys(inside) if hole not in names]
+        return [name for name in names if name not in self.fragments]
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
         """The names whose values matter at a path: those of its holes, and of the holes in their levels."""
         names = list(self.holes.get(path, ()))
         for name in names:  # grows while it is walked
             texts = [level for level in levels.get(name, ()) if isinstance(level, str)]
-            names += [hole for text in texts for hole in HOLE.findall(text) if hole not in names]
+            names += [hole for text in texts for hole in self.names_in(text) if hole not in names]
         return names
+
+    def expanded(self, text: str) -> Recipe:
+        """The recipe of a text with its fragments in place; RecipeError where one does not fit."""
+        if text not in self._expanded:
+            self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
+        return self._expanded[text]
 
     def fill(self, values: Mapping[str, Level]) -> dict[str, Any]:
         """The tables with all holes filled but those of the recipe; KeyError for a hole without a value.
@@ -54,11 +72,22 @@ class Template:
 
     def recipe(self, values: Mapping[str, Level]) -> str:
         """The recipe with holes filled and dimensions settled; RecipeError for a value that does not fit."""
-        text = self.texts[RECIPE]
-        key = tuple((name, type(values[name]), values[name]) for name in _needed(text, values))
+        recipe = self.expanded(self.texts[RECIPE])
+        key = tuple((name, type(values[name]), values[name]) for name in self._needed(recipe, values))
         if key not in self._recipes:
-            self._recipes[key] = _filled_recipe(text, values)
+            own = {name: values[name] for name, _ in recipe.dimensions if name in values}
+            settled = recipe.choose(own) if own else recipe
+            self._recipes[key] = _filled_recipe(settled, {**values, **self.fragments}).text
         return self._recipes[key]
+
+    def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
+        """The names of the values that a recipe's dimensions and holes take, and those taken in turn."""
+        names = [name for name, _ in recipe.dimensions if name in values]
+        names += recipe.holes
+        for name in names:  # grows while it is walked
+            if isinstance(level := values[name], str):
+                names += [hole for hole in self.names_in(level) if hole not in names]
+        return names
 
 
 def value_holes(root: Node) -> frozenset[str]:
@@ -99,22 +128,10 @@ def _filled(value: Any, values: Mapping[str, Level], path: KeyPath) -> Any:  # n
     return values[whole[1]] if whole else HOLE.sub(lambda hole: str(values[hole[1]]), value)
 
 
-def _needed(text: str, values: Mapping[str, Level]) -> list[str]:
-    """The names of the values that a recipe's dimensions and holes take, and those taken in turn."""
-    names = [name for name, _ in read_recipe(text).dimensions if name in values]
-    names += HOLE.findall(text)
-    for name in names:  # grows while it is walked
-        if isinstance(level := values[name], str):
-            names += [hole for hole in HOLE.findall(level) if hole not in names]
-    return names
-
-
-def _filled_recipe(text: str, values: Mapping[str, Level]) -> str:
-    """The canonical recipe with its holes filled, those in the fillings too, and its dimensions settled."""
-    recipe = read_recipe(text)
-    if recipe.dimensions:
-        recipe = recipe.choose({name: values[name] for name, _ in recipe.dimensions if name in values})
+def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
+    """The recipe with the holes that have values filled, those in the fillings too."""
     for _ in range(len(values)):  # a hole inside a filling is filled in the next round
-        if recipe.holes:
-            recipe = recipe.fill({name: values[name] for name in recipe.holes})
-    return recipe.text
+        given = {name: values[name] for name in recipe.holes if name in values}
+        if given:
+            recipe = recipe.fill(given)
+    return recipe

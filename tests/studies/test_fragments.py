@@ -1,0 +1,101 @@
+"""Fragments of [recipes] stand wherever a part of a recipe does, and leave no trace in a trial's id."""
+
+from activemem.grammar.nodes import Choice, Integer
+from activemem.studies.study import load
+
+TEXT = """\
+[study]
+name = "tiny"
+title = "A tiny study"
+
+[model]
+recipe = "2 * ({mixer} >> {feed})"
+d_model = 8
+
+[task]
+name = "reverse"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 4
+epochs = 2
+steps_per_epoch = 3
+curriculum = { start = 5 }
+
+[recipes]
+both = "sa + {local}"
+local = "conv(k={k})"
+feed = "ff(16)"
+
+[factors]
+mixer = ["sa", "{both}"]
+k = [3, 5]
+"""
+
+PLAIN = TEXT.replace("{feed}", "ff(16)").replace("{both}", "sa + conv(k={k})")
+PLAIN = PLAIN[: PLAIN.index("[recipes]")] + PLAIN[PLAIN.index("[factors]") :]
+
+
+def changed(*pairs):
+    """The text above with parts replaced, each of which must be there."""
+    text = TEXT
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def test_fragments_fill_the_recipe_levels_and_each_other():
+    assert [trial.settings.model.recipe for trial in load(TEXT).trials()] == [
+        "2 * (sa >> ff(16))",
+        "2 * (sa + conv(k=3) >> ff(16))",
+        "2 * (sa + conv(k=5) >> ff(16))",
+    ]
+
+
+def test_a_trial_s_id_depends_on_the_resolved_recipe_alone():
+    assert [trial.id for trial in load(TEXT).trials()] == [trial.id for trial in load(PLAIN).trials()]
+
+
+def test_a_level_that_is_a_fragment_is_called_as_it_is_written():
+    assert [dict(trial.levels) for trial in load(TEXT).trials()] == [
+        {"mixer": "sa", "k": 3, "seed": 0},
+        {"mixer": "{both}", "k": 3, "seed": 0},
+        {"mixer": "{both}", "k": 5, "seed": 0},
+    ]
+
+
+def test_a_fragment_binds_as_one_part():
+    text = changed(
+        ("2 * ({mixer} >> {feed})", "2 * {pair} >> {feed}"),
+        ("[recipes]", '[recipes]\npair = "{mixer} >> sa"'),
+    )
+    assert load(text).trials()[0].settings.model.recipe == "2 * (sa >> sa) >> ff(16)"
+
+
+def test_an_override_may_change_a_fragment():
+    study = load(TEXT, ["recipes.feed=ff(32)"])
+    assert study.trials()[0].settings.model.recipe == "2 * (sa >> ff(32))"
+
+
+def test_a_fragment_may_hold_search_dimensions():
+    text = (
+        changed(
+            ('"ff(16)"', '"ff(choice(16, 32))"'),
+            ("k = [3, 5]", ""),
+            (
+                'mixer = ["sa", "{both}"]',
+                'mixer = ["sa", "{both}"]\n\n[search]\ntrials = 3\nmetric = "loss"\ndirection = "min"',
+            ),
+            ("conv(k={k})", "conv(k={k}, act=relu)"),
+        )
+        + '\n[search.space]\nk = "integer(3, 9)"\n'
+    )
+    study = load(text)
+    assert study.dimensions == {
+        "mixer": Choice(("sa", "{both}")),
+        "k": Integer(3, 9),
+        "ff.filter": Choice((16, 32)),
+    }
+    trial = study.trial_for({"mixer": "{both}", "k": 4, "ff.filter": 32})
+    assert trial.settings.model.recipe == "2 * (sa + conv(k=4) >> ff(32))"
