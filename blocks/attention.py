@@ -8,12 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ..grammar.attention import SHORT
 from ..grammar.vocabulary import Settings, whole
 from .block import Block, Context, module
 from .initial import Linear
-
-SHORT = 64
-"""Up to this length plain products are as fast as the fused kernel on a CPU; and vmap can batch them."""
 
 
 @module("sa")
@@ -38,7 +36,7 @@ class SelfAttention(Block):
         batch, length, _ = x.shape
         qkv = self.qkv(x).view(batch, length, 3, self.heads, -1)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
-        if length <= SHORT and not x.is_cuda:
+        if length <= SHORT and not x.is_cuda:  # as fast as the fused kernel, and vmap can batch it
             y = plain_attention(q, k, v, self._visible(x, mask))
         elif mask is None:
             y = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from ..grammar import nodes
+from ..grammar.roles import mixes
 from ..grammar.text import identity
-from ..grammar.vocabulary import Role, lookup
 from .block import Block, BuildError, Context, build_block
 from .dropout import Dropout
 
@@ -100,15 +100,9 @@ def _sublayers(node: nodes.Node, context: Context) -> list[Sublayer]:
         case nodes.Tied(body=nodes.Repeat(count=int() as count)):
             return _sublayers(node.body.body, context) * count
         case nodes.Block() | nodes.Sum():
-            return [Sublayer(_build_part(node, context), mixes=_mixes(node), context=context)]
+            return [Sublayer(_build_part(node, context), mixes=mixes(node), context=context)]
         case _:
             raise BuildError(f"expected a block, a sum or a series, got {identity(node)}")
-
-
-def _mixes(node: nodes.Node) -> bool:
-    """Whether positions see each other anywhere inside the node."""
-    blocks = (inside for inside in nodes.walk(node) if isinstance(inside, nodes.Block))
-    return any(spec.role is Role.MIXER for block in blocks if (spec := lookup(block.name)) is not None)
 
 
 def _apply(part: nn.Module, x: Tensor, mask: Tensor | None, signal: Tensor | None) -> Tensor:

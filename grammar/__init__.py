@@ -21,15 +21,18 @@ A call is a block of the vocabulary or one of `tied(n * part)`, `choice(option, 
 """
 
 from . import attention, channel, convolutions
-from .analysis import Analysis, Norm, Part, analyse
+from .analysis import Analysis, analyse
 from .faults import Fault, RecipeError
+from .parts import Form, Memory, Part
 from .recipe import Recipe, parse, parse_dimension
 from .text import render
 from .vocabulary import (
     ALL,
     Context,
     Cost,
+    Norm,
     Parameter,
+    Position,
     Reach,
     Role,
     Settings,
@@ -45,9 +48,12 @@ __all__ = [
     "Context",
     "Cost",
     "Fault",
+    "Form",
+    "Memory",
     "Norm",
     "Parameter",
     "Part",
+    "Position",
     "Reach",
     "Recipe",
     "RecipeError",

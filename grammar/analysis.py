@@ -8,49 +8,34 @@ is walked once however often it is repeated, so the time depends on the text alo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from .faults import Fault, RecipeError
 from .nodes import Block, Choice, Hole, Integer, Node, Real, Repeat, Series, Sum, Tied, Value, walk
+from .parts import Form, Memory, Part, copies, in_series, side_by_side
 from .recipe import Recipe
+from .roles import mixes
 from .text import render
-from .vocabulary import Context, Reach, lookup
-
-Norm = Literal["pre", "post"]
-"""Where a sub-layer's normalisation stands: in front of it, or behind its residual sum."""
-
-_HERE = Reach(left=0, right=0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A part of a model: what it costs on one sequence, and its own parts.
-
-    A repeat holds the parts of one copy and the figures of all.
-    A sub-layer's figures include its normalisation; what is `shared` is not among `parameters`.
-    """
-
-    label: str
-    parameters: int
-    flops: int
-    reach: Reach = _HERE
-    state: int = 0
-    shared: Mapping[str, int] = field(default_factory=dict)
-    parts: tuple[Part, ...] = ()
+from .vocabulary import Context, Norm, Position, Reach, lookup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
     """A whole model, embedding and output included, on one sequence; counted as Cost counts."""
 
-    parameters: int
-    flops: int
     length: int
-    reach: Reach
-    state: int
+    vocab: int
     tree: Part
+
+    @property
+    def parameters(self) -> int:
+        """All trained numbers of the model."""
+        return self.tree.parameters
+
+    @property
+    def flops(self) -> int:
+        """Operations of a forward pass over one sequence."""
+        return self.tree.flops
 
     @property
     def flops_per_token(self) -> float:
@@ -62,121 +47,163 @@ class Analysis:
         """Operations of a forward and a backward pass, the latter taken as twice the former."""
         return 3 * self.flops
 
+    @property
+    def reach(self) -> Reach:
+        """How many tokens to each side can move an output."""
+        return self.tree.reach
+
+    @property
+    def causal(self) -> bool:
+        """Whether no position sees a later one, masked or not."""
+        return self.reach.right == 0
+
+    @property
+    def state(self) -> int:
+        """Numbers that generation keeps of each past token."""
+        return self.tree.state
+
+    @property
+    def window(self) -> int:
+        """Numbers that generation keeps however many tokens are past."""
+        return self.tree.window
+
+    def memory(self, batch: int) -> Memory:
+        """What a training step with Adam holds, for so many sequences, in single precision."""
+        return Memory(
+            parameters=4 * self.parameters,
+            activations=self.tree.activations(batch),
+            logits=4 * batch * self.length * self.vocab,
+        )
+
 
 def analyse(
-    recipe: Recipe, *, d_model: int, length: int, vocab: int, causal: bool = False, norm: Norm = "pre"
+    recipe: Recipe,
+    *,
+    d_model: int,
+    length: int,
+    vocab: int,
+    causal: bool = False,
+    norm: Norm = "pre",
+    position: Position = "timing",
+    dropout: float = 0.1,
 ) -> Analysis:
-    """The cost and reach of the model that the recipe describes.
+    """The cost and reach of the model that the recipe describes, its settings as `build` takes them.
 
     Raises RecipeError when it still has holes or search dimensions.
     """
     _check_settled(recipe)
-    context = Context(width=d_model, length=length, causal=causal)
-    layers = _layers(recipe.root, context)
-    body = layers.parts if isinstance(recipe.root, Series) else (layers,)
-    parts = [Part(label="embedding", parameters=vocab * d_model, flops=0), *body]
-    parts += [Part(label=key, parameters=count, flops=0) for key, count in layers.shared.items()]
-    if norm == "pre":
-        parts.append(Part(label="final norm", parameters=_norm(context), flops=0))
-    output = Part(label="output", parameters=vocab * (d_model + 1), flops=2 * length * d_model * vocab)
-    tree = _after_another("model", (*parts, output))
-    return Analysis(
-        parameters=tree.parameters,
-        flops=tree.flops,
-        length=length,
-        reach=tree.reach,
-        state=tree.state,
-        tree=tree,
-    )
+    context = Context(width=d_model, length=length, causal=causal, dropout=dropout)
+    tree = _Model(context, norm=norm, timed=position == "timing").whole(recipe.root, vocab)
+    return Analysis(length=length, vocab=vocab, tree=tree)
 
 
-def _layers(node: Value, context: Context) -> Part:
-    """A residual stack: each block or sum in it is a sub-layer with a normalisation."""
-    match node:
-        case Series():
-            return _after_another(render(node), tuple(_layers(part, context) for part in node.parts))
-        case Repeat(count=int(count)):
-            one = _layers(node.body, context)
-            copies = _copies(f"{count} ×", node.body, one, count)
-            return replace(copies, parameters=count * one.parameters)
-        case Tied(body=Repeat(count=int(count), body=body)):
-            one = _layers(body, context)
-            return _copies(f"tied {count} ×", body, one, count)
-        case _:
-            branch = _branch(node, context)
-            return replace(branch, parameters=branch.parameters + _norm(context))
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """One model taken apart; `timed` if it has the timing signal."""
 
+    context: Context
+    norm: Norm
+    timed: bool
 
-def _branch(node: Value, context: Context) -> Part:
-    """One part of a sum, or what a sub-layer computes on its normalised input."""
-    match node:
-        case Block():
-            return _block(node, context)
-        case Sum():
-            return _side_by_side(node, context)
-        case _:
-            return _layers(node, context)
+    @property
+    def _plane(self) -> int:
+        """The numbers of one sequence of the model's width."""
+        return self.context.length * self.context.width
 
+    def whole(self, root: Node, vocab: int) -> Part:
+        """The model, its parts in the order in which data pass through them.
 
-def _block(block: Block, context: Context) -> Part:
-    """A block by itself, as its specification counts it."""
-    spec = lookup(block.name)
-    assert spec is not None, f"{block.name} has left the vocabulary"
-    settings = spec.settings(block)
-    cost = spec.cost(settings, context)
-    return Part(
-        label=render(block),
-        parameters=cost.parameters,
-        flops=cost.flops,
-        reach=spec.reach(settings, context),
-        state=cost.state,
-        shared=cost.shared,
-    )
+        Saved besides the body are the tokens and targets, of eight bytes each, and the softmax of the logits.
+        """
+        width, length, plane = self.context.width, self.context.length, self._plane
+        layers = self.layers(root).with_input(plane)
+        body = layers.parts if isinstance(root, Series) else (layers,)
+        parts = [Part(label="embedding", parameters=vocab * width, flops=0, saved=2 * length), *body]
+        parts += [Part(label=key, parameters=count, flops=0) for key, count in layers.shared.items()]
+        if self.norm == "pre":
+            parts.append(self._final_norm())
+        output = Part(
+            label="output",
+            parameters=vocab * (width + 1),
+            flops=2 * plane * vocab,
+            saved=plane + length * (vocab + 2),
+        )
+        return in_series("model", (*parts, output), plane)
 
+    def layers(self, node: Value) -> Part:
+        """A residual stack: each block or sum in it is a sub-layer with a normalisation."""
+        match node:
+            case Series():
+                parts = tuple(self.layers(part) for part in node.parts)
+                return in_series(render(node), parts, self._plane)
+            case Repeat(count=int(count)):
+                one = self.layers(node.body)
+                found = self._copies(f"{count} ×", node.body, one, count)
+                return replace(found, parameters=count * one.parameters)
+            case Tied(body=Repeat(count=int(count), body=body)):
+                return self._copies(f"tied {count} ×", body, self.layers(body), count)
+            case _:
+                return self._sublayer(node)
 
-def _copies(label: str, body: Node, one: Part, count: int) -> Part:
-    """A body applied so many times, with the parameters of one application."""
-    return Part(
-        label=label,
-        parameters=one.parameters,
-        flops=count * one.flops,
-        reach=Reach(left=count * one.reach.left, right=count * one.reach.right),
-        state=count * one.state,
-        shared=one.shared,
-        parts=one.parts if isinstance(body, Series) else (one,),
-    )
+    def _copies(self, label: str, body: Node, one: Part, count: int) -> Part:
+        """So many copies of a body, its parts those of a series or itself."""
+        parts = one.parts if isinstance(body, Series) else (one,)
+        return copies(label, one, count, parts, self._plane)
 
+    def _sublayer(self, node: Value) -> Part:
+        """A branch with its normalisation, as one step of the residual stream.
 
-def _after_another(label: str, parts: tuple[Part, ...]) -> Part:
-    """Parts in series: what one reaches, the next one reaches further."""
-    left = sum(part.reach.left for part in parts)
-    right = sum(part.reach.right for part in parts)
-    return _together(label, parts, Reach(left=left, right=right))
+        Saved are the normalisation's input and two figures of each token, the branch's input if that is
+        another, and the mask of dropout. A timing signal makes the input anew.
+        """
+        branch, plane, timed = self._branch(node), self._plane, self.timed and mixes(node)
+        before = self.norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
+        within = self.norm == "post" or branch.saves_input  # whether what lies behind its first step is
+        planes = within + (self.context.dropout > 0) + (timed and before)
+        return replace(
+            branch,
+            parameters=branch.parameters + self._norm_parameters,
+            saved=branch.saved + planes * plane + 2 * self.context.length,
+            saves_input=before and not timed,
+        )
 
+    def _branch(self, node: Value) -> Part:
+        """One part of a sum, or what a sub-layer computes on its normalised input."""
+        match node:
+            case Block():
+                return self._block(node)
+            case Sum():
+                return side_by_side(render(node), tuple(self._branch(part) for part in node.parts))
+            case _:
+                return self.layers(node)
 
-def _side_by_side(node: Sum, context: Context) -> Part:
-    """The parts of a sum: it reaches as far as the furthest of them."""
-    parts = tuple(_branch(part, context) for part in node.parts)
-    left = max(part.reach.left for part in parts)
-    right = max(part.reach.right for part in parts)
-    return _together(render(node), parts, Reach(left=left, right=right))
+    def _block(self, block: Block) -> Part:
+        """A block by itself, as its specification counts it."""
+        spec = lookup(block.name)
+        assert spec is not None, f"{block.name} has left the vocabulary"
+        settings = spec.settings(block)
+        cost = spec.cost(settings, self.context)
+        return Part(
+            label=render(block),
+            form=Form.BLOCK,
+            parameters=cost.parameters,
+            flops=cost.flops,
+            reach=spec.reach(settings, self.context),
+            state=cost.state,
+            window=cost.window,
+            saved=cost.saved,
+            saved_once=cost.saved_once,
+            saves_input=cost.saves_input,
+            shared=cost.shared,
+        )
 
+    def _final_norm(self) -> Part:
+        saved = self._plane + 2 * self.context.length
+        return Part(label="final norm", parameters=self._norm_parameters, flops=0, saved=saved)
 
-def _together(label: str, parts: tuple[Part, ...], reach: Reach) -> Part:
-    """Parts with all that they cost; what several share is held once."""
-    return Part(
-        label=label,
-        parameters=sum(part.parameters for part in parts),
-        flops=sum(part.flops for part in parts),
-        reach=reach,
-        state=sum(part.state for part in parts),
-        shared={key: count for part in parts for key, count in part.shared.items()},
-        parts=parts,
-    )
-
-
-def _norm(context: Context) -> int:
-    return 2 * context.width  # a gain and an offset for each channel
+    @property
+    def _norm_parameters(self) -> int:
+        return 2 * self.context.width  # a gain and an offset for each channel
 
 
 def _check_settled(recipe: Recipe) -> None:

@@ -8,19 +8,28 @@ from __future__ import annotations
 
 from .vocabulary import ALL, Context, Cost, Parameter, Reach, Role, Settings, Spec, register, whole
 
+SHORT = 64
+"""Up to this length a CPU computes plain products and keeps their weights; the fused kernel keeps none."""
+
 
 def _cost(settings: Settings, context: Context) -> Cost:
     """Four projections and two products of all positions with all, of which a causal mask saves nothing.
 
-    The state is a key and a value of each head.
+    The state is a key and a value of each head. Saved are queries, keys, values and what the heads give. To
+    that come a short sequence's weights and its causal mask, of one byte a pair; or of a longer one a sum for
+    each query, and what the heads give once more, as laid out for the last projection.
     """
-    inner = whole(settings, "heads") * whole(settings, "head_width")
+    heads, length = whole(settings, "heads"), context.length
+    inner = heads * whole(settings, "head_width")
     projections = 4 * context.width * inner
-    products = 2 * 2 * context.length**2 * inner  # queries by keys, weights by values
+    products = 2 * 2 * length**2 * inner  # queries by keys, weights by values
+    short, relaid = length <= SHORT, heads > 1
     return Cost(
         parameters=projections,
-        flops=2 * context.length * projections + products,
+        flops=2 * length * projections + products,
         state=2 * inner,
+        saved=length * (4 * inner + heads * length if short else (4 + relaid) * inner + heads),
+        saved_once=(length**2 + 3) // 4 if short and context.causal else 0,
     )
 
 

@@ -5,7 +5,7 @@ They reach no other position and keep no state.
 
 from __future__ import annotations
 
-from .vocabulary import Context, Cost, Parameter, Reach, Role, Settings, Spec, register, whole
+from .vocabulary import Context, Cost, Parameter, Reach, Role, Settings, Spec, register, whole, word
 
 ACT = Parameter(
     name="act",
@@ -16,12 +16,21 @@ ACT = Parameter(
 )
 
 
+_FROM_OUTPUT = ("relu", "tanh")
+"""The activations whose derivative is taken from what they give, so that it alone is saved."""
+
+
 def _cost(settings: Settings, context: Context) -> Cost:
-    """Two linear layers with bias: to the inner width and back."""
+    """Two linear layers with bias: to the inner width and back.
+
+    Saved are the activation's input or output and the second layer's input, and with dropout its mask.
+    """
     inner = whole(settings, "filter")
+    saved = 3 if context.dropout else 1 if word(settings, "act") in _FROM_OUTPUT else 2
     return Cost(
         parameters=2 * context.width * inner + inner + context.width,
         flops=2 * context.length * 2 * context.width * inner,
+        saved=saved * context.length * inner,
     )
 
 

@@ -2,11 +2,13 @@
 
 In the equations `∗` is a convolution with a kernel of k × width × width, `⊗` a product of channels, and
 hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1). In a causal model a kernel covers the k - 1 tokens to the
-left and the token itself; otherwise ⌊(k - 1) / 2⌋ tokens to the left and the rest to the right. Bounded reach
-needs no state that grows with the tokens generated.
+left and the token itself; otherwise ⌊(k - 1) / 2⌋ tokens to the left and the rest to the right. Generation
+keeps the last k - 1 inputs of each kernel, a window that does not grow with the tokens.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from .channel import ACT
 from .vocabulary import Context, Cost, Parameter, Reach, Role, Settings, Spec, register, whole
@@ -22,40 +24,55 @@ def window(kernel: int, *, causal: bool) -> Reach:
     return Reach(left=left, right=kernel - 1 - left)
 
 
-def _convolutions(count: int, settings: Settings, context: Context) -> Cost:
-    """The cost of so many convolutions with bias; only taps that can touch data are computed."""
+def _convolutions(
+    maps: int, settings: Settings, context: Context, *, inputs: int = 1, between: int, saves_input: bool
+) -> Cost:
+    """The cost of convolutions with bias to so many maps; only taps that can touch data are computed.
+
+    Saved are the padded inputs that they are of, and so many sequences of what they are `between`.
+    """
     kernel = whole(settings, "k")
     side = window(kernel, causal=context.causal)
     furthest = context.length - 1
     taps = int(min(side.left, furthest) + 1 + min(side.right, furthest))
     weights = context.width**2
     return Cost(
-        parameters=count * (kernel * weights + context.width),
-        flops=count * 2 * context.length * taps * weights,
+        parameters=maps * (kernel * weights + context.width),
+        flops=maps * 2 * context.length * taps * weights,
+        window=inputs * (kernel - 1) * context.width,
+        saved=context.width * (inputs * (context.length + taps - 1) + between * context.length),
+        saves_input=saves_input,
     )
 
 
 def _one(settings: Settings, context: Context) -> Cost:
-    """W."""
-    return _convolutions(1, settings, context)
+    """W; what the activation gives or takes is saved."""
+    return _convolutions(1, settings, context, between=1, saves_input=False)
 
 
 def _two(settings: Settings, context: Context) -> Cost:
-    """W₀ and the gate's W₁."""
-    return _convolutions(2, settings, context)
+    """W₀ and the gate's W₁; saved are both, and three steps of the gate."""
+    return _convolutions(2, settings, context, between=2 + 3, saves_input=True)
 
 
 def _three(settings: Settings, context: Context) -> Cost:
-    """The update gate's Wᵤ, the reset gate's Wᵣ, and W₀."""
-    return _convolutions(3, settings, context)
+    """The update gate's Wᵤ, the reset gate's Wᵣ, and W₀; saved are three steps of both gates, and tanh."""
+    return _convolutions(3, settings, context, inputs=2, between=2 * 3 + 1, saves_input=True)
 
 
 def _padded(settings: Settings, context: Context) -> Cost:
-    """As a convolution; the padding, k - 1 rows, is the model's; its products count once a batch."""
+    """As a convolution; the padding, k - 1 rows, is the model's.
+
+    Its products are computed, and what they are of is saved, once a batch; the products are not counted.
+    """
     kernel = whole(settings, "k")
-    own = _one(settings, context)
-    shared = {f"padding of persistent_conv(k={kernel})": (kernel - 1) * context.width}
-    return Cost(parameters=own.parameters, flops=own.flops, shared=shared)
+    side = window(kernel, causal=context.causal)
+    rows = [int(rows + min(rows, context.length) - 1) for rows in (side.left, side.right) if rows]
+    return replace(
+        _one(settings, context),
+        shared={f"padding of persistent_conv(k={kernel})": (kernel - 1) * context.width},
+        saved_once=context.width * sum(rows),
+    )
 
 
 def _once(settings: Settings, context: Context) -> Reach:

@@ -5,7 +5,7 @@ A hole gives what its filling will give; it is checked once it is filled.
 
 from __future__ import annotations
 
-from .nodes import Block, Choice, Repeat, Series, Sum, Tied, Value
+from .nodes import Block, Choice, Repeat, Series, Sum, Tied, Value, walk
 from .vocabulary import Role, lookup
 
 GIVES = {
@@ -35,6 +35,12 @@ def output(node: Value) -> str | None:
             return output(node.body)
         case _:
             return None
+
+
+def mixes(node: Value) -> bool:
+    """Whether positions see each other anywhere inside the part."""
+    blocks = (inside for inside in walk(node) if isinstance(inside, Block))
+    return any(spec.role is Role.MIXER for block in blocks if (spec := lookup(block.name)) is not None)
 
 
 def odd_one(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:

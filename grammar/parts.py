@@ -1,0 +1,138 @@
+"""The parts of a model and what each costs: how costs add up in series, side by side, and in copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from .vocabulary import Reach
+
+_HERE = Reach(left=0, right=0)
+
+
+class Form(StrEnum):
+    """What a part is in the recipe, so that it can be drawn."""
+
+    FRAME = "frame"  # what stands around the body, or is shared in it
+    BLOCK = "block"
+    SUM = "sum"
+    SERIES = "series"
+    COPIES = "copies"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """The bytes that a training step with Adam holds, numbers of four bytes.
+
+    `activations` are what the forward pass keeps for the backward pass, as on a CPU: an accelerator keeps
+    dropout's masks in a quarter of the room, and no weights of attention.
+    """
+
+    parameters: int
+    activations: int
+    logits: int
+
+    @property
+    def gradients(self) -> int:
+        """One number for each parameter."""
+        return self.parameters
+
+    @property
+    def optimizer(self) -> int:
+        """Adam's two moments of each parameter."""
+        return 2 * self.parameters
+
+    @property
+    def peak(self) -> int:
+        """An estimate of the most that is held at once, where the loss's gradient reaches the logits."""
+        return self.parameters + self.gradients + self.optimizer + self.activations + 2 * self.logits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a model: what it costs on one sequence, and its own parts.
+
+    Copies hold the parts of one and the figures of all.
+    A sub-layer's figures include its normalisation; what is `shared` is not among `parameters`.
+    """
+
+    label: str
+    form: Form = Form.FRAME
+    parameters: int
+    flops: int
+    reach: Reach = _HERE
+    state: int = 0
+    window: int = 0
+    saved: int = 0
+    saved_once: int = 0
+    saves_input: bool = False
+    shared: Mapping[str, int] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+
+    def activations(self, batch: int) -> int:
+        """The bytes that training keeps of so many sequences, without an input that others may keep too."""
+        return 4 * (batch * self.saved + self.saved_once)
+
+    def with_input(self, plane: int) -> Part:
+        """The part with its input, so many numbers, among what it saves, if it saves it at all."""
+        if not self.saves_input:
+            return self
+        parts = self.parts
+        if self.form in (Form.SERIES, Form.COPIES):
+            parts = (parts[0].with_input(plane), *parts[1:])
+        return replace(self, saved=self.saved + plane, saves_input=False, parts=parts)
+
+
+def in_series(label: str, parts: tuple[Part, ...], plane: int) -> Part:
+    """Parts one after another: what one reaches, the next one reaches further.
+
+    Each but the first saves its own input, of so many numbers.
+    """
+    left = sum(part.reach.left for part in parts)
+    right = sum(part.reach.right for part in parts)
+    parts = (parts[0], *(part.with_input(plane) for part in parts[1:]))
+    whole = _together(label, Form.SERIES, parts, Reach(left=left, right=right))
+    return replace(whole, saves_input=parts[0].saves_input)
+
+
+def side_by_side(label: str, parts: tuple[Part, ...]) -> Part:
+    """The parts of a sum: it reaches as far as the furthest of them, and saves its input once."""
+    left = max(part.reach.left for part in parts)
+    right = max(part.reach.right for part in parts)
+    whole = _together(label, Form.SUM, parts, Reach(left=left, right=right))
+    return replace(whole, saves_input=any(part.saves_input for part in parts))
+
+
+def copies(label: str, one: Part, count: int, parts: tuple[Part, ...], plane: int) -> Part:
+    """A part applied so many times, with the parameters of one application; `parts` are those of one."""
+    inputs = (count - 1) * plane if one.saves_input else 0
+    return replace(
+        one,
+        label=label,
+        form=Form.COPIES,
+        flops=count * one.flops,
+        reach=Reach(left=count * one.reach.left, right=count * one.reach.right),
+        state=count * one.state,
+        window=count * one.window,
+        saved=count * one.saved + inputs,
+        saved_once=count * one.saved_once,
+        parts=parts,
+    )
+
+
+def _together(label: str, form: Form, parts: tuple[Part, ...], reach: Reach) -> Part:
+    """Parts with all that they cost; what several share is held once."""
+    return Part(
+        label=label,
+        form=form,
+        parameters=sum(part.parameters for part in parts),
+        flops=sum(part.flops for part in parts),
+        reach=reach,
+        state=sum(part.state for part in parts),
+        window=sum(part.window for part in parts),
+        saved=sum(part.saved for part in parts),
+        saved_once=sum(part.saved_once for part in parts),
+        shared={key: count for part in parts for key, count in part.shared.items()},
+        parts=parts,
+    )
