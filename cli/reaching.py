@@ -5,19 +5,17 @@ from __future__ import annotations
 import socket
 from urllib.parse import urlsplit
 
+from .settings import SettingsError
+
 PATIENCE_S = 5.0
 
 
-class AddressError(ValueError):
-    """Nobody listens at the address of a cluster."""
-
-
 def check_reachable(address: str | None) -> None:
-    """Raise AddressError if an address that names a host and a port does not answer."""
+    """Raise SettingsError if an address that names a host and a port does not answer."""
     if address is None or address == "auto":
         return
     parts = urlsplit(address if "://" in address else f"//{address}")
     try:
         socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_S).close()
     except OSError as error:
-        raise AddressError(f"address: expected a Ray cluster at {address}, got: {error}") from error
+        raise SettingsError(f"address: expected a Ray cluster at {address}, got: {error}") from error

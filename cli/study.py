@@ -68,11 +68,11 @@ def run(
     from ..storage import Store, StoreError
     from ..studies.faults import StudyError
     from .finding import as_written
-    from .reaching import AddressError, check_reachable
+    from .reaching import check_reachable
     from .running import Order, carry_out
     from .settings import SettingsError, settings
 
-    with wrong_input(AddressError, SettingsError, StudyError, OSError):
+    with wrong_input(SettingsError, StudyError, OSError):
         found = settings({"results": results, "address": address})
         order = Order(
             study=as_written(study, overrides or ()),
