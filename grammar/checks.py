@@ -25,7 +25,7 @@ from .nodes import (
 )
 from .syntax import Call, Gap, Number, Operation, Syntax, Wrong
 from .values import scalar, unplaced
-from .vocabulary import Parameter, lookup, names
+from .vocabulary import Parameter, lookup, names, problem
 
 MOST_BLOCKS = 10_000
 """So many blocks may stand in a model when all of its repeats are written out."""
@@ -224,6 +224,10 @@ class _Checker:
         """A block that does not exist; its arguments are held against the nearest one that does."""
         known = names()
         what = self._faults.quote(call.start, call.name_end)
+        broken = problem(call.name)
+        if broken is not None:
+            self._faults.add(call.start, call.name_end, f"the block '{what}' cannot be used: {broken}")
+            return
         self._faults.add(call.start, call.name_end, f"unknown block '{what}'{hint(call.name, known)}")
         near = nearest(call.name, known)
         spec = lookup(near) if near else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from . import space
@@ -11,29 +13,74 @@ from .faults import Fault, Faults, RecipeError, hint
 from .nodes import Dimension, Hole, Node, Scalar, Value, walk
 from .parser import read
 from .syntax import Operation, Syntax
-from .text import identity, recipe_id, render, render_filled
+from .text import identity, recipe_id, render, render_filled, render_operand
 
 LONGEST = 10_000
 """A recipe's text, as given and as rendered, has at most so many characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Expression(ABC):
+    """A piece of the language in Python: `+`, `>>` and `*` join it to others as they do in the text.
+
+    What is joined is read at once, and what is wrong raises the RecipeError of its text.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def written(self, sign: str = ">>") -> str:
+        """The text as an operand of that operator, in parentheses if it binds less tightly."""
+
+    def __add__(self, other: Expression) -> Recipe:
+        return _joined(self, "+", other)
+
+    def __radd__(self, other: Expression) -> Recipe:
+        return _joined(other, "+", self)
+
+    def __rshift__(self, other: Expression) -> Recipe:
+        return _joined(self, ">>", other)
+
+    def __rrshift__(self, other: Expression) -> Recipe:
+        return _joined(other, ">>", self)
+
+    def __mul__(self, other: Expression) -> Recipe:
+        return _joined(self, "*", other)
+
+    def __rmul__(self, other: int) -> Recipe:
+        return _joined(other, "*", self)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Recipe(Expression):
     """A checked recipe; equal to all that mean the same, however they are written.
 
     `text` is canonical, `id` eight hexadecimal digits that are equal for `a + b` and `b + a`.
+    A pickle holds the text alone.
     """
 
-    root: Node = field(compare=False)
-    text: str = field(init=False, compare=False)
-    identity: str = field(init=False, repr=False)
+    root: Node
+    text: str = field(init=False)
+    identity: str = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", render(self.root))
         object.__setattr__(self, "identity", identity(self.root))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return self.identity == other.identity if isinstance(other, Recipe) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        return parse, (self.text,)
+
+    def written(self, sign: str = ">>") -> str:
+        """The canonical text as an operand of that operator, in parentheses if it binds less tightly."""
+        return render_operand(self.root, sign)
 
     @property
     def id(self) -> str:
@@ -50,7 +97,7 @@ class Recipe:
         """The search dimensions with their names, in the order of the text."""
         return space.dimensions(self.root)
 
-    def fill(self, fillings: Mapping[str, Value | Recipe]) -> Recipe:
+    def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
         """The recipe with holes filled by name; holes that are not named stay open.
 
         A string is read as recipe text where the hole stands, so that `relu` and `sa + conv(k=20)` both do.
@@ -83,8 +130,14 @@ class Recipe:
         return RecipeError(self.text, [Fault(0, len(self.text), message) for message in messages])
 
 
-def parse(text: str) -> Recipe:
-    """The recipe that the text says; raises RecipeError, and nothing else, with all of its faults."""
+def parse(source: str | Expression) -> Recipe:
+    """The recipe that the text says; raises RecipeError, and nothing else, with all of its faults.
+
+    An expression is read as its text, a recipe given back as it is.
+    """
+    if isinstance(source, Recipe):
+        return source
+    text = source.written() if isinstance(source, Expression) else source
     faults = Faults(text)
     root = check(_read(text, faults), faults)
     if root is None:
@@ -119,9 +172,27 @@ def _read(text: str, faults: Faults) -> Syntax:
     return read(text, faults)
 
 
-def _operand(value: Value | Recipe) -> str:
+def spelled(value: object) -> str | None:
+    """A number or a truth value of Python as the text has it; None for anything else."""
+    if isinstance(value, bool):
+        return render(value)
+    if isinstance(value, float):
+        return repr(float(value))  # of numpy's, too
+    try:
+        return str(operator.index(value))  # pyright: ignore[reportArgumentType] -- what has no index raises
+    except TypeError:
+        return None
+
+
+def _joined(left: object, sign: str, right: object) -> Recipe:
+    """Two operands read as one text; what is neither an expression nor a number is left to Python."""
+    sides = [one.written(sign) if isinstance(one, Expression) else spelled(one) for one in (left, right)]
+    return NotImplemented if None in sides else parse(f"{sides[0]} {sign} {sides[1]}")
+
+
+def _operand(value: Value | Expression) -> str:
     """A filling as text that can stand anywhere, in parentheses if it is an operation."""
-    text = value.text if isinstance(value, Recipe) else render(value)
+    text = value.written() if isinstance(value, Expression) else render(value)
     faults = Faults(text)
     syntax = _read(text, faults)
     if faults:

@@ -20,6 +20,12 @@ def render(node: Value) -> str:
     return _Writer(sort=False, fillings={}).write(node)
 
 
+def render_operand(node: Value, sign: str) -> str:
+    """The canonical text as an operand of `>>`, `+` or `*`, in parentheses if it binds less tightly."""
+    place = {">>": _SERIES, "+": _SUM, "*": _OPERAND}[sign]
+    return _Writer(sort=False, fillings={}).write(node, place)
+
+
 def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
     """The canonical text with texts in place of the holes that they are for, by hole name."""
     return _Writer(sort=False, fillings=fillings).write(node)

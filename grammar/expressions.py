@@ -1,0 +1,199 @@
+"""The language as Python's own expressions: `4 * (sa + highway_conv(k=20) >> ff(512))`, without quotes.
+
+Python's precedence is the language's, so the same characters build the same recipe. Words are strings,
+`act="gelu"`, and truth values Python's. A hole is `hole("mixer")`. Everything is turned into text and read by
+`parse`, which checks it; the names of the blocks are in `named`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter as Argument
+from inspect import Signature
+from typing import overload
+
+from .faults import Fault, RecipeError
+from .nodes import Block, Dimension, Hole
+from .recipe import Expression, Recipe, parse, parse_dimension, spelled
+from .text import render_operand
+from .vocabulary import REQUIRED, Spec, lookup
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RecipeHole(Recipe):
+    """`{name}` by itself: a gap for a part of a recipe, for a count or for a parameter's value."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SearchDimension(Expression):
+    """A search dimension over numbers or words: a count, or the value of a parameter."""
+
+    dimension: Dimension
+
+    def __repr__(self) -> str:
+        return self.written()
+
+    def written(self, sign: str = ">>") -> str:
+        """The canonical text."""
+        return render_operand(self.dimension, sign)
+
+
+Open = SearchDimension | RecipeHole
+"""What may stand for the value of a parameter before it has one."""
+
+Value = int | float | bool | str | Recipe | SearchDimension
+"""Anything that an argument may be; a string is a word, or the text of a recipe where one is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockName(Expression):
+    """A block that needs arguments: it becomes a recipe when it is called."""
+
+    name: str
+
+    def __call__(self, *values: Value, **named: Value) -> Recipe:
+        """The block with these arguments, as in the text."""
+        return _called(self.name, values, named)
+
+    @property
+    def __signature__(self) -> Signature:
+        """The parameters with their defaults, for consoles and notebooks."""
+        return _signature(self.name)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def written(self, sign: str = ">>") -> str:
+        """The name."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BlockRecipe(Recipe):
+    """A block that may stand alone, all of its parameters at their defaults, or be called with some."""
+
+    @property
+    def name(self) -> str:
+        """What the block is called."""
+        assert isinstance(self.root, Block)
+        return self.root.name
+
+    def __call__(self, *values: Value, **named: Value) -> Recipe:
+        """The block with these arguments, as in the text."""
+        return _called(self.name, values, named)
+
+    @property
+    def __signature__(self) -> Signature:
+        """The parameters with their defaults, for consoles and notebooks."""
+        return _signature(self.name)
+
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        return block, (self.name,)
+
+
+def block(name: str) -> BlockName | BlockRecipe:
+    """The block of that name, of this package or of another; RecipeError if there is none."""
+    spec = _spec(name)
+    if any(parameter.default is REQUIRED for parameter in spec.parameters):
+        return BlockName(name)
+    return BlockRecipe(Block(name))
+
+
+def hole(name: str) -> RecipeHole:
+    """`{name}`; RecipeError for what cannot be a name."""
+    text = f"{{{name}}}"
+    root = parse(text).root
+    if not isinstance(root, Hole):
+        raise RecipeError(text, [Fault(0, len(text), f"expected the name of a hole, got '{name}'")])
+    return RecipeHole(root)
+
+
+def tied(repeat: Expression) -> Recipe:
+    """`tied(4 * a)`: four applications of one set of weights."""
+    return parse(f"tied({_text(repeat)})")
+
+
+def integer(lo: int, hi: int, *, step: int = 1, log: bool = False) -> SearchDimension:
+    """A whole number from `lo` to `hi`, both included."""
+    stepped = "" if step == 1 else f", step={_text(step)}"
+    return _dimension(f"integer({_text(lo)}, {_text(hi)}{stepped}{_log(log)})")
+
+
+def real(lo: float, hi: float, *, log: bool = False) -> SearchDimension:
+    """A real number from `lo` to `hi`, both included."""
+    return _dimension(f"real({_text(lo)}, {_text(hi)}{_log(log)})")
+
+
+@overload
+def choice(*options: Recipe) -> Recipe: ...  # pyright: ignore[reportOverlappingOverload] -- of holes alone, too
+@overload
+def choice(*options: int | float | str | Open) -> SearchDimension: ...
+def choice(*options: Value) -> Recipe | SearchDimension:
+    """One of the options: of recipes it is a recipe, of numbers and words it stands for a value."""
+    text = f"choice({', '.join(map(_text, options))})"
+    parts = [option for option in options if isinstance(option, Recipe | BlockName)]
+    is_recipe = any(not isinstance(part, RecipeHole) for part in parts) or (
+        options and len(parts) == len(options)
+    )
+    return parse(text) if is_recipe else _dimension(text)
+
+
+def _called(name: str, values: tuple[Value, ...], named: Mapping[str, Value]) -> Recipe:
+    """`name(values, name=value)`, read as text."""
+    parameters = _spec(name).parameters
+    texts = [
+        _text(value, parameters[place].kind if place < len(parameters) else "any")
+        for place, value in enumerate(values)
+    ]
+    kinds = {parameter.name: parameter.kind for parameter in parameters}
+    texts += [f"{one}={_text(value, kinds.get(one, 'any'))}" for one, value in named.items()]
+    return parse(f"{name}({', '.join(texts)})")
+
+
+def _text(value: Value | Expression, kind: str = "any") -> str:
+    """An argument as the text has it; TypeError for what no text can say.
+
+    A string that is no word stays in quotes, so that it is told as the text would be.
+    """
+    if isinstance(value, Expression):
+        return value.written()
+    if isinstance(value, str):
+        if kind == "recipe":
+            return parse(value).text
+        return value if value.isascii() and value.isidentifier() else f'"{value}"'
+    text = spelled(value)
+    if text is None:
+        raise TypeError(f"expected a number, a word or a recipe, got {type(value).__name__}")
+    return text
+
+
+def _dimension(text: str) -> SearchDimension:
+    return SearchDimension(parse_dimension(text))
+
+
+def _log(log: bool) -> str:
+    return "" if log is False else f", log={_text(log)}"
+
+
+def _spec(name: str) -> Spec:
+    """The specification of a block; RecipeError if there is none of that name."""
+    spec = lookup(name)
+    if spec is None:
+        parse(name)  # raises, and names the nearest
+        raise RecipeError(name, [Fault(0, len(name), f"expected the name of a block, got '{name}'")])
+    return spec
+
+
+def _signature(name: str) -> Signature:
+    """The parameters of a block as Python shows those of a function."""
+    return Signature(
+        [
+            Argument(
+                parameter.name,
+                Argument.POSITIONAL_OR_KEYWORD,
+                default=Argument.empty if parameter.default is REQUIRED else parameter.default,
+            )
+            for parameter in _spec(name).parameters
+        ]
+    )
