@@ -28,6 +28,9 @@ class Estimate:
     basis: Basis
 
 
+LARGE = 1e8
+"""FLOPs of a step from which its time says something about other recipes; below, overheads are all there is."""
+
 UNKNOWN = Estimate(None, "unknown")
 
 
@@ -39,7 +42,8 @@ class Estimator:
         rows = _comparable(outcomes)
         speed = pl.col("flops").sum() / pl.col("seconds").sum()
         self._speeds: Mapping[str, float] = dict(rows.group_by("recipe_id").agg(speed).iter_rows())
-        self._speed: float | None = rows.select(speed).item() if len(rows) else None
+        large = rows.filter(pl.col("flops") / pl.col("steps") >= LARGE)
+        self._speed: float | None = large.select(speed).item() if len(large) else None
         seconds = dict(rows.filter(pl.col("status") == "done").select("trial", "seconds").iter_rows())
         cells: dict[str, list[float]] = {}
         for trial in trials:

@@ -100,7 +100,12 @@ def _tally(cell: dict[str, Any]) -> Tally:
     return Tally(
         trials=cell["trials"],
         values=tuple(cell["values"]),
-        failed=tuple(map(one_line, cell["failed"])),
-        pruned=tuple(map(one_line, cell["pruned"])),
+        failed=tuple(map(_summary, cell["failed"])),
+        pruned=tuple(map(_summary, cell["pruned"])),
         missing=cell["missing"],
     )
+
+
+def _summary(reason: str) -> str:
+    """The first line of a reason; a traceback may follow it."""
+    return one_line(reason.partition("\n")[0])
