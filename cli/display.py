@@ -48,9 +48,6 @@ class Display:
         self._lock = threading.Lock()
         self._stopping = False
 
-    def __getstate__(self) -> None:
-        """Nothing: Ray Tune pickles whatever listens, and what it has pickled is never read."""
-
     def announce(self, trials: Sequence[Trial]) -> None:
         """Expect these trials."""
         with self._lock:

@@ -47,6 +47,10 @@ WORKER_DEATHS = 12
 class _Feed(Searcher):
     """Hands a source's cohorts to Tune and tells the source how they ended."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles it, and what it has pickled is never read."""
+        return {}
+
     def __init__(self, source: Source, stop: Stop, listener: Listener) -> None:
         super().__init__()
         self._source, self._stop, self._listener = source, stop, listener
@@ -80,6 +84,10 @@ class _Feed(Searcher):
 
 class _Relay(tune.Callback):
     """Hands the workers' events to the listener."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles it, and what it has pickled is never read."""
+        return {}
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener

@@ -50,7 +50,10 @@ EVERYTHING: Mapping[tuple[str, str], tuple[float | str | None, ...]] = {
     ("conv(k=20)", "sort"): (20.0, 30.0, 40.0),
     ("conv(k=20)", "reverse"): (19.0, None, None),
     ("conv(k=20)", "copy"): (104.0, 104.04, 104.0),
-    ("persistent_conv(k=20) + sa", "sort"): ("failed: 90 % of <memory> & more\n  _x_ | $y^2 {#1} ~ \\",) * 3,
+    ("persistent_conv(k=20) + sa", "sort"): (
+        "failed: 90 % of <memory> & more \t _x_ | $y^2 {#1} ~ \\\nTraceback",
+    )
+    * 3,
     ("persistent_conv(k=20) + sa", "reverse"): ("pruned: behind the others at epoch 1",) * 3,
     ("persistent_conv(k=20) + sa", "copy"): (5.0, "failed: not a number at epoch 8", None),
     ("conv(k=3) + conv(k=5)", "reverse"): (7.0, 7.0, float("nan")),
