@@ -102,9 +102,70 @@ def test_operations_are_those_counted_by_hand(text: str, causal: bool, flops: in
     assert analysis.training_flops == 3 * (flops + HEAD)
 
 
-def test_state_is_what_attention_keeps_of_each_token():
-    assert _analyse("4 * (sa + conv(k=20) >> ff(512))").state == 4 * 2 * 512
-    assert _analyse("4 * (conv(k=20) >> ff(512))").state == 0
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("text", "state", "window"),
+    [
+        ("sa", 2 * 512, 0),
+        ("sa(heads=2, head_width=16)", 2 * 32, 0),
+        ("ff(512)", 0, 0),
+        ("conv(k=1)", 0, 0),
+        ("conv(k=20)", 0, 19 * 128),
+        ("persistent_conv(k=20)", 0, 19 * 128),
+        ("highway_conv(k=20)", 0, 19 * 128),
+        ("cgru(k=20)", 0, 2 * 19 * 128),
+        ("4 * (sa + conv(k=20) >> ff(512))", 4 * 2 * 512, 4 * 19 * 128),
+        ("tied(4 * (sa + conv(k=20) >> ff(512)))", 4 * 2 * 512, 4 * 19 * 128),
+    ],
+)
+def test_generation_keeps_a_state_of_each_token_and_a_window(
+    text: str, state: int, window: int, causal: bool
+):
+    analysis = _analyse(text, causal=causal)
+    assert (analysis.state, analysis.window) == (state, window)
+
+
+@pytest.mark.parametrize(
+    ("text", "mask", "causal"),
+    [
+        ("sa >> ff(8)", True, True),
+        ("sa >> ff(8)", False, False),
+        ("ff(8)", False, True),
+        ("conv(k=1) >> ff(8)", False, True),
+        ("conv(k=2) >> ff(8)", False, False),
+        ("3 * (conv(k=1) + conv(k=2))", False, False),
+    ],
+)
+def test_a_recipe_is_causal_if_no_block_of_it_sees_to_the_right(text: str, mask: bool, causal: bool):
+    assert _analyse(text, causal=mask).causal is causal
+
+
+PLANE = LENGTH * WIDTH
+AROUND = 2 * LENGTH + (PLANE + 2 * LENGTH) + PLANE + LENGTH * (VOCAB + 2)  # tokens, final norm, output
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("ff(512)", 2 * PLANE + 2 * LENGTH + LENGTH * 512),
+        ("ff(512, act=gelu)", 2 * PLANE + 2 * LENGTH + 2 * LENGTH * 512),
+        ("conv(k=3)", PLANE + 2 * LENGTH + (LENGTH + 2) * WIDTH + PLANE),
+        ("2 * ff(512)", 2 * (2 * PLANE + 2 * LENGTH + LENGTH * 512)),
+        ("tied(2 * ff(512))", 2 * (2 * PLANE + 2 * LENGTH + LENGTH * 512)),
+        ("ff(512) + ff(256)", 2 * PLANE + 2 * LENGTH + LENGTH * (512 + 256)),
+    ],
+)
+def test_what_training_keeps_is_counted_by_hand(text: str, body: int):
+    analysis = analyse(parse(text), d_model=WIDTH, length=LENGTH, vocab=VOCAB, dropout=0.0)
+    memory = analysis.memory(batch=32)
+    assert memory.activations == 4 * 32 * (AROUND + body)
+    assert memory.activations == sum(part.activations(32) for part in analysis.tree.parts)
+    assert (memory.parameters, memory.optimizer) == (4 * analysis.parameters, 8 * analysis.parameters)
+
+
+def test_the_padding_of_a_batch_is_kept_once():
+    one, two = (_analyse("persistent_conv(k=20)").memory(batch).activations for batch in (1, 2))
+    assert 2 * one - two == 4 * WIDTH * ((9 + 9 - 1) + (10 + 10 - 1))
 
 
 def _outline(part: Part, depth: int = 0) -> list[str]:

@@ -7,9 +7,8 @@ from functools import reduce
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activemem.grammar import Parameter, Recipe, RecipeError, analyse, lookup, names, parse, render
+from activemem.grammar import Parameter, Recipe, RecipeError, analyse, parse, render
 from activemem.grammar.nodes import (
-    Block,
     Choice,
     Dimension,
     Hole,
@@ -22,62 +21,37 @@ from activemem.grammar.nodes import (
     Tied,
     Value,
     series_of,
-    sum_of,
 )
 from activemem.grammar.space import label, resolve
-from activemem.grammar.vocabulary import REQUIRED
+
+from .making import CLOSED, blocks, compound, plain
 
 QUICK = settings(deadline=None, max_examples=150)
 
 HOLES = st.sampled_from(["a", "mixer", "n_2"]).map(Hole)
 
 
-def _plain(parameter: Parameter) -> st.SearchStrategy[Value]:
-    if parameter.kind == "word":
-        return st.sampled_from(parameter.words)
-    assert parameter.kind == "integer", f"no strategy for {parameter.kind}"
-    return st.integers(int(parameter.low or 0), int(parameter.high or 0))
-
-
 def _open(parameter: Parameter) -> st.SearchStrategy[Value]:
-    plain = _plain(parameter)
-    choices = st.lists(plain, min_size=1, max_size=3, unique=True).map(lambda options: Choice(tuple(options)))
+    single = plain(parameter)
+    choices = st.lists(single, min_size=1, max_size=3, unique=True).map(
+        lambda options: Choice(tuple(options))
+    )
     if parameter.kind == "word":
-        return plain | choices | HOLES
-    ranges = st.tuples(plain, plain, st.integers(1, 3)).map(lambda r: Integer(min(r[:2]), max(r[:2]), r[2]))
-    logs = st.tuples(plain, plain).map(lambda r: Integer(min(r), max(r), log=True))
-    return plain | choices | ranges | logs | HOLES
+        return single | choices | HOLES
+    ranges = st.tuples(single, single, st.integers(1, 3)).map(lambda r: Integer(min(r[:2]), max(r[:2]), r[2]))
+    logs = st.tuples(single, single).map(lambda r: Integer(min(r), max(r), log=True))
+    return single | choices | ranges | logs | HOLES
 
 
-@st.composite
-def _blocks(draw: st.DrawFn, values=_plain) -> Block:
-    spec = lookup(draw(st.sampled_from(names())))
-    assert spec is not None
-    arguments: list[tuple[str, Value]] = []
-    for parameter in spec.parameters:
-        if parameter.default is REQUIRED or draw(st.booleans()):
-            value = draw(values(parameter))
-            if value != parameter.default:
-                arguments.append((parameter.name, value))
-    return Block(spec.name, tuple(arguments))
-
-
-def _compound(parts: st.SearchStrategy[Node], counts: st.SearchStrategy[Value]) -> st.SearchStrategy[Node]:
-    several = st.lists(parts, min_size=2, max_size=3)
-    repeats = st.builds(Repeat, counts, parts)
-    return several.map(sum_of) | several.map(series_of) | repeats | repeats.map(Tied)
-
-
-CLOSED = st.recursive(_blocks(), lambda parts: _compound(parts, st.integers(1, 3)), max_leaves=8)
 COUNTS = st.integers(1, 3) | HOLES | st.just(Integer(1, 3)) | st.just(Choice((1, 3)))
 
 
 def _spaces(parts: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     options = st.lists(parts, min_size=1, max_size=3, unique=True).map(lambda found: Choice(tuple(found)))
-    return _compound(parts, COUNTS) | options
+    return compound(parts, COUNTS) | options
 
 
-ANY = st.recursive(_blocks(_open) | HOLES, _spaces, max_leaves=8)
+ANY = st.recursive(blocks(_open) | HOLES, _spaces, max_leaves=8)
 
 
 @QUICK
@@ -188,7 +162,8 @@ def _written_out(node: Node) -> Node:
 def test_a_repeat_costs_what_its_copies_cost(root: Node, causal: bool, norm):
     def measured(recipe: Recipe):
         found = analyse(recipe, d_model=16, length=9, vocab=5, causal=causal, norm=norm)
-        return found.parameters, found.flops, found.reach, found.state
+        kept = found.memory(3).activations
+        return found.parameters, found.flops, found.reach, found.state, found.window, kept
 
     assert measured(Recipe(root)) == measured(Recipe(_written_out(root)))
 
@@ -199,4 +174,5 @@ def test_the_figures_of_a_model_are_those_of_its_top_parts(root: Node):
     found = analyse(Recipe(root), d_model=16, length=9, vocab=5)
     assert found.parameters == sum(part.parameters for part in found.tree.parts)
     assert found.flops == sum(part.flops for part in found.tree.parts)
+    assert found.memory(3).activations == sum(part.activations(3) for part in found.tree.parts)
     assert found.reach.left == reduce(lambda total, part: total + part.reach.left, found.tree.parts, 0)

@@ -1,0 +1,51 @@
+"""How tests draw recipes at random: any blocks of the vocabulary with any arguments, joined in every form."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from activemem.grammar import Parameter, lookup, names
+from activemem.grammar.nodes import Block, Node, Repeat, Tied, Value, series_of, sum_of
+from activemem.grammar.vocabulary import REQUIRED
+
+
+def plain(parameter: Parameter) -> st.SearchStrategy[Value]:
+    """Any value that a parameter takes, neither a hole nor a search dimension."""
+    match parameter.kind:
+        case "word":
+            return st.sampled_from(parameter.words)
+        case "boolean":
+            return st.booleans()
+        case "real":
+            return st.floats(parameter.low, parameter.high)
+    assert parameter.kind == "integer", f"no strategy for {parameter.kind}"
+    return st.integers(int(parameter.low or 0), int(parameter.high or 0))
+
+
+@st.composite
+def blocks(draw: st.DrawFn, values=plain, given: tuple[str, ...] = ()) -> Block:
+    """A block of the given names, or of the whole vocabulary, its values drawn by strategy."""
+    spec = lookup(draw(st.sampled_from(given or names())))
+    assert spec is not None
+    arguments: list[tuple[str, Value]] = []
+    for parameter in spec.parameters:
+        if parameter.default is REQUIRED or draw(st.booleans()):
+            value = draw(values(parameter))
+            if value != parameter.default:
+                arguments.append((parameter.name, value))
+    return Block(spec.name, tuple(arguments))
+
+
+def compound(parts: st.SearchStrategy[Node], counts: st.SearchStrategy[Value]) -> st.SearchStrategy[Node]:
+    """Sums, series, repeats and tied repeats of such parts."""
+    several = st.lists(parts, min_size=2, max_size=3)
+    repeats = st.builds(Repeat, counts, parts)
+    return several.map(sum_of) | several.map(series_of) | repeats | repeats.map(Tied)
+
+
+def closed(given: tuple[str, ...] = ()) -> st.SearchStrategy[Node]:
+    """Recipes without holes and search dimensions, of blocks of the given names or of any."""
+    return st.recursive(blocks(given=given), lambda parts: compound(parts, st.integers(1, 3)), max_leaves=8)
+
+
+CLOSED = closed()
