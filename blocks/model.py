@@ -7,11 +7,14 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..grammar import Recipe, nodes, parse
+from ..grammar import Norm, Position, Recipe, analyse, nodes, parse
 from .block import BuildError, Context, has_module
 from .initial import Embedding, Linear, initialise
 from .stack import build_body
 from .timing import timing_signal
+
+MOST_PARAMETERS = 1_000_000_000
+"""Larger models are not built unless it is asked for: they take 4 GB, and in training 16."""
 
 
 class Model(nn.Module):
@@ -45,27 +48,33 @@ class Model(nn.Module):
 
 
 def build(
-    recipe: Recipe | str,
+    recipe: str | Expression,
     *,
     d_model: int,
     vocab: int,
     causal: bool = False,
-    norm: str = "pre",
-    position: str = "timing",
+    norm: Norm = "pre",
+    position: Position = "timing",
     dropout: float = 0.1,
     generator: torch.Generator | None = None,
+    max_parameters: int | None = MOST_PARAMETERS,
 ) -> Model:
     """The model of a recipe, its weights drawn from `generator` (CPU), or from the global one.
 
     `norm` is pre or post, `position` timing or none; `dropout` is the probability to drop. The embedding
-    begins as N(0, 1 / d_model), maps and paddings Glorot uniform, biases 0, norms 1 and 0.
+    begins as N(0, 1 / d_model), maps and paddings Glorot uniform, biases 0, norms 1 and 0. A model of more
+    than `max_parameters` is refused before anything is allocated; None sets no limit.
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
-    recipe = parse(recipe) if isinstance(recipe, str) else recipe
+    recipe = parse(recipe)
     faults = [
         *_recipe_faults(recipe),
         *_setting_faults(d_model=d_model, vocab=vocab, dropout=dropout, norm=norm, position=position),
     ]
+    if not faults and max_parameters is not None:
+        parameters = analyse(recipe, d_model=d_model, length=1, vocab=vocab, norm=norm).parameters
+        if parameters > max_parameters:
+            faults = [f"expected at most {max_parameters:,} parameters (max_parameters), got {parameters:,}"]
     if faults:
         lines = (f"  {fault}" for fault in faults)
         raise BuildError("\n".join([f"recipe '{recipe.text}' cannot be built", *lines]))

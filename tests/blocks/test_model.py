@@ -1,6 +1,7 @@
 """Whole models: counts, wiring against plain references, sharing, padding, weights, packs and errors."""
 
 import math
+import tracemalloc
 from functools import partial
 
 import pytest
@@ -244,6 +245,30 @@ def test_what_cannot_be_built_says_so_with_all_reasons(without_module):
             "  expected position to be timing or none, got 'learnt'",
         ]
     )
+
+
+def test_a_model_over_the_limit_is_refused_before_anything_is_allocated():
+    tracemalloc.start()
+    with pytest.raises(BuildError) as caught:
+        build("10000 * conv(k=1024)", d_model=100_000, vocab=10)
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+    assert str(caught.value) == (
+        "recipe '10000 * conv(k=1024)' cannot be built\n"
+        "  expected at most 1,000,000,000 parameters (max_parameters), got 102,400,003,002,200,010"
+    )
+
+
+def test_the_limit_of_parameters_is_the_callers():
+    parameters = analyse(parse("ff(5)"), **SIZES, length=1).parameters
+    build("ff(5)", **SIZES, max_parameters=parameters)
+    with pytest.raises(BuildError) as caught:
+        build("ff(5)", **SIZES, max_parameters=parameters - 1)
+    assert str(caught.value) == (
+        "recipe 'ff(5)' cannot be built\n  expected at most 243 parameters (max_parameters), got 244"
+    )
+    with torch.device("meta"):
+        assert build("ff(1000)", d_model=1_000_000, vocab=2, max_parameters=None).output.weight.is_meta
 
 
 def test_a_wrong_text_raises_the_recipe_error():
