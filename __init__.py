@@ -1,3 +1,64 @@
-"""Architecture search and ablation studies of sequence models: attention against active memory."""
+"""Architecture search and ablation studies of sequence models: attention against active memory.
+
+What is named here is loaded when it is first asked for, so that `import activemem` costs nothing:
+
+    from activemem import build, ff, highway_conv, sa
+    model = build(4 * (sa + highway_conv(k=20) >> ff(512)), d_model=128, vocab=20)
+
+Every block of this package is a name here, too; those of other packages are `block("name")`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .blocks import build as build
+    from .errors import ActivememError as ActivememError
+    from .grammar import Recipe as Recipe
+    from .grammar import RecipeError as RecipeError
+    from .grammar import analyse as analyse
+    from .grammar import parse as parse
+    from .grammar.expressions import block as block
+    from .grammar.expressions import choice as choice
+    from .grammar.expressions import hole as hole
+    from .grammar.expressions import integer as integer
+    from .grammar.expressions import real as real
+    from .grammar.expressions import tied as tied
+    from .grammar.named import *  # noqa: F403 -- every block under its name
 
 __version__ = "0.1.0"
+
+EXPORTS = {
+    "ActivememError": ".errors",
+    "Recipe": ".grammar",
+    "RecipeError": ".grammar",
+    "analyse": ".grammar",
+    "block": ".grammar.expressions",
+    "build": ".blocks",
+    "choice": ".grammar.expressions",
+    "hole": ".grammar.expressions",
+    "integer": ".grammar.expressions",
+    "parse": ".grammar",
+    "real": ".grammar.expressions",
+    "tied": ".grammar.expressions",
+}
+"""The names of the package that are no blocks, and where each of them is."""
+
+
+if not TYPE_CHECKING:  # so that a name which is not there is told in the editor, too
+
+    def __getattr__(name: str) -> object:
+        """What is named, loaded now; AttributeError if it is neither among EXPORTS nor a block."""
+        if name.startswith("_"):
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        value = getattr(import_module(EXPORTS.get(name, ".grammar.named"), __name__), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """Everything that can be named."""
+    named = import_module(".grammar.named", __name__)
+    return sorted({*globals(), *EXPORTS, *dir(named)})

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..errors import ActivememError
 from ..grammar import nodes
+from ..grammar.plugins import MODULES, Plugins
 from ..grammar.vocabulary import Settings, lookup
 
 Shared = TypeVar("Shared", bound=nn.Module)
@@ -73,14 +74,32 @@ def module(name: str) -> Callable[[BlockClass], BlockClass]:
     return register
 
 
-def has_module(name: str) -> bool:
-    """Whether a block of that name can be built."""
-    return name in _modules
+def _take(found: object, name: str, _owner: str) -> type[Block]:
+    """The module of an entry point, registered; ValueError for what is none."""
+    if not (isinstance(found, type) and issubclass(found, Block)):
+        raise ValueError(f"expected a class of activemem.blocks.Block, got {found!r}")
+    return found if _modules.get(name) is found else module(name)(found)
+
+
+_plugins = Plugins(MODULES, _take)
+
+
+def find_module(name: str) -> type[Block] | None:
+    """The module of that block, or None; other packages are asked for what is not known here."""
+    return _modules.get(name) or _plugins.find(name)
+
+
+def missing_module(name: str) -> str | None:
+    """Why a block of that name cannot be built; None if it can."""
+    if find_module(name) is not None:
+        return None
+    problem = _plugins.problem(name)
+    return f"block '{name}' has no module" + (f": {problem}" if problem else "")
 
 
 def build_block(node: nodes.Block, context: Context) -> Block:
     """The module of one block of a recipe; raises BuildError for a block without one."""
-    spec, cls = lookup(node.name), _modules.get(node.name)
+    spec, cls = lookup(node.name), find_module(node.name)
     if spec is None or cls is None:
-        raise BuildError(f"block '{node.name}' has no module")
+        raise BuildError(missing_module(node.name))
     return cls.build(spec.settings(node), context)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..grammar import Norm, Position, Recipe, analyse, nodes, parse
-from .block import BuildError, Context, has_module
+from .block import BuildError, Context, missing_module
 from .initial import Embedding, Linear, initialise
 from .stack import build_body
 from .timing import timing_signal
@@ -48,7 +48,7 @@ class Model(nn.Module):
 
 
 def build(
-    recipe: str | Expression,
+    recipe: str | Recipe,
     *,
     d_model: int,
     vocab: int,
@@ -89,7 +89,7 @@ def _recipe_faults(recipe: Recipe) -> list[str]:
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     blocks = dict.fromkeys(node.name for node in nodes.walk(recipe.root) if isinstance(node, nodes.Block))
-    return faults + [f"block '{name}' has no module" for name in blocks if not has_module(name)]
+    return faults + [missing for name in blocks if (missing := missing_module(name)) is not None]
 
 
 def _setting_faults(*, d_model: int, vocab: int, dropout: float, norm: str, position: str) -> list[str]:

@@ -24,7 +24,7 @@ from . import attention, channel, convolutions
 from .analysis import Analysis, analyse
 from .faults import Fault, RecipeError
 from .parts import Form, Memory, Part
-from .recipe import Recipe, parse, parse_dimension
+from .recipe import Expression, Recipe, parse, parse_dimension
 from .text import render
 from .vocabulary import (
     ALL,
@@ -39,7 +39,10 @@ from .vocabulary import (
     Spec,
     lookup,
     names,
+    number,
     register,
+    whole,
+    word,
 )
 
 __all__ = [
@@ -47,6 +50,7 @@ __all__ = [
     "Analysis",
     "Context",
     "Cost",
+    "Expression",
     "Fault",
     "Form",
     "Memory",
@@ -66,8 +70,11 @@ __all__ = [
     "convolutions",
     "lookup",
     "names",
+    "number",
     "parse",
     "parse_dimension",
     "register",
     "render",
+    "whole",
+    "word",
 ]

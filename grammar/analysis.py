@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from .faults import Fault, RecipeError
 from .nodes import Block, Choice, Hole, Integer, Node, Real, Repeat, Series, Sum, Tied, Value, walk
 from .parts import Form, Memory, Part, copies, in_series, side_by_side
-from .recipe import Recipe
+from .recipe import Recipe, parse
 from .roles import mixes
 from .text import render
 from .vocabulary import Context, Norm, Position, Reach, lookup
@@ -77,7 +77,7 @@ class Analysis:
 
 
 def analyse(
-    recipe: Recipe,
+    recipe: str | Recipe,
     *,
     d_model: int,
     length: int,
@@ -89,8 +89,9 @@ def analyse(
 ) -> Analysis:
     """The cost and reach of the model that the recipe describes, its settings as `build` takes them.
 
-    Raises RecipeError when it still has holes or search dimensions.
+    Raises RecipeError for a wrong text, and when it still has holes or search dimensions.
     """
+    recipe = parse(recipe)
     _check_settled(recipe)
     context = Context(width=d_model, length=length, causal=causal, dropout=dropout)
     tree = _Model(context, norm=norm, timed=position == "timing").whole(recipe.root, vocab)

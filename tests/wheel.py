@@ -56,6 +56,7 @@ def main() -> None:
         call(*install, "--constraint", str(ROOT / "constraints.txt"), str(wheel), cwd=home)
         where = call(str(python), "-c", "import activemem; print(activemem.__file__)", cwd=home)
         assert Path(where.strip()).is_relative_to(home), f"expected activemem from the wheel, got {where}"
+        assert (Path(where.strip()).parent / "grammar" / "named.pyi").exists(), "expected the blocks' types"
         show = [command, "recipe", "show", RECIPE, "--d-model", "128", "--length", "40", "--vocab", "20"]
         assert "highway_conv(k=20)" in call(*show, cwd=home)
         (home / "tiny.toml").write_text(STUDY, encoding="utf-8")

@@ -10,7 +10,7 @@ from torch.func import functional_call, stack_module_state
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import BuildError, Model, build
-from activemem.blocks.block import has_module, module
+from activemem.blocks.block import find_module, module
 from activemem.blocks.feedforward import FeedForward
 from activemem.grammar import Cost, Reach, RecipeError, Role, Spec, analyse, parse, register, vocabulary
 
@@ -231,7 +231,7 @@ def test_what_cannot_be_built_says_so_with_all_reasons(without_module):
     recipe = f"{{mixer}} + conv(k=integer(1, 3)) >> {without_module}"
     with pytest.raises(BuildError) as caught:
         build(recipe, d_model=0, vocab=0, norm="none", position="learnt", dropout=1.0)
-    assert not has_module(without_module)
+    assert find_module(without_module) is None
     assert str(caught.value) == "\n".join(
         [
             f"recipe '{recipe}' cannot be built",

@@ -1,0 +1,51 @@
+"""How a block is called, in words: its signature, and what each parameter takes."""
+
+from __future__ import annotations
+
+from .text import render
+from .vocabulary import REQUIRED, Parameter, Spec
+
+
+def signature(spec: Spec) -> str:
+    """The block with all of its parameters, as `conv(k, act=relu)`; without any a bare name."""
+    texts = [_spelled(parameter) for parameter in spec.parameters]
+    return f"{spec.name}({', '.join(texts)})" if texts else spec.name
+
+
+def takes(parameter: Parameter) -> str:
+    """The values of a parameter: `whole number, 1 to 1024`, `relu, gelu or tanh`."""
+    match parameter.kind:
+        case "integer":
+            return "whole number" + _range(parameter)
+        case "real":
+            return "number" + _range(parameter)
+        case "word":
+            *others, last = parameter.words
+            return f"{', '.join(others)} or {last}" if others else last
+        case "boolean":
+            return "true or false"
+        case _:
+            return "a recipe"
+
+
+def default(parameter: Parameter) -> str | None:
+    """The default as the text has it; None for a parameter that must be given."""
+    return None if parameter.default is REQUIRED else render(parameter.default)  # pyright: ignore[reportArgumentType] -- any other default is a value
+
+
+def _spelled(parameter: Parameter) -> str:
+    text = default(parameter)
+    return parameter.name if text is None else f"{parameter.name}={text}"
+
+
+def _range(parameter: Parameter) -> str:
+    """`, 1 to 1024`, with what there is of the two ends."""
+    match parameter.low, parameter.high:
+        case None, None:
+            return ""
+        case low, None:
+            return f", at least {low}"
+        case None, high:
+            return f", at most {high}"
+        case low, high:
+            return f", {low} to {high}"
