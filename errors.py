@@ -5,6 +5,7 @@ ActivememError      a ValueError
 ├── BuildError      a recipe that cannot become a module    activemem.blocks
 ├── StudyError      a study file, with all of its faults    activemem.studies.study
 ├── TableError      a table that does not fit its study     activemem.studies.table
+├── StatisticsError values of which nothing can be said    activemem.studies.statistics
 ├── TaskError       a task, or a length that it cannot have activemem.studies.tasks
 ├── StoreError      a store, or a row that cannot be kept   activemem.storage
 └── SettingsError   the settings of a machine               activemem.cli.settings

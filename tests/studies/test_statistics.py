@@ -1,0 +1,264 @@
+"""Each function against a case worked out by hand, and against SciPy's own of the same name."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from activemem.studies.statistics import (
+    Comparison,
+    Estimate,
+    StatisticsError,
+    deviation,
+    estimate,
+    holm,
+    mean,
+    paired,
+    smallest_p,
+)
+
+SEVEN = (3.0, -1.5, 8.25, 4.0, 2.5, 7.0, 5.5)
+
+
+def against_zero(*differences, **how):
+    """Compare pairs that differ by these."""
+    return paired(dict(enumerate(differences)), dict.fromkeys(range(len(differences)), 0.0), **how)
+
+
+def test_a_mean_with_its_deviation_error_and_interval_as_worked_out_by_hand():
+    error = 2 / math.sqrt(3)
+    reach = 4.302652729911275 * error  # the t table at 2 degrees of freedom
+    assert estimate([7, 9, 11]) == Estimate(value=9.0, low=7.0, high=11.0, spread=2.0, n=3)
+    assert estimate([7, 9, 11], spread="se") == Estimate(
+        value=9.0, low=9 - error, high=9 + error, spread=error, n=3
+    )
+    found = estimate([7, 9, 11], spread="ci")
+    assert (found.value, found.n) == (9.0, 3)
+    assert (found.low, found.high, found.spread) == pytest.approx((9 - reach, 9 + reach, reach), rel=1e-9)
+
+
+def test_the_interval_of_a_mean_is_scipys():
+    found = estimate(SEVEN, spread="ci", level=0.9)
+    theirs = stats.ttest_1samp(SEVEN, 0).confidence_interval(0.9)
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), rel=1e-9)
+    assert deviation(SEVEN) == pytest.approx(stats.tstd(SEVEN), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("values", "median", "iqm"),
+    [
+        ((4.0,), 4.0, 4.0),
+        ((4.0, 1.0), 2.5, 2.5),
+        ((9.0, 1.0, 2.0), 2.0, 4.0),  # three have no quarter to cut off
+        ((9.0, 1.0, 2.0, 4.0), 3.0, 3.0),
+        ((8.0, 1.0, 2.0, 3.0, 4.0, 6.0, 5.0, 70.0), 4.5, 4.5),
+    ],
+)
+def test_medians_and_interquartile_means_as_worked_out_by_hand(values, median, iqm):
+    assert estimate(values, center="median").value == median == np.median(values)
+    assert estimate(values, center="iqm").value == iqm == stats.trim_mean(values, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("center", "statistic"),
+    [("median", np.median), ("iqm", lambda sample, axis: stats.trim_mean(sample, 0.25, axis=axis))],
+)
+def test_a_bootstrap_is_near_that_of_all_resamples_and_near_scipys(center, statistic):
+    values = SEVEN[:6]
+    every = statistic(np.array(list(itertools.product(values, repeat=6))), axis=1)  # all 46,656 of them
+    tail = stats.norm.cdf(stats.t.ppf(0.025, 5) * math.sqrt(6 / 5))
+    assert estimate(values, center=center, spread="se").spread == pytest.approx(every.std(), rel=0.03)
+    found = estimate(values, center=center, spread="ci")
+    assert (found.low, found.high) == pytest.approx(np.quantile(every, [tail, 1 - tail]), abs=0.5)
+    theirs = stats.bootstrap(
+        (values,), statistic, confidence_level=1 - 2 * tail, method="percentile", rng=1
+    ).confidence_interval
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.5)
+    assert found.spread == (found.high - found.low) / 2
+
+
+@pytest.mark.parametrize("center", ["mean", "median", "iqm"])
+@pytest.mark.parametrize("spread", ["sd", "se", "ci"])
+def test_one_value_has_no_spread(center, spread):
+    assert estimate([5.0], center=center, spread=spread) == Estimate(
+        value=5.0, low=None, high=None, spread=None, n=1
+    )
+
+
+@pytest.mark.parametrize("center", ["median", "iqm"])
+def test_no_interval_is_claimed_from_fewer_values_than_its_level_takes(center):
+    assert estimate(range(5), center=center, spread="ci").low is None
+    assert estimate(range(6), center=center, spread="ci").low is not None
+    assert estimate(range(3), center=center, spread="ci", level=0.75).low is not None
+    assert estimate(range(7), center=center, spread="ci", level=0.99).low is None
+
+
+@pytest.mark.parametrize("center", ["median", "iqm"])
+def test_intervals_of_few_values_hold_what_they_promise(center):
+    draws = np.random.default_rng(3).normal(size=(300, 6))
+    found = [estimate(values, center=center, spread="ci") for values in draws]
+    assert sum(each.low <= 0 <= each.high for each in found) >= 0.93 * 300
+
+
+@pytest.mark.parametrize("center", ["mean", "median", "iqm"])
+@pytest.mark.parametrize("spread", ["sd", "se", "ci"])
+@given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8), turn=st.integers(0, 7))
+def test_the_order_of_the_values_moves_no_bit(center, spread, values, turn):
+    turned = values[turn:] + values[:turn]
+    assert estimate(values, center=center, spread=spread) == estimate(turned, center=center, spread=spread)
+
+
+@pytest.mark.parametrize(
+    ("alternative", "p"),
+    # of the eight sums of ±1, ±2 and ±0.5, four are at least 2.5 in size, two at least 2.5, seven at most
+    [("two-sided", 4 / 8), ("greater", 2 / 8), ("less", 7 / 8)],
+)
+def test_a_permutation_test_as_worked_out_by_hand(alternative, p):
+    assert against_zero(1.0, 2.0, -0.5, alternative=alternative).p == p
+
+
+def test_a_comparison_says_its_effect_interval_test_and_number_of_pairs():
+    found = paired({0: 8.0, 1: 9.0, 2: 7.5, 7: 1.0}, {0: 7.0, 1: 7.0, 2: 4.5, 9: 1.0})  # 1, 2, 3 apart
+    reach = 4.302652729911275 / math.sqrt(3)
+    assert found == Comparison(
+        effect=2.0,
+        low=pytest.approx(2 - reach),
+        high=pytest.approx(2 + reach),
+        p=0.25,
+        n=3,
+        test="paired permutation test, exact",
+        needed=6,
+    )
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@pytest.mark.parametrize("count", [2, 5, 7])
+def test_exact_permutations_are_scipys(count, alternative):
+    theirs = stats.permutation_test(
+        (SEVEN[:count],), np.mean, permutation_type="samples", alternative=alternative
+    )
+    assert against_zero(*SEVEN[:count], alternative=alternative).p == pytest.approx(min(1.0, theirs.pvalue))
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_wilcoxons_test_is_scipys(alternative):
+    ours = against_zero(*SEVEN, test="wilcoxon", alternative=alternative)
+    assert ours.p == pytest.approx(stats.wilcoxon(SEVEN, alternative=alternative, method="exact").pvalue)
+    assert ours.test == "Wilcoxon signed-rank test, exact"
+
+
+def test_wilcoxons_test_shares_ranks_and_leaves_zeros_out():
+    # ranks 1.5, 1.5, 3 with signs +, -, +: sums of size 3 or more are 6, 3, -3 and -6, 3 twice and -3 twice
+    assert against_zero(0.0, 1.0, -1.0, 2.0, test="wilcoxon").p == 6 / 8
+
+
+def test_many_pairs_are_drawn_from_and_come_near_the_exact_p():
+    values = np.random.default_rng(5).normal(0.3, 1.0, size=40)
+    permuted = against_zero(*values)
+    assert permuted.p == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=0.15)
+    assert permuted.test == "paired permutation test, 19,999 draws"
+    ranked = against_zero(*values, test="wilcoxon")
+    assert ranked.p == pytest.approx(stats.wilcoxon(values, method="exact").pvalue, rel=0.15)
+    assert ranked == against_zero(*values, test="wilcoxon")
+
+
+@pytest.mark.parametrize("test", ["permutation", "wilcoxon"])
+@pytest.mark.parametrize(
+    ("count", "two_sided", "one_sided"),
+    [(1, 1.0, 0.5), (2, 0.5, 0.25), (3, 0.25, 0.125), (6, 1 / 32, 1 / 64)],
+)
+def test_however_large_the_effect_few_seeds_cannot_make_it_sure(test, count, two_sided, one_sided):
+    differences = [1e9 + each for each in range(count)]
+    assert against_zero(*differences, test=test).p == smallest_p(count) == two_sided
+    found = against_zero(*differences, test=test, alternative="greater").p
+    assert found == smallest_p(count, "greater") == one_sided
+
+
+@pytest.mark.parametrize("test", ["permutation", "wilcoxon"])
+def test_equal_values_are_no_effect(test):
+    found = against_zero(0.0, 0.0, 0.0, test=test)
+    assert (found.effect, found.p, found.needed) == (0.0, 1.0, None)
+
+
+def test_one_pair_has_an_effect_but_no_interval():
+    found = against_zero(5.0)
+    assert (found.effect, found.low, found.high, found.p, found.needed) == (5.0, None, None, 1.0, None)
+
+
+def with_effect(size):
+    """Two pairs whose differences have a standard deviation of 1."""
+    return (size - math.sqrt(0.5), size + math.sqrt(0.5))
+
+
+@pytest.mark.parametrize(
+    ("size", "alternative", "needed"),
+    [
+        (0.5, "two-sided", 34),  # as tables of the power of paired t tests have it
+        (0.5, "greater", 27),
+        (0.8, "two-sided", 15),
+        (0.2, "two-sided", 199),
+        (5.0, "two-sided", 6),  # fewer could never reach 0.05
+        (5.0, "greater", 5),
+        (-5.0, "less", 5),
+        (-5.0, "greater", None),  # it is on the other side
+        (0.01, "two-sided", None),  # more than anyone runs
+    ],
+)
+def test_it_is_said_how_many_pairs_would_do(size, alternative, needed):
+    assert against_zero(*with_effect(size), alternative=alternative).needed == needed
+
+
+def test_a_constant_difference_needs_as_many_pairs_as_the_test_does():
+    assert against_zero(0.1, 0.1, 0.1).needed == 6
+    assert against_zero(0.1, 0.1, 0.1, level=0.99).needed == 8
+
+
+def test_the_power_behind_that_number_is_scipys():
+    needed = against_zero(*with_effect(0.7)).needed
+
+    def power(n):
+        return stats.nct.sf(stats.t.isf(0.025, n - 1), n - 1, 0.7 * math.sqrt(n))
+
+    assert needed is not None
+    assert power(needed) >= 0.8 > power(needed - 1)
+
+
+def test_holms_correction_as_worked_out_by_hand():
+    # sorted .005, .01, .03, .04 times 4, 3, 2, 1 is .02, .03, .06, .04; the last must not be below the third
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+    assert holm([0.5, 0.6]) == (1.0, 1.0)
+    assert holm([]) == ()
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_lowers_nothing_and_keeps_the_order(p_values):
+    adjusted = holm(p_values)
+    assert all(before <= after <= 1 for before, after in zip(p_values, adjusted, strict=True))
+    assert [after for _, after in sorted(zip(p_values, adjusted, strict=True))] == sorted(adjusted)
+
+
+def test_sums_are_exact():
+    assert mean((1e16, 1.0, -1e16, 1.0)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ((), "expected finite values, got none"),
+        ((1.0, math.nan, -math.inf), "expected finite values, got nan, -inf"),
+    ],
+)
+def test_what_is_no_number_is_refused(values, message):
+    with pytest.raises(StatisticsError) as error:
+        estimate(values)
+    assert str(error.value) == message
+
+
+def test_without_a_seed_that_both_have_there_is_nothing_to_compare():
+    with pytest.raises(StatisticsError) as error:
+        paired({2: 1.0, 0: 1.0}, {})
+    assert str(error.value) == "expected a seed that both have, got 0, 2 and none"
