@@ -2,7 +2,7 @@
 
 A text goes through these files: `tokens` cuts it, `parser` reads it into `syntax`, `checks` holds that
 against the `vocabulary` and makes the tree of `nodes`, `text` renders the tree canonically, `recipe` is the
-outcome. `analysis` counts what a recipe costs and reaches, `space` lists and settles its search dimensions,
+outcome. `analysis` counts what a recipe costs and reaches, `space` has what those with choices can become,
 `faults` shows what is wrong. The language, in the precedence of Python's operators:
 
     recipe    = series END
@@ -25,6 +25,9 @@ from .analysis import Analysis, analyse
 from .faults import Fault, RecipeError
 from .parts import Form, Memory, Part
 from .recipe import Expression, Recipe, parse, parse_dimension
+from .space.budget import Budget
+from .space.count import Count, Remaining
+from .space.spaces import Space, SpaceError
 from .text import render
 from .vocabulary import (
     ALL,
@@ -48,8 +51,10 @@ from .vocabulary import (
 __all__ = [
     "ALL",
     "Analysis",
+    "Budget",
     "Context",
     "Cost",
+    "Count",
     "Expression",
     "Fault",
     "Form",
@@ -61,8 +66,11 @@ __all__ = [
     "Reach",
     "Recipe",
     "RecipeError",
+    "Remaining",
     "Role",
     "Settings",
+    "Space",
+    "SpaceError",
     "Spec",
     "analyse",
     "attention",

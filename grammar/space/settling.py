@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .nodes import (
+from ..nodes import (
     Block,
     Choice,
     Dimension,
@@ -26,7 +26,7 @@ from .nodes import (
     series_of,
     sum_of,
 )
-from .text import render
+from ..text import render
 
 Ask = Callable[[str, Dimension], Scalar | Dimension]
 """Settles a dimension by its name: a value, a label of a choice, or the dimension itself to leave it open."""

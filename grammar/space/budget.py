@@ -1,0 +1,38 @@
+"""What a model may cost: members of a space beyond it are left out before anything is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..analysis import Norm, analyse
+from ..recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The most parameters, and the most operations of a forward pass over one sequence, embedding included.
+
+    The operations depend on `length`, the parameters do not. None sets no bound.
+    """
+
+    max_parameters: int | None = None
+    max_flops: int | None = None
+    d_model: int
+    vocab: int
+    length: int = 1
+    causal: bool = False
+    norm: Norm = "pre"
+
+    def admits(self, recipe: Recipe) -> bool:
+        """Whether the model is within both bounds; raises RecipeError for one that is still open."""
+        found = analyse(
+            recipe,
+            d_model=self.d_model,
+            length=self.length,
+            vocab=self.vocab,
+            causal=self.causal,
+            norm=self.norm,
+        )
+        return (self.max_parameters is None or found.parameters <= self.max_parameters) and (
+            self.max_flops is None or found.flops <= self.max_flops
+        )

@@ -1,0 +1,130 @@
+"""Sums as multisets of their parts, split into classes.
+
+All parts that the sums can have are split first; a sum is then counted by how many parts of each class it
+has, for any parts of those classes can be chosen, in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from ..nodes import Node, Sum, Value
+from .sets import Alternatives, Class, Owned, Splits, alternatives
+
+_Bag = tuple[int, ...]
+"""The classes of a sum's parts by their numbers, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """The sums of these bags; `ends` has how many there are up to each bag."""
+
+    classes: Sequence[Class]
+    bags: Sequence[_Bag]
+    ends: Sequence[int]
+
+    @property
+    def size(self) -> int:
+        return self.ends[-1]
+
+    def at(self, index: int) -> Value:
+        place = bisect(self.ends, index)
+        index -= self.ends[place - 1] if place else 0
+        parts: list[Value] = []
+        for number, count in Counter(self.bags[place]).items():
+            found = self.classes[number]
+            index, own = divmod(index, _multisets(found.size, count))
+            parts += [found.at(each) for each in multiset(found.size, count, own)]
+        return Sum(tuple(parts))  # pyright: ignore[reportArgumentType] -- what stands in a sum are parts
+
+
+def split_sums(splits: Splits, owned: Owned) -> Iterator[tuple[int, Class]]:
+    """The classes of sums, which may be of different lengths."""
+    bags = _Bags(splits, [node for _, node in owned if isinstance(node, Sum)])
+    owners: dict[_Bag, int] = {}
+    for bit, node in owned:
+        assert isinstance(node, Sum)
+        for bag in sorted(bags.of_sum(node)):
+            owners[bag] = owners.get(bag, 0) | bit
+    together: dict[int, list[_Bag]] = {}
+    for bag, mask in owners.items():
+        together.setdefault(mask, []).append(bag)
+    for mask, found in together.items():
+        yield mask, _Sums(bags.classes, found, list(accumulate(map(bags.size, found))))
+
+
+class _Bags:
+    """The bags of some sums, whose parts are split together."""
+
+    def __init__(self, splits: Splits, sums: Sequence[Sum]) -> None:
+        labels = list(dict.fromkeys(label for node in sums for label in _labels(node)))
+        split = splits.split(labels)
+        self.classes = [found for _, found in split]
+        self._splits = splits
+        self._of_label = {
+            label: frozenset((number,) for number, (mask, _) in enumerate(split) if mask >> place & 1)
+            for place, label in enumerate(labels)
+        }
+
+    def of_sum(self, node: Sum) -> frozenset[_Bag]:
+        """The bags that a sum can be."""
+        bags = frozenset[_Bag]({()})
+        for part in node.parts:
+            options = self._of_part(part)
+            self._splits.spend(len(bags) * len(options))
+            bags = frozenset(tuple(sorted(bag + option)) for bag in bags for option in options)
+        return bags
+
+    def size(self, bag: _Bag) -> int:
+        """How many sums of parts of these classes there are."""
+        return math.prod(
+            _multisets(self.classes[number].size, count) for number, count in Counter(bag).items()
+        )
+
+    def _of_part(self, part: Node) -> frozenset[_Bag]:
+        """The bags that a part gives to its sum."""
+        single, sums = _options(part)
+        return frozenset[_Bag]().union(self._of_label.get(single, ()), *map(self.of_sum, sums))
+
+
+def multiset(size: int, count: int, index: int) -> list[int]:
+    """The multiset of that number among those of so many numbers below `size`.
+
+    Adding its place to each number, in order, makes it a combination; those are numbered by the combinatorial
+    number system (Knuth 2011, volume 4A, section 7.2.1.3).
+    """
+    found: list[int] = []
+    for left in range(count, 0, -1):
+        low, high = left - 1, size + count - 2
+        while low < high:  # the greatest number of which so many combinations lie below
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if math.comb(middle, left) <= index else (low, middle - 1)
+        index -= math.comb(low, left)
+        found.append(low - (left - 1))
+    return found[::-1]
+
+
+def _multisets(size: int, count: int) -> int:
+    return math.comb(size + count - 1, count)
+
+
+def _options(part: Node) -> tuple[Alternatives, list[Sum]]:
+    """What a part can be: single parts, and sums that join the one around them."""
+    options = alternatives(part)
+    single = tuple(one for one in options if not isinstance(one, Sum))
+    return single, [one for one in options if isinstance(one, Sum)]
+
+
+def _labels(node: Sum) -> Iterator[Alternatives]:
+    """Every set of single parts that stands somewhere in a sum."""
+    for part in node.parts:
+        single, sums = _options(part)
+        if single:
+            yield single
+        for inner in sums:
+            yield from _labels(inner)

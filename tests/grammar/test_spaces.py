@@ -1,0 +1,359 @@
+"""Spaces: what they have is counted, listed, drawn and changed, each architecture once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import combinations_with_replacement
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from activemem.grammar import Recipe, parse, render
+from activemem.grammar.nodes import (
+    Block,
+    Choice,
+    Dimension,
+    Integer,
+    Node,
+    Repeat,
+    Scalar,
+    Tied,
+    series_of,
+    sum_of,
+)
+from activemem.grammar.space import classes as splitting
+from activemem.grammar.space import label, resolve
+from activemem.grammar.space.budget import Budget
+from activemem.grammar.space.count import Count
+from activemem.grammar.space.members import ways
+from activemem.grammar.space.spaces import DRAWN, Space, SpaceError
+from activemem.grammar.space.sums import multiset
+
+QUICK = settings(
+    deadline=None, max_examples=120, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
+MOST_WAYS = 400
+
+SMALL = st.integers(1, 3)
+NUMBERS = SMALL | st.tuples(SMALL, SMALL, st.integers(1, 2)).map(
+    lambda r: Integer(min(r[:2]), max(r[:2]), r[2])
+)
+KERNELS = NUMBERS | st.lists(NUMBERS, min_size=1, max_size=3, unique=True).map(
+    lambda found: Choice(tuple(found))
+)
+ACTS = st.sampled_from([(), (("act", "gelu"),), (("act", Choice(("relu", "gelu"))),)])
+BLOCKS = (
+    st.just(Block("sa"))
+    | KERNELS.map(lambda k: Block("conv", (("k", k),)))
+    | st.tuples(KERNELS, ACTS).map(lambda pair: Block("ff", (("filter", pair[0]), *pair[1])))
+)
+
+
+def _compound(parts: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+    several = st.lists(parts, min_size=2, max_size=3)
+    repeats = st.builds(Repeat, KERNELS, parts)
+    options = st.lists(parts, min_size=1, max_size=3, unique=True).map(lambda found: Choice(tuple(found)))
+    return several.map(sum_of) | several.map(series_of) | repeats | repeats.map(Tied) | options | options
+
+
+SPACES = st.recursive(BLOCKS, _compound, max_leaves=9)
+
+
+def settlings(root: Node) -> Iterator[Recipe]:
+    """Every way of settling every dimension, the last one asked for varying fastest: slow and obvious."""
+    values: list[tuple[int, int]] = []  # of each dimension asked for, the place of its value and their number
+    while True:
+        asked = 0
+
+        def ask(_name: str, dimension: Dimension) -> Scalar:
+            nonlocal asked
+            options = _options(dimension)
+            if asked == len(values):
+                values.append((0, len(options)))
+            asked += 1
+            return options[values[asked - 1][0]]
+
+        yield parse(render(resolve(root, ask)))
+        while values and values[-1][0] + 1 == values[-1][1]:
+            values.pop()
+        if not values:
+            return
+        values[-1] = (values[-1][0] + 1, values[-1][1])
+
+
+def _options(dimension: Dimension) -> list[Scalar]:
+    if isinstance(dimension, Choice):
+        return [label(option) for option in dimension.options]
+    assert isinstance(dimension, Integer)
+    return list(range(dimension.low, dimension.high + 1, dimension.step))
+
+
+@QUICK
+@given(SPACES)
+def test_a_space_is_listed_once_each_in_the_order_of_its_settlings_and_counted_so(root: Node):
+    assume(ways(root) <= MOST_WAYS)
+    space = Space(Recipe(root))
+    expected = list(dict.fromkeys(settlings(root)))
+    listed = list(space)
+    assert listed == expected
+    assert space.count == Count(forms=len(expected))
+    assert all(parse(found.text).root == found.root for found in listed)
+
+
+@QUICK
+@given(SPACES)
+def test_every_number_of_a_space_is_another_architecture(root: Node):
+    assume(ways(root) <= MOST_WAYS)
+    space = Space(Recipe(root))
+    forms = space._forms_of(root)
+    found = {Recipe(forms.at(index)) for index in range(forms.size)}
+    assert found == set(space)
+    assert all(parse(one.text).root == one.root for one in found)
+
+
+@QUICK
+@given(SPACES, st.integers(0, 2**32))
+def test_what_is_drawn_or_changed_is_another_member(root: Node, seed: int):
+    space, rng = Space(Recipe(root)), Random(seed)
+    drawn = space.sample(rng)
+    assert drawn in space
+    assert parse(drawn.text).root == drawn.root
+    assert space.recipe.choose(space.values(drawn) or {}) == drawn
+    if space.count.forms > 1:
+        changed = space.mutate(drawn, rng)
+        assert changed != drawn
+        assert changed in space
+
+
+@QUICK
+@given(SPACES, SPACES)
+def test_a_recipe_is_in_a_space_only_if_the_space_lists_it(root: Node, other: Node):
+    assume(ways(root) <= MOST_WAYS)
+    assume(ways(other) <= 50)
+    listed = set(Space(Recipe(root)))
+    assert all((found in Space(Recipe(root))) == (found in listed) for found in Space(Recipe(other)))
+
+
+@settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
+@given(SPACES)
+def test_any_member_becomes_any_other_in_some_changes(root: Node):
+    assume(1 < ways(root) <= 40)
+    space, rng = Space(Recipe(root)), Random(0)
+    listed = list(space)
+    assume(len(listed) > 1)
+    near = {one: {space.mutate(one, rng) for _ in range(8 * len(listed))} for one in listed}
+    reached, new = {listed[0]}, [listed[0]]
+    for one in new:
+        new += [other for other in near[one] if other not in reached]
+        reached |= near[one]
+    assert reached == set(listed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "choice(sa, conv(k=integer(1, 11)))",
+        "choice(sa, conv(k=integer(1, 3))) + choice(sa, conv(k=integer(2, 4)), sa + conv(k=1))",
+        "choice(sa, sa >> ff(8)) >> choice(ff(8), ff(8) >> sa, ff(choice(8, 9)))",
+        "2 * (choice(conv(k=integer(1, 9, step=2)), conv(k=choice(3, 4))) >> ff(8, act=choice(relu, gelu)))",
+    ],
+)
+def test_every_member_is_drawn_equally_often(text: str):
+    space, rng = Space(parse(text)), Random(1)
+    listed = list(space)
+    draws = 400 * len(listed)
+    counts = Counter(space.sample(rng) for _ in range(draws))
+    assert set(counts) == set(listed)
+    chi2 = sum((counts[one] - 400) ** 2 / 400 for one in listed)
+    freedom = len(listed) - 1
+    assert chi2 < freedom + 4 * (2 * freedom) ** 0.5  # four standard deviations
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("sa", "1 architecture"),
+        ("choice(sa, conv(k=3)) + choice(sa, conv(k=3))", "3 architectures"),
+        ("choice(sa >> ff(8), sa) >> choice(ff(8), ff(8) >> ff(8))", "3 architectures"),
+        ("ff(8, act=choice(relu, gelu)) >> ff(choice(8, integer(6, 9)))", "8 architectures"),
+        ("choice(2 * sa, integer(1, 3) * sa)", "3 architectures"),
+        ("{mixer} >> ff(integer(8, 64))", "57 architectures"),
+        ("tied(choice(2, 3) * choice(sa, tied(2 * sa)))", "4 architectures"),
+        ("ff(integer(1, 1000, log=true)) >> ff(integer(1, 1001, step=10))", "101,000 architectures"),
+        (" + ".join(["choice(sa, conv(k=integer(1, 9)))"] * 10), "92,378 architectures"),
+        (" >> ".join(["choice(sa, conv(k=integer(3, 40)))"] * 20), "6.63e+31 architectures"),
+        (" >> ".join(["choice(sa, sa >> sa, conv(k=integer(1, 9)) >> sa)"] * 30), "1.21e+31 architectures"),
+    ],
+)
+def test_architectures_are_counted_whatever_leads_to_them(text: str, count: str):
+    assert str(Space(parse(text)).count) == count
+
+
+def test_a_huge_space_is_drawn_from_and_changed_without_listing_it():
+    space, rng = Space(parse(" >> ".join(["choice(sa, conv(k=integer(3, 40)) + sa)"] * 20))), Random(3)
+    assert space.count.members == 39**20
+    found = space.sample(rng)
+    for _ in range(20):
+        found = space.mutate(found, rng)
+        assert found in space
+
+
+def test_options_that_overlap_in_too_many_ways_give_an_upper_bound(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(splitting, "MOST_WORK", 20)
+    text = "choice(sa, conv(k=3), ff(8)) + choice(sa, conv(k=3), cgru(k=2)) + choice(sa, conv(k=4))"
+    space, rng = Space(parse(text)), Random(0)
+    assert space.count == Count(forms=18, exact=False)
+    assert str(space.count) == "at most 18 architectures"
+    listed = list(space)
+    assert len(set(listed)) == len(listed) == 16
+    assert {space.sample(rng) for _ in range(300)} == set(listed)
+    assert space.mutate(listed[0], rng) in space
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 3), (3, 2), (4, 4), (10, 1)])
+def test_multisets_are_numbered_without_gaps(size: int, count: int):
+    every = list(combinations_with_replacement(range(size), count))
+    assert sorted(tuple(multiset(size, count, index)) for index in range(len(every))) == every
+
+
+@pytest.fixture
+def blend(more_blocks: None) -> Callable[[str], Space]:
+    """A space over blocks with real parameters."""
+    return lambda text: Space(parse(text))
+
+
+def test_real_numbers_are_without_end_and_their_forms_are_counted(blend: Callable[[str], Space]):
+    space = blend(
+        "choice(sa, blend(rate=real(0, 1)), blend(rate=real(0.25, 0.25), gated=choice(true, false)))"
+    )
+    assert space.count == Count(forms=4, infinite=True)
+    assert space.count.members is None
+    assert str(space.count) == "infinitely many architectures of 4 forms"
+    with pytest.raises(SpaceError, match="a space with real dimensions cannot be listed, only drawn from"):
+        list(space)
+
+
+def test_forms_are_drawn_equally_often_and_real_numbers_evenly(blend: Callable[[str], Space]):
+    space, rng = blend("choice(sa, blend(rate=real(1e-4, 1, log=true)))"), Random(0)
+    drawn = [space.sample(rng) for _ in range(2000)]
+    rates = [dict(one.root.arguments)["rate"] for one in drawn if one.text != "sa"]
+    assert 900 < len(rates) < 1100
+    assert 0.45 < sum(rate < 1e-2 for rate in rates) / len(rates) < 0.55
+    assert all(1e-4 <= rate <= 1 for rate in rates)
+    assert all(parse(one.text) in space for one in drawn[:100])
+
+
+def test_a_real_number_is_changed_to_another(blend: Callable[[str], Space]):
+    space, rng = blend("blend(rate=real(0, 1))"), Random(0)
+    one = parse("blend(rate=0.125)")
+    assert space.mutate(one, rng) != one
+    assert space.values(one) == {"blend.rate": 0.125}
+
+
+def test_a_way_to_choose_a_member_is_named():
+    space = Space(parse("integer(1, 4) * (choice(sa, conv(k=integer(3, 40))) >> conv(k=choice(3, 5)))"))
+    assert space.values(parse("2 * (sa >> conv(k=5))")) == {"count": 2, "choice": "sa", "conv.k.2": 5}
+    assert space.values(parse("2 * (conv(k=7) >> conv(k=5))")) == {
+        "count": 2,
+        "choice": "conv(k=integer(3, 40))",
+        "conv.k": 7,
+        "conv.k.2": 5,
+    }
+    assert space.values(parse("2 * (sa >> conv(k=4))")) is None
+
+
+def test_the_sums_of_a_space_are_found_in_any_order():
+    space = Space(parse("choice(sa, conv(k=3) + ff(8)) + choice(cgru(k=2), conv(k=integer(2, 4)))"))
+    assert parse("conv(k=2) + sa") in space
+    assert parse("conv(k=3) + conv(k=4) + ff(8)") in space
+    assert parse("conv(k=4) + conv(k=4) + ff(8)") not in space
+
+
+def test_neighbours_differ_in_one_dimension_and_all_are_found():
+    space, rng = Space(parse("2 * (choice(sa, conv(k=integer(3, 5))) >> ff(choice(8, 9)))")), Random(0)
+    found = {space.mutate(parse("2 * (conv(k=3) >> ff(8))"), rng).text for _ in range(200)}
+    assert found == {
+        "2 * (sa >> ff(8))",
+        "2 * (conv(k=4) >> ff(8))",
+        "2 * (conv(k=5) >> ff(8))",
+        "2 * (conv(k=3) >> ff(9))",
+    }
+
+
+def test_the_same_seed_gives_the_same_architectures():
+    space = Space(
+        parse("4 * (choice(sa, conv(k=integer(3, 40))) + choice(sa, cgru(k=2)) >> ff(integer(1, 99)))")
+    )
+
+    def walk(seed: int) -> list[str]:
+        rng = Random(seed)
+        one = space.sample(rng)
+        return [one.text, *(space.mutate(one, rng).text for _ in range(5))]
+
+    assert walk(7) == walk(7)
+    assert walk(7) != walk(8)
+
+
+@pytest.mark.parametrize(
+    ("text", "recipe", "message"),
+    [
+        ("choice(sa, ff(8))", "ff(9)", "ff(9) is not in the space choice(sa, ff(8))"),
+        ("sa >> ff(8)", "sa >> ff(8)", "the space has a single architecture, which cannot be changed"),
+    ],
+)
+def test_what_cannot_be_changed_is_told(text: str, recipe: str, message: str):
+    with pytest.raises(SpaceError) as caught:
+        Space(parse(text)).mutate(parse(recipe), Random(0))
+    assert str(caught.value) == message
+
+
+SIZED = "4 * (choice(sa, conv(k=integer(3, 40))) >> ff(integer(8, 64, step=8)))"
+BUDGET = Budget(max_parameters=500_000, d_model=64, vocab=20)
+
+
+def test_a_budget_leaves_members_out_and_says_how_many_remain():
+    space = Space(parse(SIZED), BUDGET)
+    listed, rng = list(space), Random(0)
+    remaining = space.remaining(rng)
+    assert str(remaining) == f"{len(listed)} of 312 architectures are within the budget"
+    assert 0 < len(listed) < 312
+    assert all(BUDGET.admits(one) for one in listed)
+    assert {space.sample(rng) for _ in range(30 * len(listed))} == set(listed)
+    assert all(space.mutate(listed[0], rng) in space for _ in range(20))
+
+
+def test_a_budget_of_operations_depends_on_the_length():
+    recipe = parse("sa >> ff(8)")
+    assert Budget(max_flops=10**7, d_model=8, vocab=4, length=10).admits(recipe)
+    assert not Budget(max_flops=10**7, d_model=8, vocab=4, length=1000).admits(recipe)
+
+
+def test_what_remains_of_a_large_space_is_an_estimate_and_says_so():
+    text = " >> ".join(["choice(sa, conv(k=integer(3, 40)))"] * 5)
+    remaining = Space(parse(text), Budget(max_parameters=400_000, d_model=64, vocab=20)).remaining(Random(0))
+    assert (remaining.exact, remaining.drawn) == (False, DRAWN)
+    assert remaining.within == round(remaining.share * DRAWN) * 39**5 // DRAWN
+    assert str(remaining) == (
+        "about 3.0e+7 of 90,224,199 architectures are within the budget: 32.7% ± 1.5%, from 1,000 draws"
+    )
+
+
+def test_of_a_space_without_end_a_share_remains(blend: Callable[[str], Space]):
+    recipe = blend("choice(sa, blend(rate=real(0, 1)), ff(8), ff(9))").recipe
+    remaining = Space(recipe, Budget(max_parameters=2_000, d_model=8, vocab=4)).remaining(Random(0))
+    assert remaining.within is None
+    assert str(remaining) == (
+        "infinitely many architectures of 4 forms: 73.7% ± 1.4% are within the budget, from 1,000 draws"
+    )
+
+
+def test_a_budget_that_admits_nothing_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("activemem.grammar.space.spaces.MOST_TRIES", 50)
+    space = Space(parse(SIZED), Budget(max_parameters=10, d_model=64, vocab=20))
+    with pytest.raises(SpaceError) as caught:
+        space.sample(Random(0))
+    assert str(caught.value) == "none of 50 architectures drawn is within the budget"
+    assert list(space) == []
