@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from textwrap import wrap
 from typing import Any
 
@@ -14,6 +16,9 @@ from ..studies.study import Study
 from .figures import WIDTH, crop, duration, plural, prefix
 from .settings import MachineSettings
 
+NONE = "–"
+"""What stands where there is no number."""
+
 _MOST_MODELS = 24
 
 
@@ -23,15 +28,33 @@ def picture(study: Study, plan: Plan, values: MachineSettings) -> str:
         *wrap(f"{plan.study} · {plan.title}", WIDTH),
         *wrap(_counts(study, plan), WIDTH),
         "",
-        *_models(plan),
+        *_models(study, plan),
     ]
     lines += [
         "",
         *wrap(_whole(plan, values), WIDTH, initial_indent="  in all   ", subsequent_indent=" " * 11),
     ]
+    for note in _notes(study, plan):
+        lines += ["", *note]
     for ceiling in plan.ceilings:
         lines += ["", *wrap(str(ceiling), WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]
     return "\n".join(lines)
+
+
+def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
+    """What was solved for equal parameters, and each model that is over the budget."""
+    solved = [model.sized for model in plan.models if model.sized is not None]
+    if study.design.size is not None and solved:
+        name, given = study.design.size
+        baseline = {**study.design.baseline, name: given}
+        cell = ", ".join(f"{factor}={level_text(level)}" for factor, level in baseline.items())
+        worst = max(solved, key=lambda one: abs(one.share))
+        text = f"{name} solved for the parameters of {cell}; largest residual {_signed(worst.residual)}"
+        share = f", {100 * abs(worst.share):.2g} %" if worst.residual else ""
+        yield wrap(text + share, WIDTH, initial_indent="  match  ", subsequent_indent=" " * 9)
+    for each in plan.refused:
+        text = f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
+        yield wrap(text, WIDTH, initial_indent="  over   ", subsequent_indent=" " * 9)
 
 
 def data(study: Study, plan: Plan) -> dict[str, Any]:
@@ -51,9 +74,11 @@ def data(study: Study, plan: Plan) -> dict[str, Any]:
                 "parameters": model.parameters,
                 "step_flops": model.step_flops,
                 "estimate": _estimate(model.estimate),
+                **_match(study, model),
             }
             for model in plan.models
         ],
+        "refused": [asdict(each) for each in plan.refused],
         "ceilings": [
             {"labels": each.labels, "left": each.left, "right": each.right, "lengths": dict(each.lengths)}
             for each in plan.ceilings
@@ -78,22 +103,26 @@ def left(study: Study, plan: Plan) -> int:
 def _counts(study: Study, plan: Plan) -> str:
     """`8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
     axes = [plural(len(levels), name) for name, levels in plan.factors.items() if len(levels) > 1]
-    product = 1
-    for levels in plan.factors.values():
-        product *= len(levels)
+    seeds = plural(len(study.seeds), "seed")
+    product = math.prod(map(len, plan.factors.values()))
     if study.search:
-        axes, product = [plural(study.search.trials, "point"), plural(len(study.seeds), "seed")], plan.total
+        axes, product = [plural(study.search.trials, "point"), seeds], plan.total
+    elif product != plan.cells * len(study.seeds):
+        axes, product = [plural(plan.cells, "cell"), seeds], plan.cells * len(study.seeds)
     whole = plural(plan.total, "trial" if product == plan.total else "distinct trial")
     held, failed = sum(plan.counts.values()), plan.counts.get("failed", 0)
     parts = [f"{' × '.join(axes)} = {whole}" if axes else whole, f"{held:,} in the store"]
     parts += [f"{failed:,} of them failed"] if failed else []
-    return " · ".join([*parts, f"{left(study, plan):,} to run"])
+    parts += [f"{left(study, plan):,} to run"]
+    over = sum(each.trials for each in plan.refused)
+    return " · ".join([*parts, f"{over:,} over budget"] if over else parts)
 
 
-def _models(plan: Plan) -> Iterator[str]:
+def _models(study: Study, plan: Plan) -> Iterator[str]:
     """A line for each model: its label, size, cost of a step and time of a trial."""
     unit, size = prefix(max((model.step_flops for model in plan.models), default=0))
-    rows = [(_corner(plan), "parameters", f"{unit}FLOPs/step", "est. per trial")]
+    solved = () if study.design.size is None else (study.design.size[0], "residual")
+    rows = [(_corner(plan), *solved, "parameters", f"{unit}FLOPs/step", "est. per trial")]
     rows += [_row(model, size) for model in plan.models[:_MOST_MODELS]]
     widest, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     widest = min(widest, WIDTH - sum(widths) - 3 * len(widths) - 2)
@@ -104,8 +133,26 @@ def _models(plan: Plan) -> Iterator[str]:
         yield f"  and {plural(len(plan.models) - _MOST_MODELS, 'model')} more"
 
 
-def _row(model: ModelCost, size: float) -> tuple[str, str, str, str]:
-    return (model.label, f"{model.parameters:,}", f"{model.step_flops / size:,.1f}", _time(model.estimate))
+def _row(model: ModelCost, size: float) -> tuple[str, ...]:
+    found = model.sized
+    solved = (
+        () if found is None else (NONE if found.size is None else f"{found.size:,}", _signed(found.residual))
+    )
+    costs = (f"{model.parameters:,}", f"{model.step_flops / size:,.1f}", _time(model.estimate))
+    return (model.label, *solved, *costs)
+
+
+def _match(study: Study, model: ModelCost) -> dict[str, Any]:
+    """What was solved for a model, and how far its parameters are from the baseline's."""
+    if study.design.size is None or model.sized is None:
+        return {}
+    name, found = study.design.size[0], model.sized
+    return {"match": {"name": name, "value": found.size, "target": found.target, "residual": found.residual}}
+
+
+def _signed(count: int) -> str:
+    """A difference with its sign, a true minus: `+12`, `−1,284`, `0`."""
+    return f"{count:+,}".replace("-", "−") if count else "0"
 
 
 def _corner(plan: Plan) -> str:
@@ -119,7 +166,7 @@ def _corner(plan: Plan) -> str:
 
 def _time(estimate: Estimate) -> str:
     if estimate.seconds is None:
-        return "–"
+        return NONE
     return f"{'≤ ' if estimate.basis == 'at most' else ''}{duration(estimate.seconds)}"
 
 

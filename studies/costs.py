@@ -9,6 +9,9 @@ from ..grammar import Analysis, Norm, Reach, analyse, parse
 from .settings import Settings, read_recipe
 from .tasks import TaskSpec, require_task
 
+TOKENS = 40
+"""The length of the sequences for which the operations of a training step are stated and bounded."""
+
 _SMALLEST = parse("ff(1)")
 
 
@@ -32,6 +35,11 @@ def cost(settings: Settings, tokens: int) -> Cost:
         parameters=body.parameters + vocab * symbol.parameters,
         flops=body.training_flops + vocab * symbol.flops,
     )
+
+
+def step_flops(settings: Settings) -> int:
+    """The operations of a training step, forward and backward, on a batch of sequences of TOKENS tokens."""
+    return settings.train.batch_size * cost(settings, TOKENS).flops
 
 
 def reach(settings: Settings) -> Reach:

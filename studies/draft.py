@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..grammar.nodes import Dimension
+from .design import Design
 from .factors import SEED
+from .listing import BASELINE
 from .positions import KeyPath
 from .report import Report
 from .search import ends
@@ -20,13 +22,15 @@ Levels = tuple[tuple[KeyPath, Level], ...]
 
 def fillers(data: Mapping[str, Any]) -> dict[str, str]:
     """The names that fill holes with levels and values, right or wrong, and `seed`: each with what it is."""
-    factors, search = data.get("factors"), data.get("search")
-    space = search.get("space") if isinstance(search, Mapping) else None
-    return {
-        **(dict.fromkeys(space, "a dimension") if isinstance(space, Mapping) else {}),
-        **(dict.fromkeys(factors, "a factor") if isinstance(factors, Mapping) else {}),
-        SEED: "a factor",
-    }
+    search, study, cells = data.get("search"), data.get("study"), data.get("cells")
+    tables = [
+        (study.get("baseline") if isinstance(study, Mapping) and "match" in study else None, "a size"),
+        (search.get("space") if isinstance(search, Mapping) else None, "a dimension"),
+        *((cell, "a factor") for cell in (cells if isinstance(cells, list) else ())),
+        (data.get("factors"), "a factor"),
+    ]
+    named = {name: what for table, what in tables if isinstance(table, Mapping) for name in table}
+    return {**named, SEED: "a factor"}
 
 
 def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -41,7 +45,7 @@ class Draft:
 
     report: Report
     template: Template
-    factors: Mapping[str, tuple[Level, ...]]
+    design: Design
     space: Mapping[str, Dimension]
     searched: bool
 
@@ -50,14 +54,33 @@ class Draft:
         return {*fillers(self.report.document.data), *named_fragments(self.report.document.data)} - {SEED}
 
     def axes(self) -> dict[str, Levels]:
-        """What fills holes, by name: the levels of a factor, the values that stand for a dimension's all."""
+        """What fills holes, by name: a factor's levels, a dimension's values that stand for all, a size."""
+        listed = [one for cell in self.listed() for one in cell.items() if one[1][0][0] == "cells"]
         factors = {
-            name: tuple((("factors", name, index), level) for index, level in enumerate(levels))
-            for name, levels in self.factors.items()
+            name: (*self.combined(name), *(one for other, one in listed if other == name))
+            for name in self.design.factors
             if name != SEED
         }
         space = {
             name: tuple((("search", "space", name), level) for level in ends(found))
             for name, found in self.space.items()
         }
-        return {**factors, **space}
+        size = self.design.size
+        sizes = {size[0]: (((*BASELINE, size[0]), size[1]),)} if size else {}
+        return {**factors, **space, **sizes}
+
+    def combined(self, factor: str) -> Levels:
+        """The levels of a factor in [factors]."""
+        levels = self.design.combined.get(factor, ())
+        return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
+
+    def listed(self) -> list[dict[str, tuple[KeyPath, Level]]]:
+        """The cells of [[cells]]: each level with where it stands, which may be in the baseline."""
+        own = {index: self.report.document.data["cells"][index] for index in self.design.listed}
+        return [
+            {
+                name: (("cells", index, name) if name in own[index] else (*BASELINE, name), level)
+                for name, level in cell.items()
+            }
+            for index, cell in self.design.listed.items()
+        ]

@@ -1,12 +1,11 @@
-"""[factors]: the axes of a study's grid, their levels, and every cell of it."""
+"""[factors]: the axes of a study's grid and their levels."""
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .positions import KeyPath
 from .report import Report
 from .settings import Level
 from .wording import shown
@@ -27,23 +26,19 @@ def read_factors(report: Report) -> dict[str, tuple[Level, ...]]:
         report.note(("factors",), f"expected a table, got {shown(table)}")
         table = {}
     factors = {
-        name: _levels(report, name, levels) for name, levels in table.items() if _is_name(report, name)
+        name: _levels(report, name, levels)
+        for name, levels in table.items()
+        if is_name(report, ("factors", name))
     }
     return factors if SEED in table else {**factors, SEED: (0,)}
 
 
-def cells(factors: Mapping[str, tuple[Level, ...]]) -> Iterator[dict[str, Level]]:
-    """Every combination of levels in the order of the file, the last factor varying fastest."""
-    for levels in itertools.product(*factors.values()):
-        yield dict(zip(factors, levels, strict=True))
-
-
-def _is_name(report: Report, name: str) -> bool:
-    """Whether a hole can be named so; if not, that is noted."""
-    fits = _NAME.fullmatch(name) is not None
+def is_name(report: Report, path: KeyPath) -> bool:
+    """Whether a hole can be named as the key at a path; if not, that is noted."""
+    fits = _NAME.fullmatch(str(path[-1])) is not None
     if not fits:
-        message = f"expected a letter, then letters, digits and '_', got {name!r}"
-        report.note(("factors", name), message, key=True)
+        message = f"expected a letter, then letters, digits and '_', got {path[-1]!r}"
+        report.note(path, message, key=True)
     return fits
 
 
@@ -58,7 +53,7 @@ def _levels(report: Report, name: str, levels: Any) -> tuple[Level, ...]:  # noq
         return ()
     seen: set[tuple[type, Level]] = set()
     for index, level in enumerate(levels):
-        wrong = _level_fault(name, level)
+        wrong = level_fault(name, level)
         if wrong:
             report.spoil((*path, index), wrong)
         elif (type(level), level) in seen:
@@ -68,7 +63,7 @@ def _levels(report: Report, name: str, levels: Any) -> tuple[Level, ...]:  # noq
     return tuple(levels)
 
 
-def _level_fault(factor: str, level: object) -> str | None:
+def level_fault(factor: str, level: object) -> str | None:
     """What is wrong with a level by itself, or None."""
     if factor == SEED and (isinstance(level, bool) or not isinstance(level, int) or not 0 <= level < 2**63):
         return f"expected a whole number of at least 0, got {shown(level)}"

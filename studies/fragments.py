@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..grammar import RecipeError
+from .factors import is_name
 from .positions import KeyPath
 from .report import Report
 from .settings import read_recipe
@@ -14,8 +14,6 @@ from .template import HOLE
 from .wording import shown
 
 TABLE = "recipes"
-
-_NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def read_fragments(report: Report, others: Mapping[str, str], *, searched: bool) -> dict[str, str]:
@@ -36,8 +34,7 @@ def read_fragments(report: Report, others: Mapping[str, str], *, searched: bool)
 def _is_fragment(report: Report, name: str, text: Any, others: Mapping[str, str], searched: bool) -> bool:  # noqa: ANN401 -- TOML holds anything
     """Whether a name and a text can be a fragment by themselves; if not, that is noted."""
     path: KeyPath = (TABLE, name)
-    if not _NAME.fullmatch(name):
-        report.note(path, f"expected a letter, then letters, digits and '_', got {name!r}", key=True)
+    if not is_name(report, path):
         report.spoiled.add(path)
     if name in others:
         report.note(path, f"'{name}' is {others[name]} already", key=True)

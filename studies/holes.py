@@ -58,9 +58,17 @@ def check_holes(draft: Draft) -> None:
                 draft.report.spoil(path, message, within=hole.span())
     for name in (*axes, *fragments):
         if name not in used and ("recipes", name) not in draft.report.spoiled:
-            table = ("search", "space") if name in draft.space else ("factors",)
-            path = ("recipes", name) if name in fragments else (*table, name)
+            path = ("recipes", name) if name in fragments else _key(draft, name)
             draft.report.note(path, f"nothing uses '{name}': no hole {{{name}}}", key=True)
+
+
+def _key(draft: Draft, name: str) -> KeyPath:
+    """Where the name of a factor, a dimension or a size stands first."""
+    if name in draft.space:
+        return ("search", "space", name)
+    if name in draft.design.combined:
+        return ("factors", name)
+    return draft.axes()[name][0][0]
 
 
 def _meant(hole: str, declared: set[str]) -> str | None:

@@ -6,27 +6,27 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Literal
+from typing import Literal, TypeVar
 
 import polars as pl
 
 from ..storage import Store
 from .ceilings import Ceiling, predict
-from .costs import cost
+from .costs import TOKENS, cost, step_flops
 from .estimates import Estimate, Estimator, together
 from .labels import level_text
+from .matching import Sized
 from .search import ends
-from .settings import Level
+from .settings import Level, Settings
 from .study import Study
 from .template import RECIPE
 from .trial import Trial
 
-TOKENS = 40
-"""The length of the sequences for which a plan states the operations of a step."""
-
 _MODEL = (RECIPE, ("model", "d_model"), ("model", "norm"))  # what parameters and operations depend on
 
 Status = Literal["done", "failed", "pruned", "missing"]
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,8 @@ class PlannedTrial:
 class ModelCost:
     """One model of the study: how many trials have it, and what it costs with their largest vocabulary.
 
-    `step_flops` are those of a training step on sequences of TOKENS tokens; `estimate` is its trials' mean.
+    `step_flops` are those of a training step on sequences of TOKENS tokens; `estimate` is its trials' mean;
+    `sized` is what was solved for it, of several tasks that with the largest residual.
     """
 
     label: str
@@ -51,6 +52,19 @@ class ModelCost:
     parameters: int
     step_flops: int
     estimate: Estimate
+    sized: Sized | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """One model that is over the budget: how many trials have it, what it costs, and what is too much."""
+
+    label: str
+    recipe: str
+    trials: int
+    parameters: int
+    step_flops: int
+    excess: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +72,13 @@ class Plan:
     """What is known of a study before it runs; `estimate` is for all that is left, one trial after the other.
 
     A search has no trials before it runs: `total` is what it asks for, `models` the ends of its dimensions.
+    `cells` counts those of a grid with their twins, refused ones not among them.
     """
 
     study: str
     title: str
     factors: Mapping[str, tuple[Level, ...]]
+    cells: int
     trials: tuple[PlannedTrial, ...]
     total: int
     counts: Mapping[str, int]  # of the outcomes in the store, by status
@@ -70,6 +86,7 @@ class Plan:
     models: tuple[ModelCost, ...]
     estimate: Estimate
     ceilings: tuple[Ceiling, ...]
+    refused: tuple[Refused, ...]
 
 
 def plan(study: Study, store: Store) -> Plan:
@@ -91,13 +108,15 @@ def _grid_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
         study=study.name,
         title=study.title,
         factors=study.factors,
+        cells=len(study.asked) // len(study.seeds),
         trials=planned,
         total=len(planned),
         counts=Counter(one.status for one in planned if one.status != "missing"),
         left=len(left),
-        models=_models(_label_names(study), planned),
+        models=_models(_label_names(study), planned, study.sized),
         estimate=together(left),
         ceilings=predict((_label(_label_names(study), trial), trial.settings) for trial in trials),
+        refused=_refused(study, study.refused),
     )
 
 
@@ -117,37 +136,66 @@ def _search_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
         study=study.name,
         title=study.title,
         factors=study.factors,
+        cells=0,
         trials=(),
         total=total,
         counts=Counter(own["status"]),
         left=left,
-        models=_models(list(study.dimensions), planned),
+        models=_models(list(study.dimensions), planned, {}),
         estimate=together([each] * left),
         ceilings=predict((_label(list(study.dimensions), trial), trial.settings) for trial in trials),
+        refused=(),
     )
 
 
-def _models(names: Sequence[str], planned: Iterable[PlannedTrial]) -> tuple[ModelCost, ...]:
+def _models(
+    names: Sequence[str], planned: Iterable[PlannedTrial], sized: Mapping[str, Sized]
+) -> tuple[ModelCost, ...]:
     """What each distinct model costs, in the order of its first trial."""
-    groups: dict[tuple[object, ...], list[PlannedTrial]] = {}
-    for one in planned:
-        model = one.trial.settings.model
-        groups.setdefault((model.recipe, model.d_model, model.norm), []).append(one)
-    return tuple(_model_cost(_label(names, found[0].trial), found) for found in groups.values())
+    groups = _by_model((one.trial.settings, one) for one in planned)
+    return tuple(_model_cost(_label(names, found[0].trial), found, sized) for found in groups)
 
 
-def _model_cost(label: str, planned: Sequence[PlannedTrial]) -> ModelCost:
+def _refused(study: Study, trials: Iterable[Trial]) -> tuple[Refused, ...]:
+    """The distinct models of trials that are over the budget, each at the largest vocabulary that it has."""
+    names = _label_names(study)
+    return tuple(
+        Refused(
+            label=_label(names, found[0]),
+            recipe=found[0].settings.model.recipe,
+            trials=len(found),
+            parameters=max(cost(trial.settings, TOKENS).parameters for trial in found),
+            step_flops=max(step_flops(trial.settings) for trial in found),
+            excess=study.budget.excess(
+                max(found, key=lambda trial: study.budget.load(trial.settings)).settings
+            ),
+        )
+        for found in _by_model((trial.settings, trial) for trial in trials)
+    )
+
+
+def _by_model(pairs: Iterable[tuple[Settings, Kept]]) -> list[list[Kept]]:
+    """What has the same model together, in the order of the first of each."""
+    groups: dict[tuple[object, ...], list[Kept]] = {}
+    for settings, kept in pairs:
+        model = settings.model
+        groups.setdefault((model.recipe, model.d_model, model.norm), []).append(kept)
+    return list(groups.values())
+
+
+def _model_cost(label: str, planned: Sequence[PlannedTrial], sized: Mapping[str, Sized]) -> ModelCost:
     """What the one model of these trials costs."""
+    sizes = [sized[one.trial.id] for one in planned if one.trial.id in sized]
     all_settings = [one.trial.settings for one in planned]
-    costs = [(settings.train.batch_size, cost(settings, TOKENS)) for settings in all_settings]
     whole = together(one.estimate for one in planned)
     return ModelCost(
         label=label,
         recipe=all_settings[0].model.recipe,
         trials=len(planned),
-        parameters=max(found.parameters for _, found in costs),
-        step_flops=max(batch * found.flops for batch, found in costs),
+        parameters=max(cost(settings, TOKENS).parameters for settings in all_settings),
+        step_flops=max(map(step_flops, all_settings)),
         estimate=Estimate(None if whole.seconds is None else whole.seconds / len(planned), whole.basis),
+        sized=max(sizes, key=lambda one: (abs(one.residual), one.target), default=None),
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import replace
 
 from ..grammar.nodes import Dimension
+from .design import same
 from .draft import Draft, Levels
 from .factors import SEED
 from .faults import where
@@ -13,17 +15,30 @@ from .report import Report
 from .search import ends
 from .settings import Level
 from .settling import settle
-from .template import RECIPE
-from .wording import Problem, ProblemsError
+from .template import RECIPE, Template
+from .wording import Problem, ProblemsError, shown
 
 
 def check_settings(draft: Draft) -> None:
+    """Try what the cells of the design and [[cells]] are made of, and note what is wrong with that."""
+    axes, design = _sound_axes(draft), draft.design
+    combined = {name: _combined(draft, name, levels) for name, levels in axes.items()}
+    if design.kind == "zip":
+        rows = zip(*(draft.combined(name) for name in design.crossed), strict=True)
+        for row in rows if design.crossed else [()]:
+            _try_cell(draft, axes, dict(zip(design.crossed, row, strict=True)))
+    elif design.crossed or not design.listed:
+        _try_levels(draft, {name: levels for name, levels in combined.items() if levels})
+    for cell in draft.listed():
+        _try_cell(draft, axes, cell)
+
+
+def _try_levels(draft: Draft, axes: Mapping[str, Levels]) -> None:
     """Try the first level of everything, then each other level alone, and note what is wrong with that.
 
     A problem that the first levels have together is the fault of the one axis whose other levels cure it. So
     faults are told of levels, not of cells, and a grid of any size needs as many trials as it has levels.
     """
-    axes = _sound_axes(draft)
     first = {name: levels[0][1] for name, levels in axes.items()}
     wrong = _problems(draft, first)
     cures: dict[Problem, set[str]] = {problem: set() for problem in wrong}
@@ -42,6 +57,42 @@ def check_settings(draft: Draft) -> None:
             name for name in cures[problem] or draft.template.names_at(problem.path, texts) if name in axes
         ]
         note_problem(draft.report, problem, axes[names[0]][0][0] if len(names) == 1 else None)
+
+
+def _try_cell(draft: Draft, axes: Mapping[str, Levels], cell: Mapping[str, tuple[KeyPath, Level]]) -> None:
+    """Try one cell, if its levels are sound, and note what is wrong with it."""
+    levels = {name: level for name, (_, level) in cell.items()}
+    if not all(level in [one for _, one in axes.get(name, ())] for name, level in levels.items()):
+        return
+    others = {name: found[0][1] for name, found in axes.items() if name not in draft.design.factors}
+    for problem in _problems(draft, {**others, **levels}):
+        places = {name: path for name, (path, _) in cell.items()}
+        note_of_cell(draft.report, draft.template, problem, levels, places)
+
+
+def note_of_cell(
+    report: Report,
+    template: Template,
+    problem: Problem,
+    levels: Mapping[str, Level],
+    places: Mapping[str, KeyPath],
+) -> None:
+    """Note a problem of a cell: at the one level that it comes from if that has a place, else with all."""
+    texts = {name: [level] for name, level in levels.items()}
+    names = [name for name in template.names_at(problem.path, texts) if name in levels]
+    if len(names) == 1 and names[0] in places:
+        note_problem(report, problem, places[names[0]])
+        return
+    where = ", ".join(f"{name}={shown(levels[name])}" for name in names)
+    message = f"{problem.message}, where {where}" if where else problem.message
+    note_problem(report, replace(problem, message=message))
+
+
+def _combined(draft: Draft, name: str, levels: Levels) -> Levels:
+    """The levels of an axis that the design combines, that of the baseline first."""
+    own = [one for one in levels if one[0][0] != "cells"]
+    named = draft.design.baseline
+    return tuple(sorted(own, key=lambda one: name in named and same(one[1]) != same(named[name])))
 
 
 def note_problem(report: Report, problem: Problem, origin: KeyPath | None = None) -> None:

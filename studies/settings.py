@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -30,11 +30,25 @@ class Section(BaseModel):
 
 
 class StudySettings(Section):
-    """`[study]`: what the study is called, and the paper whose numbers stand beside its own."""
+    """`[study]`: what the study is called, which cells it has, and what they may cost.
+
+    `paper` is the one whose numbers stand beside its own. `design` combines the factors: each level with
+    each, each factor by itself around the baseline, or the first levels together, then the second, and so on.
+    `baseline` has levels of factors and, for `match`, a whole number for the one hole that every cell gets
+    its own number for, so that its parameters are those of the baseline within a share of `tolerance`.
+    `max_parameters` and `max_flops` bound a model, and the operations of a training step on sequences of 40
+    tokens: cells and search points beyond are not run.
+    """
 
     name: Name
     title: str
     paper: str | None = None
+    design: Literal["grid", "one_at_a_time", "zip"] = "grid"
+    baseline: dict[str, Any] = {}
+    match: Literal["parameters"] | None = None
+    tolerance: float = Field(default=0.005, ge=0, lt=1)
+    max_parameters: int | None = Field(default=None, ge=1)
+    max_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 class ModelSettings(Section):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..grammar.nodes import Dimension
+from .budget import Budget
+from .design import Design
 from .document import read, read_file
 from .draft import Draft, fillers
-from .factors import SEED, cells, read_factors
+from .factors import SEED, read_factors
 from .faults import Fault, StudyError, nearest
 from .fragments import read_fragments
+from .grid import Grid, Maker
 from .holes import check_holes, check_recipes
-from .probing import check_settings, note_problem, own_dimensions
+from .listing import read_design
+from .matching import Sized
+from .probing import check_settings, own_dimensions
 from .report import Report
 from .search import check_search, dimensions, ends, read_search
 from .settings import Level, SearchSettings, Settings, StudySettings, TableSpec
@@ -22,16 +26,12 @@ from .settling import settle
 from .specs import read_tables
 from .template import TABLES, Template
 from .trial import Trial
-from .wording import ProblemsError, checked, shown
+from .wording import ProblemsError, checked
 
-MOST_TRIALS = 100_000
-"""A grid of more trials than these is refused before they are made."""
-
-_KNOWN = ("study", *TABLES, "recipes", "factors", "search", "table")
+_KNOWN = ("study", *TABLES, "recipes", "factors", "cells", "search", "table")
 _NEEDED = ("study", *TABLES)
 _SHIPPED = Path(__file__).parent
 _EPOCHS = ("train", "epochs")
-_MOST_FAULTS = 20  # of cells that only several levels together make wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,9 @@ class Study:
 
     `factors` has each factor's levels in the order of the file, `seed` always among them.
     `dimensions` is what a search chooses, by name, options as plain data; empty without a search.
-    `grid` has every trial once; it is empty where a search chooses them.
+    `grid` has every trial once; it is empty where a search chooses them. `asked` has them cell by cell, so
+    that one may be there under several levels, and `refused` those that are over the budget and not run.
+    `sized` has by trial what was solved for equal parameters.
     """
 
     name: str
@@ -54,7 +56,12 @@ class Study:
     dimensions: Mapping[str, Dimension]
     tables: tuple[TableSpec, ...]
     template: Template
+    design: Design
+    budget: Budget
     grid: tuple[Trial, ...]
+    asked: tuple[Trial, ...]
+    refused: tuple[Trial, ...]
+    sized: Mapping[str, Sized]
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -75,6 +82,10 @@ class Study:
     def trials(self) -> tuple[Trial, ...]:
         """Every trial of the grid, once, in the order of the file; none where a search chooses them."""
         return self.grid
+
+    def within_budget(self, settings: Settings) -> bool:
+        """Whether a trial's model is within `max_parameters` and `max_flops`, told from the text alone."""
+        return self.budget.allows(settings)
 
     def point(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
         """The trials of a search point, one for each seed."""
@@ -132,7 +143,8 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
     document = report.document
     _check_tables(report)
     header = _header(report)
-    factors = read_factors(report)
+    design = read_design(report, header, read_factors(report))
+    factors = design.factors
     tables = read_tables(report, factors, header.paper if header else None)
     search, space = read_search(report)
     searched = "search" in document.data
@@ -140,7 +152,7 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
         tables={name: document.data[name] for name in TABLES if name in document.data},
         fragments=read_fragments(report, fillers(document.data), searched=searched),
     )
-    draft = Draft(report=report, template=template, factors=factors, space=space, searched=searched)
+    draft = Draft(report=report, template=template, design=design, space=space, searched=searched)
     check_recipes(draft)
     check_holes(draft)
     check_settings(draft)
@@ -149,6 +161,18 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
         check_search(report, search, factors, found)
     if header is None or report.faults:
         return None
+    budget = Budget(max_parameters=header.max_parameters, max_flops=header.max_flops)
+    made = Grid()
+    if not search:
+        maker = Maker(
+            report=report,
+            study=header.name,
+            template=template,
+            design=design,
+            budget=budget,
+            tolerance=header.tolerance,
+        )
+        made = maker.grid()
     return Study(
         name=header.name,
         title=header.title,
@@ -161,7 +185,12 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
         dimensions=found,
         tables=tables,
         template=template,
-        grid=() if search else _grid(report, header.name, template, factors),
+        design=design,
+        budget=budget,
+        grid=made.trials,
+        asked=made.asked,
+        refused=made.refused,
+        sized=made.sized,
     )
 
 
@@ -185,33 +214,3 @@ def _header(report: Report) -> StudySettings | None:
     except ProblemsError as error:
         report.note_all(("study",), error)
         return None
-
-
-def _grid(
-    report: Report, name: str, template: Template, factors: Mapping[str, tuple[Level, ...]]
-) -> tuple[Trial, ...]:
-    """Every trial of the grid, once; what only several levels together make wrong is noted.
-
-    Of trials with the same id the first cell's levels are kept. Cells that differ in the seed settle once.
-    """
-    count = math.prod(map(len, factors.values()))
-    if count > MOST_TRIALS:
-        report.note(("factors",), f"expected at most {MOST_TRIALS:,} trials, got {count:,}")
-        return ()
-    settled: dict[tuple[tuple[type, Level], ...], Settings] = {}
-    trials: dict[str, Trial] = {}
-    for levels in cells(factors):
-        key = tuple((type(level), level) for factor, level in levels.items() if factor != SEED)
-        try:
-            settings = settled.get(key) or settled.setdefault(key, settle(template, levels))
-        except ProblemsError as error:
-            for problem in error.problems:
-                names = template.names_at(problem.path, factors)
-                where = ", ".join(f"{name}={shown(levels[name])}" for name in names)
-                note_problem(report, replace(problem, message=f"{problem.message}, where {where}"))
-            if len(report.faults) >= _MOST_FAULTS:
-                break
-            continue
-        trial = Trial(study=name, levels=levels, settings=settings.model_copy(update={"seed": levels[SEED]}))
-        trials.setdefault(trial.id, trial)
-    return tuple(trials.values())

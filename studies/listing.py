@@ -1,0 +1,161 @@
+"""What [study] and [[cells]] say of a study's cells, read and held against its factors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from .design import Design, same
+from .factors import SEED, is_name, level_fault
+from .faults import nearest
+from .positions import KeyPath
+from .report import Report
+from .settings import Level, StudySettings
+from .wording import shown
+
+TABLE = "cells"
+BASELINE: KeyPath = ("study", "baseline")
+
+_NO_SEED = "seeds cross every cell: they stand in [factors]"
+
+
+def read_design(
+    report: Report, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
+) -> Design:
+    """The design of a study; what is wrong with it is noted, and left out."""
+    own = {name: levels for name, levels in factors.items() if name != SEED}
+    tables = _tables(report)
+    names = tuple(own or dict.fromkeys(name for table in tables for name in table if name != SEED))
+    given = _baseline(report, header, names)
+    listed: dict[int, Mapping[str, Level]] = {}
+    for index, table in enumerate(tables):
+        if _is_cell(report, (TABLE, index), table, names, given):
+            cell = {**given, **table}
+            if any(_equal(cell, other) for other in listed.values()):
+                report.note((TABLE, index), "this cell is listed twice")
+            listed[index] = cell
+    design = Design(
+        kind=_kind(report, header, own),
+        combined=factors,
+        listed=listed,
+        baseline=given,
+        size=_size(report, header, names),
+    )
+    _check_levels(report, design)
+    _check_search(report, header, listed)
+    return design
+
+
+def _tables(report: Report) -> list[Mapping[str, Any]]:
+    """The tables of [[cells]]."""
+    found = report.document.data.get(TABLE, [])
+    if isinstance(found, list) and all(isinstance(table, Mapping) for table in found):
+        return found
+    report.note((TABLE,), f"expected [[cells]], got {shown(found)}")
+    return []
+
+
+def _kind(report: Report, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]) -> Any:  # noqa: ANN401 -- a design's kind
+    """How the factors are combined; those that cannot be paired are noted, and taken as a grid."""
+    kind = header.design if header else "grid"
+    if kind == "zip" and len({len(levels) for levels in factors.values()}) > 1:
+        lengths = ", ".join(f"{name} has {len(levels)}" for name, levels in factors.items())
+        report.note(("study", "design"), f"zip pairs factors of equally many levels, but {lengths}")
+        return "grid"
+    return kind
+
+
+def _is_cell(
+    report: Report,
+    path: KeyPath,
+    table: Mapping[str, Any],
+    names: Collection[str],
+    given: Collection[str],
+) -> bool:
+    """Whether a table of [[cells]] has a level for each factor that the baseline has none for."""
+    wrong = False
+    for name, level in table.items():
+        place = (*path, name)
+        if name == SEED:
+            report.note(place, _NO_SEED, key=True)
+        elif name not in names:
+            report.note(place, f"unknown factor '{name}'{nearest(name, names)}", key=True)
+        elif not is_name(report, place):
+            pass
+        elif message := level_fault(name, level):
+            report.spoil(place, message)
+        else:
+            continue
+        wrong = True
+    for name in names:
+        if name not in table and name not in given:
+            report.note(path, f"missing factor '{name}'")
+            wrong = True
+    return not wrong
+
+
+def _baseline(report: Report, header: StudySettings | None, names: Collection[str]) -> dict[str, Level]:
+    """The levels of factors in the baseline; other names are noted where nothing solves them."""
+    found: dict[str, Level] = {}
+    for name, level in (header.baseline if header else {}).items():
+        place = (*BASELINE, name)
+        if name == SEED:
+            report.note(place, _NO_SEED, key=True)
+        elif name not in names and not (header and header.match and _is_whole(level)):
+            report.note(place, f"unknown factor '{name}'{nearest(name, names)}", key=True)
+        elif name in names and (message := level_fault(name, level)):
+            report.note(place, message)
+        elif name in names:
+            found[name] = level
+    return found
+
+
+def _size(report: Report, header: StudySettings | None, names: Collection[str]) -> tuple[str, int] | None:
+    """The one name of the baseline that is no factor, with its value; noted if there is not exactly one."""
+    if header is None or header.match is None:
+        if header and "tolerance" in header.model_fields_set:
+            report.note(("study", "tolerance"), "only match has a tolerance", key=True)
+        return None
+    sizes = [
+        (name, value)
+        for name, value in header.baseline.items()
+        if name not in names and name != SEED and _is_whole(value)
+    ]
+    if len(sizes) == 1:
+        return sizes[0]
+    if sizes:
+        report.note(BASELINE, f"match solves one size, got {', '.join(name for name, _ in sizes)}")
+    else:
+        message = 'match needs a size to solve, as in baseline = { mixer = "sa", filter = 512 }'
+        report.note(("study", "match"), message)
+    return None
+
+
+def _check_levels(report: Report, design: Design) -> None:
+    """Note levels of the baseline that no cell has."""
+    factors = design.factors
+    for name, level in design.baseline.items():
+        if same(level) not in map(same, factors[name]):
+            known = nearest(str(level), map(str, factors[name]))
+            report.note((*BASELINE, name), f"expected a level of {name}, got {shown(level)}{known}")
+
+
+def _check_search(report: Report, header: StudySettings | None, listed: Collection[int]) -> None:
+    """Note what belongs to a grid in a study whose points a search chooses."""
+    if "search" not in report.document.data or header is None:
+        return
+    for key in ("design", "match"):
+        if key in header.model_fields_set:
+            report.note(("study", key), f"a search chooses its points: {key} belongs to a grid", key=True)
+    if listed:
+        report.note((TABLE,), "a search chooses its points: cells belong to a grid", key=True)
+
+
+def _equal(one: Mapping[str, Level], other: Mapping[str, Level]) -> bool:
+    return {name: same(level) for name, level in one.items()} == {
+        name: same(level) for name, level in other.items()
+    }
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
