@@ -2,12 +2,15 @@
 
 from . import attention, cgru, convolution, feedforward, persistent  # each registers its modules
 from .block import Block, BuildError, Context, build_block, module
+from .initial import Drawn, Linear
 from .model import Model, build
 
 __all__ = [
     "Block",
     "BuildError",
     "Context",
+    "Drawn",
+    "Linear",
     "Model",
     "attention",
     "build",

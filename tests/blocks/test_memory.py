@@ -3,10 +3,10 @@
 import pytest
 
 from activemem.blocks import build
+from activemem.blocks.examples import saved_bytes
 from activemem.grammar import analyse, lookup, parse, render
 
 from .making import SEQUENCE_BLOCKS, example
-from .measuring import saved_bytes
 
 SIZES = {"d_model": 8, "vocab": 7}
 ACTS = [

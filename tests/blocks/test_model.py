@@ -11,11 +11,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import BuildError, Model, build
 from activemem.blocks.block import find_module, module
+from activemem.blocks.examples import seeded
 from activemem.blocks.feedforward import FeedForward
 from activemem.grammar import Cost, Reach, RecipeError, Role, Spec, analyse, parse, register, vocabulary
 
 from . import references
-from .making import seeded
 
 SIZES = {"d_model": 8, "vocab": 7}
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import build
+from activemem.blocks.examples import saved_bytes
 from activemem.grammar import Recipe, analyse
 
 from ..grammar.making import closed
 from .making import SEQUENCE_BLOCKS
-from .measuring import saved_bytes
 
 QUICK = settings(deadline=None, max_examples=100)
 RECIPES = closed(tuple(SEQUENCE_BLOCKS)).map(Recipe)

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from activemem.blocks.activation import hardsig
+from activemem.blocks.examples import made, prefix_mask, sequences
 from activemem.blocks.timing import timing_signal
 from activemem.grammar import parse
 
-from .making import made, prefix_mask, sequences
 from .references import ACTS, REFERENCES, timing
 from .references import hardsig as slow_hardsig
 

@@ -8,10 +8,9 @@ from torch import nn
 
 from activemem import build, ff, highway_conv, sa
 from activemem.blocks import BuildError
+from activemem.blocks.examples import seeded
 from activemem.grammar.expressions import integer
 from activemem.grammar.named import conv
-
-from .making import seeded
 
 RECIPE = 2 * (sa(heads=2, head_width=4) + highway_conv(k=5) >> ff(16))
 SIZES = {"d_model": 12, "vocab": 7}

@@ -1,0 +1,75 @@
+"""Blocks made to be looked at: weights drawn from a seed, sequences, masks, and what training keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.nn import functional
+
+from ..grammar import nodes
+from .block import Block, Context, build_block
+from .initial import initialise
+
+WIDTH = 6
+"""The width of the model around a block that is looked at."""
+
+
+def seeded(seed: int) -> torch.Generator:
+    """A generator by its seed."""
+    return torch.Generator().manual_seed(seed)
+
+
+def made(
+    node: nodes.Block,
+    *,
+    causal: bool,
+    seed: int = 0,
+    width: int = WIDTH,
+    dropout: float = 0.0,
+    dtype: torch.dtype = torch.float64,
+) -> Block:
+    """A block with drawn weights, in evaluation; biases are drawn too, so that none is zero."""
+    block = build_block(node, Context(width=width, causal=causal, dropout=dropout))
+    generator = seeded(seed)
+    initialise(block, generator)
+    with torch.no_grad():
+        for name, parameter in block.named_parameters():
+            if name.endswith("bias"):
+                parameter.uniform_(-0.5, 0.5, generator=generator)
+    return block.to(dtype).eval()
+
+
+def sequences(
+    batch: int, length: int, *, width: int = WIDTH, seed: int = 1, dtype: torch.dtype = torch.float64
+) -> Tensor:
+    """Normal numbers (batch, length, width)."""
+    return torch.randn(batch, length, width, generator=seeded(seed), dtype=dtype)
+
+
+def prefix_mask(lengths: Sequence[int], length: int) -> Tensor:
+    """Which positions of sequences of these lengths are valid, padded to one length: (batch, length)."""
+    return torch.arange(length) < torch.tensor(lengths)[:, None]
+
+
+def saved_bytes(model: nn.Module, *, batch: int, length: int, vocab: int) -> int:
+    """The bytes of everything saved for the backward pass, parameters left out, each storage once."""
+    device = next(model.parameters()).device
+    own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
+    kept: dict[int, torch.UntypedStorage] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in own:
+            kept[storage._cdata] = storage  # held, so that no other gets its place
+        return tensor
+
+    tokens, targets = (torch.zeros(batch, length, dtype=torch.int64, device=device) for _ in range(2))
+    with saved_tensors_hooks(note, lambda tensor: tensor):
+        logits = model.train()(tokens)
+        loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    assert loss.requires_grad, "expected a loss with a gradient"
+    assert logits.shape == (batch, length, vocab), f"expected {(batch, length, vocab)}, got {logits.shape}"
+    return sum(storage.nbytes() for storage in kept.values())
