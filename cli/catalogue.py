@@ -6,10 +6,10 @@ from pathlib import Path
 
 from .. import studies
 from ..storage import Store
+from ..studies.standing import Standing, standing
 from ..studies.study import Study
 from .figures import WIDTH, crop
 from .finding import as_last_run
-from .standing import Standing, standing
 
 
 def entries(store: Store) -> list[tuple[Study, Standing]]:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 from ..engine.machine import Machine
 from ..storage import Store
+from ..studies.leaders import leaders
+from ..studies.standing import standing
 from ..studies.study import Study
 from .display import shown
 from .figures import WIDTH, duration, plural
-from .leaders import leaders, lines
+from .leaders import lines
 from .progress import Progress
 from .settings import MachineSettings
-from .standing import failures, standing, words
+from .standing import failures
 from .streams import say
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ def _progress(order: Order, store: Store) -> Progress:
 
 def _sum_up(order: Order, summary: Summary, store: Store, seconds: float) -> None:
     now = standing(order.study, store)
-    whole = f"{order.study.name}: {words(now)} · {plural(summary.ran, 'trial')} ended in {duration(seconds)}"
+    whole = f"{order.study.name}: {now.words()} · {plural(summary.ran, 'trial')} ended in {duration(seconds)}"
     for line in (*wrap(whole, WIDTH, subsequent_indent="  "), *failures(now)):
         say(line)
     for trouble in summary.given_up:
@@ -99,7 +101,7 @@ def _sum_up(order: Order, summary: Summary, store: Store, seconds: float) -> Non
     if summary.stopped:
         say(f"stopped; all epochs so far are stored. Continue: {order.command}")
         return
-    for line in lines(order.study, leaders(order.study, store)):
+    for line in lines(order.study, leaders(order.study, store.trials())):
         say(line)
     if now.held and order.study.tables:
         say(f"see: {order.table_command}")

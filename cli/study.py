@@ -101,21 +101,23 @@ def status(
     """Say how many of a study's trials are done, failed and left, and what a search has found."""
     from ..storage import Store, StoreError
     from ..studies.faults import StudyError
+    from ..studies.leaders import leaders
+    from ..studies.standing import standing
     from .finding import as_last_run
-    from .leaders import leaders, lines
+    from .leaders import lines
     from .settings import SettingsError, settings
-    from .standing import as_data, failures, standing, words
+    from .standing import as_data, failures
 
     with wrong_input(SettingsError, StoreError, StudyError, OSError):
         store = Store(settings({"results": results}).results)
         found = as_last_run(study, store, overrides or ())
-        now, best = standing(found, store), leaders(found, store)
+        now, best = standing(found, store), leaders(found, store.trials())
     if as_json:
         points = [{"values": each.values, "mean": each.mean} for each in best]
         give_json({"study": found.name, "title": found.title, **as_data(now), "best": points})
     else:
         title = wrap(f"{found.name} · {found.title}", WIDTH)
-        give("\n".join([*title, words(now), *failures(now), *lines(found, best)]))
+        give("\n".join([*title, now.words(), *failures(now), *lines(found, best)]))
 
 
 @app.command("list")

@@ -1,0 +1,68 @@
+"""How a study stands: its trials by status in the store, and why some failed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from ..storage import Store
+from .labels import one_line
+from .study import Study
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A study's trials: how many there are in all, those with an outcome by id and status, those begun.
+
+    `reasons` counts the first lines of why trials failed, the most frequent first.
+    """
+
+    total: int
+    held: Mapping[str, str]
+    begun: int
+    reasons: tuple[tuple[str, int], ...]
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The outcomes by status."""
+        return Counter(self.held.values())
+
+    @property
+    def left(self) -> int:
+        """The trials without an outcome."""
+        return max(0, self.total - len(self.held))
+
+    def words(self) -> str:
+        """The counts in one line, those of nothing left out, except for what is done and what is left."""
+        counts = self.counts
+        parts = [f"{counts['done']:,} of {self.total:,} trial{'' if self.total == 1 else 's'} done"]
+        parts += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
+        parts += [f"{self.left} left" + (f", {self.begun} of them begun" if self.begun else "")]
+        return " · ".join(parts)
+
+
+def standing(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -> Standing:
+    """How a study stands in a store, whose latest attempts are read unless they are given."""
+    rows = own(study, store.trials() if outcomes is None else outcomes)
+    total = len(study.trials()) if study.search is None else study.search.trials * len(study.seeds)
+    held = dict(rows.select("trial", "status").iter_rows())
+    failed = rows.filter(pl.col("status") == "failed")["reason"]
+    reasons = Counter(one_line((reason or "").partition("\n")[0]) for reason in failed)
+    return Standing(
+        total=total, held=held, begun=_begun(study, store, held), reasons=tuple(reasons.most_common())
+    )
+
+
+def own(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The outcomes of a study's trials, whatever study they ran for; of a search, all that it has tried."""
+    if study.search is not None:
+        return outcomes.filter(pl.col("study") == study.name)
+    return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials()]))
+
+
+def _begun(study: Study, store: Store, held: Mapping[str, str]) -> int:
+    """How many trials of a grid have a checkpoint and no outcome yet; those of a search are not listed."""
+    return sum(trial.id not in held and store.checkpoint_dir(trial.id).exists() for trial in study.trials())
