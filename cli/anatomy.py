@@ -3,58 +3,113 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from textwrap import fill
 from typing import Any
 
-from ..grammar import Analysis, Part, Reach, Recipe
-from .figures import WIDTH, crop, in_bytes, plural, prefix, reach
+from ..grammar import Analysis, Memory, Part, Reach, Recipe
+from .figures import WIDTH, crop, in_bytes, prefix, reach
+from .sizes import Sizes
 
-_BYTES = 2
-"""Keys and values are counted as 16-bit numbers, as models keep them in generation."""
+STATE_BYTES = 2
+"""Generation keeps 16-bit numbers, as models do."""
 
 _SHORTEST_LABEL = 20
-_HEADS = ("parameters", "FLOPs/token", "reach", "state/token")
+_REACH = 4
+"""The column that is a text, so that it begins where its head does."""
 
 
-def picture(recipe: Recipe, analysis: Analysis, *, causal: bool, norm: str) -> str:
+def picture(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
     """The lines of `recipe show`: the canonical text with its id, each part, and the whole."""
     unit, size = prefix(analysis.flops_per_token)
-    rows: list[tuple[str, ...]] = [("part", _HEADS[0], unit + _HEADS[1], *_HEADS[2:])]
-    for label, part in _labelled(analysis.tree.parts):
-        rows.append(_row(label, part, analysis.length, size))
-    rows.append(_row("total", analysis.tree, analysis.length, size))
-    conditions = (
-        f"  {'causal' if causal else 'bidirectional'}, {norm}-norm, {plural(analysis.length, 'token')}"
+    rows = [
+        ("part", "parameters", f"{unit}FLOPs", "memory", "reach", "state", "window"),
+        ("", "", "/token", "", "", "/token", ""),
+    ]
+    for label, part in (*_labelled(analysis.tree.parts), ("total", analysis.tree)):
+        rows.append((label, *figures(part, sizes, size)))
+    below = [conditions(analysis, sizes), _training(analysis.memory(sizes.batch)), generation(analysis)]
+    return "\n".join([heading(recipe), "", *_aligned(rows), "", *map(_indented, filter(None, below)), ""])
+
+
+def figures(part: Part, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:
+    """What a part costs and reaches, as texts; FLOPs in units of `size`.
+
+    What has no operations only adds its parameters: it sees nothing.
+    """
+    return (
+        f"{part.parameters:,}",
+        f"{part.flops / sizes.length / size:,.1f}",
+        in_bytes(part.activations(sizes.batch)) if part.saved else "",
+        reach(part.reach) if part.flops else "",
+        in_bytes(part.state * STATE_BYTES) if part.state else "",
+        in_bytes(part.window * STATE_BYTES) if part.window else "",
     )
-    return "\n".join([_heading(recipe), "", *_aligned(rows), "", conditions, ""])
 
 
-def data(
-    recipe: Recipe, analysis: Analysis, *, d_model: int, vocab: int, causal: bool, norm: str
-) -> dict[str, Any]:
-    """What `picture` shows, with all digits; a reach without bound is "all"."""
+def data(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
+    """What `picture` shows, with all digits; a reach without bound is "all", memory is in bytes."""
+    return {**summary(recipe, analysis, sizes), "parts": [_part(part, sizes) for part in analysis.tree.parts]}
+
+
+def summary(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
+    """The figures of a whole recipe, and what they depend on."""
+    memory = analysis.memory(sizes.batch)
     return {
         "recipe": recipe.text,
         "id": recipe.id,
-        "d_model": d_model,
-        "length": analysis.length,
-        "vocab": vocab,
-        "causal": causal,
-        "norm": norm,
+        **sizes.as_data(),
         "parameters": analysis.parameters,
         "flops": analysis.flops,
         "flops_per_token": analysis.flops_per_token,
         "training_flops": analysis.training_flops,
+        "memory": {
+            "parameters": memory.parameters,
+            "gradients": memory.gradients,
+            "optimizer": memory.optimizer,
+            "activations": memory.activations,
+            "logits": memory.logits,
+            "peak": memory.peak,
+        },
         "reach": _reach(analysis.reach),
+        "causal": analysis.causal,
         "state_per_token": analysis.state,
-        "parts": [_part(part) for part in analysis.tree.parts],
+        "window": analysis.window,
     }
 
 
-def _heading(recipe: Recipe) -> str:
-    name = f"id {recipe.id}"
-    gap = WIDTH - len(recipe.text) - len(name)
-    return f"{recipe.text}{' ' * gap}{name}" if gap >= 2 else f"{recipe.text}\n{name}"
+def heading(recipe: Recipe, before: str = "") -> str:
+    """The canonical text and the id, on one line if there is room."""
+    name, text = f"id {recipe.id}", f"{before}{recipe.text}"
+    gap = WIDTH - len(text) - len(name)
+    return f"{text}{' ' * gap}{name}" if gap >= 2 else f"{text}\n{' ' * len(before)}{name}"
+
+
+def conditions(analysis: Analysis, sizes: Sizes) -> str:
+    """Whether a position sees later ones, and what the figures depend on."""
+    return f"{'causal' if analysis.causal else 'bidirectional'}, {sizes.words()}"
+
+
+def generation(analysis: Analysis) -> str:
+    """What generation keeps, if it keeps anything."""
+    state, window = (in_bytes(STATE_BYTES * count) for count in (analysis.state, analysis.window))
+    kept = [f"{state} for each token"] if analysis.state else []
+    kept += [f"a window of {window}"] if analysis.window else []
+    return f"generation keeps {' and '.join(kept)}" if kept else ""
+
+
+def _training(memory: Memory) -> str:
+    """What a training step holds, item by item."""
+    return (
+        f"training holds {in_bytes(memory.parameters)} of parameters, {in_bytes(memory.gradients)} of "
+        f"gradients, {in_bytes(memory.optimizer)} of Adam's, {in_bytes(memory.activations)} of activations "
+        f"and {in_bytes(memory.logits)} of logits; about {in_bytes(memory.peak)} at the peak"
+    )
+
+
+def _indented(text: str) -> str:
+    """The text within 80 columns."""
+    return fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _labelled(parts: tuple[Part, ...]) -> Iterator[tuple[str, Part]]:
@@ -71,33 +126,34 @@ def _below(part: Part, indent: str) -> Iterator[tuple[str, Part]]:
         yield from _below(inner, indent + ("   " if last else "│  "))
 
 
-def _row(label: str, part: Part, length: int, size: float) -> tuple[str, ...]:
-    flops = f"{part.flops / length / size:,.1f}"
-    state = in_bytes(part.state * _BYTES) if part.state else ""
-    sees = reach(part.reach) if part.flops else ""  # what only adds its parameters sees nothing
-    return (label, f"{part.parameters:,}", flops, sees, state)
+def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Columns as wide as their widest text; those without any figure are left out.
+
+    Where a line would pass 80 columns, the last column goes, and then labels are cropped.
+    """
+    columns = [column for column in zip(*rows, strict=True) if any(column[2:])]
+    widths = [max(map(len, column)) for column in columns]
+    if sum(widths) + 2 * len(widths) > WIDTH and len(columns) > _REACH + 2:
+        columns, widths = columns[:-1], widths[:-1]
+    widths[0] = min(widths[0], max(_SHORTEST_LABEL, WIDTH - sum(widths[1:]) - 2 * len(widths)))
+    for row in zip(*columns, strict=True):
+        cells = [
+            f"{crop(text, width):<{width}}" if place in (0, _REACH) else f"{text:>{width}}"
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield f"  {'  '.join(cells)}".rstrip()
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """Columns as wide as their widest text, labels cropped where a line would pass 80 columns."""
-    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    first = min(first, max(_SHORTEST_LABEL, WIDTH - sum(others) - 2 * len(rows[0])))
-    for label, parameters, flops, sees, state in rows:
-        line = (
-            f"  {crop(label, first):<{first}}  {parameters:>{others[0]}}  {flops:>{others[1]}}"
-            f"  {sees:<{others[2]}}  {state:>{others[3]}}"
-        )
-        yield line.rstrip()
-
-
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: Part, sizes: Sizes) -> dict[str, Any]:
     return {
         "label": part.label,
         "parameters": part.parameters,
         "flops": part.flops,
+        "activations": part.activations(sizes.batch),
         "reach": _reach(part.reach),
         "state_per_token": part.state,
-        "parts": [_part(inner) for inner in part.parts],
+        "window": part.window,
+        "parts": [_part(inner, sizes) for inner in part.parts],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -18,3 +19,29 @@ Overrides = Annotated[
         "--set", metavar="KEY=VALUE", help="Change a key of the file, as train.epochs=2. Repeatable."
     ),
 ]
+
+RecipeText = Annotated[str, typer.Argument(metavar="RECIPE", help='A recipe, as "4 * (sa >> ff(512))".')]
+
+Width = Annotated[int, typer.Option("--d-model", min=1, metavar="N", help="Width of the model.")]
+
+Length = Annotated[int, typer.Option("--length", min=1, metavar="N", help="Tokens of a sequence.")]
+
+Vocab = Annotated[int, typer.Option("--vocab", min=1, metavar="N", help="Symbols of the vocabulary.")]
+
+Causal = Annotated[bool, typer.Option("--causal", help="Hide the future from every position.")]
+
+Batch = Annotated[int, typer.Option("--batch", min=1, metavar="N", help="Sequences of a training step.")]
+
+Dropout = Annotated[
+    float, typer.Option("--dropout", min=0.0, max=0.99, metavar="P", help="Rate of dropout in training.")
+]
+
+
+class Norm(StrEnum):
+    """Where a sub-layer's normalisation stands."""
+
+    PRE = "pre"
+    POST = "post"
+
+
+NormPlace = Annotated[Norm, typer.Option("--norm", help="Where a sub-layer is normalised.")]

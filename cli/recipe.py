@@ -1,25 +1,27 @@
-"""`activemem recipe`: a recipe checked, and taken apart, from its text alone."""
+"""`activemem recipe`: recipes checked, rendered, taken apart and compared, from their text alone."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import AsJson
+from .options import AsJson, Batch, Causal, Dropout, Length, Norm, NormPlace, RecipeText, Vocab, Width
 from .streams import WRONG_INPUT, give, give_json, say, wrong_input
+
+if TYPE_CHECKING:
+    from ..grammar import Recipe
 
 app = typer.Typer(help="Check recipes and take them apart, without building anything.", no_args_is_help=True)
 
-RecipeText = Annotated[str, typer.Argument(metavar="RECIPE", help='A recipe, as "4 * (sa >> ff(512))".')]
 
+class Format(StrEnum):
+    """How a recipe is drawn."""
 
-class Norm(StrEnum):
-    """Where a sub-layer's normalisation stands."""
-
-    PRE = "pre"
-    POST = "post"
+    TEXT = "text"
+    MERMAID = "mermaid"
+    SVG = "svg"
 
 
 @app.command()
@@ -43,27 +45,114 @@ def check(recipe: RecipeText, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def render(recipe: RecipeText) -> None:
+    """Print a recipe's canonical text, which is rendered as it is."""
+    from ..grammar import RecipeError, parse
+
+    with wrong_input(RecipeError):
+        give(parse(recipe).text)
+
+
+@app.command()
 def show(
     *,
     recipe: RecipeText,
-    d_model: Annotated[int, typer.Option("--d-model", min=1, metavar="N", help="Width of the model.")],
-    length: Annotated[int, typer.Option("--length", min=1, metavar="N", help="Tokens of a sequence.")],
-    vocab: Annotated[int, typer.Option("--vocab", min=1, metavar="N", help="Symbols of the vocabulary.")],
-    causal: Annotated[bool, typer.Option("--causal", help="Hide the future from every position.")] = False,
-    norm: Annotated[Norm, typer.Option("--norm", help="Where a sub-layer is normalised.")] = Norm.PRE,
+    d_model: Width,
+    length: Length,
+    vocab: Vocab,
+    causal: Causal = False,
+    norm: NormPlace = Norm.PRE,
+    batch: Batch = 32,
+    dropout: Dropout = 0.1,
+    form: Annotated[Format, typer.Option("--format", help="How the parts are drawn.")] = Format.TEXT,
     as_json: AsJson = False,
 ) -> None:
     """Show what each part of a recipe costs and how far it sees.
 
-    FLOPs are those of a forward pass; state counts what generation keeps of a past token, in 16-bit numbers.
+    FLOPs are those of a forward pass. Memory is what training keeps of a batch for the backward pass, in
+    32-bit numbers. Generation keeps a state for each past token, and a window of fixed size, in 16-bit ones.
     """
-    from ..grammar import RecipeError, analyse, parse
-    from . import anatomy
+    from ..grammar import RecipeError, parse
+    from . import anatomy, diagram, mermaid
+    from .sizes import Sizes
 
+    if as_json and form is not Format.TEXT:
+        raise typer.BadParameter(f"expected --json or --format {form.value}, got both")
+    sizes = Sizes(
+        d_model=d_model,
+        length=length,
+        vocab=vocab,
+        masked=causal,
+        norm=norm.value,
+        batch=batch,
+        dropout=dropout,
+    )
     with wrong_input(RecipeError):
         found = parse(recipe)
-        analysis = analyse(found, d_model=d_model, length=length, vocab=vocab, causal=causal, norm=norm.value)
+        analysis = sizes.analyse(found)
     if as_json:
-        give_json(anatomy.data(found, analysis, d_model=d_model, vocab=vocab, causal=causal, norm=norm.value))
+        give_json(anatomy.data(found, analysis, sizes))
     else:
-        give(anatomy.picture(found, analysis, causal=causal, norm=norm.value))
+        drawn = {Format.TEXT: anatomy, Format.MERMAID: mermaid, Format.SVG: diagram}[form]
+        give(drawn.picture(found, analysis, sizes))
+
+
+@app.command()
+def compare(
+    *,
+    recipes: Annotated[
+        list[str],
+        typer.Argument(metavar="RECIPE…", help="Two or more; differences are from the first."),
+    ],
+    d_model: Width,
+    length: Length,
+    vocab: Vocab,
+    causal: Causal = False,
+    norm: NormPlace = Norm.PRE,
+    batch: Batch = 32,
+    dropout: Dropout = 0.1,
+    as_json: AsJson = False,
+) -> None:
+    """Show several recipes side by side: what they cost, keep and see, beside the first of them.
+
+    Figures are those of `recipe show`.
+    """
+    from . import comparison
+    from .sizes import Sizes
+
+    if len(recipes) < 2:
+        raise typer.BadParameter("expected at least two recipes, got one")
+    sizes = Sizes(
+        d_model=d_model,
+        length=length,
+        vocab=vocab,
+        masked=causal,
+        norm=norm.value,
+        batch=batch,
+        dropout=dropout,
+    )
+    found = _all_read(recipes)
+    analyses = [sizes.analyse(recipe) for recipe in found]
+    if as_json:
+        give_json(comparison.data(found, analyses, sizes))
+    else:
+        give(comparison.picture(found, analyses, sizes))
+
+
+def _all_read(texts: list[str]) -> list[Recipe]:
+    """The recipes; if any is wrong or still open, the faults of all are told."""
+    from ..grammar import RecipeError, analyse, parse
+
+    recipes: list[Recipe] = []
+    wrong: list[RecipeError] = []
+    for text in texts:
+        try:
+            recipe = parse(text)
+            analyse(recipe, d_model=1, length=1, vocab=1)
+            recipes.append(recipe)
+        except RecipeError as error:
+            wrong.append(error)
+    if wrong:
+        say("\n\n".join(map(str, wrong)))
+        raise typer.Exit(WRONG_INPUT)
+    return recipes

@@ -120,7 +120,8 @@ class _Model:
         layers = self.layers(root).with_input(plane)
         body = layers.parts if isinstance(root, Series) else (layers,)
         parts = [Part(label="embedding", parameters=vocab * width, flops=0, saved=2 * length), *body]
-        parts += [Part(label=key, parameters=count, flops=0) for key, count in layers.shared.items()]
+        shared = layers.shared.items()
+        parts += [Part(label=key, form=Form.SHARED, parameters=count, flops=0) for key, count in shared]
         if self.norm == "pre":
             parts.append(self._final_norm())
         output = Part(

@@ -14,7 +14,8 @@ _HERE = Reach(left=0, right=0)
 class Form(StrEnum):
     """What a part is in the recipe, so that it can be drawn."""
 
-    FRAME = "frame"  # what stands around the body, or is shared in it
+    FRAME = "frame"  # what stands around the body
+    SHARED = "shared"  # parameters that several blocks have in common
     BLOCK = "block"
     SUM = "sum"
     SERIES = "series"

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from activemem.grammar import parse
+
 FOUR_FAULTS = """\
 recipe: 4 faults
 
@@ -15,18 +17,47 @@ recipe: 4 faults
 TAKEN_APART = """\
 4 * (sa + conv(k=20) >> ff(512))                                     id e3b6a2bf
 
-  part                parameters  MFLOPs/token  reach       state/token
-  embedding                2,560           0.0
-  4 ×                  2,888,704           6.1  all              8.2 kB
-  ├─ sa + conv(k=20)     590,208           1.3  all              2.0 kB
-  │  ├─ sa               262,144           0.6  all              2.0 kB
-  │  └─ conv(k=20)       327,808           0.7  9 ← · → 10
-  └─ ff(512)             131,968           0.3  0
-  final norm                 256           0.0
-  output                   2,580           0.0  0
-  total                2,894,100           6.1  all              8.2 kB
+  part                parameters  MFLOPs    memory  reach        state   window
+                                  /token                        /token
+  embedding                2,560     0.0   10.2 kB
+  4 ×                  2,888,704     6.1  102.3 MB  all         8.2 kB  19.5 kB
+  ├─ sa + conv(k=20)     590,208     1.3   15.7 MB  all         2.0 kB   4.9 kB
+  │  ├─ sa               262,144     0.6   12.1 MB  all         2.0 kB
+  │  └─ conv(k=20)       327,808     0.7    1.6 MB  9 ← · → 10           4.9 kB
+  └─ ff(512)             131,968     0.3    9.8 MB  0
+  final norm                 256     0.0  665.6 kB
+  output                   2,580     0.0  768.0 kB  0
+  total                2,894,100     6.1  103.7 MB  all         8.2 kB  19.5 kB
 
-  bidirectional, pre-norm, 40 tokens
+  bidirectional, pre-norm, 40 tokens, batch 32, dropout 0.1
+  training holds 11.6 MB of parameters, 11.6 MB of gradients, 23.2 MB of Adam's,
+  103.7 MB of activations and 102.4 kB of logits; about 150.2 MB at the peak
+  generation keeps 8.2 kB for each token and a window of 19.5 kB
+"""
+
+MERMAID = """\
+---
+title: "sa + conv(k=3) >> 2 * persistent_conv(k=2)"
+---
+flowchart TB
+  n0["embedding<br/>32 parameters<br/>64 B"]
+  n1["sa<br/>16,384 parameters<br/>41.0 kFLOPs/token<br/>reach all<br/>66.6 kB"]
+  n2["conv(k=3)<br/>200 parameters<br/>0.4 kFLOPs/token<br/>reach 1 ← · → 1<br/>640 B"]
+  n3(("+"))
+  subgraph n4["2 × · 304 parameters · 0.5 kFLOPs/token · reach 0 ← · → 2 · 2.4 kB"]
+    n5["persistent_conv(k=2)<br/>152 parameters<br/>0.3 kFLOPs/token<br/>reach 0 ← · → 1<br/>1.2 kB"]
+  end
+  n6["padding of persistent_conv(k=2)<br/>8 parameters"]
+  n7["final norm<br/>16 parameters<br/>320 B"]
+  n8["output<br/>36 parameters<br/>0.1 kFLOPs/token<br/>reach 0<br/>448 B"]
+  n0 --> n1
+  n0 --> n2
+  n1 --> n3
+  n2 --> n3
+  n3 --> n5
+  n5 --> n7
+  n7 --> n8
+  %% in all: 16,996 parameters · 41.9 kFLOPs/token · reach all · 71.2 kB
 """
 
 SIZES = ("--d-model", "128", "--length", "40", "--vocab", "20")
@@ -68,9 +99,14 @@ def test_a_recipe_is_taken_apart(run):
 
 
 def test_a_recipe_with_long_parts_is_taken_apart_within_eighty_columns(run):
-    result = run("recipe", "show", "4 * (sa + highway_conv(k=20) + persistent_conv(k=20) >> ff(512))", *SIZES)
-    assert max(map(len, result.stdout.splitlines())) == 80
-    assert "  ├─ sa + highway_conv(k=20)…" in result.stdout
+    text = "4 * (sa + highway_conv(k=20) + persistent_conv(k=20) >> ff(512))"
+    head, _, *lines = run("recipe", "show", text, *SIZES).stdout.splitlines()[2:]
+    assert max(map(len, lines)) == 80
+    assert "  ├─ sa + highway_conv(k=20) …   1,245,824" in "\n".join(lines)
+    assert (head.split()[-1], lines[-1]) == (
+        "state",
+        "  generation keeps 8.2 kB for each token and a window of 38.9 kB",
+    )
 
 
 def test_a_long_recipe_has_its_id_on_a_line_of_its_own(run):
@@ -80,9 +116,9 @@ def test_a_long_recipe_has_its_id_on_a_line_of_its_own(run):
 
 
 def test_a_causal_recipe_does_not_see_to_the_right(run):
-    *_, total, _, conditions = run("recipe", "show", "8 * conv(k=20)", *SIZES, "--causal").stdout.splitlines()
-    assert total.endswith("152 ← · → 0")
-    assert conditions == "  causal, pre-norm, 40 tokens"
+    lines = run("recipe", "show", "8 * conv(k=20)", *SIZES, "--causal", "--dropout", "0").stdout.splitlines()
+    assert next(line for line in lines if "total" in line).endswith("  152 ← · → 0  38.9 kB")
+    assert "  causal, pre-norm, 40 tokens, batch 32, dropout 0" in lines
 
 
 def test_the_parts_as_json_add_up_to_the_whole(run):
@@ -90,9 +126,63 @@ def test_the_parts_as_json_add_up_to_the_whole(run):
     whole = json.loads(run(*arguments).stdout)
     assert whole["parameters"] == sum(part["parameters"] for part in whole["parts"])
     assert whole["flops"] == sum(part["flops"] for part in whole["parts"])
+    assert whole["memory"]["activations"] == sum(part["activations"] for part in whole["parts"])
+    assert whole["memory"]["parameters"] == 4 * whole["parameters"]
+    assert (whole["state_per_token"], whole["window"]) == (4 * 2 * 512, 4 * 19 * 128)
+    assert (whole["batch"], whole["dropout"], whole["masked"], whole["causal"]) == (32, 0.1, False, False)
     assert whole["training_flops"] == 3 * whole["flops"]
     assert (whole["norm"], whole["reach"]) == ("post", {"left": "all", "right": "all"})
     assert whole["parts"][1]["parts"][0]["parts"][1]["reach"] == {"left": 9, "right": 10}
+
+
+def test_a_column_without_figures_is_left_out(run):
+    output = run("recipe", "show", "ff(512)", *SIZES).stdout
+    head, below, *_ = output.splitlines()[2:]
+    assert head.split() == ["part", "parameters", "kFLOPs", "memory", "reach"]
+    assert below.split() == ["/token"]
+    assert "generation" not in output
+
+
+def test_a_recipe_that_only_works_on_positions_is_causal_without_a_mask(run):
+    assert "  causal, pre-norm," in run("recipe", "show", "ff(512)", *SIZES).stdout
+    assert json.loads(run("recipe", "show", "ff(512)", *SIZES, "--json").stdout)["causal"] is True
+
+
+def test_memory_is_that_of_the_batch(run):
+    one, two = (
+        json.loads(run("recipe", "show", "sa", *SIZES, "--json", "--batch", batch).stdout)["memory"]
+        for batch in ("1", "2")
+    )
+    assert two["activations"] == 2 * one["activations"]
+    assert (two["gradients"], two["optimizer"]) == (one["gradients"], one["optimizer"])
+
+
+def test_a_recipe_is_drawn_for_mermaid(run):
+    arguments = ("--d-model", "8", "--length", "4", "--vocab", "4", "--batch", "2", "--format", "mermaid")
+    result = run("recipe", "show", "sa + conv(k=3) >> 2 * persistent_conv(k=2)", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, MERMAID, "")
+
+
+def test_a_recipe_cannot_be_both_drawn_and_data(run):
+    result = run("recipe", "show", "sa", *SIZES, "--json", "--format", "svg")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "expected --json or --format svg, got both" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["4 * ((sa + highway_conv(k=20)) >> ff(filter=512))", "{n} * (choice(sa, conv(3)) >> ff(integer(8, 9)))"],
+)
+def test_a_rendered_recipe_is_rendered_as_it_is(run, text):
+    once = run("recipe", "render", text).stdout
+    assert run("recipe", "render", once.rstrip("\n")).stdout == once
+    assert once == f"{parse(text).text}\n"
+
+
+def test_a_wrong_recipe_is_not_rendered(run):
+    result = run("recipe", "render", "sa(head=8)")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("recipe: 1 fault\n")
 
 
 def test_a_recipe_with_a_hole_cannot_be_taken_apart(run):

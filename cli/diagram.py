@@ -1,0 +1,213 @@
+"""A recipe as an SVG: the residual stream from top to bottom, and each part's figures beside it.
+
+Nothing is boxed, labels stand at what they name, and one colour stays apart in grey. A part in a repeat
+counts all of its copies, so that the rows with bars add up to the total; a bar is the row's share of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from html import escape
+from textwrap import wrap
+
+from ..grammar import Analysis, Form, Part, Recipe
+from .anatomy import conditions, figures, generation
+from .figures import crop, prefix
+from .sizes import Sizes
+
+_WIDTH, _ROW, _MARGIN, _BAR, _BRACKET = 900, 24, 24, 60, 12
+_NUMBERS = (410, 555, 705)
+"""Where the numbers of the three columns with bars end; each bar begins just behind."""
+
+_REACH = 785
+_LABELS_END = _NUMBERS[0] - 80
+_CHARACTER = 7.2
+"""About the width of a character of the labels."""
+
+_INK, _FAINT, _LINE, _ACCENT = "#222", "#666", "#999", "#4c78a8"
+_STYLE = (
+    f"text{{font:13px Helvetica,Arial,sans-serif;fill:{_INK}}} .n{{text-anchor:end}} .f{{fill:{_FAINT}}} "
+    f".r{{font-family:Menlo,Consolas,monospace}} .t{{font-weight:bold}} "
+    f"path{{fill:none;stroke:{_LINE};stroke-width:1.5}} rect,circle{{fill:{_ACCENT}}}"
+)
+
+
+def picture(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
+    """The SVG, white behind, as high as it has rows."""
+    title = wrap(recipe.text, 96, break_on_hyphens=False)
+    top = _MARGIN + 20 * len(title) + 60
+    flow = _Flow(top)
+    spine = _MARGIN + _BRACKET * _brackets(analysis.tree.parts) + 3
+    flow.series(analysis.tree.parts, spine)
+    total = flow.y + 8
+    row = _Row(part=analysis.tree, label="total", x=_MARGIN, y=total, mark="t")
+    body = [
+        *_title(title, recipe.id),
+        *_heads(analysis, top - 28),
+        _path(f"M{spine} {top}V{flow.y - _ROW}"),
+        *flow.strokes,
+        *(line for row in flow.rows for line in _row(row, analysis, sizes)),
+        _path(f"M{_MARGIN} {total - 16}H{_WIDTH - _MARGIN}"),
+        *_row(row, analysis, sizes),
+        *_conditions(analysis, sizes, total + 36),
+    ]
+    height = total + 56 + _MARGIN
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}"'
+    lines = [f'{head} height="{height}" style="background:#fff">', f"<title>{escape(recipe.text)}</title>"]
+    return "\n".join([*lines, f"<style>{_STYLE}</style>", *body, "</svg>", ""])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A line of the picture: the figures of a part, its label at a place, the label's class."""
+
+    part: Part
+    label: str
+    x: float
+    y: float
+    mark: str = ""
+
+
+@dataclass(slots=True)
+class _Flow:
+    """Lays the parts of a model out below each other; `y` is the middle of the next row."""
+
+    y: float
+    rows: list[_Row] = field(default_factory=list)
+    strokes: list[str] = field(default_factory=list)
+
+    def series(self, parts: tuple[Part, ...], x: float) -> None:
+        """Parts along a stream at `x`."""
+        for part in parts:
+            match part.form:
+                case Form.COPIES:
+                    self._copies(part, x)
+                case Form.SERIES:
+                    self.series(part.parts, x)
+                case Form.SUM:
+                    self._sum(part, x)
+                case Form.BLOCK:
+                    self.strokes.append(_path(f"M{x} {self.y - 9}c17 0 17 18 0 18"))
+                    self._add(part, part.label, x + 22)
+                case Form.FRAME:
+                    self.strokes.append(f'<circle cx="{x}" cy="{self.y}" r="3"/>')
+                    self._add(part, part.label, x + 22)
+                case Form.SHARED:
+                    self._add(part, part.label, x + 22, "f")
+
+    def _copies(self, part: Part, x: float) -> None:
+        """A row with the figures of all copies, and below it the parts of one behind a bracket."""
+        self._add(part, part.label, x + 22, "f")
+        start = self.y - 10
+        self.series(_spread(part), x)
+        left = x - _BRACKET * _brackets((part,))
+        self.strokes.append(_path(f"M{left + 5} {start}h-5V{self.y - _ROW + 10}h5"))
+
+    def _sum(self, part: Part, x: float) -> None:
+        """The parts side by side on what the stream gives them, and a last row in which they are added."""
+        start, fork = self.y, x + 14
+        for inner in part.parts:
+            self.strokes.append(_path(f"M{fork} {self.y}h8"))
+            if inner.form is Form.BLOCK:
+                self._add(inner, inner.label, fork + 12)
+                continue
+            first, stream = self.y, fork + 12 + _BRACKET * _brackets((inner,))
+            self.strokes.append(_path(f"M{fork} {first}H{stream}"))
+            self.series((inner,), stream)
+            self.strokes.append(_path(f"M{stream} {first}V{self.y - _ROW + 9}"))
+        end = self.y
+        self._add(_rest(part), "added, with their norm", fork + 12, "f")
+        self.strokes.append(_path(f"M{x} {start - 11}q14 0 14 11V{end - 11}q0 11 -14 11"))
+
+    def _add(self, part: Part, label: str, x: float, mark: str = "") -> None:
+        self.rows.append(_Row(part=part, label=label, x=x, y=self.y, mark=mark))
+        self.y += _ROW
+
+
+def _brackets(parts: tuple[Part, ...]) -> int:
+    """How many brackets stand beside each other to the left of a stream of these parts."""
+    inner = (
+        (part.form is Form.COPIES) + _brackets(part.parts)
+        for part in parts
+        if part.form in (Form.COPIES, Form.SERIES)
+    )
+    return max(inner, default=0)
+
+
+def _spread(part: Part) -> tuple[Part, ...]:
+    """The parts of one copy with their share of the figures of all copies."""
+    ratios = {name: _ratio(part, name) for name in ("parameters", "flops", "saved", "saved_once")}
+
+    def times(inner: Part) -> Part:
+        figures = {name: round(ratio * getattr(inner, name)) for name, ratio in ratios.items()}
+        return replace(inner, **figures, parts=tuple(map(times, inner.parts)))
+
+    return tuple(map(times, part.parts))
+
+
+def _ratio(part: Part, name: str) -> float:
+    inner = sum(getattr(one, name) for one in part.parts)
+    return getattr(part, name) / inner if inner else 1.0
+
+
+def _rest(part: Part) -> Part:
+    """What a sum has besides its parts: its normalisation, its input, its dropout."""
+    names = ("parameters", "saved", "saved_once")
+    figures = {name: getattr(part, name) - sum(getattr(one, name) for one in part.parts) for name in names}
+    return Part(label="", flops=0, **figures)
+
+
+def _row(row: _Row, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
+    """The label of a row, its figures, and a bar for each that is a share of the model's."""
+    part, tree = row.part, analysis.tree
+    _, size = prefix(analysis.flops_per_token)
+    *numbers, sees, _, _ = figures(part, sizes, size)
+    label = crop(row.label, int((_LABELS_END - row.x) / _CHARACTER))
+    yield _text(row.x, row.y, label, row.mark)
+    shares = (
+        part.parameters / tree.parameters,
+        part.flops / tree.flops,
+        part.activations(sizes.batch) / tree.activations(sizes.batch),
+    )
+    for number, share, x in zip(numbers, shares, _NUMBERS, strict=True):
+        if share > 0:
+            yield _text(x, row.y, number, f"n {row.mark}")
+        if _BAR * share >= 0.5 and part.form is not Form.COPIES and part is not tree:
+            yield f'<rect x="{x + 8}" y="{row.y - 5}" width="{_BAR * share:.1f}" height="10"/>'
+    if sees:
+        yield _text(_REACH, row.y, sees, row.mark)
+
+
+def _title(lines: list[str], name: str) -> Iterator[str]:
+    """The recipe, and what the figures are."""
+    for number, line in enumerate(lines):
+        yield _text(_MARGIN, _MARGIN + 6 + 20 * number, line, "r")
+    below = "a part in a repeat counts all copies, its reach is of one; a bar is its share of the model"
+    yield _text(_MARGIN, _MARGIN + 6 + 20 * len(lines), f"id {name} · {below}", "f")
+
+
+def _heads(analysis: Analysis, y: float) -> Iterator[str]:
+    """What each column shows."""
+    unit, _ = prefix(analysis.flops_per_token)
+    names = ("parameters", f"{unit}FLOPs/token", "training memory")
+    for name, x in zip(names, _NUMBERS, strict=True):
+        yield _text(x, y, name, "n f")
+    yield _text(_REACH, y, "reach", "f")
+
+
+def _conditions(analysis: Analysis, sizes: Sizes, y: float) -> Iterator[str]:
+    """What the figures depend on, and what generation keeps."""
+    yield _text(_MARGIN, y, conditions(analysis, sizes), "f")
+    if kept := generation(analysis):
+        yield _text(_MARGIN, y + 20, kept, "f")
+
+
+def _text(x: float, y: float, text: str, mark: str = "") -> str:
+    """A text whose middle is at `y`."""
+    marked = f' class="{mark.strip()}"' if mark.strip() else ""
+    return f'<text x="{x}" y="{y + 4.5}"{marked}>{escape(text)}</text>'
+
+
+def _path(drawn: str) -> str:
+    return f'<path d="{drawn}"/>'

@@ -1,0 +1,88 @@
+import json
+
+SIZES = ("--d-model", "128", "--length", "40", "--vocab", "20")
+
+SIDE_BY_SIDE = """\
+  a  4 * (sa >> ff(512))                                             id 565dbb5c
+  b  4 * (sa + conv(k=20) >> ff(512))                                id e3b6a2bf
+  c  tied(4 * (conv(k=20) >> ff(512)))                               id 2878798e
+  d  ff(512)                                                         id 9f8d910e
+
+                         a           b                     c
+  parameters     1,582,868   2,894,100   +83 %       465,428   −71 %
+  MFLOPs/token         3.5         6.1   +75 %           3.7  +5.7 %
+  activations      97.2 MB    103.7 MB  +6.7 %       52.6 MB   −46 %
+  peak memory     122.7 MB    150.2 MB   +22 %       60.2 MB   −51 %
+  state/token       8.2 kB      8.2 kB       =             0  −100 %
+  window                 0     19.5 kB               19.5 kB
+  reach                all         all           36 ← · → 40
+  causal                no          no                    no
+
+                       d
+  parameters     137,364   −91 %
+  MFLOPs/token       0.3   −92 %
+  activations    11.3 MB   −88 %
+  peak memory    13.7 MB   −89 %
+  state/token          0  −100 %
+  window               0       =
+  reach                0
+  causal             yes
+
+  pre-norm, 40 tokens, batch 32, dropout 0.1
+"""
+
+FOUR = (
+    "4 * (sa >> ff(512))",
+    "4 * (sa + conv(k=20) >> ff(512))",
+    "tied(4 * (conv(k=20) >> ff(512)))",
+    "ff(512)",
+)
+
+
+def test_recipes_stand_side_by_side_with_their_differences_from_the_first(run):
+    result = run("recipe", "compare", *FOUR, *SIZES)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, SIDE_BY_SIDE, "")
+
+
+def test_many_recipes_fit_eighty_columns(run):
+    lines = run(
+        "recipe", "compare", *(f"{n} * conv(k={n})" for n in range(1, 31)), *SIZES
+    ).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.split()[:1] == ["parameters"] for line in lines) > 5
+    assert lines[27].startswith("  b1  28 * conv(k=28)")
+
+
+def test_recipes_without_state_have_no_line_for_it(run):
+    result = run("recipe", "compare", "ff(8)", "ff(9)", *SIZES)
+    assert "state" not in result.stdout
+    assert "window" not in result.stdout
+
+
+def test_a_comparison_is_data_too(run):
+    first, second = json.loads(run("recipe", "compare", *FOUR[:2], *SIZES, "--json").stdout)
+    assert first["recipe"] == FOUR[0]
+    assert set(first["difference"]["memory"].values()) == {0}
+    assert second["difference"]["parameters"] == second["parameters"] - first["parameters"] == 1_311_232
+    activations = second["memory"]["activations"] - first["memory"]["activations"]
+    assert second["difference"]["memory"]["activations"] == activations
+    assert second["difference"]["window"] == second["window"] == 4 * 19 * 128
+
+
+def test_the_faults_of_all_recipes_are_told(run):
+    result = run("recipe", "compare", "sa(head=8)", "sa", "{mixer} >> ff(8)", *SIZES)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "recipe: 1 fault\n\n"
+        "    sa(head=8)\n"
+        "  1    ^^^^      sa has no parameter 'head'; nearest: heads\n\n"
+        "recipe: 1 fault\n\n"
+        "    {mixer} >> ff(8)\n"
+        "  1 ^^^^^^^            the hole 'mixer' must be filled before the recipe is analysed\n"
+    )
+
+
+def test_one_recipe_has_nothing_beside_it(run):
+    result = run("recipe", "compare", "sa", *SIZES)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "expected at least two recipes, got one" in result.stderr

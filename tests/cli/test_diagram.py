@@ -1,0 +1,80 @@
+"""A recipe as an SVG: well formed, complete, and its figures add up."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+SIZES = ("--d-model", "128", "--length", "40", "--vocab", "20")
+NESTED = "2 * (3 * (conv(k=3) + 2 * (sa >> ff(8)) >> ff(9))) >> tied(2 * persistent_conv(k=4)) >> ff(7)"
+
+
+@pytest.fixture
+def drawn(run):
+    """Draw a recipe: the root of the SVG."""
+
+    def draw(text, *options):
+        result = run("recipe", "show", text, *SIZES, "--format", "svg", *options)
+        assert (result.exit_code, result.stderr) == (0, "")
+        return ElementTree.fromstring(result.stdout)
+
+    return draw
+
+
+def texts(root, mark=None):
+    """The texts of the picture, or those of one class."""
+    found = root.iter("{http://www.w3.org/2000/svg}text")
+    return [text.text for text in found if mark is None or mark in (text.get("class") or "").split()]
+
+
+def test_every_part_is_named_and_the_recipe_is_the_title(drawn):
+    root = drawn(NESTED)
+    assert root[0].text == NESTED
+    names = {
+        "embedding",
+        "2 ×",
+        "3 ×",
+        "tied 2 ×",
+        "conv(k=3)",
+        "sa",
+        "ff(8)",
+        "ff(9)",
+        "final norm",
+        "total",
+    }
+    assert names <= set(texts(root))
+    assert "padding of persistent_conv(k=4)" in texts(root)
+
+
+@pytest.mark.parametrize("text", [NESTED, "4 * (sa + conv(k=20) >> ff(512))", "ff(8)"])
+def test_the_parameters_of_the_rows_add_up_to_the_total(drawn, text):
+    rows = {}
+    for each in drawn(text).iter("{http://www.w3.org/2000/svg}text"):
+        rows.setdefault(float(each.get("y")), []).append(each.text)
+    counts = {row[0]: 0 for row in rows.values()}
+    for label, *numbers in rows.values():
+        if numbers and numbers[0][0].isdigit() and not label.endswith("×"):
+            counts[label] += int(numbers[0].replace(",", ""))
+    assert counts.pop("total") == sum(counts.values()) > 0
+
+
+def test_bars_are_shares_of_the_model(drawn):
+    widths = [
+        float(bar.get("width")) for bar in drawn("4 * ff(512)").iter("{http://www.w3.org/2000/svg}rect")
+    ]
+    assert all(0 < width <= 60 for width in widths)
+    assert max(widths) > 55
+
+
+def test_everything_lies_within_the_picture(drawn):
+    root = drawn(" >> ".join([NESTED] * 6))
+    _, _, width, height = map(float, root.get("viewBox").split())
+    for each in root.iter("{http://www.w3.org/2000/svg}text"):
+        assert 0 < float(each.get("x")) < width
+        assert 0 < float(each.get("y")) < height
+
+
+def test_what_generation_keeps_is_said_where_it_keeps_anything(drawn):
+    assert "generation keeps 2.0 kB for each token and a window of 256 B" in texts(
+        drawn("sa + conv(k=2)", "--causal")
+    )
+    assert not any("generation" in text for text in texts(drawn("ff(8)")))
