@@ -13,6 +13,9 @@ from .settings import Level
 
 Kind = Literal["grid", "one_at_a_time", "zip"]
 
+MOST_TRIALS = 100_000
+"""More trials than these are refused before they are made."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
@@ -95,6 +98,6 @@ class Design:
             yield from ({**cell, SEED: seed} for seed in self.combined[SEED])
 
 
-def same(level: Level) -> tuple[type, Level]:
+def same(level: Level) -> str:
     """What two levels share if they are the same: `1` and `1.0` are not."""
-    return type(level), level
+    return repr(level)

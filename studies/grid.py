@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .budget import Budget
-from .design import Design, same
+from .design import MOST_TRIALS, Design, same
 from .factors import SEED
 from .labels import level_text
 from .matching import PLACES, Matcher, Sized
@@ -18,9 +18,6 @@ from .settling import settle
 from .template import RECIPE, Template
 from .trial import Trial
 from .wording import ProblemsError, shown
-
-MOST_TRIALS = 100_000
-"""A grid of more trials than these is refused before they are made."""
 
 _MOST_FAULTS = 20  # of cells that only several levels together make wrong
 
