@@ -1,10 +1,17 @@
-"""A search: Optuna proposes points, each point is a cohort of trials, and the store is its only memory."""
+"""A search: Optuna proposes points, each point is a cohort of trials, and the store is its only memory.
+
+A point is settled dimension by dimension, each asked for only if the point takes it (Akiba et al. 2019,
+section 2.1, "define-by-run"). It is known by the id of its trial, so that whatever leads to one model is one.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from statistics import fmean
 from typing import Any
 
@@ -12,7 +19,9 @@ import optuna
 import polars as pl
 from optuna.trial import TrialState
 
+from ..grammar.nodes import Dimension
 from ..storage import Store
+from ..studies.points import is_listable, listed
 from ..studies.settings import Level
 from ..studies.study import Study
 from ..studies.trial import Trial
@@ -20,17 +29,34 @@ from .attempt import prune
 from .checkpoints import unfinished
 from .events import Event, Listener
 from .outcome import Task
-from .spaces import Point, contains, distribution, enumerated, pruner, sampler
+from .spaces import contains, distribution, pruner, sampler, suggest
 
 REPEATS = 500
-"""So many proposals in a row may repeat known points before the space counts as exhausted."""
+"""So many proposals in a row may be known or over the budget before the next point in order is taken."""
+
+LISTED = 100_000
+"""So many points in order are looked at for one that is not; after them the search ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """The values of the dimensions that a point takes, and its trials, one for each seed."""
+
+    values: dict[str, Level]
+    trials: tuple[Trial, ...]
+
+    @property
+    def name(self) -> str:
+        """What points that mean the same have in common."""
+        return self.trials[0].id
 
 
 class Search:
     """The points of a study's search; a source of cohorts.
 
     What the store holds of it is told to Optuna first, unfinished points are taken up before new ones are
-    asked for, and a point that is already known is never trained again.
+    asked for, and a point that is already known is never trained again. Points over the study's budget are
+    passed over. When Optuna comes up with nothing new, points are taken in order as long as there are any.
     """
 
     def __init__(
@@ -47,15 +73,14 @@ class Search:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._study, self._store, self._run, self._settings = study, store, run, study.search
         self._listener, self._left, self._retry = listener, max_trials, retry_failed
-        self._spaces = {name: distribution(dimension) for name, dimension in study.dimensions.items()}
         self._optuna = optuna.create_study(
             direction="maximize" if self._settings.direction == "max" else "minimize",
             sampler=sampler(self._settings),
             pruner=pruner(self._settings),
         )
-        self._grid = enumerated(self._spaces) if self._settings.sampler == "grid" else None
+        self._in_order = listed(study.choose) if is_listable(study.dimensions) else iter(())
         self._known: set[str] = set()
-        self._open: dict[str, tuple[optuna.trial.Trial, list[Task]]] = {}
+        self._open: dict[str, tuple[optuna.trial.Trial, _Point, list[Task]]] = {}
         self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
         self._held = store.outcomes()
         self._waiting = self._recall()
@@ -64,12 +89,12 @@ class Search:
         """The missing trials of the next point, unfinished points first; None when there are no more."""
         while (self._left is None or self._left > 0) and (asked := self._ask()) is not None:
             point, trial = asked
-            name, tasks = _key(point), self._missing(point)
+            name, tasks = point.name, self._missing(point)
             self._known.add(name)
             if not tasks:  # another study has trained it
-                self._tell(name, trial)
+                self._tell(point, trial)
                 continue
-            self._open[name] = trial, tasks
+            self._open[name] = trial, point, tasks
             self._left = None if self._left is None else self._left - len(tasks)
             self._listener.announce([task.trial for task in tasks])
             return name, tasks
@@ -77,7 +102,7 @@ class Search:
 
     def judge(self, name: str, epoch: int, value: float) -> bool:
         """Whether Optuna's pruner gives a point up; used where Tune's schedulers are not."""
-        trial, _ = self._open[name]
+        trial, *_ = self._open[name]
         if not math.isnan(value) and epoch:
             trial.report(value, epoch)
             self._judged[name] = epoch
@@ -85,34 +110,46 @@ class Search:
 
     def cohort_ended(self, name: str, *, whole: bool) -> list[Event]:
         """Tell Optuna the point's value; trials that were given up are stored as pruned."""
-        trial, tasks = self._open.pop(name)
+        trial, point, tasks = self._open.pop(name)
         events: list[Event] = []
         if not whole:
             reason, held = f"given up by {self._settings.scheduler}", self._store.outcomes()
             ended = {task.trial.id for task in tasks if held.get(task.trial.id, ("", -1))[1] >= task.number}
             events = [prune(task, self._store, reason) for task in tasks if task.trial.id not in ended]
-        self._tell(name, trial)
+        self._tell(point, trial)
         return events
 
-    def _ask(self) -> tuple[Point, optuna.trial.Trial] | None:
+    def _ask(self) -> tuple[_Point, optuna.trial.Trial] | None:
         """A point that is not known yet, with Optuna's trial for it."""
-        for _ in range(REPEATS + len(self._known)):
-            if len(self._known) >= self._settings.trials:
-                return None
-            if self._waiting:
-                self._optuna.enqueue_trial(self._waiting.pop(0))
-            elif self._grid is not None:
-                point = next(self._grid, None)
-                if point is None:
-                    return None
-                self._optuna.enqueue_trial(point)
-            trial = self._optuna.ask(self._spaces)
-            if _key(trial.params) not in self._known:
-                return dict(trial.params), trial
+        if len(self._known) >= self._settings.trials:
+            return None
+        for trial in self._proposals():
+            point = self._point(self._study.choose(partial(suggest, trial)))
+            if self._is_wanted(point):
+                return point, trial
             self._optuna.tell(trial, state=TrialState.FAIL)
         return None
 
-    def _recall(self) -> list[Point]:
+    def _proposals(self) -> Iterator[optuna.trial.Trial]:
+        """Optuna's trials for unfinished points, for what its sampler thinks of, and for points in order."""
+        while self._waiting:
+            self._optuna.enqueue_trial(self._waiting.pop(0).values)
+            yield self._optuna.ask()
+        for _ in range(REPEATS if self._settings.sampler != "grid" else 0):
+            yield self._optuna.ask()
+        for values in islice(self._in_order, LISTED):
+            if self._is_wanted(self._point(values)):
+                self._optuna.enqueue_trial(values)
+                yield self._optuna.ask()
+
+    def _is_wanted(self, point: _Point) -> bool:
+        """Whether a point is new and within the study's budget."""
+        return point.name not in self._known and self._study.within_budget(point.trials[0].settings)
+
+    def _point(self, values: dict[str, Level]) -> _Point:
+        return _Point(values, self._study.point(values))
+
+    def _recall(self) -> list[_Point]:
         """Tell Optuna every point that the store holds whole; the points that were begun and not finished."""
         rows = self._store.trials().filter(pl.col("study") == self._study.name)
         begun = [json.loads(text) for text in rows["factors"].to_list()]
@@ -121,62 +158,63 @@ class Search:
             for trial in map(Trial.from_json, unfinished(self._store.checkpoint_dir("x").parent))
             if trial.study == self._study.name
         ]
-        points = {_key(point): point for point in map(self._point_of, begun) if point is not None}
-        waiting: list[Point] = []
-        for key, point in points.items():
+        points = {point.name: point for point in map(self._point_of, begun) if point is not None}
+        waiting: list[_Point] = []
+        for name, point in points.items():
             if self._missing(point):
                 waiting.append(point)
             else:
-                self._known.add(key)
+                self._known.add(name)
                 self._optuna.add_trial(self._frozen(point))
         return waiting
 
-    def _missing(self, point: Point) -> list[Task]:
+    def _missing(self, point: _Point) -> list[Task]:
         """The trials of a point that have no outcome, or one that is to be tried again."""
         again = {"failed"} if self._retry else set[str]()
         return [
             Task(trial=trial, number=self._held.get(trial.id, ("", -1))[1] + 1, run=self._run)
-            for trial in self._study.point(point)
+            for trial in point.trials
             if trial.id not in self._held or self._held[trial.id][0] in again
         ]
 
-    def _point_of(self, levels: Mapping[str, Level]) -> Point | None:
-        """The point among a trial's levels; None if it is none of this space."""
-        point = {name: levels[name] for name in self._spaces if name in levels}
-        if len(point) < len(self._spaces):
-            return None
-        inside = all(contains(space, point[name]) for name, space in self._spaces.items())
-        return point if inside else None
+    def _point_of(self, levels: Mapping[str, Level]) -> _Point | None:
+        """The point that a trial's levels settle; None if they are of another space."""
 
-    def _frozen(self, point: Point) -> optuna.trial.FrozenTrial:
+        def stored(name: str, dimension: Dimension) -> Level:
+            if name not in levels or not contains(dimension, levels[name]):
+                raise ValueError(f"no value of {name}")
+            return levels[name]
+
+        try:
+            return self._point(self._study.choose(stored))
+        except ValueError:
+            return None
+
+    def _frozen(self, point: _Point) -> optuna.trial.FrozenTrial:
         value, epoch, state = self._value(point)
         return optuna.trial.create_trial(
-            params=point,
-            distributions=self._spaces,
+            params=point.values,
+            distributions={name: distribution(self._study.dimensions[name]) for name in point.values},
             state=state,
             value=value if state == TrialState.COMPLETE else None,
             intermediate_values={} if value is None else {epoch: value},
         )
 
-    def _tell(self, name: str, trial: optuna.trial.Trial) -> None:
-        value, epoch, state = self._value(json.loads(name))
-        if value is not None and state == TrialState.PRUNED and self._judged.pop(name, 0) < epoch:
+    def _tell(self, point: _Point, trial: optuna.trial.Trial) -> None:
+        value, epoch, state = self._value(point)
+        if value is not None and state == TrialState.PRUNED and self._judged.pop(point.name, 0) < epoch:
             trial.report(value, epoch)
         self._optuna.tell(trial, value if state == TrialState.COMPLETE else None, state=state)
 
-    def _value(self, point: Point) -> tuple[float | None, int, TrialState]:
+    def _value(self, point: _Point) -> tuple[float | None, int, TrialState]:
         """The mean of the metric over a point's trials, their epochs, and how Optuna is to take it."""
-        ids = [trial.id for trial in self._study.point(point)]
+        ids = [trial.id for trial in point.trials]
         rows = self._store.trials().filter(pl.col("trial").is_in(ids)).to_dicts()
         values = [_metric(row["metrics"], self._settings.metric) for row in rows]
         epoch, statuses = max((row["epochs"] for row in rows), default=0), {row["status"] for row in rows}
         if not values or "failed" in statuses or any(map(math.isnan, values)):
             return None, epoch, TrialState.FAIL
         return fmean(values), epoch, TrialState.PRUNED if "pruned" in statuses else TrialState.COMPLETE
-
-
-def _key(point: Mapping[str, Any]) -> str:
-    return json.dumps(dict(point), sort_keys=True)
 
 
 def _metric(metrics: Sequence[Mapping[str, Any]], name: str) -> float:

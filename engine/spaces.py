@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 import optuna
 from optuna.distributions import (
     BaseDistribution,
@@ -14,44 +10,53 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from ..grammar.nodes import Dimension, Integer, Real
+from ..grammar.nodes import Choice, Dimension, Integer, Real
 from ..grammar.space import label
 from ..studies.settings import Level, SearchSettings
 
-Point = dict[str, Level]
-"""A value for every dimension of a search, by name."""
 
-
-def contains(space: BaseDistribution, value: Level) -> bool:
-    """Whether a stored value lies in a distribution."""
+def contains(dimension: Dimension, value: Level) -> bool:
+    """Whether a stored value is one of a dimension's."""
+    space = distribution(dimension)
     try:
         return space._contains(space.to_internal_repr(value))
     except (ValueError, TypeError):
         return False
 
 
+def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
+    """What Optuna proposes for a dimension; the other dimensions need not be known."""
+    match dimension:
+        case Integer():
+            return trial.suggest_int(
+                name, dimension.low, _last(dimension), step=dimension.step, log=dimension.log
+            )
+        case Real():
+            return trial.suggest_float(name, dimension.low, dimension.high, log=dimension.log)
+        case _:
+            found = trial.suggest_categorical(name, _labels(dimension))
+            assert found is not None, "no option of a choice is None"
+            return found
+
+
 def distribution(dimension: Dimension) -> BaseDistribution:
     """Optuna's name for a dimension of the recipe language."""
     match dimension:
         case Integer():
-            return IntDistribution(dimension.low, dimension.high, log=dimension.log, step=dimension.step)
+            return IntDistribution(dimension.low, _last(dimension), log=dimension.log, step=dimension.step)
         case Real():
             return FloatDistribution(dimension.low, dimension.high, log=dimension.log)
         case _:
-            return CategoricalDistribution([label(option) for option in dimension.options])
+            return CategoricalDistribution(_labels(dimension))
 
 
-def enumerated(spaces: Mapping[str, BaseDistribution]) -> Iterator[Point]:
-    """Every point of a space without real dimensions, the last one varying fastest."""
-    axes: list[list[Any]] = []
-    for space in spaces.values():
-        if isinstance(space, IntDistribution):
-            axes.append(list(range(space.low, space.high + 1, space.step)))
-        else:
-            assert isinstance(space, CategoricalDistribution), "the study refuses a grid over real dimensions"
-            axes.append(list(space.choices))
-    for values in itertools.product(*axes):
-        yield dict(zip(spaces, values, strict=True))
+def _labels(choice: Choice) -> list[Level]:
+    return [label(option) for option in choice.options]
+
+
+def _last(dimension: Integer) -> int:
+    """The greatest number that steps from the lowest reach, which is what Optuna wants as its bound."""
+    return dimension.high - (dimension.high - dimension.low) % dimension.step
 
 
 def sampler(settings: SearchSettings) -> optuna.samplers.BaseSampler:

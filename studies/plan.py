@@ -206,7 +206,11 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """A model by its levels, or by its recipe where a study has no other; a text speaks for itself."""
+    """A model by its levels, or by its recipe where a study has no other; a text speaks for itself.
+
+    Dimensions that a search point does not take have no level.
+    """
+    names = [name for name in names if name in trial.levels]
     if len(names) == 1 and isinstance(trial.levels[names[0]], str):
         return level_text(trial.levels[names[0]])
     return (

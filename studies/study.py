@@ -18,6 +18,7 @@ from .grid import Grid, Maker
 from .holes import check_holes, check_recipes
 from .listing import read_design
 from .matching import Sized
+from .points import Ask, settle_point
 from .probing import check_settings, own_dimensions
 from .report import Report
 from .search import check_search, dimensions, ends, read_search
@@ -91,19 +92,29 @@ class Study:
         """The trials of a search point, one for each seed."""
         return tuple(self.trial_for(values, seed) for seed in self.seeds)
 
+    def choose(self, ask: Ask) -> dict[str, Level]:
+        """The values of a search point, by name: asked for one by one, and only those that the point takes."""
+        return settle_point(self.template, self.dimensions, self._fixed, ask)
+
     def trial_for(self, values: Mapping[str, Level], seed: int = 0) -> Trial:
         """The trial of a search point, whose values are named as in `dimensions`.
 
-        Raises ValueError for names that are not, and for values that do not fit.
+        Values that it does not take are left out. Raises ValueError where one is missing, for names that are
+        no dimensions, and for values that do not fit.
         """
-        if values.keys() != self.dimensions.keys():
-            wanted, got = (", ".join(sorted(names)) or "none" for names in (self.dimensions, values))
+        taken = self.choose(lambda name, found: values.get(name, ends(found)[0]))
+        if taken.keys() - values.keys() or values.keys() - self.dimensions.keys():
+            wanted, got = (", ".join(sorted(names)) or "none" for names in (taken, values))
             raise ValueError(f"expected values of {wanted}, got {got}")
-        fixed = {
+        levels = {**self._fixed, **taken, SEED: seed}
+        return Trial(study=self.name, levels=levels, settings=settle(self.template, levels))
+
+    @property
+    def _fixed(self) -> dict[str, Level]:
+        """The levels of the factors that a search does not choose."""
+        return {
             name: levels[0] for name, levels in self.factors.items() if name not in (*self.dimensions, SEED)
         }
-        levels = {**fixed, **values, SEED: seed}
-        return Trial(study=self.name, levels=levels, settings=settle(self.template, levels))
 
 
 def find(name_or_path: str | Path) -> Path:

@@ -81,12 +81,16 @@ class Template:
         return self._recipes[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
-        """The names of the values that a recipe's dimensions and holes take, and those taken in turn."""
+        """The names of the values that a recipe's dimensions and holes take, and those taken in turn.
+
+        A name without a value stands in an option that is not taken.
+        """
         names = [name for name, _ in recipe.dimensions if name in values]
-        names += recipe.holes
+        names += [name for name in recipe.holes if name in values]
         for name in names:  # grows while it is walked
             if isinstance(level := values[name], str):
-                names += [hole for hole in self.names_in(level) if hole not in names]
+                inside = self.names_in(level)
+                names += [hole for hole in inside if hole in values and hole not in names]
         return names
 
 

@@ -8,7 +8,8 @@ import pytest
 from activemem.engine.driver import run_study
 from activemem.engine.events import Advanced
 from activemem.engine.machine import Machine
-from activemem.storage import Store
+from activemem.engine.searching import Search
+from activemem.storage import Store, TrialRow
 from activemem.studies.study import load
 
 SEARCH = """
@@ -111,6 +112,70 @@ def test_a_grid_search_visits_every_point_once(store, notes):
 def test_a_space_that_is_used_up_ends_the_search(store, notes):
     text = SEARCH.replace('dropout = "real(0.0, 0.5)"', 'dropout = "choice(0.0)"')
     assert run(text, store, notes, ["search.trials=50"]).done == 8
+
+
+CONDITIONAL = (
+    SEARCH.replace("conv(k={k}) >> ff(8)", "choice(ff(8), {mixer}, conv(k=integer(2, 3))) >> ff(8)")
+    .replace('dropout = "{dropout}"', "dropout = 0.0")
+    .replace('k = "integer(2, 5)"', 'k = "integer(4, 9, step=2)"')
+    .replace('dropout = "real(0.0, 0.5)"', 'mixer = "choice(ff(8), highway_conv(k={k}))"')
+    .replace("trials = 6", "trials = 50")
+    .replace("epochs = 8", "epochs = 1")
+)
+
+
+def recipes(store):
+    return sorted(store.trials().filter(seed=0)["recipe"])
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "cmaes", "gp", "nsga2", "grid"])
+def test_every_sampler_finds_all_of_a_conditional_space_once(store, notes, sampler):
+    assert run(CONDITIONAL, store, notes, [f"search.sampler={sampler}", "factors.seed=[0]"]).done == 6
+    assert recipes(store) == [
+        "conv(k=2) >> ff(8)",
+        "conv(k=3) >> ff(8)",
+        "ff(8) >> ff(8)",
+        *(f"highway_conv(k={k}) >> ff(8)" for k in (4, 6, 8)),
+    ]
+
+
+def test_only_what_a_point_takes_is_stored_and_told(store, notes):
+    run(CONDITIONAL, store, notes)
+    stored = {tuple(json.loads(text)) for text in store.trials()["factors"]}
+    assert stored - {("choice", "seed")} in (
+        {("k", "mixer", "choice", "seed"), ("choice", "conv.k", "seed")},
+        {("k", "mixer", "choice", "seed"), ("choice", "conv.k", "seed"), ("mixer", "choice", "seed")},
+    )
+    told = Search(load(CONDITIONAL), store, "again", notes)._optuna.get_trials()
+    assert len(told) == 6
+    assert {(*trial.params, "seed") for trial in told} == stored
+    assert all(trial.params.keys() == trial.distributions.keys() for trial in told)
+
+
+def test_points_of_untaken_values_from_before_are_still_known(tmp_path, store, notes):
+    run(CONDITIONAL, store, notes)
+    before = Store(tmp_path / "before")
+    for row in store.trials().to_dicts():
+        untaken = {"choice": None, "mixer": "ff(8)", "k": 8, "conv.k": 3}
+        factors = json.dumps({**untaken, **json.loads(row["factors"])})
+        metrics = tuple((each["name"], each["value"]) for each in row["metrics"])
+        before.write(TrialRow(**{**row, "factors": factors, "metrics": metrics}), [])
+    assert run(CONDITIONAL, before, notes).ran == 0
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "grid"])
+def test_points_over_the_budget_are_passed_over(store, notes, sampler):
+    overrides = [f"search.sampler={sampler}", "factors.seed=[0]", "study.max_parameters=500"]
+    assert run(CONDITIONAL, store, notes, overrides).done == 3
+    assert recipes(store) == ["conv(k=2) >> ff(8)", "conv(k=3) >> ff(8)", "ff(8) >> ff(8)"]
+    assert store.trials()["parameters"].max() <= 500
+
+
+def test_architectures_that_only_look_different_are_trained_once(store, notes):
+    one = "choice(ff(8), conv(k=2))"
+    text = CONDITIONAL.replace("choice(ff(8), {mixer}, conv(k=integer(2, 3)))", f"{one} + {one}")
+    text = text[: text.index("[search.space]")]
+    assert run(text, store, notes, ["factors.seed=[0]"]).done == 3
 
 
 def test_asha_gives_points_up_and_stores_what_they_reached(store, notes):

@@ -288,6 +288,14 @@ def test_a_search_is_planned_by_the_ends_of_its_dimensions(store):
     ]
 
 
+def test_the_ends_of_a_conditional_search_show_only_what_they_take(store):
+    text = SEARCH.replace("conv(k={k})", "choice(sa, conv(k={k}))")
+    assert [(one.label, one.recipe) for one in plan(load(text), store).models] == [
+        ("sa", "2 * (sa >> ff(16))"),
+        ("k=9, choice=conv(k={k})", "2 * (conv(k=9) >> ff(16))"),
+    ]
+
+
 def test_a_search_is_timed_by_its_own_trials(store):
     study = load(SEARCH)
     for k, seconds in ((4, 10.0), (5, 20.0)):

@@ -5,6 +5,7 @@ import pytest
 from activemem.grammar import RecipeError
 from activemem.grammar.nodes import Choice, Integer, Real
 from activemem.studies.faults import StudyError
+from activemem.studies.points import is_listable, listed
 from activemem.studies.search import ends, read_dimension
 from activemem.studies.study import load
 
@@ -140,7 +141,50 @@ def test_dimensions_may_stand_in_the_recipe_itself():
     }
     point = {"filter": 64, "dropout": 0.0, "choice": "conv(k=integer(3, 9))", "conv.k": 5}
     assert study.trial_for(point).settings.model.recipe == "4 * (conv(k=5) >> ff(64))"
-    assert study.trial_for({**point, "choice": "sa"}).settings.model.recipe == "4 * (sa >> ff(64))"
+    other = study.trial_for({**point, "choice": "sa"})
+    assert other.settings.model.recipe == "4 * (sa >> ff(64))"
+    assert dict(other.levels) == {"filter": 64, "dropout": 0.0, "choice": "sa", "seed": 0}
+    assert study.trial_for({"filter": 64, "dropout": 0.0, "choice": "sa"}) == other
+
+
+CONDITIONAL = (
+    ('"4 * (conv(k={k}) >> ff(512))"', '"choice({mixer}, 2 * {mixer}, conv(k=integer(3, 4))) >> ff(8)"'),
+    ('dropout = "{dropout}"', "dropout = 0.0"),
+    ('k = "integer(3, 40)"', 'k = "integer(5, 9, step=2)"'),
+    ('dropout = "real(0.0, 0.5)"', 'mixer = "choice(sa, cgru(k={k}))"'),
+)
+
+
+def test_only_the_dimensions_that_a_point_takes_are_asked_for():
+    study, asked = load(changed(*CONDITIONAL)), []
+
+    def ask(name, dimension):
+        asked.append((name, dimension))
+        return {"choice": "2 * {mixer}", "mixer": "cgru(k={k})", "k": 7}[name]
+
+    values = study.choose(ask)
+    assert values == {"k": 7, "mixer": "cgru(k={k})", "choice": "2 * {mixer}"}
+    assert [name for name, _ in asked] == ["choice", "mixer", "k"]
+    assert dict(asked) == {name: study.dimensions[name] for name in values}
+    assert study.trial_for(values).settings.model.recipe == "2 * cgru(k=7) >> ff(8)"
+
+
+def test_all_points_are_listed_the_last_dimension_asked_for_first():
+    study = load(changed(*CONDITIONAL))
+    assert [study.trial_for(values).settings.model.recipe for values in listed(study.choose)] == [
+        *(f"{mixer} >> ff(8)" for mixer in ("sa", "cgru(k=5)", "cgru(k=7)", "cgru(k=9)")),
+        *(f"2 * {mixer} >> ff(8)" for mixer in ("sa", "cgru(k=5)", "cgru(k=7)", "cgru(k=9)")),
+        "conv(k=3) >> ff(8)",
+        "conv(k=4) >> ff(8)",
+    ]
+    assert is_listable(study.dimensions)
+
+
+def test_real_numbers_cannot_be_listed():
+    study = load(TEXT)
+    assert not is_listable(study.dimensions)
+    with pytest.raises(ValueError, match="the dimension dropout has no end of values"):
+        list(listed(study.choose))
 
 
 def test_factors_of_several_levels_join_the_search():
@@ -164,6 +208,7 @@ def test_epochs_may_be_searched():
     [
         ({"k": 3}, "expected values of dropout, k, got k"),
         ({"k": 3, "dropout": 0.1, "width": 8}, "expected values of dropout, k, got dropout, k, width"),
+        ({"k": 3, "dropout": 0.1, "conv.k": 8}, "expected values of dropout, k, got conv.k, dropout, k"),
         ({"k": 0, "dropout": 0.1}, "model.recipe: k must be at least 1, got 0"),
         ({"k": 3, "dropout": 1.5}, "model.dropout: expected a number below 1, got 1.5"),
     ],
