@@ -93,7 +93,7 @@ class Study:
         return tuple(self.trial_for(values, seed) for seed in self.seeds)
 
     def choose(self, ask: Ask) -> dict[str, Level]:
-        """The values of a search point, by name: asked for one by one, and only those that the point takes."""
+        """The values of a search point by name, asked for one by one, only those that the point takes."""
         return settle_point(self.template, self.dimensions, self._fixed, ask)
 
     def trial_for(self, values: Mapping[str, Level], seed: int = 0) -> Trial:
