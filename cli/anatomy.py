@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from textwrap import fill
 from typing import Any
 
-from ..grammar import Analysis, Memory, Part, Reach, Recipe
-from .figures import WIDTH, crop, in_bytes, prefix, reach
+from ..grammar import Analysis, Memory, Part, Recipe
+from .figures import WIDTH, crop, in_bytes, prefix, reach, reach_data
 from .sizes import Sizes
 
 STATE_BYTES = 2
@@ -71,7 +70,7 @@ def summary(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
             "logits": memory.logits,
             "peak": memory.peak,
         },
-        "reach": _reach(analysis.reach),
+        "reach": reach_data(analysis.reach),
         "causal": analysis.causal,
         "state_per_token": analysis.state,
         "window": analysis.window,
@@ -150,15 +149,8 @@ def _part(part: Part, sizes: Sizes) -> dict[str, Any]:
         "parameters": part.parameters,
         "flops": part.flops,
         "activations": part.activations(sizes.batch),
-        "reach": _reach(part.reach),
+        "reach": reach_data(part.reach),
         "state_per_token": part.state,
         "window": part.window,
         "parts": [_part(inner, sizes) for inner in part.parts],
-    }
-
-
-def _reach(value: Reach) -> dict[str, int | str]:
-    return {
-        "left": "all" if value.left == math.inf else int(value.left),
-        "right": "all" if value.right == math.inf else int(value.right),
     }

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import config, recipe, study, table
+from . import block, config, recipe, study, table
 from .streams import give, survive_any_encoding
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(recipe.app, name="recipe")
+app.add_typer(block.app, name="block")
 app.add_typer(study.app, name="study")
 app.add_typer(table.app, name="table")
 app.add_typer(config.app, name="config")

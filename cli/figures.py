@@ -56,5 +56,11 @@ def reach(value: Reach) -> str:
     return f"{_side(value.left)} ← · → {_side(value.right)}"
 
 
+def reach_data(value: Reach) -> dict[str, int | str]:
+    """How far a part sees, as data: tokens to each side, or "all"."""
+    sides = {"left": value.left, "right": value.right}
+    return {side: "all" if tokens == math.inf else int(tokens) for side, tokens in sides.items()}
+
+
 def _side(tokens: float) -> str:
     return "all" if tokens == math.inf else f"{tokens:.0f}"

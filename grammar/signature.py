@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .nodes import Block, Value
 from .text import render
 from .vocabulary import REQUIRED, Parameter, Spec
 
@@ -31,6 +32,28 @@ def takes(parameter: Parameter) -> str:
 def default(parameter: Parameter) -> str | None:
     """The default as the text has it; None for a parameter that must be given."""
     return None if parameter.default is REQUIRED else render(parameter.default)  # pyright: ignore[reportArgumentType] -- any other default is a value
+
+
+def example(spec: Spec) -> Block:
+    """The block with a small value for each parameter that must be given: `conv(k=4)`."""
+    needed = [parameter for parameter in spec.parameters if parameter.default is REQUIRED]
+    return Block(spec.name, tuple((parameter.name, _small(parameter)) for parameter in needed))
+
+
+def _small(parameter: Parameter) -> Value:
+    """4 for a whole number, 1.0 for a real one, else the first that there is."""
+    low, high = parameter.low, parameter.high
+    match parameter.kind:
+        case "integer" | "real":
+            small = 4.0 if parameter.kind == "integer" else 1.0
+            bounded = min(max(small, small if low is None else low), small if high is None else high)
+            return int(bounded) if parameter.kind == "integer" else float(bounded)
+        case "word":
+            return parameter.words[0]
+        case "boolean":
+            return False
+        case _:
+            return Block("sa")
 
 
 def _spelled(parameter: Parameter) -> str:

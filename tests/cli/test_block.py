@@ -1,0 +1,90 @@
+import json
+
+import pytest
+
+from activemem.grammar import names
+
+LIST = """\
+activemem
+  cgru(k)                       mixer    convolutional gated recurrent unit, on…
+  conv(k, act=relu)             mixer    convolution over the sequence
+  ff(filter, act=relu)          channel  feed-forward layer on each position
+  highway_conv(k)               mixer    convolution with a gate between it and…
+  persistent_conv(k, act=relu)  mixer    convolution padded with trained vector…
+  sa(heads=8, head_width=64)    mixer    multi-head softmax self-attention
+"""
+
+SHOWN = """\
+persistent_conv(k, act=relu)                                    mixer, activemem
+
+  convolution padded with trained vectors, which all of the model's with one k
+    share
+  y = act(W ∗ [p ; x ; p′] + b)
+  Dowdell and Zhang 2019, section 3.1
+
+  k    kernel width in tokens: whole number, 1 to 1024; required
+  act  activation: relu, gelu, tanh or leaky_relu; relu if not given
+
+  persistent_conv(k=20) at width 512, 40 tokens, causal
+    parameters    5,243,392, and 9,728 in the padding of persistent_conv(k=20)
+    MFLOPs/token  10.5
+    reach         19 ← · → 0
+    state/token   0 B
+    window        19.5 kB
+"""
+
+
+def test_every_block_is_listed_with_its_signature_role_and_summary(run):
+    result = run("block", "list")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, LIST, "")
+
+
+def test_the_list_as_json_leaves_nothing_out(run):
+    listed = json.loads(run("block", "list", "--json").stdout)
+    assert [each["name"] for each in listed["blocks"]] == list(names())
+    assert listed["problems"] == []
+    assert listed["blocks"][0] == {
+        "name": "cgru",
+        "role": "mixer",
+        "signature": "cgru(k)",
+        "summary": "convolutional gated recurrent unit, one step of it",
+        "owner": "activemem",
+    }
+
+
+def test_a_block_is_shown_with_its_parameters_equation_source_cost_and_reach(run):
+    result = run("block", "show", "persistent_conv(k=20)", "--causal", "--d-model", "512")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, SHOWN, "")
+
+
+def test_a_block_by_its_name_alone_gets_small_values_for_what_it_needs(run):
+    *_, at, parameters, _, _, state, window = run("block", "show", "conv").stdout.splitlines()
+    assert at == "  conv(k=4) at width 128, 40 tokens, bidirectional"
+    assert parameters == "    parameters    65,664"
+    assert (state, window) == ("    state/token   0 B", "    window        768 B")
+    assert "  sa at width 128, 40 tokens, bidirectional\n" in run("block", "show", "sa").stdout
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_block_is_shown_within_eighty_columns_and_says_in_json_what_it_is(name, run):
+    assert max(map(len, run("block", "show", name).stdout.splitlines())) <= 80
+    shown = json.loads(run("block", "show", name, "--json").stdout)
+    assert (shown["name"], shown["owner"]) == (name, "activemem")
+    assert shown["example"]["parameters"] > 0
+    assert set(shown["example"]["reach"]) == {"left", "right"}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("highway_cnv", "unknown block 'highway_cnv'; nearest: highway_conv"),
+        ("conv(k=0)", "k must be at least 1, got 0"),
+        ("sa + ff(3)", "expected one block, got sa + ff(3)"),
+        ("conv(k={n})", "expected a block with nothing left open"),
+        ("conv(k=integer(3, 9))", "expected a block with nothing left open"),
+    ],
+)
+def test_what_is_no_block_is_told(name, message, run):
+    result = run("block", "show", name)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1].endswith(message)
