@@ -3,8 +3,9 @@
     python docs/refresh.py           write the documents anew
     python docs/refresh.py --check   exit with 1 and name the documents that are out of date
 
-A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->`, is what the command prints: as it is
-for Markdown, else in a fence.
+A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->`, is what the command prints:
+as it is for Markdown, else in a fence. `<!-- generated: NAME -->` is followed by what `language.py` has under
+that name.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from language import GENERATED
+
 ROOT = Path(__file__).parent.parent
 MARKED = re.compile(r"(<!-- output: (?P<command>activemem [^\n]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+TAKEN = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def documents() -> list[Path]:
@@ -26,17 +30,29 @@ def documents() -> list[Path]:
 
 
 def refreshed(text: str) -> str:
-    """The text with every marked output as the program prints it now."""
+    """The text with every marked output as the program prints it now, and what the code says."""
+    text = TAKEN.sub(lambda found: f"{found[1]}\n{GENERATED[found['name']]()}\n\n{found[3]}", text)
     return MARKED.sub(lambda found: f"{found[1]}{_shown(found['command'])}{found[3]}", text)
 
 
 def output(command: str) -> str:
-    """What a command prints to standard output and standard error, run at the root without a terminal."""
+    """What a command prints to standard output and standard error, run at the root without a terminal.
+
+    A command that breaks ends the refreshing; one that refuses its input, with status 2, may be shown.
+    """
     environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
     words = [sys.executable, "-m", *shlex.split(command)]
     done = subprocess.run(
-        words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        words,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
+    if done.returncode not in (0, 2):
+        sys.exit(f"{command} ended with {done.returncode}:\n{done.stdout}")
     return done.stdout
 
 
