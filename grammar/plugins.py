@@ -87,7 +87,7 @@ class Plugins(Generic[Thing]):
         """What goes wrong when an entry point is loaded and taken, or None."""
         try:
             loaded = entry.load()
-        except Exception as error:  # noqa: BLE001 -- the code of others may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- the code of others may raise anything
             return f"{type(error).__name__}: {error}"
         try:
             self._taken[name] = self._take(loaded, name, owner)

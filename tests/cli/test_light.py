@@ -35,7 +35,14 @@ def test_help_of_all_loads_nothing_heavy_at_all(arguments, run_python):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("study", "run", "--help"), ("recipe", "check", "sa"), ("recipe", "show", "sa", *SIZES)]
+    "arguments",
+    [
+        ("study", "run", "--help"),
+        ("recipe", "check", "sa"),
+        ("recipe", "show", "sa", *SIZES),
+        ("block", "list"),
+        ("block", "show", "sa"),
+    ],
 )
 def test_help_and_recipes_load_no_more_than_typer_does(arguments, run_python):
     assert loaded(arguments, run_python) <= {"pydantic"}
