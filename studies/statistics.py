@@ -97,7 +97,7 @@ def estimate(
     elif center == "mean":
         half = _standard_error(ordered)
         if half is not None and spread == "ci":
-            half *= _t_quantile(level, count)
+            half *= t_quantile(level, count)
     elif spread == "se":
         half = _bootstrap_error(ordered, center, seed)
     else:
@@ -130,7 +130,7 @@ def paired(
         raise StatisticsError(f"expected a seed that both have, got {_listed(first)} and {_listed(second)}")
     differences = _finite(first[seed] - second[seed] for seed in seeds)
     count, effect, error = len(differences), mean(differences), _standard_error(differences)
-    half = None if error is None else error * _t_quantile(level, count)
+    half = None if error is None else error * t_quantile(level, count)
     weights = differences if test == "permutation" else _signed_ranks(differences)
     how = "exact" if len(weights) <= _EXACT else f"{_DRAWS:,} draws"
     return Comparison(
@@ -177,6 +177,57 @@ def deviation(values: Sequence[float]) -> float | None:
     return math.sqrt(math.fsum((value - center) ** 2 for value in values) / (len(values) - 1))
 
 
+def hochberg(p_values: Sequence[float], alpha: float) -> float:
+    """The largest p that counts as significant in a family (Hochberg 1988): all that are at most this are.
+
+    It is `alpha` where every p is, and `alpha / n` where only one can be.
+    """
+    ordered = sorted(p_values, reverse=True)
+    steps = (alpha / number for number, p in enumerate(ordered, 1) if p <= alpha / number)
+    return next(steps, alpha / max(1, len(ordered)))
+
+
+def hochberg_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
+    """The p values of a family, each raised so that it can be held to the level of a single test."""
+    lowest, adjusted = 1.0, [0.0] * len(p_values)
+    descending = sorted(range(len(p_values)), key=p_values.__getitem__, reverse=True)
+    for number, index in enumerate(descending, 1):
+        lowest = min(lowest, number * p_values[index])
+        adjusted[index] = lowest
+    return tuple(adjusted)
+
+
+@lru_cache(maxsize=1024)
+def t_quantile(level: float, count: int) -> float:
+    """How many standard errors a two-sided t interval of this many values reaches to either side."""
+    from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
+
+    return float(stdtrit(count - 1, (1 + level) / 2))
+
+
+def t_p(errors: float, count: int) -> float:
+    """The two-sided p of a mean of `count` values that lies so many standard errors off."""
+    from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
+
+    return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
+
+
+def pairs_needed(size: float, level: float, *, sides: int = 2, fewest: int = 2) -> int | None:
+    """How many pairs a t test takes to find an effect of `size` deviations with a chance of POWER.
+
+    At least `fewest`; None above MOST_PAIRS.
+    """
+    low, high = fewest - 1, fewest
+    while _power(size, high, level, sides) < POWER:
+        if high > MOST_PAIRS:
+            return None
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _power(size, middle, level, sides) >= POWER else (middle, high)
+    return high if high <= MOST_PAIRS else None
+
+
 def smallest_p(n: int, alternative: Alternative = "two-sided") -> float:
     """The smallest p that either paired test can give with n pairs."""
     return min(1.0, (2 if alternative == "two-sided" else 1) * 0.5**n)
@@ -202,14 +253,6 @@ _CENTERS: Mapping[Center, Callable[[Sequence[float]], float]] = {
 def _standard_error(values: Sequence[float]) -> float | None:
     spread = deviation(values)
     return None if spread is None else spread / math.sqrt(len(values))
-
-
-@lru_cache(maxsize=1024)
-def _t_quantile(level: float, count: int) -> float:
-    """How many standard errors a two-sided t interval of this many values reaches to either side."""
-    from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
-
-    return float(stdtrit(count - 1, (1 + level) / 2))
 
 
 def _bootstrap(ordered: Sequence[float], center: Center, seed: int) -> Floats:
@@ -242,7 +285,7 @@ def _bootstrap_interval(
     count = len(ordered)
     if smallest_p(count) > 1 - level:
         return None
-    tail = float(ndtr(-math.sqrt(count / (count - 1)) * _t_quantile(level, count)))
+    tail = float(ndtr(-math.sqrt(count / (count - 1)) * t_quantile(level, count)))
     low, high = np.quantile(_bootstrap(ordered, center, seed), [tail, 1 - tail])
     return float(low), float(high)
 
@@ -284,23 +327,15 @@ def _needed(effect: float, spread: float | None, level: float, alternative: Alte
     fewest = next(n for n in range(2, 1100) if smallest_p(n, alternative) <= 1 - level)
     if spread <= 1e-12 * toward:
         return fewest
-    size, sides = toward / spread, 2 if alternative == "two-sided" else 1
-    low, high = fewest - 1, fewest
-    while _power(size, high, level, sides) < POWER:
-        if high > MOST_PAIRS:
-            return None
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _power(size, middle, level, sides) >= POWER else (middle, high)
-    return high if high <= MOST_PAIRS else None
+    sides = 2 if alternative == "two-sided" else 1
+    return pairs_needed(toward / spread, level, sides=sides, fewest=fewest)
 
 
 def _power(size: float, n: int, level: float, sides: int) -> float:
     """The chance that a t test of n pairs finds an effect of this many standard deviations, on its side."""
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
-    reach = _t_quantile(1 - (1 - level) * 2 / sides, n)
+    reach = t_quantile(1 - (1 - level) * 2 / sides, n)
     return 1.0 - float(nctdtr(n - 1, size * math.sqrt(n), reach))
 
 

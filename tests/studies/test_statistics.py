@@ -15,10 +15,14 @@ from activemem.studies.statistics import (
     StatisticsError,
     deviation,
     estimate,
+    hochberg,
+    hochberg_adjusted,
     holm,
     mean,
     paired,
+    pairs_needed,
     smallest_p,
+    t_p,
 )
 
 SEVEN = (3.0, -1.5, 8.25, 4.0, 2.5, 7.0, 5.5)
@@ -262,3 +266,30 @@ def test_without_a_seed_that_both_have_there_is_nothing_to_compare():
     with pytest.raises(StatisticsError) as error:
         paired({2: 1.0, 0: 1.0}, {})
     assert str(error.value) == "expected a seed that both have, got 0, 2 and none"
+
+
+def test_hochberg_takes_all_where_the_largest_is_small_enough_and_else_looks_closer():
+    assert hochberg([0.04, 0.05, 0.01], 0.05) == 0.05
+    assert hochberg([0.04, 0.06, 0.02], 0.05) == 0.05 / 3
+    assert hochberg([0.02, 0.06, 0.02], 0.05) == 0.025
+    assert hochberg([0.5, 0.001], 0.05) == 0.025
+    assert hochberg([], 0.05) == 0.05
+    assert hochberg_adjusted([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.04, 0.04))
+
+
+@given(st.lists(st.floats(0, 1), max_size=8), st.floats(0.001, 0.5))
+def test_hochbergs_threshold_and_his_adjusted_p_values_say_the_same(p_values, alpha):
+    threshold = hochberg(p_values, alpha)
+    for p, adjusted in zip(p_values, hochberg_adjusted(p_values), strict=True):
+        if adjusted != pytest.approx(alpha):  # else rounding decides
+            assert (p <= threshold) == (adjusted <= alpha)
+        assert p <= adjusted <= min(1.0, len(p_values) * p) + 1e-15
+
+
+def test_p_of_a_t_and_the_pairs_that_it_takes_are_scipys():
+    assert t_p(-6.0, 3) == pytest.approx(2 * stats.t.sf(6.0, 2))
+    assert t_p(0.0, 3) == 1.0
+    found = pairs_needed(1.0, 0.95)
+    assert found == 10  # as tables of power have it
+    assert pairs_needed(1e-6, 0.95) is None
+    assert pairs_needed(1e3, 0.95, fewest=6) == 6
