@@ -8,6 +8,7 @@ ActivememError      a ValueError
 ├── TableError      a table that does not fit its study     activemem.studies.table
 ├── StatisticsError values of which nothing can be said    activemem.studies.statistics
 ├── TaskError       a task, or a length that it cannot have activemem.studies.tasks
+├── QueryError      SQL that cannot be answered             activemem.studies.query
 ├── StoreError      a store, or a row that cannot be kept   activemem.storage
 └── SettingsError   the settings of a machine               activemem.cli.settings
 """

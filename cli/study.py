@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from pathlib import Path
 from textwrap import wrap
 from typing import Annotated
 
@@ -135,3 +137,45 @@ def list_(*, results: Results = None, as_json: AsJson = False) -> None:
         give_json([{"study": each.name, "title": each.title, **as_data(now)} for each, now in found])
     else:
         give("\n".join(lines(found)))
+
+
+class Form(StrEnum):
+    """How the answer to a query is printed."""
+
+    RICH = "rich"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+
+
+@app.command()
+def query(
+    sql: Annotated[
+        str, typer.Argument(metavar="SQL", help='One statement, as "SELECT mixer, max_length FROM trials".')
+    ],
+    *,
+    form: Annotated[Form, typer.Option("--format", help="How to print the answer.")] = Form.RICH,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it to FILE: .parquet, .csv or .json.")
+    ] = None,
+    results: Results = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask SQL of everything in the store: its tables are trials and metrics.
+
+    Both have a column for each factor; trials has the final metrics, too, and metrics is long: epoch, step,
+    name, value. A factor whose name is taken is factor_NAME. SELECT * FROM trials shows what there is.
+    """
+    from ..storage import Store, StoreError
+    from ..studies.query import QueryError
+    from ..studies.query import query as answered
+    from . import querying
+    from .settings import SettingsError, settings
+
+    with wrong_input(SettingsError, StoreError, QueryError, OSError):
+        answer = answered(Store(settings({"results": results}).results), sql)
+        if out is not None:
+            querying.save(answer, out)
+        elif as_json:
+            give_json(querying.records(answer))
+        else:
+            give(querying.printed(answer, form.value))

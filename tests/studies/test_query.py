@@ -1,0 +1,54 @@
+import pytest
+
+from activemem.storage import Store
+from activemem.studies.query import QueryError, query
+
+from .test_frames import store as store
+
+
+class Counting(Store):
+    """A store that counts how often its metrics are read."""
+
+    reads = 0
+
+    def metrics(self, trials=None):
+        self.reads += 1
+        return super().metrics(trials)
+
+
+def test_sql_over_trials(store):
+    answer = query(store, "SELECT mixer, count(*) AS n, max(k) AS widest FROM trials GROUP BY mixer")
+    assert answer.to_dicts() == [{"mixer": "sa", "n": 2, "widest": 20}]
+
+
+def test_sql_over_metrics_and_both_together(store):
+    alone = query(store, "SELECT study, k, max(value) AS worst FROM metrics GROUP BY study, k")
+    assert alone.rows() == [("small", 3, 3.0)]
+    both = query(
+        store, "SELECT t.status, m.value FROM metrics m JOIN trials t USING (trial) WHERE m.epoch = 2"
+    )
+    assert both.rows() == [("done", 2.0)]
+
+
+def test_metrics_are_read_only_for_queries_that_ask_for_them(store):
+    counting = Counting(store.root)
+    query(counting, "SELECT count(*) FROM trials")
+    assert counting.reads == 0
+    query(counting, "SELECT count(*) FROM metrics")
+    assert counting.reads == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELEC 1", "query: Expected: an SQL statement, found: SELEC at Line: 1, Column: 1"),
+        ("", "query: one (and only one) statement can be parsed at a time"),
+        ("SELECT * FROM trial", "query: there is no table 'trial'; nearest: trials"),
+        ("SELECT mixr FROM trials", "query: there is no column 'mixr'; nearest: mixer"),
+        ("SELECT middle(loss) FROM trials", "query: unsupported function 'middle'"),
+    ],
+)
+def test_what_cannot_be_answered_is_told_without_a_plan(store, sql, message):
+    with pytest.raises(QueryError) as caught:
+        query(store, sql)
+    assert str(caught.value) == message
