@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -58,6 +59,17 @@ def _cpu_s(text: str) -> float:
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_text_ends_in_a_plain_error_soon(text: str):
     assert _cpu_s(text) < 0.1
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_text_takes_little_memory(text: str):
+    tracemalloc.start()
+    with pytest.raises(RecipeError) as caught:
+        parse(text)
+    str(caught.value)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
 
 
 def test_two_thousand_distinct_recipes_are_read_within_a_second():
