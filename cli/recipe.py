@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .options import AsJson, Batch, Causal, Dropout, Length, Norm, NormPlace, RecipeText, Vocab, Width
+from .sampling import counted, sample
 from .streams import WRONG_INPUT, give, give_json, say, wrong_input
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class Format(StrEnum):
 
 @app.command()
 def check(recipe: RecipeText, as_json: AsJson = False) -> None:
-    """Print a recipe's canonical text and its id, or all of its faults."""
-    from ..grammar import RecipeError, parse
+    """Print a recipe's text, its id and how many architectures its choices give, or all of its faults."""
+    from ..grammar import RecipeError, Space, parse
 
     try:
         found = parse(recipe)
@@ -39,9 +40,12 @@ def check(recipe: RecipeText, as_json: AsJson = False) -> None:
         raise typer.Exit(WRONG_INPUT) from error
     if not as_json:
         give(f"{found.text}   id {found.id}")
+        if found.dimensions:
+            give(str(Space(found).count))
         return
     dimensions = [name for name, _ in found.dimensions]
-    give_json({"recipe": found.text, "id": found.id, "holes": found.holes, "dimensions": dimensions})
+    page = {"recipe": found.text, "id": found.id, "holes": found.holes, "dimensions": dimensions}
+    give_json({**page, **counted(Space(found).count)})
 
 
 @app.command()
@@ -156,3 +160,6 @@ def _all_read(texts: list[str]) -> list[Recipe]:
         say("\n\n".join(map(str, wrong)))
         raise typer.Exit(WRONG_INPUT)
     return recipes
+
+
+app.command()(sample)

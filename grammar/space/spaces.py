@@ -56,7 +56,7 @@ class Space:
     def remaining(self, rng: Random) -> Remaining:
         """How many are within the budget: exactly up to MOST_LISTED architectures, else estimated."""
         count = self.count
-        if not count.infinite and count.exact and count.forms <= MOST_LISTED:
+        if self._is_small:
             within = sum(1 for _ in self)
             return Remaining(of=count, within=within, share=within / count.forms)
         hits = sum(self._admits(self._any(rng)) for _ in range(DRAWN))
@@ -106,6 +106,24 @@ class Space:
                 return found
         raise SpaceError(f"none of {MOST_TRIES:,} architectures drawn is within the budget")
 
+    def draw(self, count: int, rng: Random) -> list[Recipe]:
+        """So many different architectures, drawn as by `sample`; fewer where there are no more.
+
+        Raises SpaceError when none is found within the budget.
+        """
+        if self._is_small:
+            listed = list(self)
+            if not listed:
+                raise SpaceError(f"none of {self.count} is within the budget")
+            return rng.sample(listed, min(count, len(listed)))
+        found: dict[Recipe, None] = {}
+        tries = 0
+        while len(found) < count and tries < MOST_TRIES:
+            one = self.sample(rng)
+            tries = tries + 1 if one in found else 0
+            found[one] = None
+        return list(found)
+
     def mutate(self, recipe: Recipe, rng: Random) -> Recipe:
         """A neighbour of the recipe: one dimension settled anew, with those inside a newly taken option.
 
@@ -124,6 +142,12 @@ class Space:
             if found != recipe and self._admits(found):
                 return found
         raise SpaceError(f"no neighbour of {recipe} was found in {MOST_TRIES:,} tries")
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether all of it can be listed in a moment."""
+        count = self.count
+        return count.exact and not count.infinite and count.forms <= MOST_LISTED
 
     def _any(self, rng: Random) -> Recipe:
         """An architecture, within the budget or not."""

@@ -76,6 +76,8 @@ def test_check_as_json_lists_what_is_still_open(run):
         "id": json.loads(result.stdout)["id"],
         "holes": ["mixer"],
         "dimensions": ["ff.filter"],
+        "architectures": 57,
+        "exact": True,
     }
 
 
