@@ -70,7 +70,7 @@ class Maker:
             trial = Trial(study=self.study, levels=levels, settings=seeded)
             (asked if self.budget.allows(settings) else refused).append(trial)
             if size is not None:
-                sized[trial.id] = size
+                sized.setdefault(trial.id, size)
         if refused and not asked and not self.report.faults:
             self._note_refusal(refused)
         return Grid(asked=tuple(asked), refused=tuple(refused), sized=sized)

@@ -12,7 +12,7 @@ from .faults import nearest
 from .positions import KeyPath
 from .report import Report
 from .settings import read_recipe
-from .template import HOLE, RECIPE, TABLES, value_holes
+from .template import HOLE, RECIPE, TABLES, WIDTH, value_holes
 
 _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 
@@ -43,7 +43,7 @@ def check_recipes(draft: Draft) -> None:
 
 
 def check_holes(draft: Draft) -> None:
-    """Note holes that nothing fills, what fills none, and fragments that stand outside of any recipe."""
+    """Note holes that nothing fills, what fills none, and what stands where it cannot."""
     declared, axes, used = draft.declared(), draft.axes(), set[str | None]()
     fragments = named_fragments(draft.report.document.data)
     for path, text in _texts(draft):
@@ -53,13 +53,22 @@ def check_holes(draft: Draft) -> None:
                 hint = nearest(hole[1], declared)
                 used.add(_meant(hole[1], declared))  # one fault is enough
                 draft.report.spoil(path, f"nothing fills the hole {{{hole[1]}}}{hint}", within=hole.span())
-            elif hole[1] in fragments and path[0] in TABLES and path != RECIPE:
-                message = f"the fragment {{{hole[1]}}} stands only in recipes"
-                draft.report.spoil(path, message, within=hole.span())
+            elif path[0] in TABLES and (wrong := _misplaced(draft, path, hole[1])):
+                draft.report.spoil(path, wrong, within=hole.span())
     for name in (*axes, *fragments):
         if name not in used and ("recipes", name) not in draft.report.spoiled:
             path = ("recipes", name) if name in fragments else _key(draft, name)
             draft.report.note(path, f"nothing uses '{name}': no hole {{{name}}}", key=True)
+
+
+def _misplaced(draft: Draft, path: KeyPath, name: str) -> str:
+    """Why a fragment or a size cannot stand at a key; empty if it can, or is neither."""
+    if name in draft.template.fragments and path != RECIPE:
+        return f"the fragment {{{name}}} stands only in recipes"
+    size = draft.design.size
+    if size and name == size[0] and path not in (RECIPE, WIDTH):
+        return f"the size {{{name}}} stands only in recipes and in [model] d_model"
+    return ""
 
 
 def _key(draft: Draft, name: str) -> KeyPath:

@@ -30,7 +30,7 @@ def read_design(
     listed: dict[int, Mapping[str, Level]] = {}
     for index, table in enumerate(tables):
         if _is_cell(report, (TABLE, index), table, names, given):
-            cell = {**given, **table}
+            cell = {name: table[name] if name in table else given[name] for name in names}
             if any(_equal(cell, other) for other in listed.values()):
                 report.note((TABLE, index), "this cell is listed twice")
             listed[index] = cell
@@ -101,7 +101,7 @@ def _baseline(report: Report, header: StudySettings | None, names: Collection[st
         place = (*BASELINE, name)
         if name == SEED:
             report.note(place, _NO_SEED, key=True)
-        elif name not in names and not (header and header.match and _is_whole(level)):
+        elif name not in names and not (header and header.match and _is_number(level)):
             report.note(place, f"unknown factor '{name}'{nearest(name, names)}", key=True)
         elif name in names and (message := level_fault(name, level)):
             report.note(place, message)
@@ -119,11 +119,13 @@ def _size(report: Report, header: StudySettings | None, names: Collection[str]) 
     sizes = [
         (name, value)
         for name, value in header.baseline.items()
-        if name not in names and name != SEED and _is_whole(value)
+        if name not in names and name != SEED and _is_number(value)
     ]
-    if len(sizes) == 1:
+    if len(sizes) == 1 and isinstance(sizes[0][1], int):
         return sizes[0]
-    if sizes:
+    if len(sizes) == 1:
+        report.note((*BASELINE, sizes[0][0]), f"expected a whole number, got {shown(sizes[0][1])}")
+    elif sizes:
         report.note(BASELINE, f"match solves one size, got {', '.join(name for name, _ in sizes)}")
     else:
         message = 'match needs a size to solve, as in baseline = { mixer = "sa", filter = 512 }'
@@ -157,5 +159,5 @@ def _equal(one: Mapping[str, Level], other: Mapping[str, Level]) -> bool:
     }
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -14,10 +14,9 @@ from .costs import cost
 from .design import Design, same
 from .settings import Level, ModelSettings, read_recipe
 from .settling import settle
-from .template import RECIPE, Template
+from .template import RECIPE, WIDTH, Template
 from .wording import ProblemsError
 
-WIDTH = ("model", "d_model")
 PLACES = (RECIPE, WIDTH)
 """Where a size may stand."""
 
@@ -42,7 +41,9 @@ class Sized:
 
     def __str__(self) -> str:
         """The parameters and how far off they are: `1,603,940 (+0.032 %)`."""
-        return f"{self.parameters:,} ({100 * self.share:+.3g} %)".replace("-", "−")
+        percent = 100 * self.share
+        shown = f"{percent:+,.0f}" if abs(percent) >= 100 else f"{percent:+.3g}"
+        return f"{self.parameters:,} ({shown} %)".replace("-", "−")
 
 
 def nearest_sizes(count: Callable[[int], float], target: int, low: int, high: int) -> list[int]:

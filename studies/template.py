@@ -16,6 +16,7 @@ HOLE = re.compile(r"\{ *([A-Za-z]\w*) *\}")
 """A hole as it stands in any text of a study file."""
 
 RECIPE: KeyPath = ("model", "recipe")
+WIDTH: KeyPath = ("model", "d_model")
 TABLES = ("model", "task", "train")
 
 

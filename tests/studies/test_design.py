@@ -1,0 +1,167 @@
+"""Cells of every design, listed cells, and budgets: what is asked for, and what is not run."""
+
+from activemem.grammar import analyse, parse
+from activemem.studies.study import load
+
+TEXT = """\
+[study]
+name = "tiny"
+title = "A tiny study"
+
+[model]
+recipe = "2 * ({mixer} >> ff({filter}))"
+d_model = 16
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 4
+epochs = 2
+steps_per_epoch = 3
+curriculum = { start = 5 }
+
+"""
+
+FACTORS = """\
+[factors]
+mixer = ["sa", "conv(k=3)", "cgru(k=3)"]
+seed = [3, 5]
+filter = [8, 16, 32]
+task = ["sort", "copy", "reverse"]
+"""
+
+TWO = """\
+[[cells]]
+mixer = "sa"
+filter = 8
+task = "sort"
+
+[[cells]]
+mixer = "conv(k=5)"
+filter = 64
+task = "copy"
+"""
+
+
+def study(factors, *keys):
+    """The study with these factors and cells, and these keys in [study]."""
+    return load(TEXT.replace('study"\n', "\n".join(['study"', *keys, ""])) + factors)
+
+
+def cells(found):
+    """The levels of every cell that is asked for, with its seed last."""
+    return [
+        (*(level for name, level in trial.levels.items() if name != "seed"), trial.settings.seed)
+        for trial in found.asked
+    ]
+
+
+def test_zip_takes_the_first_levels_together_then_the_second_and_so_on():
+    assert cells(study(FACTORS, 'design = "zip"')) == [
+        (*levels, seed)
+        for levels in (("sa", 8, "sort"), ("conv(k=3)", 16, "copy"), ("cgru(k=3)", 32, "reverse"))
+        for seed in (3, 5)
+    ]
+
+
+def test_one_at_a_time_varies_each_factor_by_itself_around_the_baseline():
+    found = study(FACTORS.replace("3, 5", "0"), 'design = "one_at_a_time"', "baseline = { filter = 16 }")
+    assert cells(found) == [
+        ("sa", 16, "sort", 0),
+        ("conv(k=3)", 16, "sort", 0),
+        ("cgru(k=3)", 16, "sort", 0),
+        ("sa", 8, "sort", 0),
+        ("sa", 32, "sort", 0),
+        ("sa", 16, "copy", 0),
+        ("sa", 16, "reverse", 0),
+    ]
+
+
+def test_a_grid_is_the_design_of_a_study_that_names_none():
+    assert study(FACTORS, 'design = "grid"').trials() == study(FACTORS).trials()
+    assert len(study(FACTORS).trials()) == 3 * 3 * 3 * 2
+
+
+def test_listed_cells_join_those_of_the_design_and_cross_with_the_seeds():
+    found = study(FACTORS + TWO)
+    assert cells(found)[54:] == [("conv(k=5)", 64, "copy", 3), ("conv(k=5)", 64, "copy", 5)]
+    assert found.factors["mixer"] == ("sa", "conv(k=3)", "cgru(k=3)", "conv(k=5)")
+    assert found.factors["filter"] == (8, 16, 32, 64)
+    assert [list(trial.levels) for trial in found.asked] == [["mixer", "seed", "filter", "task"]] * 56
+
+
+def test_listed_cells_take_the_place_of_a_grid_that_has_no_factors():
+    found = study(TWO + "\n[factors]\nseed = [3, 5]\n")
+    assert cells(found) == [
+        ("sa", 8, "sort", 3),
+        ("sa", 8, "sort", 5),
+        ("conv(k=5)", 64, "copy", 3),
+        ("conv(k=5)", 64, "copy", 5),
+    ]
+    assert list(found.factors) == ["mixer", "filter", "task", "seed"]
+    assert list(study(TWO).factors) == ["mixer", "filter", "task", "seed"]
+
+
+def test_a_listed_cell_has_the_baselines_level_where_it_names_none():
+    found = study(TWO.replace("filter = 8\n", ""), "baseline = { filter = 64 }")
+    assert cells(found) == [("sa", "sort", 64, 0), ("conv(k=5)", "copy", 64, 0)]
+
+
+def test_a_listed_cell_is_the_same_trial_as_the_cell_of_a_grid():
+    grid = {trial.id for trial in study(FACTORS).trials()}
+    assert study(TWO + "\n[factors]\nseed = [3, 5]\n").trials()[0].id in grid
+
+
+def test_what_several_cells_ask_for_is_one_trial_and_all_of_its_cells():
+    found = study(FACTORS.replace('"cgru(k=3)"', '"conv(3)"'))
+    assert len(found.trials()) == 2 * 3 * 3 * 2
+    assert len(found.asked) == 3 * 3 * 3 * 2
+    same = [trial for trial in found.asked if trial.id == found.trials()[18].id]
+    assert [trial.levels["mixer"] for trial in same] == ["conv(k=3)", "conv(3)"]
+
+
+def test_cells_over_budget_are_not_run_and_not_forgotten():
+    found = study(FACTORS.replace("3, 5", "0"), "max_parameters = 9000")
+    assert cells(found) == [
+        *(("conv(k=3)", size, task, 0) for size in (8, 16, 32) for task in ("sort", "copy", "reverse")),
+        *(("cgru(k=3)", 8, task, 0) for task in ("sort", "copy", "reverse")),
+        ("cgru(k=3)", 16, "sort", 0),
+        ("cgru(k=3)", 32, "sort", 0),
+    ]
+    assert len(found.refused) == 27 - 14
+    whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
+    told = f"{whole.parameters:,} parameters, at most 9,000"
+    assert found.budget.excess(found.refused[0].settings) == told == "66,916 parameters, at most 9,000"
+
+
+def test_both_bounds_of_a_budget_hold():
+    found = study(FACTORS.replace("3, 5", "0"), "max_parameters = 9000", "max_flops = 4e6")
+    assert {trial.levels["mixer"] for trial in found.asked} == {"conv(k=3)"}
+    whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
+    assert 4 * whole.training_flops == 142_356_480
+    assert found.budget.excess(found.refused[0].settings) == (
+        "66,916 parameters, at most 9,000 and 1.424e+08 FLOPs a step, at most 4e+06"
+    )
+    (slow,) = {
+        found.budget.excess(trial.settings)
+        for trial in found.refused
+        if trial.levels["mixer"] == "cgru(k=3)"
+        and trial.levels["filter"] == 8
+        and trial.levels["task"] == "sort"
+    }
+    assert slow == "5.222e+06 FLOPs a step, at most 4e+06"
+
+
+def test_a_search_asks_whether_a_point_is_within_budget():
+    text = TEXT.replace("{mixer}", "conv(k={k})").replace("{filter}", "8").replace("{task}", "copy")
+    text = text.replace('study"\n', 'study"\nmax_parameters = 7000\n') + (
+        '[search]\ntrials = 3\nmetric = "loss"\ndirection = "min"\n\n[search.space]\nk = "integer(3, 40)"\n'
+    )
+    found = load(text)
+    allowed = [k for k in range(3, 41) if found.within_budget(found.trial_for({"k": k}).settings)]
+    assert allowed == [3, 4, 5]
+    assert load(text.replace("max_parameters = 7000\n", "")).within_budget(
+        found.trial_for({"k": 40}).settings
+    )

@@ -1,0 +1,222 @@
+"""Equal parameters: the size of every cell is the one that brute force finds, and its residual is told."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from activemem.grammar import (
+    ALL,
+    Context,
+    Cost,
+    Parameter,
+    Reach,
+    Role,
+    Settings,
+    Spec,
+    analyse,
+    parse,
+    vocabulary,
+)
+from activemem.studies.matching import nearest_sizes
+from activemem.studies.study import load
+from activemem.studies.tasks import lookup_task
+
+TEXT = """\
+[study]
+name = "tiny"
+title = "A tiny study"
+match = "parameters"
+baseline = { mixer = "sa(heads=2, head_width=4)", filter = 64 }
+tolerance = 0.03
+
+[model]
+recipe = "2 * ({mixer} >> ff({filter}))"
+d_model = 16
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 4
+epochs = 2
+steps_per_epoch = 3
+curriculum = { start = 5 }
+
+[factors]
+mixer = ["sa(heads=2, head_width=4)", "conv(k=3)", "persistent_conv(k=2) + conv(k=1)", "ff({filter})"]
+task = ["sort", "copy"]
+"""
+
+
+def changed(*pairs):
+    """The text above with parts replaced, each of which must be there."""
+    text = TEXT
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def counted(recipe, task, d_model=16, norm="pre"):
+    """The parameters of a whole model."""
+    return analyse(
+        parse(recipe), d_model=d_model, length=1, vocab=lookup_task(task).vocab, norm=norm
+    ).parameters
+
+
+def test_every_cell_has_the_size_that_brute_force_finds():
+    study = load(TEXT)
+    recipe = parse("2 * ({mixer} >> ff({filter}))")
+    for trial in study.trials():
+        mixer, task = trial.levels["mixer"], trial.levels["task"]
+        target = counted("2 * (sa(heads=2, head_width=4) >> ff(64))", task)
+        found = {
+            size: counted(recipe.fill({"mixer": mixer}).fill({"filter": size}).text, task) - target
+            for size in range(1, 300)
+        }
+        best = min(found, key=lambda size: abs(found[size]))
+        assert trial.settings.model.recipe == recipe.fill({"mixer": mixer}).fill({"filter": best}).text
+        sized = study.sized[trial.id]
+        assert (sized.size, sized.target, sized.residual) == (best, target, found[best])
+        assert abs(sized.residual) <= 0.03 * target
+    assert {found.size for found in study.sized.values()} == {64, 56, 55, 40}
+
+
+def test_the_baseline_keeps_its_own_size_and_levels_say_nothing_of_sizes():
+    first, *_ = load(TEXT).trials()
+    assert first.settings.model.recipe == "2 * (sa(heads=2, head_width=4) >> ff(64))"
+    assert dict(first.levels) == {"mixer": "sa(heads=2, head_width=4)", "task": "sort", "seed": 0}
+
+
+def test_a_matched_trial_is_the_same_as_one_that_is_written_out():
+    plain = changed(
+        ('match = "parameters"\n', ""),
+        ("tolerance = 0.03\n", ""),
+        ('baseline = { mixer = "sa(heads=2, head_width=4)", filter = 64 }\n', ""),
+        ("ff({filter}))", "ff(56))"),
+        (', "ff({filter})"', ""),
+    )
+    ids = {trial.id for trial in load(plain).trials()}
+    assert {trial.id for trial in load(TEXT).trials() if trial.levels["mixer"] == "conv(k=3)"} <= ids
+
+
+def test_a_width_can_be_solved_and_then_the_vocabulary_counts():
+    text = changed(
+        ("d_model = 16", 'd_model = "{width}"'),
+        ("filter = 64", "width = 64"),
+        ("ff({filter}))", "ff(32))"),
+        (', "ff({filter})"', ""),
+    )
+    for trial in load(text).trials():
+        task, model = trial.levels["task"], trial.settings.model
+        target = counted("2 * (sa(heads=2, head_width=4) >> ff(32))", task, 64)
+        found = {width: abs(counted(model.recipe, task, width) - target) for width in range(1, 130)}
+        assert model.d_model == min(found, key=lambda width: found[width])
+
+
+def test_a_depth_can_be_solved():
+    text = changed(
+        ("2 * ({mixer}", "{filter} * ({mixer}"),
+        ("ff({filter}))", "ff(32))"),
+        (', "ff({filter})"', ', "sa(heads=2, head_width=2)"'),
+    )
+    depths = {trial.levels["mixer"]: trial.settings.model.recipe for trial in load(text).trials()}
+    assert depths["conv(k=3)"] == "55 * (conv(k=3) >> ff(32))"
+    assert depths["sa(heads=2, head_width=4)"] == "64 * (sa(heads=2, head_width=4) >> ff(32))"
+
+
+def test_factors_that_the_baseline_does_not_name_stay_those_of_the_cell():
+    text = changed(("16\n", '"{width}"\n'), ("task = [", "width = [16, 32]\ntask = ["))
+    for trial in load(text).trials():
+        width, task = trial.levels["width"], trial.levels["task"]
+        target = counted("2 * (sa(heads=2, head_width=4) >> ff(64))", task, width)
+        assert load(text).sized[trial.id].target == target
+
+
+def test_a_cell_without_the_size_may_have_the_parameters_itself():
+    text = changed(
+        ("{filter}))", "8) >> {last})"),
+        (', "ff({filter})"]', ', "sa(heads=4, head_width=2)"]\nlast = ["ff({filter})", "ff(64, act=gelu)"]'),
+        ("conv(k=3)", "sa(heads=8, head_width=1)"),
+        (', "persistent_conv(k=2) + conv(k=1)"', ""),
+    )
+    sizes = {(trial.levels["last"], load(text).sized[trial.id].size) for trial in load(text).trials()}
+    assert sizes == {("ff({filter})", 64), ("ff(64, act=gelu)", None)}
+
+
+@given(
+    st.lists(st.integers(0, 50), min_size=1, max_size=80),
+    st.integers(-5, 5),
+    st.integers(-20, 1500),
+)
+def test_the_nearest_sizes_of_anything_that_does_not_fall_are_those_of_brute_force(steps, low, target):
+    counts = [sum(steps[:place]) for place in range(1, len(steps) + 1)]
+    high = low + len(counts) - 1
+    found = nearest_sizes(lambda size: counts[size - low], target, low, high)
+    assert abs(counts[found[0] - low] - target) == min(abs(count - target) for count in counts)
+    assert len(found) == 1 or counts[min(found) - low] < target <= counts[max(found) - low]
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**9), st.integers(0, 10**13))
+def test_the_size_of_an_affine_count_is_found_in_few_steps(slope, first, target):
+    asked = []
+
+    def count(size):
+        asked.append(size)
+        return first + slope * size
+
+    found = nearest_sizes(count, target, 1, 2**20)
+    best = min(max(round((target - first) / slope), 1), 2**20)
+    assert abs(count(found[0]) - target) == min(
+        abs(count(size) - target) for size in (max(best - 1, 1), best, min(best + 1, 2**20))
+    )
+    assert len(asked) < 40
+
+
+def _memory(settings: Settings, context: Context) -> Cost:
+    return Cost(parameters=2 * int(str(settings["N"])) * context.width, flops=0)
+
+
+@pytest.fixture
+def memory(monkeypatch):
+    """A block `memory(N)` of 2 x N vectors, N from 0, for the length of a test."""
+    spec = Spec(
+        name="memory",
+        role=Role.MIXER,
+        parameters=(Parameter(name="N", kind="integer", low=0, high=4096, meaning="vectors"),),
+        summary="",
+        equation="",
+        source="",
+        cost=_memory,
+        reach=lambda _settings, _context: Reach(left=ALL, right=ALL),
+        owner="the tests",
+    )
+    monkeypatch.setitem(vocabulary._specs, spec.name, spec)
+
+
+VARIANTS = TEXT.replace('"2 * ({mixer} >> ff({filter}))"', '"{body}"').replace(
+    'mixer = "sa(heads=2, head_width=4)", filter = 64', 'body = "6 * memory(N={size})", size = 100'
+)
+VARIANTS = (
+    VARIANTS[: VARIANTS.index("mixer =")]
+    + """\
+body = [
+    "6 * memory(N={size})",
+    "4 * (memory(N=10) >> ff({size}))",
+    "3 * (memory(N={size}) + sa(heads=2, head_width=4))",
+]
+task = ["copy"]
+"""
+)
+
+
+@pytest.mark.usefixtures("memory")
+def test_variants_of_unlike_shape_have_equal_parameters():
+    study = load(VARIANTS)
+    assert [trial.settings.model.recipe for trial in study.trials()] == [
+        "6 * memory(N=100)",
+        "4 * (memory(N=10) >> ff(135))",
+        "3 * (memory(N=185) + sa(heads=2, head_width=4))",
+    ]
+    assert [study.sized[trial.id].residual for trial in study.trials()] == [0, 28, 0]
