@@ -76,11 +76,14 @@ class _Chart:
             yield from self._part(inner)
             after += self._ends
         self._ends = after
-        yield self._node('(("+"))')
+        yield self._node('(("added"))')
 
     def _framed(self, part: Part) -> Iterator[str]:
-        """The parts of one copy, or of a series inside a sum, in a frame with the figures of all."""
-        title = " · ".join([part.label, *self.words(part)])
+        """The parts of one copy, or of a series inside a sum, in a frame with the parameters of all.
+
+        Mermaid breaks longer titles into lines that lie over what is framed.
+        """
+        title = f"{part.label if part.form is Form.COPIES else 'series'} · {part.parameters:,} in all"
         yield f"subgraph {next(self._names)}[{_quoted(title)}]"
         for line in self.series(part.parts):
             yield f"  {line}"

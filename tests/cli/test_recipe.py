@@ -43,8 +43,8 @@ flowchart TB
   n0["embedding<br/>32 parameters<br/>64 B"]
   n1["sa<br/>16,384 parameters<br/>41.0 kFLOPs/token<br/>reach all<br/>66.6 kB"]
   n2["conv(k=3)<br/>200 parameters<br/>0.4 kFLOPs/token<br/>reach 1 ← · → 1<br/>640 B"]
-  n3(("+"))
-  subgraph n4["2 × · 304 parameters · 0.5 kFLOPs/token · reach 0 ← · → 2 · 2.4 kB"]
+  n3(("added"))
+  subgraph n4["2 × · 304 in all"]
     n5["persistent_conv(k=2)<br/>152 parameters<br/>0.3 kFLOPs/token<br/>reach 0 ← · → 1<br/>1.2 kB"]
   end
   n6["padding of persistent_conv(k=2)<br/>8 parameters"]
