@@ -1,66 +1,10 @@
-"""How numbers read: counts, bytes and operations with a prefix, times in the unit that suits them."""
+"""How numbers read: as everywhere, within the columns of the command line."""
 
 from __future__ import annotations
 
-import math
+from ..studies.quantities import crop, duration, in_bytes, plural, prefix, reach, reach_data
 
-from ..grammar import Reach
+__all__ = ["WIDTH", "crop", "duration", "in_bytes", "plural", "prefix", "reach", "reach_data"]
 
 WIDTH = 80
 """Columns that everything fits into, where names allow it."""
-
-_UNITS = (("s", 60), ("min", 60), ("h", 48), ("days", math.inf))
-"""Each unit of time, and how many of it make one of the next worth using."""
-
-_PREFIXES = (("", 1e0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
-
-
-def duration(seconds: float) -> str:
-    """A time with its unit: `40 s`, `31 min`, `14 h`; two digits at most where it is short."""
-    value = max(seconds, 0.0)
-    for unit, enough in _UNITS:
-        if round(value) < enough:
-            return f"{value:.1f} {unit}" if value < 9.95 and unit != "s" else f"{value:,.0f} {unit}"
-        value /= 24 if unit == "h" else 60
-    raise AssertionError("the last unit suits any time")
-
-
-def prefix(value: float) -> tuple[str, float]:
-    """The prefix that brings a number to at least 1, and what it stands for."""
-    fitting = [(name, size) for name, size in _PREFIXES if abs(value) >= size]
-    return fitting[-1] if fitting else _PREFIXES[0]
-
-
-def in_bytes(count: float) -> str:
-    """A number of bytes: `8.2 kB`."""
-    name, size = prefix(count)
-    return f"{count / size:.1f} {name}B" if name else f"{count:.0f} B"
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 trial`, `2 trials`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def crop(text: str, width: int) -> str:
-    """The text, its end replaced by a sign where it is too wide."""
-    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
-
-
-def reach(value: Reach) -> str:
-    """How far a part sees: `all`, `0`, `9 ← · → 10`."""
-    if value.left == value.right == math.inf:
-        return "all"
-    if value.left == value.right == 0:
-        return "0"
-    return f"{_side(value.left)} ← · → {_side(value.right)}"
-
-
-def reach_data(value: Reach) -> dict[str, int | str]:
-    """How far a part sees, as data: tokens to each side, or "all"."""
-    sides = {"left": value.left, "right": value.right}
-    return {side: "all" if tokens == math.inf else int(tokens) for side, tokens in sides.items()}
-
-
-def _side(tokens: float) -> str:
-    return "all" if tokens == math.inf else f"{tokens:.0f}"

@@ -10,6 +10,7 @@ import polars as pl
 
 from ..storage import Store
 from .labels import one_line
+from .quantities import plural
 from .study import Study
 
 
@@ -38,7 +39,7 @@ class Standing:
     def words(self) -> str:
         """The counts in one line, those of nothing left out, except for what is done and what is left."""
         counts = self.counts
-        parts = [f"{counts['done']:,} of {self.total:,} trial{'' if self.total == 1 else 's'} done"]
+        parts = [f"{counts['done']:,} of {plural(self.total, 'trial')} done"]
         parts += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
         parts += [f"{self.left} left" + (f", {self.begun} of them begun" if self.begun else "")]
         return " · ".join(parts)

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from activemem.cli.figures import crop, duration, in_bytes, plural, prefix, reach
 from activemem.grammar import Reach
+from activemem.studies.quantities import crop, duration, in_bytes, plural, prefix, reach
 
 
 @pytest.mark.parametrize(
