@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ..grammar import Recipe, parse
+from ..grammar import Expression, Recipe, parse
 from .tasks import require_task
 
 Level = str | int | float | bool
@@ -59,6 +59,12 @@ class ModelSettings(Section):
     norm: Literal["pre", "post"] = "pre"
     position: Literal["timing", "none"] = "timing"
     dropout: float = Field(default=0.1, ge=0, lt=1)
+
+    @field_validator("recipe", mode="before")
+    @classmethod
+    def spelled(cls, recipe: object) -> object:
+        """The text of an expression; anything else as it is."""
+        return recipe.written() if isinstance(recipe, Expression) else recipe
 
     @field_validator("recipe")
     @classmethod

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..grammar import Recipe
 from ..grammar.nodes import Dimension
 from .budget import Budget
 from .design import Design
@@ -96,13 +97,14 @@ class Study:
         """The values of a search point by name, asked for one by one, only those that the point takes."""
         return settle_point(self.template, self.dimensions, self._fixed, ask)
 
-    def trial_for(self, values: Mapping[str, Level], seed: int = 0) -> Trial:
+    def trial_for(self, values: Mapping[str, Level | Recipe], seed: int = 0) -> Trial:
         """The trial of a search point, whose values are named as in `dimensions`.
 
         Values that it does not take are left out. Raises ValueError where one is missing, for names that are
         no dimensions, and for values that do not fit.
         """
-        taken = self.choose(lambda name, found: values.get(name, ends(found)[0]))
+        plain = {name: each.text if isinstance(each, Recipe) else each for name, each in values.items()}
+        taken = self.choose(lambda name, found: plain.get(name, ends(found)[0]))
         if taken.keys() - values.keys() or values.keys() - self.dimensions.keys():
             wanted, got = (", ".join(sorted(names)) or "none" for names in (taken, values))
             raise ValueError(f"expected values of {wanted}, got {got}")

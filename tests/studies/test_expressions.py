@@ -1,0 +1,52 @@
+"""Recipes given to studies as Python expressions are those of their texts."""
+
+import pytest
+from pydantic import ValidationError
+
+from activemem.grammar.named import conv, ff, sa
+from activemem.studies.settings import ModelSettings
+from activemem.studies.study import load
+
+SEARCH = """
+[study]
+name = "searched"
+title = "Which mixer"
+
+[model]
+recipe = "2 * ({mixer} >> ff(8))"
+d_model = 8
+
+[task]
+name = "copy"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 2
+epochs = 1
+steps_per_epoch = 1
+curriculum = { start = 5 }
+
+[search]
+sampler = "random"
+trials = 2
+metric = "loss"
+direction = "min"
+
+[search.space]
+mixer = "choice(sa, conv(k=3) + sa)"
+"""
+
+
+def test_settings_take_an_expression_where_they_take_its_text():
+    settings = ModelSettings(recipe=2 * (conv(k=3) + sa >> ff(8)), d_model=8)
+    assert settings.recipe == "2 * (conv(k=3) + sa >> ff(8))"
+    assert settings == ModelSettings(recipe="2*(conv(3)+sa>>ff(8))", d_model=8)
+    with pytest.raises(ValidationError, match="conv needs k"):
+        ModelSettings(recipe=conv, d_model=8)
+
+
+def test_a_search_point_takes_an_expression_where_it_takes_its_text():
+    study = load(SEARCH)
+    trial = study.trial_for({"mixer": conv(k=3) + sa}, seed=1)
+    assert trial == study.trial_for({"mixer": "conv(k=3) + sa"}, seed=1)
+    assert trial.levels == {"mixer": "conv(k=3) + sa", "seed": 1}
