@@ -357,3 +357,11 @@ def test_a_budget_that_admits_nothing_is_told(monkeypatch: pytest.MonkeyPatch):
         space.sample(Random(0))
     assert str(caught.value) == "none of 50 architectures drawn is within the budget"
     assert list(space) == []
+
+
+def test_a_change_that_no_budget_allows_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("activemem.grammar.space.spaces.MOST_TRIES", 100)
+    space = Space(parse("choice(ff(4), ff(1000))"), Budget(max_parameters=1000, d_model=8, vocab=5))
+    with pytest.raises(SpaceError) as caught:
+        space.mutate(parse("ff(4)"), Random(0))
+    assert str(caught.value) == "no neighbour of ff(4) was found in 100 tries"

@@ -76,6 +76,30 @@ def test_a_word_of_the_language_is_no_name_for_a_block():
         register(_spec("choice"))
 
 
+def _parameter(name: str, *, bare: bool = False) -> Parameter:
+    return Parameter(name=name, kind="integer", bare=bare, meaning="")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (_spec("no name"), "block 'no name' of somebody: expected a name, got 'no name'"),
+        (_spec("über"), "block 'über' of somebody: expected a name, got 'über'"),
+        (_spec("fine", _parameter("2nd")), "block 'fine' of somebody: expected a name, got '2nd'"),
+        (
+            _spec("fine", _parameter("first"), _parameter("second", bare=True)),
+            "block 'fine' of somebody: parameters rendered by position come first",
+        ),
+    ],
+    ids=["space", "letter", "parameter", "position"],
+)
+def test_a_block_that_could_not_be_written_is_refused(spec: Spec, message: str):
+    with pytest.raises(ValueError) as caught:
+        register(spec)
+    assert str(caught.value) == message
+    assert lookup(spec.name) is None
+
+
 def test_the_grammar_loads_nothing_heavy():
     program = f"import sys, activemem.grammar; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

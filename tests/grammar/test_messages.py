@@ -1,0 +1,76 @@
+"""Every message that the grammar can give is asserted somewhere: in wrong.txt or as a text of a test."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent.parent
+GRAMMAR = TESTS.parent / "grammar"
+TELLING = {"add", "_fault", "_note", "_between", "_refused", "_check_alike", "Fault", "ValueError"}
+"""What is called with a message, beside the errors of the grammar."""
+
+INSIDE = {"EntangledError"}
+"""An error that nobody is told: the grammar catches it itself."""
+
+
+def _is_telling(node: ast.AST) -> bool:
+    """Whether a message stands in what the node holds."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in TELLING or (name.endswith("Error") and name not in INSIDE)
+        case ast.Assign(targets=[ast.Name(id="message" | "what" | "wanted" | "most")]):
+            return True
+    return False
+
+
+def _pattern(node: ast.JoinedStr | ast.Constant) -> str:
+    """The message as a pattern, with anything for what is filled in."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    return "".join(re.escape(str(p.value)) if isinstance(p, ast.Constant) else ".*" for p in parts)
+
+
+def _texts(node: ast.AST) -> Iterator[ast.JoinedStr | ast.Constant]:
+    """The strings in a node, those inside of another left out."""
+    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        yield node
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _texts(child)
+
+
+def _messages() -> Iterator[tuple[str, str]]:
+    """Every message of the grammar with where it is."""
+    for path in sorted(GRAMMAR.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for text in _texts(node) if _is_telling(node) else ():
+                pattern = _pattern(text)
+                if len(re.findall(r"[a-z]{2,}", pattern)) >= 2:  # shorter ones are pieces of others
+                    yield f"{path.relative_to(GRAMMAR)}:{text.lineno}", pattern
+
+
+@cache
+def _asserted() -> str:
+    """All that the tests compare messages with, a line each."""
+    lines = [path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("wrong.txt"))]
+    for path in sorted(TESTS.rglob("test_*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        lines += [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return "\n".join(line for line in lines if isinstance(line, str))
+
+
+FOUND = sorted(set(_messages()))
+
+
+@pytest.mark.parametrize("pattern", [pattern for _, pattern in FOUND], ids=[where for where, _ in FOUND])
+def test_a_message_is_asserted(pattern: str):
+    assert re.search(pattern, _asserted())
+
+
+def test_the_messages_of_the_grammar_are_found():
+    assert len(FOUND) >= 70
