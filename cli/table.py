@@ -15,9 +15,9 @@ from .options import Results
 from .streams import give, wrong_input
 
 if TYPE_CHECKING:
-    from ..studies.settings import TableSpec
     from ..studies.study import Study
     from ..studies.table import Table
+    from ..studies.table_spec import TableSpec
 
 app = typer.Typer(help="Make the tables of a paper from a study's results.", no_args_is_help=True)
 

@@ -2,67 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
+from .axes import Column, Row
+from .beside import Beside, from_baseline, from_paper
 from .footnotes import Footnotes
+from .labels import level_text
+from .measures import SHARED, signed
 from .metrics import Metric
 from .published import Published
+from .statistics import Estimate
 from .table import Cell, Status
+from .table_spec import TableSpec
 from .tally import Place, Tally
+from .winners import winners
 
 NOT_RUN = "–"
 """What stands in a cell of which nothing is stored."""
 
 
-def fill(
-    places: Sequence[Sequence[Place]],
-    tallies: Mapping[Place, Tally],
-    beside: Mapping[Place, Published],
-    *,
-    metric: Metric,
-    notes: Footnotes,
-) -> tuple[tuple[Cell, ...], ...]:
-    """The cell of every place, by row; in reading order, so that footnotes are lettered as they are met."""
-    wins = {place for column in zip(*places, strict=True) for place in best(column, tallies, metric)}
-    return tuple(
-        tuple(
-            _cell(tallies.get(place), beside.get(place), best=place in wins, metric=metric, notes=notes)
-            for place in row
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filler:
+    """Fills the cells of one table.
+
+    `tallies` has the trials of each place that the study has, `lost` how many of the levels picked from gave
+    no value there, `refused` the rows and columns whose trials the budget does not allow.
+    """
+
+    spec: TableSpec
+    rows: Sequence[Row]
+    columns: Sequence[Column]
+    tallies: Mapping[Place, Tally]
+    lost: Mapping[Place, int]
+    refused: Collection[tuple[str, str]]
+    beside: Beside | None
+    notes: Footnotes
+
+    def fill(self) -> tuple[tuple[Cell, ...], ...]:
+        """The cell of every place, by row; in reading order, so that footnotes are lettered as met."""
+        found = {
+            place: tally.estimate(self.spec.center, self.spec.spread) for place, tally in self.tallies.items()
+        }
+        estimates = {place: estimate for place, estimate in found.items() if estimate is not None}
+        wins = {
+            place
+            for column in self.columns
+            for place in winners(
+                [self._place(row.level, column) for row in self.rows],
+                self.tallies,
+                estimates,
+                metric=column.metric,
+                spec=self.spec,
+            )
+        }
+        return tuple(
+            tuple(self._cell(row.level, column, estimates, wins) for column in self.columns)
+            for row in self.rows
         )
-        for row in places
-    )
+
+    def _place(self, row: str, column: Column) -> Place:
+        return row, column.level, column.metric.name
+
+    def _cell(
+        self, row: str, column: Column, estimates: Mapping[Place, Estimate], wins: Collection[Place]
+    ) -> Cell:
+        """One cell; nothing of ours where the study has no such trial."""
+        place, metric = self._place(row, column), column.metric
+        tally, estimate = self.tallies.get(place), estimates.get(place)
+        published = self.beside.at(row, column) if self.beside else None
+        marks = tuple(map(self.notes.mark, self._remarks(place, tally, published)))
+        printed = self._printed(published, estimate, column) if published else ""
+        if tally is None:
+            refused = (row, column.level) in self.refused
+            return Cell(
+                status=Status.REFUSED if refused else Status.UNPLANNED,
+                shown=Status.REFUSED.value if refused else "",
+                marks=marks,
+                published=published,
+                printed=printed,
+            )
+        word = NOT_RUN if tally.status is Status.MISSING else tally.status.value
+        spread, interval = spread_texts(estimate, metric, self.spec)
+        less = self._less(row, column, estimates)
+        return Cell(
+            status=tally.status,
+            estimate=estimate,
+            shown=metric.show(estimate.value) if estimate else word,
+            spread=spread,
+            interval=interval,
+            difference="" if less is None else signed(metric.show(less)),
+            less=less,
+            best=place in wins,
+            marks=marks,
+            picked=tally.label if estimate else "",
+            published=published,
+            printed=printed,
+        )
+
+    def _remarks(self, place: Place, tally: Tally | None, published: Published | None) -> list[str]:
+        """The sentences of a cell's footnotes."""
+        averaged = bool(self.spec.over) and self.spec.pick is None
+        remarks = tally.remarks(place[2], "trials" if averaged else "seeds") if tally else []
+        if tally and tally.values and tally.label:
+            remarks.insert(0, tally.label)
+        if lost := self.lost.get(place, 0):
+            remarks.append(f"picked without {lost} more of {', '.join(self.spec.over)}: no value yet")
+        if published and not published.text:
+            remarks.append(f"published: {published.note}")
+        return remarks
+
+    def _less(self, row: str, column: Column, estimates: Mapping[Place, Estimate]) -> float | None:
+        """What a cell is above or below the baseline of its column; None for the baseline itself."""
+        if self.spec.baseline is None or row == level_text(self.spec.baseline):
+            return None
+        own = estimates.get(self._place(row, column))
+        base = estimates.get(self._place(level_text(self.spec.baseline), column))
+        return own.value - base.value if own and base else None
+
+    def _printed(self, published: Published, estimate: Estimate | None, column: Column) -> str:
+        """The text of the paper's number, and its difference from the baseline or from ours."""
+        extra = ""
+        if self.spec.published.show == "difference":
+            extra = from_paper(estimate.value if estimate else None, published, column.metric)
+        elif self.spec.baseline is not None and self.beside:
+            extra = from_baseline(published, self.beside.at(level_text(self.spec.baseline), column))
+        return f"{published.printed} ({extra})" if extra else published.printed
 
 
-def best(column: Sequence[Place], tallies: Mapping[Place, Tally], metric: Metric) -> list[Place]:
-    """The places with the best mean, all that print like it; none where there is nothing to beat."""
-    means = {place: tallies[place].mean for place in column if place in tallies}
-    known = {place: mean for place, mean in means.items() if mean is not None}
-    if len(known) < 2 or metric.higher is None:
-        return []
-    shown = metric.show(max(known.values()) if metric.higher else min(known.values()))
-    return [place for place, mean in known.items() if metric.show(mean) == shown]
+def spread_texts(estimate: Estimate | None, metric: Metric, spec: TableSpec) -> tuple[str, str]:
+    """What stands behind the ± of a number, and its interval, of which it has at most one.
 
-
-def _cell(
-    tally: Tally | None, published: Published | None, *, best: bool, metric: Metric, notes: Footnotes
-) -> Cell:
-    """One cell; no tally where the study has no such trial."""
-    remarks = tally.remarks(metric.name) if tally else []
-    if published and not published.text:
-        remarks.append(f"published: {published.note}")
-    marks = tuple(map(notes.mark, remarks))
-    if tally is None:
-        return Cell(status=Status.UNPLANNED, marks=marks, published=published)
-    mean, deviation = tally.mean, tally.deviation
-    word = NOT_RUN if tally.status is Status.MISSING else tally.status.value
-    return Cell(
-        status=tally.status,
-        mean=mean,
-        deviation=deviation,
-        count=len(tally.values),
-        shown=word if mean is None else metric.show(mean),
-        spread="" if deviation is None else metric.show(deviation),
-        best=best,
-        marks=marks,
-        published=published,
-    )
+    A cost that all seeds share has neither.
+    """
+    if estimate is None or estimate.spread is None or estimate.low is None or estimate.high is None:
+        return "", ""
+    if metric.name in SHARED and not estimate.spread:
+        return "", ""
+    if spec.spread == "ci":
+        return "", f"[{metric.show(estimate.low)}, {metric.show(estimate.high)}]"
+    return metric.show(estimate.spread), ""

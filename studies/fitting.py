@@ -1,43 +1,148 @@
-"""Whether a table fits its study: known factors, a known metric, and nothing but seeds to average over."""
+"""Whether a table fits its study: known factors, levels and metrics, and nothing mixed without saying so."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from .design import MOST_TRIALS, Design
 from .factors import SEED
 from .faults import nearest
 from .labels import level_text
-from .metrics import METRICS
+from .measures import MEASURES, family, measure
+from .positions import KeyPath
 from .published import published_tables
-from .settings import Level, TableSpec
+from .selecting import chosen, select_faults, selects, unknown_level
+from .settings import Level
+from .table_spec import TableSpec
+from .wording import shown
+
+Fault = tuple[KeyPath, str]
+"""The path of a key in [[table]], and what is wrong with its value."""
 
 
-def misfits(
+def misfits(spec: TableSpec, design: Design, paper: str | None) -> list[Fault]:
+    """Everything in a table's specification that does not fit a study of this design."""
+    factors = design.factors
+    wrong = [*_factor_faults(spec, factors), *select_faults(spec.select, factors)]
+    if not wrong:
+        levels = chosen(spec.select, factors)
+        wrong += _mixed(spec, levels, design)
+        wrong += [*_baseline_faults(spec, levels), *_group_faults(spec, levels)]
+    wrong += _metric_faults(spec)
+    return [*wrong, *_published_faults(spec, factors, paper)]
+
+
+def _factor_faults(spec: TableSpec, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[Fault]:
+    """Names that are no factors, and a factor in two places."""
+    met: dict[str, str] = {}
+    places: list[tuple[KeyPath, str]] = [(("rows",), spec.rows)]
+    if spec.columns is not None:
+        places.append((("columns",), spec.columns))
+    places += [(("over", number), factor) for number, factor in enumerate(spec.over)]
+    for path, factor in places:
+        if factor not in factors:
+            yield path, f"unknown factor '{factor}'{nearest(factor, factors)}"
+        if factor in met:
+            yield path, f"expected a factor other than {met[factor]}, got '{factor}'"
+        met.setdefault(factor, "the rows'" if path[0] == "rows" else "the columns'")
+    if SEED in spec.over:
+        yield ("over", spec.over.index(SEED)), "every cell is over its seeds already"
+    if spec.pick and not spec.over:
+        yield ("pick",), 'expected factors to pick from, as in over = "lr"'
+
+
+def _mixed(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], design: Design) -> Iterator[Fault]:
+    """The factors, with their levels, that a cell of the table would mix without saying so."""
+    loose = [name for name in levels if name not in (spec.rows, spec.columns, *spec.over, SEED)]
+    found = {name: levels[name] for name in loose if len(levels[name]) > 1}
+    if found and (design.kind != "grid" or design.listed):
+        found = _mixed_somewhere(spec, list(found), design)
+    if found:
+        texts = (f"{name} ({', '.join(map(level_text, each))})" for name, each in found.items())
+        key = "rows" if spec.columns is None else "columns"
+        yield (key,), f"expected every other factor but {SEED} to have one level, got {' and '.join(texts)}"
+
+
+def _mixed_somewhere(spec: TableSpec, loose: list[str], design: Design) -> dict[str, tuple[Level, ...]]:
+    """Those of the factors that vary within one of the table's cells, where not all levels meet, and how."""
+    met: dict[tuple[Level, ...], dict[str, dict[str, Level]]] = {}
+    if design.count() > MOST_TRIALS:
+        return {}  # it is refused for that
+    for cell in design.cells():
+        if selects(spec.select, cell):
+            place = tuple(cell[name] for name in (spec.rows, spec.columns, *spec.over) if name)
+            for name in loose:
+                met.setdefault(place, {}).setdefault(name, {})[level_text(cell[name])] = cell[name]
+    worst = max(met.values(), key=lambda names: sum(map(len, names.values())), default={})
+    return {name: tuple(each.values()) for name, each in worst.items() if len(each) > 1}
+
+
+def _baseline_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[Fault]:
+    if spec.baseline is None:
+        return
+    if message := unknown_level(spec.baseline, levels[spec.rows]):
+        yield ("baseline",), message
+    if spec.published.show == "difference":
+        yield ("published", "show"), "the differences from the baseline stand there"
+
+
+def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[Fault]:
+    """Levels under a heading that are none, or under two."""
+    columns = levels[spec.columns] if spec.columns else spec.value
+    for side, groups, known in (
+        ("rows", spec.groups.rows, levels[spec.rows]),
+        ("columns", spec.groups.columns, columns),
+    ):
+        met: dict[str, str] = {}
+        for heading, members in groups.items():
+            for number, level in enumerate(members):
+                place = ("groups", side, heading, number)
+                if message := unknown_level(level, known):
+                    yield place, message
+                elif level_text(level) in met:
+                    yield place, f"{shown(level)} is in the group '{met[level_text(level)]}' already"
+                else:
+                    met[level_text(level)] = heading
+
+
+def _metric_faults(spec: TableSpec) -> Iterator[Fault]:
+    """Metrics that no trial has, and one that cannot tell which level is best."""
+    for number, name in enumerate(spec.value):
+        path: KeyPath = ("value",) if len(spec.value) == 1 else ("value", number)
+        if family(name) not in MEASURES:
+            yield path, f"unknown metric '{name}'{nearest(name, MEASURES)}"
+        elif name in spec.value[:number]:
+            yield path, f"the metric '{name}' is listed twice"
+        elif number == 0 and spec.pick and measure(name).higher is None:
+            yield ("pick",), f"neither side of '{name}' is better"
+    for name in spec.digits:
+        if name not in spec.value:
+            yield ("digits", name), f"unknown metric '{name}'{nearest(name, spec.value)}"
+
+
+def _published_faults(
     spec: TableSpec, factors: Mapping[str, tuple[Level, ...]], paper: str | None
-) -> list[tuple[str, str]]:
-    """Everything in a table's specification that does not fit a study: the key, and what is wrong with it."""
-    wrong = [
-        (key, f"unknown factor '{factor}'{nearest(factor, factors)}")
-        for key, factor in (("rows", spec.rows), ("columns", spec.columns))
-        if factor not in factors
-    ]
-    if spec.rows == spec.columns:
-        wrong.append(("columns", f"expected a factor other than the rows', got '{spec.columns}'"))
-    elif not wrong and (loose := _loose(spec, factors)):
-        wrong.append(("columns", f"expected every other factor but {SEED} to have one level, got {loose}"))
-    if spec.value not in METRICS:
-        wrong.append(("value", f"unknown metric '{spec.value}'{nearest(spec.value, METRICS)}"))
-    printed = [name for known, name in published_tables() if known == paper]
-    if spec.published is not None and spec.published not in printed:
-        where = f"no published table '{spec.published}' of {paper or 'a paper: [study] names none'}"
-        wrong.append(("published", where + nearest(spec.published, printed)))
-    return wrong
-
-
-def _loose(spec: TableSpec, factors: Mapping[str, tuple[Level, ...]]) -> str:
-    """The factors, with their levels, that a cell of the table would mix."""
-    return " and ".join(
-        f"{factor} ({', '.join(map(level_text, levels))})"
-        for factor, levels in factors.items()
-        if factor not in (spec.rows, spec.columns, SEED) and len(levels) > 1
+) -> Iterator[Fault]:
+    """A table that the paper does not have, and names of it, or of ours, that are none."""
+    printed = {name: table for (known, name), table in published_tables().items() if known == paper}
+    if spec.published.table is not None and spec.published.table not in printed:
+        where = f"no published table '{spec.published.table}' of {paper or 'a paper: [study] names none'}"
+        yield ("published",), where + nearest(spec.published.table, printed)
+    if spec.printed not in printed or spec.rows not in factors:
+        return
+    table, ours = printed[spec.printed], list(spec.value)
+    if spec.columns is not None and spec.columns in factors:
+        texts = [level_text(level) for level in factors[spec.columns]]
+        ours += [*texts, *(f"{name}:{text}" for name in spec.value for text in texts)]
+    rows = list(map(level_text, factors[spec.rows]))
+    sides = (
+        ("rows", spec.published.rows, rows, table.rows),
+        ("columns", spec.published.columns, ours, table.columns),
     )
+    for side, names, known, theirs in sides:
+        for our, their in names.items():
+            if our not in known:
+                yield ("published", side, our), f"no {side.removesuffix('s')} '{our}'{nearest(our, known)}"
+            if their not in theirs:
+                what = f"{table.paper} {table.name} has no {side.removesuffix('s')} '{their}'"
+                yield ("published", side, our), what + nearest(their, theirs)

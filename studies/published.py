@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,18 @@ from pathlib import Path
 
 from ..grammar import RecipeError, parse
 from ..grammar.nodes import Block, Sum
+
+_DEVIATION = re.compile(r"std ([0-9.]+) ")
+
+UNITS: Mapping[str, bool | None] = {
+    "nats": False,
+    "ppl": False,
+    "bpc": False,
+    "bleu": True,
+    "tokens": True,
+    "fraction": None,
+}
+"""Every unit of a published number, and whether higher is better in it; None where it depends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +34,22 @@ class Published:
     text: str
     unit: str
     note: str
+
+    @property
+    def spread(self) -> str:
+        """The deviation that the paper prints beside the number, as its note has it, else ""."""
+        found = _DEVIATION.match(self.note)
+        return found[1] if found else ""
+
+    @property
+    def remark(self) -> str:
+        """The note without the deviation."""
+        return _DEVIATION.sub("", self.note)
+
+    @property
+    def printed(self) -> str:
+        """The number as the paper prints it, with its deviation."""
+        return f"{self.text} ± {self.spread}" if self.spread else self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

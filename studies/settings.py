@@ -158,14 +158,3 @@ class SearchSettings(Section):
     scheduler: Literal["asha", "hyperband", "median", "none"] = "none"
     seed: int = Field(default=0, ge=0, lt=2**32)
     space: dict[str, str] = {}
-
-
-class TableSpec(Section):
-    """`[[table]]`: two factors and a metric; `published` names the paper's table beside ours."""
-
-    name: Name
-    rows: str
-    columns: str
-    value: str
-    caption: str | None = None
-    published: str | None = None

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from .design import Design
 from .fitting import misfits
 from .report import Report
-from .settings import Level, TableSpec
+from .table_spec import TableSpec
 from .wording import ProblemsError, checked, shown
 
 
-def read_tables(
-    report: Report, factors: Mapping[str, tuple[Level, ...]], paper: str | None
-) -> tuple[TableSpec, ...]:
+def read_tables(report: Report, design: Design, paper: str | None) -> tuple[TableSpec, ...]:
     """Every table of a study in the order of the file."""
     tables = report.document.data.get("table", [])
     if not isinstance(tables, list):
@@ -26,8 +23,8 @@ def read_tables(
         except ProblemsError as error:
             report.note_all(path, error)
             continue
-        for key, message in misfits(spec, factors, paper):
-            report.note((*path, key), message)
+        for key, message in misfits(spec, design, paper):
+            report.note((*path, *key), message)
         if spec.name in (other.name for other in specs):
             report.note((*path, "name"), f"the name '{spec.name}' is taken by another table")
         specs.append(spec)

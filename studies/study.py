@@ -23,9 +23,10 @@ from .points import Ask, settle_point
 from .probing import check_settings, own_dimensions
 from .report import Report
 from .search import check_search, dimensions, ends, read_search
-from .settings import Level, SearchSettings, Settings, StudySettings, TableSpec
+from .settings import Level, SearchSettings, Settings, StudySettings
 from .settling import settle
 from .specs import read_tables
+from .table_spec import TableSpec
 from .template import TABLES, Template
 from .trial import Trial
 from .wording import ProblemsError, checked
@@ -158,7 +159,7 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
     header = _header(report)
     design = read_design(report, header, read_factors(report))
     factors = design.factors
-    tables = read_tables(report, factors, header.paper if header else None)
+    tables = read_tables(report, design, header.paper if header else None)
     search, space = read_search(report)
     searched = "search" in document.data
     template = Template(

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from ..errors import ActivememError
 from .published import Published
+from .statistics import Center, Estimate, Spread
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class TableError(ActivememError):
@@ -18,34 +23,52 @@ class Status(StrEnum):
 
     DONE = "done"  # every trial has a value
     PARTIAL = "partial"  # some have
+    BEGUN = "begun"  # none has, at least one has begun and not ended
     FAILED = "failed"  # none has, at least one failed
     PRUNED = "pruned"  # none has, none failed, at least one was stopped early
     MISSING = "missing"  # nothing is in the store
+    REFUSED = "refused"  # the study's budget does not allow them
     UNPLANNED = "unplanned"  # the study has no such trial
+    PUBLISHED = "published"  # the table is a paper's, and so is the number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One combination of a row and a column, over all its trials.
 
-    `shown` is the mean's text, or a word in its place; `spread` the deviation's text, empty below two values.
-    `deviation` is the sample standard deviation, divided by count - 1.
+    `shown` is the centre's text, or a word in its place; `spread` the text of what stands behind a ±,
+    `interval` that of an interval, `difference` that of `less`: the centre less the baseline's. `picked` says
+    of which levels the trials are. `printed` is the text of the published number and what stands beside it.
     """
 
     status: Status
-    mean: float | None = None
-    deviation: float | None = None
-    count: int = 0
+    estimate: Estimate | None = None
     shown: str = ""
     spread: str = ""
+    interval: str = ""
+    difference: str = ""
+    less: float | None = None
     best: bool = False
     marks: tuple[str, ...] = ()  # of its footnotes
+    picked: str = ""
     published: Published | None = None
+    printed: str = ""
 
     @property
     def text(self) -> str:
-        """Mean and deviation as one text."""
-        return f"{self.shown} ± {self.spread}" if self.spread else self.shown
+        """Centre, spread and difference as one text."""
+        parts = (
+            self.shown,
+            f"± {self.spread}" if self.spread else "",
+            self.interval,
+            f"({self.difference})" if self.difference else "",
+        )
+        return " ".join(part for part in parts if part)
+
+    @property
+    def count(self) -> int:
+        """How many values it is over."""
+        return self.estimate.n if self.estimate else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +80,20 @@ class Footnote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What a column is for a program: its metric, and its level, empty where metrics alone are columns."""
+
+    metric: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows by columns of cells, with the sentences around them; `corner` names what the rows are."""
+    """Rows by columns of cells, with the sentences around them; `corner` names what the rows are.
+
+    `bands` has lines of headings above the columns, the outermost first; equal neighbours are one heading.
+    `groups` has the heading of each row, empty for none. `keys` has None for a column of a paper's numbers.
+    """
 
     name: str
     caption: tuple[str, ...]
@@ -68,3 +103,38 @@ class Table:
     cells: tuple[tuple[Cell, ...], ...]  # by row, then column
     footnotes: tuple[Footnote, ...]
     provenance: str
+    keys: tuple[Key | None, ...]
+    bands: tuple[tuple[str, ...], ...] = ()
+    groups: tuple[str, ...] = ()
+    center: Center = "mean"
+    spread: Spread = "sd"
+
+    def frame(self) -> pl.DataFrame:
+        """One row a cell, with all its digits: see `longform`."""
+        from .longform import frame  # noqa: PLC0415 -- Polars is not loaded to look at a table
+
+        return frame(self)
+
+    def grouped(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The headings of the rows with the numbers of those below each, in order."""
+        runs: list[tuple[str, list[int]]] = []
+        for number, heading in enumerate(self.groups or ("",) * len(self.rows)):
+            if not runs or runs[-1][0] != heading:
+                runs.append((heading, []))
+            runs[-1][1].append(number)
+        return tuple((heading, tuple(numbers)) for heading, numbers in runs)
+
+    def spans(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """The lines of headings above the columns: each heading with how many columns it is over."""
+        return tuple(self._line(depth) for depth in range(len(self.bands)))
+
+    def _line(self, depth: int) -> tuple[tuple[str, int], ...]:
+        """One line of headings; it is cut where a heading above it is."""
+        paths = list(zip(*self.bands[: depth + 1], strict=True))
+        runs: list[tuple[str, int]] = []
+        for number, path in enumerate(paths):
+            if number and path == paths[number - 1] and path[-1]:
+                runs[-1] = (path[-1], runs[-1][1] + 1)
+            else:
+                runs.append((path[-1], 1))
+        return tuple(runs)

@@ -2,47 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import chain
 
 import polars as pl
 
-from .cells import NOT_RUN, fill
+from .axes import Column, columns_of, rows_of
+from .beside import Beside, beside
+from .captions import caption
+from .cells import Filler
 from .fitting import misfits
 from .footnotes import Footnotes
 from .labels import level_text, one_line
-from .metrics import METRICS
-from .published import Published, PublishedTable, match, published_tables
-from .settings import TableSpec
+from .picking import pick
+from .published import published_tables
+from .selecting import chosen, selects
 from .study import Study
-from .table import Cell, Status, Table, TableError
+from .table import Cell, Key, Status, Table, TableError
+from .table_spec import TableSpec
 from .tally import Place, Tally, gather
+from .trial import Trial
 
 
-def table(study: Study, spec: TableSpec, outcomes: pl.DataFrame, *, published: bool = False) -> Table:
+def table(
+    study: Study,
+    spec: TableSpec,
+    outcomes: pl.DataFrame,
+    *,
+    published: bool = False,
+    rest: bool = False,
+    begun: Collection[str] = (),
+) -> Table:
     """The table that `spec` describes, over the study's trials in `outcomes`, the store's latest attempts.
 
-    `published` puts the paper's numbers beside ours. TableError if the specification does not fit the study.
+    `published` puts the paper's numbers beside ours, `rest` also the rows that only the paper has. `begun`
+    are the trials that have a checkpoint. TableError if the specification does not fit the study.
     """
-    if wrong := misfits(spec, study.factors, study.paper):
-        raise TableError("\n".join(f"table {spec.name}: {key}: {message}" for key, message in wrong))
-    trials, metric, notes = study.trials(), METRICS[spec.value], Footnotes()
-    rows, columns = (tuple(map(level_text, study.factors[factor])) for factor in (spec.rows, spec.columns))
-    paper = published_tables().get((study.paper or "", spec.published or spec.name)) if published else None
-    tallies = gather(trials, outcomes, rows=spec.rows, columns=spec.columns, metric=metric.name)
-    places = [[(row, column) for column in columns] for row in rows]
-    cells = fill(places, tallies, _beside(paper, rows, columns), metric=metric, notes=notes)
-    flat = [cell for row in cells for cell in row]
-    what = one_line(spec.caption or metric.title).removesuffix(".")
-    return Table(
-        name=spec.name,
-        caption=(f"{what}{_average(tallies.values())}.", *_legend(flat, paper, higher=metric.higher is True)),
-        corner=one_line(spec.rows),
+    if wrong := misfits(spec, study.design, study.paper):
+        faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
+        raise TableError("\n".join(faults))
+    levels = chosen(spec.select, study.factors)
+    rows, columns = rows_of(spec, levels), columns_of(spec, levels)
+    trials = [trial for trial in study.asked if selects(spec.select, trial.levels)]
+    tallies, lost = _tallies(spec, trials, outcomes, begun)
+    paper = published_tables().get((study.paper or "", spec.printed)) if published else None
+    theirs = beside(paper, spec.published, rows, columns) if paper else None
+    notes = Footnotes()
+    filler = Filler(
+        spec=spec,
         rows=rows,
         columns=columns,
+        tallies=tallies,
+        lost=lost,
+        refused=_refused(study, spec),
+        beside=theirs,
+        notes=notes,
+    )
+    cells = filler.fill()
+    ids = list(dict.fromkeys(trial.id for trial in trials))
+    made = Table(
+        name=spec.name,
+        caption=caption(
+            spec,
+            columns=columns,
+            levels=levels,
+            tallies=tallies.values(),
+            cells=list(chain(*cells)),
+            beside=theirs,
+        ),
+        corner=one_line(spec.rows),
+        rows=tuple(row.level for row in rows),
+        columns=tuple(column.head for column in columns),
         cells=cells,
         footnotes=notes.all(),
-        provenance=provenance([trial.id for trial in trials], outcomes),
+        provenance=provenance(ids, outcomes),
+        keys=tuple(Key(metric=column.metric.name, level=column.level) for column in columns),
+        bands=tuple(zip(*(column.bands for column in columns), strict=True)),
+        groups=tuple(row.group for row in rows) if spec.groups.rows else (),
+        center=spec.center,
+        spread=spec.spread,
     )
+    if theirs and rest:
+        made = _with_rest(made, theirs, columns)
+    return _with_columns(made) if theirs and spec.published.show == "columns" else made
 
 
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
@@ -60,36 +103,73 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
     return one_line(" · ".join(parts))
 
 
-def _beside(
-    paper: PublishedTable | None, rows: Sequence[str], columns: Sequence[str]
-) -> dict[Place, Published]:
-    """The published number of each of our places that has one."""
-    if paper is None:
-        return {}
-    row_keys, column_keys = match(rows, paper.rows), match(columns, paper.columns)
-    keys = {(row, column): (row_keys[row], column_keys[column]) for row in row_keys for column in column_keys}
-    return {place: paper.cells[key] for place, key in keys.items() if key in paper.cells}
+def _tallies(
+    spec: TableSpec, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str]
+) -> tuple[dict[Place, Tally], dict[Place, int]]:
+    """The tally that each place shows, and of how many levels that it was picked from there is no value."""
+    found = gather(
+        trials,
+        outcomes,
+        rows=spec.rows,
+        columns=spec.columns,
+        metrics=spec.value,
+        over=spec.over,
+        apart=spec.pick is not None,
+        begun=begun,
+    )
+    if spec.pick is None:
+        return {place: tallies[0] for place, tallies in found.items()}, {}
+    return pick(spec, found)
 
 
-def _average(tallies: Iterable[Tally]) -> str:
-    """What each number is over its seeds, as planned; nothing where the study has none of these trials."""
-    seeds = sorted({tally.trials for tally in tallies})
-    if not seeds:
-        return ""
-    if seeds[-1] == 1:
-        return ": one seed"
-    low, high = seeds[0], seeds[-1]
-    return f": mean ± s.d. of {high if low == high else f'{low} to {high}'} seeds"
+def _refused(study: Study, spec: TableSpec) -> set[tuple[str, str]]:
+    """The rows and columns of trials that the study's budget does not allow."""
+    kept = (trial.levels for trial in study.refused if selects(spec.select, trial.levels))
+    return {
+        (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
+        for levels in kept
+    }
 
 
-def _legend(cells: Sequence[Cell], paper: PublishedTable | None, *, higher: bool) -> list[str]:
-    """What bold, small and a dash mean, where they occur."""
-    legend = []
-    if any(cell.best for cell in cells):
-        side = "highest" if higher else "lowest"
-        legend.append(f"Bold: {side} in its column, with all that tie at the digits shown.")
-    if paper and any(cell.published for cell in cells):
-        legend.append(f"Small: published, {paper.paper} {paper.name}.")
-    if any(cell.status is Status.MISSING for cell in cells):
-        legend.append(f"{NOT_RUN}: not run.")
-    return legend
+def _with_rest(made: Table, theirs: Beside, columns: Sequence[Column]) -> Table:
+    """The table with the rows below that only the paper has."""
+    keys = [theirs.columns.get((column.metric.name, column.level)) for column in columns]
+    found = [[theirs.paper.cells.get((row, key)) if key else None for key in keys] for row in theirs.rest]
+    more = tuple(
+        tuple(
+            Cell(status=Status.UNPLANNED, published=each, printed=each.printed if each else "")
+            for each in row
+        )
+        for row in found
+    )
+    groups = (*made.groups, *("",) * len(more)) if made.groups else ()
+    return replace(made, rows=(*made.rows, *theirs.rest), cells=(*made.cells, *more), groups=groups)
+
+
+def _with_columns(made: Table) -> Table:
+    """The table with a column of the paper's numbers behind each of ours that has some, under one heading."""
+    has = [any(row[number].printed for row in made.cells) for number in range(len(made.columns))]
+    wide = [number for number, its in enumerate(has) for _ in range(1 + its)]
+    theirs = [place > 0 and wide[place - 1] == number for place, number in enumerate(wide)]
+    heads = tuple(
+        "published" if their else "ours" if has[number] else made.columns[number]
+        for number, their in zip(wide, theirs, strict=True)
+    )
+    return replace(
+        made,
+        columns=heads,
+        keys=tuple(None if their else made.keys[number] for number, their in zip(wide, theirs, strict=True)),
+        bands=(
+            *(tuple(line[number] for number in wide) for line in made.bands),
+            tuple(made.columns[number] if has[number] else "" for number in wide),
+        ),
+        cells=tuple(
+            tuple(
+                Cell(status=Status.PUBLISHED, shown=row[number].printed)
+                if their
+                else replace(row[number], printed="")
+                for number, their in zip(wide, theirs, strict=True)
+            )
+            for row in made.cells
+        ),
+    )

@@ -1,109 +1,158 @@
-"""What became of the trials of each cell: gathered from the store's frame in Polars, averaged exactly."""
+"""What became of the trials of each cell: gathered from the store's frame in Polars, a metric at a time."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
 
+from .factors import SEED
 from .labels import level_text, one_line
+from .measures import COSTS
+from .statistics import Center, Estimate, Spread, estimate
 from .table import Status
 from .trial import Trial
 
-Place = tuple[str, str]
-"""A row and a column."""
+Place = tuple[str, str, str]
+"""A row, a column and a metric."""
+
+_PLACED = {"trial": pl.String, "unit": pl.Int32, "row": pl.String, "column": pl.String, "over": pl.String}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """The outcomes of one cell's trials: finite values of those done, reasons of those failed or pruned."""
+    """The outcomes of one cell's trials: finite values of those done, reasons of those failed or pruned.
+
+    `units` has for each value the number of its seed, or of its seed and the levels that the cell is over:
+    what cells are paired by. `begun` counts trials with a checkpoint and no outcome, `missing` those with
+    neither. `label` says of which levels of the factors picked from the trials are.
+    """
 
     trials: int
     values: tuple[float, ...]
     failed: tuple[str, ...]
     pruned: tuple[str, ...]
     missing: int
+    begun: int = 0
+    units: tuple[int, ...] = ()
+    label: str = ""
 
     @property
     def status(self) -> Status:
         """How far these trials came; one that is done without a finite value counts as failed."""
         if self.values:
             return Status.DONE if len(self.values) == self.trials else Status.PARTIAL
+        if self.begun:
+            return Status.BEGUN
         if self.missing == self.trials:
             return Status.MISSING
         return Status.PRUNED if len(self.pruned) + self.missing == self.trials else Status.FAILED
 
     @property
-    def mean(self) -> float | None:
-        """The mean of the values, the same to the last bit in any order of them."""
-        return math.fsum(self.values) / len(self.values) if self.values else None
+    def by_unit(self) -> dict[int, float]:
+        """The values by what they are paired by."""
+        return dict(zip(self.units, self.values, strict=True))
 
-    @property
-    def deviation(self) -> float | None:
-        """The sample standard deviation, None below two values."""
-        mean, count = self.mean, len(self.values)
-        if mean is None or count < 2:
-            return None
-        return math.sqrt(math.fsum((value - mean) ** 2 for value in self.values) / (count - 1))
+    def estimate(self, center: Center = "mean", spread: Spread = "sd") -> Estimate | None:
+        """The centre of the values with their spread; None without values."""
+        return estimate(self.values, center=center, spread=spread) if self.values else None
 
-    def remarks(self, metric: str) -> list[str]:
+    def remarks(self, metric: str, noun: str = "seeds") -> list[str]:
         """What a reader must know of the trials that are not in the mean: a sentence a kind."""
-        valueless = self.trials - len(self.values) - len(self.failed) - len(self.pruned) - self.missing
+        ended = len(self.values) + len(self.failed) + len(self.pruned)
+        valueless = self.trials - ended - self.begun - self.missing
         kinds = (
             (len(self.failed), "failed: " + ", ".join(dict.fromkeys(self.failed))),
             (len(self.pruned), "pruned: " + ", ".join(dict.fromkeys(self.pruned))),
             (valueless, f"ended without a finite {metric}"),
+            (self.begun if self.begun < self.trials else 0, "begun, not ended"),
             (self.missing if self.missing < self.trials else 0, "not run"),
         )
-        return [what if self.trials == 1 else f"{n} of {self.trials} seeds {what}" for n, what in kinds if n]
+        return [what if self.trials == 1 else f"{n} of {self.trials} {noun} {what}" for n, what in kinds if n]
 
 
 def gather(
-    trials: Sequence[Trial], outcomes: pl.DataFrame, *, rows: str, columns: str, metric: str
-) -> dict[Place, Tally]:
-    """The tally of each place with a trial; `rows` and `columns` are factors, `outcomes` latest attempts."""
-    placed = pl.DataFrame(
-        {
-            "trial": [trial.id for trial in trials],
-            "row": [level_text(trial.levels[rows]) for trial in trials],
-            "column": [level_text(trial.levels[columns]) for trial in trials],
-        },
-        schema={"trial": pl.String, "row": pl.String, "column": pl.String},
+    trials: Sequence[Trial],
+    outcomes: pl.DataFrame,
+    *,
+    rows: str,
+    columns: str | None,
+    metrics: Sequence[str],
+    over: Sequence[str] = (),
+    apart: bool = False,
+    begun: Collection[str] = (),
+) -> dict[Place, tuple[Tally, ...]]:
+    """The tallies of each place with a trial: one, or where `apart` one for every combination of `over`.
+
+    `rows`, `columns` and `over` are factors; `outcomes` has the store's latest attempts, `begun` the trials
+    that have begun and may have ended since. Without a factor in columns, a place's column is empty.
+    """
+    placed = _placed(trials, rows, columns, over)
+    ends = outcomes.select("trial", "status", pl.col("reason").fill_null("no reason stored"), *COSTS)
+    known = placed.join(ends, on="trial", how="left", maintain_order="left").with_columns(
+        begun=pl.col("status").is_null() & pl.col("trial").is_in(list(begun))
     )
     finals = outcomes.select("trial", "metrics").explode("metrics").unnest("metrics")
-    values = (
-        finals.filter(pl.col("name") == metric)
-        .select("trial", "value")
-        .unique("trial", keep="last", maintain_order=True)
-    )
-    ends = outcomes.select("trial", "status", pl.col("reason").fill_null("no reason stored"))
+    found: dict[Place, tuple[Tally, ...]] = {}
+    for metric in metrics:
+        valued = known.with_columns(value=pl.col(metric).cast(pl.Float64)) if metric in COSTS else None
+        if valued is None:
+            named = finals.filter(pl.col("name") == metric).select("trial", "value")
+            last = named.unique("trial", keep="last", maintain_order=True)
+            valued = known.join(last, on="trial", how="left", maintain_order="left")
+        for row, column, tally in _tallies(valued, apart=apart):
+            place = row, column, metric
+            found[place] = (*found.get(place, ()), tally)
+    return found
+
+
+def _placed(trials: Sequence[Trial], rows: str, columns: str | None, over: Sequence[str]) -> pl.DataFrame:
+    """Each trial with where it stands, and the number of what it is paired by."""
+    units: dict[object, int] = {}
+    text = lru_cache(maxsize=None, typed=True)(level_text)
+    data: Mapping[str, list[Any]] = {name: [] for name in _PLACED}
+    for trial in trials:
+        levels = trial.levels
+        label = ", ".join(f"{factor} {text(levels[factor])}" for factor in over)
+        data["trial"].append(trial.id)
+        data["unit"].append(units.setdefault((levels[SEED], label), len(units)))
+        data["row"].append(text(levels[rows]))
+        data["column"].append("" if columns is None else text(levels[columns]))
+        data["over"].append(label)
+    return pl.DataFrame(data, schema=_PLACED)
+
+
+def _tallies(valued: pl.DataFrame, *, apart: bool) -> Iterator[tuple[str, str, Tally]]:
+    """The tally of each cell in the order of its first trial."""
     status = pl.col("status")
-    cells = (
-        placed.join(ends, on="trial", how="left", maintain_order="left")
-        .join(values, on="trial", how="left", maintain_order="left")
-        .group_by("row", "column", maintain_order=True)
-        .agg(
-            trials=pl.len(),
-            values=pl.col("value").filter((status == "done") & pl.col("value").is_finite()),
-            failed=pl.col("reason").filter(status == "failed"),
-            pruned=pl.col("reason").filter(status == "pruned"),
-            missing=status.null_count(),
+    counted = (status == "done") & pl.col("value").is_finite()
+    cells = valued.group_by(["row", "column", *(["over"] if apart else [])], maintain_order=True).agg(
+        trials=pl.len(),
+        values=pl.col("value").filter(counted),
+        units=pl.col("unit").filter(counted),
+        failed=pl.col("reason").filter(status == "failed"),
+        pruned=pl.col("reason").filter(status == "pruned"),
+        begun=pl.col("begun").sum(),
+        missing=(status.is_null() & ~pl.col("begun")).sum(),
+    )
+    for cell in cells.iter_rows(named=True):
+        yield (
+            cell["row"],
+            cell["column"],
+            Tally(
+                trials=cell["trials"],
+                values=tuple(cell["values"]),
+                units=tuple(cell["units"]),
+                failed=tuple(map(_summary, cell["failed"])),
+                pruned=tuple(map(_summary, cell["pruned"])),
+                begun=cell["begun"],
+                missing=cell["missing"],
+                label=cell.get("over", ""),
+            ),
         )
-    )
-    return {(cell["row"], cell["column"]): _tally(cell) for cell in cells.iter_rows(named=True)}
-
-
-def _tally(cell: dict[str, Any]) -> Tally:
-    return Tally(
-        trials=cell["trials"],
-        values=tuple(cell["values"]),
-        failed=tuple(map(_summary, cell["failed"])),
-        pruned=tuple(map(_summary, cell["pruned"])),
-        missing=cell["missing"],
-    )
 
 
 def _summary(reason: str) -> str:

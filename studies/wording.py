@@ -24,6 +24,7 @@ _WANTED = {
     "less_than": "a number below {lt:g}",
     "less_than_equal": "at most {le:g}",
     "literal_error": "{expected}",
+    "list_type": "a list",
     "model_type": "a table",
     "string_pattern_mismatch": "a letter, then up to 99 letters, digits, '-', '_' or '.'",
     "string_type": "a text",

@@ -4,30 +4,67 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 
-from ..table import Cell, Table
+from ..longform import Entry, entries
+from ..table import Table
 
-HEADER = ("row", "column", "mean", "deviation", "n", "published", "status", "note")
+SPREADS = {"sd": "deviation", "se": "standard_error", "ci": "half_width"}
+"""The column of a spread; half_width is half of the interval between low and high."""
 
 
 def to_csv(table: Table) -> str:
-    """One line for each row and column; an empty field is a number that is not there."""
+    """One line for each row and column; an empty field is a number that is not there.
+
+    Columns for groups, metrics, intervals, differences, levels that were picked, and units are there where
+    the table has such things.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEADER)
-    notes = {note.mark: note.text for note in table.footnotes}
-    for row, cells in zip(table.rows, table.cells, strict=True):
-        for column, cell in zip(table.columns, cells, strict=True):
-            writer.writerow((row, column, *_fields(cell, notes)))
+    lines = [dict(_fields(table, entry)) for entry in entries(table)]
+    first = lines[0] if lines else {}
+    kept = [name for name in first if name not in _extra(table)]
+    writer.writerow(kept)
+    writer.writerows([line[name] for name in kept] for line in lines)
     return text.getvalue()
 
 
-def _fields(cell: Cell, notes: dict[str, str]) -> tuple[str, ...]:
-    return (
-        "" if cell.mean is None else repr(cell.mean),
-        "" if cell.deviation is None else repr(cell.deviation),
-        str(cell.count),
-        cell.published.text if cell.published else "",
-        cell.status.value,
-        "; ".join(notes[mark] for mark in cell.marks),
-    )
+def _extra(table: Table) -> set[str]:
+    """The columns that say nothing in this table."""
+    found = list(entries(table))
+    several = len({entry.key.metric for entry in found if entry.key.level}) > 1
+    needed = {
+        "group": bool(table.groups),
+        "metric": several,
+        "low": table.spread == "ci",
+        "high": table.spread == "ci",
+        "difference": any(entry.cell.less is not None for entry in found),
+        "picked": any(entry.cell.picked for entry in found),
+        "unit": all(entry.cell.estimate is None for entry in found)
+        and not any(entry.key.metric for entry in found),
+    }
+    return {name for name, there in needed.items() if not there}
+
+
+def _fields(table: Table, entry: Entry) -> Iterator[tuple[str, str]]:
+    """Every field of a cell by its column's name."""
+    cell, estimate, published = entry.cell, entry.cell.estimate, entry.cell.published
+    yield "group", entry.group
+    yield "row", entry.row
+    yield "column", entry.column
+    yield "metric", entry.key.metric
+    yield table.center, _number(estimate.value if estimate else None)
+    yield SPREADS[table.spread], _number(estimate.spread if estimate else None)
+    yield "low", _number(estimate.low if estimate else None)
+    yield "high", _number(estimate.high if estimate else None)
+    yield "n", str(cell.count)
+    yield "difference", _number(cell.less)
+    yield "picked", cell.picked
+    yield "published", published.text if published else ""
+    yield "unit", published.unit if published else ""
+    yield "status", cell.status.value
+    yield "note", entry.note
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else repr(value)

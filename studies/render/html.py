@@ -26,23 +26,42 @@ STYLE = """\
 
 def to_html(table: Table) -> str:
     """A `<figure>` of caption, table, footnotes and provenance; a cell's classes are its status and best."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in (table.corner, *table.columns))
     lines = [
         f'<figure class="activemem-table" id="{escape(table.name)}">',
         STYLE,
         "<table>",
         f"<caption>{escape(' '.join(table.caption))}</caption>",
-        f"<thead><tr>{head}</tr></thead>",
-        "<tbody>",
+        _head(table),
     ]
-    for row, cells in zip(table.rows, table.cells, strict=True):
-        lines.append(f'<tr><th scope="row">{escape(row)}</th>')
-        lines.extend(map(_cell, cells))
-        lines.append("</tr>")
-    lines += ["</tbody>", "</table>", "<figcaption>"]
+    for heading, numbers in table.grouped():
+        lines.append("<tbody>")
+        if heading:
+            over = f'colspan="{1 + len(table.columns)}"'
+            lines.append(f'<tr><th scope="rowgroup" class="group" {over}>{escape(heading)}</th></tr>')
+        for row in numbers:
+            lines.append(f'<tr><th scope="row">{escape(table.rows[row])}</th>')
+            lines.extend(map(_cell, table.cells[row]))
+            lines.append("</tr>")
+        lines.append("</tbody>")
+    lines += ["</table>", "<figcaption>"]
     lines += [f'<p class="note"><sup>{note.mark}</sup> {escape(note.text)}</p>' for note in table.footnotes]
     lines += [f'<p class="provenance">{escape(table.provenance)}</p>', "</figcaption>", "</figure>", ""]
     return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _head(table: Table) -> str:
+    """The lines of headings, those above several columns first."""
+    lines = []
+    for spans in table.spans():
+        cells = (
+            f'<th scope="colgroup" colspan="{over}">{escape(name)}</th>'
+            if name
+            else f'<td colspan="{over}"></td>'
+            for name, over in spans
+        )
+        lines.append(f"<tr><td></td>{''.join(cells)}</tr>")
+    heads = (f'<th scope="col">{escape(name)}</th>' for name in (table.corner, *table.columns))
+    return f"<thead>{''.join(lines)}<tr>{''.join(heads)}</tr></thead>"
 
 
 def _cell(cell: Cell) -> str:
@@ -50,8 +69,9 @@ def _cell(cell: Cell) -> str:
     if cell.marks:
         ours += f"<sup>{','.join(cell.marks)}</sup>"
     papers = ""
-    if cell.published and cell.published.text:
+    if cell.published and cell.printed:
         title = f' title="{escape(cell.published.note)}"' if cell.published.note else ""
-        papers = f'<br><small class="published"{title}>{escape(cell.published.text)}</small>'
+        small = f'<small class="published"{title}>{escape(cell.printed)}</small>'
+        papers = f"<br>{small}" if ours else small
     kinds = f"{cell.status} best" if cell.best else f"{cell.status}"
     return f'<td class="{kinds}">{ours}{papers}</td>'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..table import Cell, Table
 
 _SIGNS = {
@@ -24,6 +26,8 @@ _SIGNS = {
     "'": r"\textquotesingle{}",
     "`": r"\textasciigrave{}",
     "±": r"$\pm$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
     "×": r"$\times$",
     "·": r"$\cdot$",
     "−": r"$-$",
@@ -46,18 +50,46 @@ def to_latex(table: Table) -> str:
         r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"  \begin{{tabular}}{{@{{}}l{'r' * len(table.columns)}@{{}}}}",
         r"    \toprule",
+        *_bands(table),
         rf"    {heads} \\",
         r"    \midrule",
     ]
-    for row, cells in zip(table.rows, table.cells, strict=True):
-        lines.append(rf"    {_plain(row)} & {' & '.join(map(_ours, cells))} \\")
-        if any(cell.published and cell.published.text for cell in cells):
-            lines.append(rf"    & {' & '.join(map(_papers, cells))} \\ \addlinespace")
+    for number, (heading, rows) in enumerate(table.grouped()):
+        indent = r"\quad " if heading else ""
+        if heading:
+            over = rf"\multicolumn{{{1 + len(table.columns)}}}{{@{{}}l}}{{\textit{{{_plain(heading)}}}}}"
+            space = r"\addlinespace " if number else ""
+            lines.append(rf"    {space}{over} \\")
+        for row in rows:
+            lines += _row(indent + _plain(table.rows[row]), table.cells[row])
     lines += [r"    \bottomrule", r"  \end{tabular}}", "", r"  \smallskip", r"  \begin{minipage}{\linewidth}"]
     below = [rf"\textsuperscript{{{_plain(note.mark)}}}~{_plain(note.text)}" for note in table.footnotes]
     below.append(_plain(table.provenance))
     lines.append("    \\footnotesize\\raggedright\n    " + " \\\\\n    ".join(below))
     return "\n".join([*lines, r"  \end{minipage}", r"\end{table}", ""])
+
+
+def _bands(table: Table) -> list[str]:
+    """The headings above several columns, each with a rule below it."""
+    lines = []
+    for spans in table.spans():
+        texts, rules, column = [], [], 2
+        for name, over in spans:
+            texts.append(rf"\multicolumn{{{over}}}{{c}}{{{_plain(name)}}}" if name else "& " * (over - 1))
+            rules += [rf"\cmidrule(lr){{{column}-{column + over - 1}}}"] if name else []
+            column += over
+        lines.append(rf"    & {' & '.join(texts).strip()} \\ {''.join(rules)}")
+    return lines
+
+
+def _row(name: str, cells: Sequence[Cell]) -> list[str]:
+    """A row's line, and the paper's below it; one line where nothing is ours."""
+    papers = rf"{' & '.join(map(_papers, cells))} \\ \addlinespace"
+    if not any(cell.printed for cell in cells):
+        return [rf"    {name} & {' & '.join(map(_ours, cells))} \\"]
+    if not any(cell.text or cell.marks for cell in cells):
+        return [rf"    {name} & {papers}"]
+    return [rf"    {name} & {' & '.join(map(_ours, cells))} \\", rf"    & {papers}"]
 
 
 def _ours(cell: Cell) -> str:
@@ -66,9 +98,7 @@ def _ours(cell: Cell) -> str:
 
 
 def _papers(cell: Cell) -> str:
-    return (
-        rf"{{\footnotesize {_plain(cell.published.text)}}}" if cell.published and cell.published.text else ""
-    )
+    return rf"{{\footnotesize {_plain(cell.printed)}}}" if cell.printed else ""
 
 
 def _plain(text: str) -> str:

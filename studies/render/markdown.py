@@ -11,12 +11,18 @@ _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def to_markdown(table: Table) -> str:
-    """The caption, the table with the paper's numbers in small type below ours, footnotes and provenance."""
-    heads = [_plain(name) for name in (table.corner, *table.columns)]
+    """The caption, the table with the paper's numbers in small type below ours, footnotes and provenance.
+
+    Pipes have one line of headings: those above a column stand over its own. Headings of rows are rows.
+    """
+    paths = zip(*table.bands, table.columns, strict=True)
+    heads = ["<br>".join(_plain(name) for name in path if name) for path in paths]
     sides = [":--", *["--:"] * len(table.columns)]
-    lines = [" ".join(map(_plain, table.caption)), "", _line(heads), _line(sides)]
-    for row, cells in zip(table.rows, table.cells, strict=True):
-        lines.append(_line([_plain(row), *map(_cell, cells)]))
+    lines = [" ".join(map(_plain, table.caption)), "", _line([_plain(table.corner), *heads]), _line(sides)]
+    for heading, numbers in table.grouped():
+        if heading:
+            lines.append(_line([f"*{_plain(heading)}*", *[""] * len(table.columns)]))
+        lines += [_line([_plain(table.rows[row]), *map(_cell, table.cells[row])]) for row in numbers]
     below = [f"<sup>{note.mark}</sup> {_plain(note.text)}" for note in table.footnotes]
     below.append(_plain(table.provenance))
     return "\n".join([*lines, "", "<sub>" + "<br>\n".join(below) + "</sub>", ""])
@@ -27,11 +33,17 @@ def _line(cells: list[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    ours = f"**{cell.text}**" if cell.best else cell.text
+    text = _bounds(cell.text)
+    ours = f"**{text}**" if cell.best else text
     if cell.marks:
         ours += f"<sup>{','.join(cell.marks)}</sup>"
-    papers = f"<br><sub>{_plain(cell.published.text)}</sub>" if cell.published and cell.published.text else ""
-    return ours + papers
+    papers = f"<sub>{_plain(cell.printed)}</sub>" if cell.printed else ""
+    return "<br>".join(part for part in (ours, papers) if part)
+
+
+def _bounds(text: str) -> str:
+    """The text of a number with its interval's brackets made plain."""
+    return text.replace("[", "\\[").replace("]", "\\]")
 
 
 def _plain(text: str) -> str:

@@ -19,6 +19,7 @@ class Column:
     head: str
     ours: tuple[str, ...]
     papers: tuple[str, ...]
+    bands: tuple[str, ...]  # the headings above it
 
 
 def to_terminal(table: Table, *, width: int = 80, ansi: bool = False) -> str:
@@ -27,11 +28,15 @@ def to_terminal(table: Table, *, width: int = 80, ansi: bool = False) -> str:
     `ansi` adds bold for the best and faint for the published numbers, and changes no visible character.
     """
     lines = [line for sentence in table.caption for line in wrap(sentence, width)]
-    label = max(map(len, (table.corner, *table.rows)))
+    names = _names(table)
+    label = max(map(len, (table.corner, *table.groups, *names)))
     cells = list(zip(*table.cells, strict=True))  # by column
-    columns = [_column(head, each, ansi=ansi) for head, each in zip(table.columns, cells, strict=True)]
+    columns = [
+        _column(head, each, tuple(line[number] for line in table.bands), ansi=ansi)
+        for number, (head, each) in enumerate(zip(table.columns, cells, strict=True))
+    ]
     for group in _groups(columns, width - INDENT - label):
-        lines += ["", *_lines(table, group, label)]
+        lines += ["", *_lines(table, names, group, label)]
     lines.append("")
     for note in table.footnotes:
         head = f"  {note.mark:<4}"
@@ -40,11 +45,16 @@ def to_terminal(table: Table, *, width: int = 80, ansi: bool = False) -> str:
     return "\n".join([*lines, ""])
 
 
-def _column(head: str, cells: Sequence[Cell], *, ansi: bool) -> Column:
+def _names(table: Table) -> tuple[str, ...]:
+    """The rows' names, those under a heading moved in."""
+    groups = table.groups or ("",) * len(table.rows)
+    return tuple(" " * INDENT * bool(group) + row for group, row in zip(groups, table.rows, strict=True))
+
+
+def _column(head: str, cells: Sequence[Cell], bands: tuple[str, ...], *, ansi: bool) -> Column:
     """A column of cells: star, right-aligned text, star and marks, each in its own place."""
-    spread = max((len(cell.spread) for cell in cells), default=0)
-    texts = [_text(cell, spread) for cell in cells]
-    papers = [cell.published.text if cell.published else "" for cell in cells]
+    texts = _texts(cells)
+    papers = [cell.printed for cell in cells]
     marks = [
         ("*" if cell.best else "") + (" " + ",".join(cell.marks) if cell.marks else "") for cell in cells
     ]
@@ -60,14 +70,28 @@ def _column(head: str, cells: Sequence[Cell], *, ansi: bool) -> Column:
         head=" " * left + f"{head:>{body}}" + " " * right,
         ours=tuple(ours),
         papers=tuple(faint),
+        bands=bands,
     )
 
 
-def _text(cell: Cell, spread: int) -> str:
-    """A cell's text, its deviation as wide as the column's widest, so that means stand below each other."""
-    if cell.spread:
-        return f"{cell.shown} ± {cell.spread:>{spread}}"
-    return cell.shown + " " * (spread + 3) if cell.mean is not None and spread else cell.shown
+def _texts(cells: Sequence[Cell]) -> list[str]:
+    """The cells' texts, each part as wide as the column's widest, so that numbers stand below each other."""
+    spread, interval, difference = (
+        max(map(len, parts), default=0)
+        for parts in zip(*((cell.spread, cell.interval, cell.difference) for cell in cells), strict=True)
+    )
+    texts = []
+    for cell in cells:
+        text = cell.shown
+        if cell.estimate is not None:
+            if spread:
+                text += f" ± {cell.spread:>{spread}}" if cell.spread else " " * (spread + 3)
+            if interval:
+                text += f" {cell.interval:>{interval}}"
+            if difference:
+                text += f" {f'({cell.difference})' if cell.difference else '':>{difference + 2}}"
+        texts.append(text)
+    return texts
 
 
 def _ansi(text: str, code: int, *, ansi: bool) -> str:
@@ -86,14 +110,46 @@ def _groups(columns: Sequence[Column], room: int) -> Iterator[list[Column]]:
         yield group
 
 
-def _lines(table: Table, group: Sequence[Column], label: int) -> Iterator[str]:
+def _lines(table: Table, names: Sequence[str], group: Sequence[Column], label: int) -> Iterator[str]:
     """The lines of one column group: its heads, then each row and, where there is one, the paper's line."""
+    yield from _bands(group, label)
     yield _line(table.corner, label, [column.head for column in group])
-    for index, row in enumerate(table.rows):
-        yield _line(row, label, [column.ours[index] for column in group])
-        papers = _line("", label, [column.papers[index] for column in group])
-        if papers:
-            yield papers
+    for heading, numbers in table.grouped():
+        if heading:
+            yield _line(heading, label, [])
+        for row in numbers:
+            ours = [column.ours[row] for column in group]
+            papers = [column.papers[row] for column in group]
+            if not any(text.strip() for text in ours) and any(text.strip() for text in papers):
+                yield _line(names[row], label, papers)
+                continue
+            yield _line(names[row], label, ours)
+            if any(text.strip() for text in papers):
+                yield _line("", label, papers)
+
+
+def _bands(group: Sequence[Column], label: int) -> Iterator[str]:
+    """The headings above several columns, each over a rule as wide as they are."""
+    for depth in range(len(group[0].bands)):
+        texts, rules = [], []
+        for heading, columns in _runs(group, depth):
+            width = sum(column.width for column in columns) + GAP * (len(columns) - 1)
+            texts.append(f"{heading[:width]:^{width}}")
+            rules.append(("─" if heading else " ") * width)
+        yield _line("", label, texts)
+        yield _line("", label, rules)
+
+
+def _runs(group: Sequence[Column], depth: int) -> Iterator[tuple[str, list[Column]]]:
+    """Each heading of a line with the columns below it; it is cut where those above it are."""
+    run: list[Column] = []
+    for column in group:
+        path = column.bands[: depth + 1]
+        if run and (path != run[-1].bands[: depth + 1] or not path[-1]):
+            yield run[-1].bands[depth], run
+            run = []
+        run.append(column)
+    yield run[-1].bands[depth], run
 
 
 def _line(name: str, label: int, texts: Sequence[str]) -> str:

@@ -12,11 +12,12 @@ import pytest
 
 from activemem.studies.render import to_csv, to_html, to_latex, to_markdown, to_terminal
 from activemem.studies.study import Study, load
-from activemem.studies.table import Table
+from activemem.studies.table import Key, Table
 from activemem.studies.tables import table
 
 GOLDEN = Path(__file__).with_name("golden")
 NASTY = ("a_b & c | d", "50% < $x^2 \\ {#1} ~", "*b* [c] `d` \"q\" 'r' --", "é <b>")
+STRANGE = ("x_1", "y|2", "z & 3%")
 FORMATS: dict[str, Callable[[Table], str]] = {
     "txt": to_terminal,
     "ansi": lambda made: to_terminal(made, width=100, ansi=True),
@@ -36,7 +37,13 @@ def tables(everything: Study, rows: pl.DataFrame) -> dict[str, Table]:
         "published-only": table(everything, nothing, rows.clear(), published=True),
         "everything": full,
         "one-seed": table(one, one.tables[0], rows),
-        "names": replace(full, rows=NASTY, columns=("x_1", "y|2", "z & 3%"), corner="a < b"),
+        "names": replace(
+            full,
+            rows=NASTY,
+            columns=STRANGE,
+            corner="a < b",
+            keys=tuple(Key(metric="max_length", level=name) for name in STRANGE),
+        ),
     }
 
 
@@ -80,9 +87,10 @@ def test_a_program_reads_every_number_of_the_csv_back(tables: dict[str, Table]) 
     made = tables["everything"]
     lines = list(csv.DictReader(io.StringIO(to_csv(made))))
     flat = [cell for row in made.cells for cell in row]
-    assert [line["mean"] for line in lines] == ["" if cell.mean is None else repr(cell.mean) for cell in flat]
+    estimates = [cell.estimate for cell in flat]
+    assert [line["mean"] for line in lines] == [repr(each.value) if each else "" for each in estimates]
     assert [float(line["deviation"]) for line in lines if line["deviation"]] == [
-        cell.deviation for cell in flat if cell.deviation is not None
+        each.spread for each in estimates if each and each.spread is not None
     ]
     assert [int(line["n"]) for line in lines] == [cell.count for cell in flat]
 

@@ -6,9 +6,10 @@ import polars as pl
 import pytest
 
 from activemem.studies.published import Published
-from activemem.studies.settings import TableSpec
+from activemem.studies.statistics import Estimate
 from activemem.studies.study import Study, load
 from activemem.studies.table import Cell, Footnote, Status, Table, TableError
+from activemem.studies.table_spec import TableSpec
 from activemem.studies.tables import table
 
 
@@ -35,13 +36,12 @@ def test_rows_and_columns_stand_in_the_order_of_the_study_file(made: Table) -> N
 def test_a_cell_has_mean_sample_deviation_and_count_of_its_seeds(made: Table) -> None:
     assert cell_of(made, "conv(k=20)", "sort") == Cell(
         status=Status.DONE,
-        mean=30.0,
-        deviation=10.0,
-        count=3,
+        estimate=Estimate(value=30.0, low=20.0, high=40.0, spread=10.0, n=3),
         shown="30.0",
         spread="10.0",
         best=True,
         published=Published(value=20.7, text="20.7", unit="tokens", note="mean of 3 runs"),
+        printed="20.7",
     )
 
 

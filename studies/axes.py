@@ -1,0 +1,86 @@
+"""The rows and columns of a table: which levels and metrics stand where, and under which headings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .labels import level_text, one_line
+from .measures import arrow, measure
+from .metrics import Metric
+from .settings import Level
+from .table_spec import TableSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row: its level, and the heading that it stands under, empty if under none."""
+
+    level: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column: its metric, its level, empty where metrics alone are columns, and the headings above it.
+
+    `bands` has the headings from the outermost to the one above the column's own, `head`; some may be empty.
+    """
+
+    metric: Metric
+    level: str
+    head: str
+    bands: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What a published table may call it: its level, or its metric where it has none."""
+        return self.level or self.metric.name
+
+
+def rows_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[Row, ...]:
+    """The rows in the order of the study, those under a heading after the others and together."""
+    texts = tuple(map(level_text, levels[spec.rows]))
+    under = _headings(spec.groups.rows)
+    return tuple(Row(level=text, group=under.get(text, "")) for text in _grouped(texts, under))
+
+
+def columns_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[Column, ...]:
+    """The columns: each metric's together, in them the levels in the order of the study, grouped as rows."""
+    metrics = [measure(name, spec.digits) for name in spec.value]
+    under = _headings(spec.groups.columns)
+    if spec.columns is None:
+        named = {metric.name: metric for metric in metrics}
+        return tuple(
+            Column(
+                metric=named[name],
+                level="",
+                head=one_line(name) + arrow(named[name]),
+                bands=(under.get(name, ""),) if under else (),
+            )
+            for name in _grouped(tuple(named), under)
+        )
+    texts = _grouped(tuple(map(level_text, levels[spec.columns])), under)
+    return tuple(
+        Column(
+            metric=metric,
+            level=text,
+            head=text,
+            bands=(
+                *((one_line(metric.name) + arrow(metric),) if len(metrics) > 1 else ()),
+                *((under.get(text, ""),) if under else ()),
+            ),
+        )
+        for metric in metrics
+        for text in texts
+    )
+
+
+def _headings(groups: Mapping[str, Sequence[Level]]) -> dict[str, str]:
+    """The heading of each level that has one, in the order of the headings and of their lists."""
+    return {level_text(level): one_line(heading) for heading, members in groups.items() for level in members}
+
+
+def _grouped(texts: tuple[str, ...], under: Mapping[str, str]) -> tuple[str, ...]:
+    """The levels without a heading, then those with one, heading by heading in its own order."""
+    return (*(text for text in texts if text not in under), *(text for text in under if text in texts))

@@ -1,0 +1,77 @@
+"""The paper's numbers beside ours: which of its cells is which of our places, and what only it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from .axes import Column, Row
+from .measures import signed
+from .metrics import Metric
+from .published import Published, PublishedTable, match
+from .table_spec import PublishedSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """A paper's table over our rows and columns: `rows` and `columns` have its keys by our names."""
+
+    paper: PublishedTable
+    rows: Mapping[str, str]
+    columns: Mapping[tuple[str, str], str]  # by metric and level
+
+    def at(self, row: str, column: Column) -> Published | None:
+        """The paper's number at a place of ours."""
+        keys = self.rows.get(row), self.columns.get((column.metric.name, column.level))
+        return self.paper.cells.get((keys[0], keys[1])) if keys[0] and keys[1] else None
+
+    @property
+    def rest(self) -> tuple[str, ...]:
+        """The rows that only the paper has, of which it has a number in one of our columns."""
+        ours, columns = set(self.rows.values()), set(self.columns.values())
+        return tuple(
+            row
+            for row in self.paper.rows
+            if row not in ours and any((row, column) in self.paper.cells for column in columns)
+        )
+
+
+def beside(
+    paper: PublishedTable, spec: PublishedSpec, rows: Sequence[Row], columns: Sequence[Column]
+) -> Beside:
+    """Find a paper's names of our rows and columns: as the study gives them, else the same, else by blocks.
+
+    A column of a metric and a level is called by both with a colon between or, if the metric is the first, by
+    its level. A metric's name for the paper holds for all of its levels.
+    """
+    levels = [row.level for row in rows]
+    free = [level for level in levels if level not in spec.rows]
+    found = {**match(free, paper.rows), **{level: spec.rows[level] for level in levels if level in spec.rows}}
+    names = match([column.name for column in columns], paper.columns)
+    keys: dict[tuple[str, str], str] = {}
+    for column in columns:
+        metric, level = column.metric.name, column.level
+        called = f"{metric}:{level}" if level else metric
+        given = spec.columns.get(called) or spec.columns.get(level)
+        if given is None and level and metric in spec.columns:
+            given = f"{spec.columns[metric]}:{level}"
+        by_level = names.get(column.name) if not level or metric == columns[0].metric.name else None
+        key = given or (called if called in paper.columns else by_level)
+        if key in paper.columns:
+            keys[metric, level] = key
+    return Beside(paper=paper, rows=found, columns=keys)
+
+
+def from_baseline(number: Published, baseline: Published | None) -> str:
+    """The difference of two printed numbers, in their digits; nothing where one of them is words."""
+    if baseline is None or number is baseline or not (number.text and baseline.text):
+        return ""
+    return signed(str(Decimal(number.text) - Decimal(baseline.text)))
+
+
+def from_paper(value: float | None, number: Published, metric: Metric) -> str:
+    """What our value is above or below a printed number; nothing where one of them is not there."""
+    if value is None or number.value is None:
+        return ""
+    return signed(metric.show(value - number.value))

@@ -1,0 +1,101 @@
+"""The sentences over a table: what its numbers are, over how many trials, and what its signs mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from .axes import Column
+from .beside import Beside
+from .cells import NOT_RUN
+from .labels import level_text, one_line
+from .settings import Level
+from .statistics import TESTS, smallest_p
+from .table import Cell, Status
+from .table_spec import TableSpec
+from .tally import Tally
+from .winners import LEVEL
+
+_CENTERS = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
+_SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
+
+
+def caption(
+    spec: TableSpec,
+    *,
+    columns: Sequence[Column],
+    levels: Mapping[str, tuple[Level, ...]],
+    tallies: Collection[Tally],
+    cells: Sequence[Cell],
+    beside: Beside | None,
+) -> tuple[str, ...]:
+    """Every sentence of a table's caption; `levels` has what is selected of each factor."""
+    titles = dict.fromkeys(column.metric.title for column in columns)
+    what = one_line(spec.caption or _joined(tuple(titles))).removesuffix(".")
+    sentences = [f"{what}{_average(spec, levels, tallies)}."]
+    if any(cell.difference for cell in cells):
+        sentences.append(f"In parentheses: less {level_text(spec.baseline)}.")
+    sentences += _best(spec, columns, tallies, cells)
+    if beside and any(cell.published for cell in cells):
+        sentences.append(_published(spec, beside, cells))
+    if any(cell.status is Status.BEGUN for cell in cells):
+        sentences.append("begun: trials of it have begun, none has ended.")
+    if any(cell.status is Status.REFUSED for cell in cells):
+        sentences.append("refused: over the study's budget.")
+    if any(cell.status is Status.MISSING for cell in cells):
+        sentences.append(f"{NOT_RUN}: not run.")
+    return tuple(sentences)
+
+
+def _joined(titles: Sequence[str]) -> str:
+    """The titles as one, each but the first in the middle of a sentence."""
+    first, *others = titles
+    return "; ".join(
+        [first, *(title if title[:2].isupper() else title[0].lower() + title[1:] for title in others)]
+    )
+
+
+def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
+    """What each number is over its trials, as planned; nothing where the study has none of them."""
+    counts = {factor: len(levels[factor]) for factor in spec.over}
+    lumped = 1 if spec.pick else math.prod(counts.values())
+    seeds = sorted({tally.trials // lumped for tally in tallies})
+    if not seeds:
+        return ""
+    low, high = seeds[0], seeds[-1]
+    number = f"{high} seeds" if low == high else f"{low} to {high} seeds"
+    over = "one seed" if high == 1 else number
+    if spec.pick is None:
+        over += "".join(f" and {count} levels of {factor}" for factor, count in counts.items())
+    averaged = "" if over == "one seed" else f"{_CENTERS[spec.center]} {_SPREADS[spec.spread]} of "
+    each = " and ".join(f"{count} levels of {factor}" for factor, count in counts.items())
+    return f": {averaged}{over}" + (f", each cell at its best of {each}" if spec.pick else "")
+
+
+def _best(
+    spec: TableSpec, columns: Sequence[Column], tallies: Collection[Tally], cells: Sequence[Cell]
+) -> list[str]:
+    """What bold means, where it occurs, and what so few seeds can never show."""
+    if not any(cell.best for cell in cells):
+        return []
+    sides = {column.metric.higher for column in columns} - {None}
+    side = "best" if len(sides) > 1 else "highest" if True in sides else "lowest"
+    if spec.best == "shown":
+        return [f"Bold: {side} in its column, with all that tie at the digits shown."]
+    told = f"Bold: {side} in its column, with all that a {TESTS[spec.test]}"
+    sentences = [f"{told} (Holm over the column, p < {LEVEL}) cannot tell apart from it."]
+    most = max((len(tally.values) for tally in tallies), default=0)
+    if smallest_p(most) >= LEVEL:
+        sentences.append(
+            f"With {most} values a cell it can tell none apart: p is never below {smallest_p(most):g}."
+        )
+    return sentences
+
+
+def _published(spec: TableSpec, beside: Beside, cells: Sequence[Cell]) -> str:
+    """Where the numbers in small type come from, and what is in parentheses behind them."""
+    source = f"published, {beside.paper.paper} {beside.paper.name}"
+    if spec.published.show == "columns":
+        return f"Under published: {source.removeprefix('published, ')}."
+    extra = "; in parentheses: ours less the paper's" if spec.published.show == "difference" else ""
+    return f"Small: {source}{extra if any('(' in cell.printed for cell in cells) else ''}."
