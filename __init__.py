@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .blocks import build as build
     from .errors import ActivememError as ActivememError
+    from .grammar import Budget as Budget
     from .grammar import Recipe as Recipe
     from .grammar import RecipeError as RecipeError
+    from .grammar import Space as Space
     from .grammar import analyse as analyse
     from .grammar import parse as parse
     from .grammar.expressions import block as block
@@ -32,8 +34,10 @@ __version__ = "0.1.0"
 
 EXPORTS = {
     "ActivememError": ".errors",
+    "Budget": ".grammar",
     "Recipe": ".grammar",
     "RecipeError": ".grammar",
+    "Space": ".grammar",
     "analyse": ".grammar",
     "block": ".grammar.expressions",
     "build": ".blocks",

@@ -8,7 +8,7 @@ from random import Random
 
 from ...errors import ActivememError
 from ..nodes import Choice, Real, Scalar, Value
-from ..recipe import Recipe
+from ..recipe import Expression, Recipe, parse
 from .budget import Budget
 from .classes import EntangledError, Splitter
 from .count import Count, Remaining
@@ -18,7 +18,7 @@ from .sets import alternatives
 from .settling import dimensions, label
 from .ways import Matcher, Way, size, starts
 
-MOST_LISTED = 5_000
+MOST_LISTED = 10_000
 """Up to so many members are listed to say how many are within a budget; more are estimated."""
 
 DRAWN = 1_000
@@ -36,11 +36,12 @@ class Space:
     """The architectures that a recipe with search dimensions can become, those beyond a budget left out.
 
     Architectures are told apart by the identity of their recipes. Holes stay as they are.
+    Raises RecipeError for a wrong text.
     """
 
-    def __init__(self, recipe: Recipe, budget: Budget | None = None) -> None:
-        self.recipe, self.budget = recipe, budget
-        self._names = [name for name, _ in dimensions(recipe.root)]
+    def __init__(self, recipe: str | Expression, budget: Budget | None = None) -> None:
+        self.recipe, self.budget = parse(recipe), budget
+        self._names = [name for name, _ in dimensions(self.recipe.root)]
         self._splitter = Splitter()
         self._forms: dict[tuple[type, Value], _Forms] = {}
 

@@ -315,7 +315,7 @@ BUDGET = Budget(max_parameters=500_000, d_model=64, vocab=20)
 
 
 def test_a_budget_leaves_members_out_and_says_how_many_remain():
-    space = Space(parse(SIZED), BUDGET)
+    space = Space(SIZED, BUDGET)
     listed, rng = list(space), Random(0)
     remaining = space.remaining(rng)
     assert str(remaining) == f"{len(listed)} of 312 architectures are within the budget"
@@ -352,7 +352,7 @@ def test_of_a_space_without_end_a_share_remains(blend: Callable[[str], Space]):
 
 def test_a_budget_that_admits_nothing_is_told(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("activemem.grammar.space.spaces.MOST_TRIES", 50)
-    space = Space(parse(SIZED), Budget(max_parameters=10, d_model=64, vocab=20))
+    space = Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20))
     with pytest.raises(SpaceError) as caught:
         space.sample(Random(0))
     assert str(caught.value) == "none of 50 architectures drawn is within the budget"
@@ -365,3 +365,20 @@ def test_a_change_that_no_budget_allows_is_given_up(monkeypatch: pytest.MonkeyPa
     with pytest.raises(SpaceError) as caught:
         space.mutate(parse("ff(4)"), Random(0))
     assert str(caught.value) == "no neighbour of ff(4) was found in 100 tries"
+
+
+def test_different_members_are_drawn_as_many_as_there_are():
+    space = Space("choice(sa, ff(integer(1, 9)))")
+    assert sorted(one.text for one in space.draw(99, Random(0))) == sorted(one.text for one in space)
+    assert len(set(space.draw(4, Random(0)))) == 4
+    assert space.draw(4, Random(0)) == space.draw(4, Random(0))
+
+
+def test_different_members_of_a_space_without_end_are_drawn(blend: Callable[[str], Space]):
+    assert len(set(blend("choice(sa, blend(rate=real(0, 1)))").draw(50, Random(0)))) == 50
+
+
+def test_a_space_that_has_nothing_within_the_budget_draws_nothing():
+    with pytest.raises(SpaceError) as caught:
+        Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20)).draw(1, Random(0))
+    assert str(caught.value) == "none of 312 architectures is within the budget"
