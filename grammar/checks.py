@@ -118,20 +118,21 @@ class _Checker:
         """A sum or a series; parts that cannot stand together are a fault."""
         parts = tuple(self.node(operand) for operand in syntax.operands)
         if syntax.operator == "+":
-            self._check_alike(syntax.operands, parts, "a sum adds like to like")
+            self._check_alike(syntax.operands, parts, "a sum adds like to like", roles.beside(parts))
         else:
-            for operand, part in zip(syntax.operands[:-1], parts[:-1], strict=True):
+            for operand, part, after in zip(syntax.operands, parts, syntax.operands[1:], strict=False):
                 if part is not None and roles.output(part) == roles.VECTOR:
-                    what = self._faults.quote(operand.start, operand.end)
-                    self._fault(
-                        operand, f"{what} gives a vector, so nothing can follow it; it may stand last"
-                    )
+                    what, next_one = (self._faults.quote(one.start, one.end) for one in (operand, after))
+                    message = f"{what} gives a vector, but {next_one} needs a sequence: a pool stands last"
+                    self._fault(operand, message)
         whole = [part for part in parts if part is not None]
         if len(whole) < len(parts):
             return None
         return sum_of(whole) if syntax.operator == "+" else series_of(whole)
 
-    def _check_alike(self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], law: str) -> None:
+    def _check_alike(
+        self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], law: str, advice: str = ""
+    ) -> None:
         """Note a fault if not all parts give the same; `law` says what must hold, the message both sides."""
         odd = roles.odd_one(parts)
         if odd is None:
@@ -141,7 +142,7 @@ class _Checker:
             for place in odd
             if (part := parts[place]) is not None
         ]
-        self._fault(operands[odd[1]], f"{law}, but {' and '.join(sides)}")
+        self._fault(operands[odd[1]], f"{law}, but {' and '.join(sides)}{advice}")
 
     def _repeat(self, syntax: Operation) -> Node | None:
         """`count * part`; a vector cannot be repeated, for there is nothing to apply the second copy to."""
@@ -153,9 +154,9 @@ class _Checker:
         if count is None or body is None:
             return None
         if roles.output(body) == roles.VECTOR:
-            self._fault(
-                last, f"{self._faults.quote(last.start, last.end)} gives a vector, so it cannot be repeated"
-            )
+            what = self._faults.quote(last.start, last.end)
+            message = f"{what} gives a vector, but its next copy needs a sequence: a pool stands last, and once"
+            self._fault(last, message)
             return None
         assert isinstance(count, int | Hole | Integer | Choice)
         return Repeat(count, body)

@@ -16,7 +16,7 @@ GIVES = {
 }
 """The output of a block of each role, in words."""
 
-VECTOR = GIVES[Role.POOL]
+SEQUENCE, VECTOR, OTHER_LENGTH = GIVES[Role.MIXER], GIVES[Role.POOL], GIVES[Role.TRANSDUCER]
 
 
 def output(node: Value) -> str | None:
@@ -26,7 +26,7 @@ def output(node: Value) -> str | None:
             spec = lookup(node.name)
             return GIVES[spec.role] if spec else None
         case Series():
-            return output(node.parts[-1])
+            return _last(node.parts)
         case Sum():
             return _first(node.parts)
         case Choice():
@@ -48,6 +48,21 @@ def odd_one(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
     known = [(place, output(part)) for place, part in enumerate(parts) if part is not None]
     known = [(place, gives) for place, gives in known if gives is not None]
     return next(((known[0][0], place) for place, gives in known if gives != known[0][1]), None)
+
+
+def beside(parts: tuple[Value | None, ...]) -> str:
+    """The end of a message on the unlike parts of a sum: where what cannot stand in it can."""
+    outputs = {output(part) for part in parts if part is not None}
+    if VECTOR in outputs:
+        return ": a pool stands last, behind the sum"
+    return ": what changes the length stands before the sum or behind it"
+
+
+def _last(parts: tuple[Value, ...]) -> str | None:
+    """What a series gives: that of its last part, unless a part before has changed the length."""
+    last = output(parts[-1])
+    changed = any(output(part) == OTHER_LENGTH for part in parts)
+    return OTHER_LENGTH if last == SEQUENCE and changed else last
 
 
 def _first(parts: tuple[Value, ...]) -> str | None:

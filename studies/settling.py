@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..grammar import RecipeError, Role
-from ..grammar.roles import GIVES, output
+from ..grammar import RecipeError, render
+from ..grammar.nodes import Block, Node, Series, walk
+from ..grammar.roles import SEQUENCE, VECTOR, output
 from .factors import SEED
 from .settings import Level, Settings, read_recipe
 from .tasks import TaskError, require_task
 from .template import RECIPE, Template
 from .wording import Problem, ProblemsError, checked
 
-_SEQUENCE = GIVES[Role.MIXER]
 _STAND_IN = "sa"  # for a recipe that is wrong, so that all else is checked too
 
 
@@ -39,10 +39,20 @@ def settle(template: Template, values: Mapping[str, Level]) -> Settings:
 def _mismatches(settings: Settings) -> Iterator[Problem]:
     """What fits each table but not all of them together."""
     task = require_task(settings.task.name)
-    gives = output(read_recipe(settings.model.recipe).root)
-    if gives != _SEQUENCE:
-        yield Problem(RECIPE, f"{task.name} needs {_SEQUENCE} of its input's length, got {gives}")
+    root = read_recipe(settings.model.recipe).root
+    gives = output(root)
+    if gives != SEQUENCE:
+        what, out = _odd(root, gives), "the pool" if gives == VECTOR else "it"
+        needs = f"{task.name} needs an output for each token of its input"
+        yield Problem(RECIPE, f"{what} gives {gives}, but {needs}: leave {out} out")
     try:
         task.check(settings.train.curriculum.start)
     except TaskError as error:
         yield Problem(("train", "curriculum", "start"), str(error))
+
+
+def _odd(root: Node, gives: str | None) -> str:
+    """The part of a recipe that makes its output what it is: the last one, or the block that does it first."""
+    last = root.parts[-1] if isinstance(root, Series) else root
+    blocks = (part for part in walk(root) if isinstance(part, Block) and output(part) == gives)
+    return render(last if gives == VECTOR else next(blocks, last))

@@ -31,6 +31,7 @@ def _spec(name: str, role: Role, *parameters: Parameter) -> Spec:
 
 SPECS = (
     _spec("pool", Role.POOL),
+    _spec("stretch", Role.TRANSDUCER),
     _spec(
         "blend",
         Role.CHANNEL,
@@ -48,6 +49,6 @@ SPECS = (
 
 @pytest.fixture
 def more_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`pool`, `blend(rate=0.5, gated=false)` and `pair(first, second)` for the length of a test."""
+    """`pool`, `stretch`, `blend(rate=0.5, gated=false)` and `pair(first, second)` for the length of a test."""
     for spec in SPECS:
         monkeypatch.setitem(vocabulary._specs, spec.name, spec)

@@ -202,18 +202,19 @@ def test_a_fault_of_an_override_stands_under_the_override():
 
 @pytest.fixture
 def last_token(monkeypatch):
-    """A pool, `last_token`, for the length of a test."""
-    spec = Spec(
-        name="last_token",
-        role=Role.POOL,
-        summary="",
-        equation="",
-        source="",
-        cost=lambda _settings, _context: Cost(parameters=0, flops=0),
-        reach=lambda _settings, _context: Reach(left=ALL, right=0),
-        owner="the tests",
-    )
-    monkeypatch.setitem(vocabulary._specs, spec.name, spec)
+    """A pool, `last_token`, and `stretch`, which changes the length, for the length of a test."""
+    for name, role in (("last_token", Role.POOL), ("stretch", Role.TRANSDUCER)):
+        spec = Spec(
+            name=name,
+            role=role,
+            summary="",
+            equation="",
+            source="",
+            cost=lambda _settings, _context: Cost(parameters=0, flops=0),
+            reach=lambda _settings, _context: Reach(left=ALL, right=0),
+            owner="the tests",
+        )
+        monkeypatch.setitem(vocabulary._specs, spec.name, spec)
 
 
 @pytest.mark.usefixtures("last_token")
@@ -224,11 +225,17 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
         "\n"
         '  20 | mixer = ["sa", "last_token"]\n'
         "                      ^^^^^^^^^^^^\n"
-        "       [factors] mixer: reverse needs a sequence of its input's length, got a vector"
+        "       [factors] mixer: last_token gives a vector, but reverse needs an output for each token of its "
+        "input: leave the pool out"
+    )
+    longer = message(TEXT.replace('"conv(k=3)"', '"sa >> stretch"'))
+    assert longer.splitlines()[-1] == (
+        "       [factors] mixer: stretch gives a sequence of another length, but reverse needs an output for "
+        "each token of its input: leave it out"
     )
     middle = TEXT.replace('"conv(k=3)"', '"last_token"')
     assert message(middle).splitlines()[-1] == (
-        "       [factors] mixer: last_token gives a vector, so nothing can follow it; it may stand last"
+        "       [factors] mixer: last_token gives a vector, but ff(8) needs a sequence: a pool stands last"
     )
 
 
