@@ -155,8 +155,8 @@ class _Checker:
             return None
         if roles.output(body) == roles.VECTOR:
             what = self._faults.quote(last.start, last.end)
-            message = f"{what} gives a vector, but its next copy needs a sequence: a pool stands last, and once"
-            self._fault(last, message)
+            needs = "its next copy needs a sequence"
+            self._fault(last, f"{what} gives a vector, but {needs}: a pool stands last, and once")
             return None
         assert isinstance(count, int | Hole | Integer | Choice)
         return Repeat(count, body)

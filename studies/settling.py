@@ -52,7 +52,7 @@ def _mismatches(settings: Settings) -> Iterator[Problem]:
 
 
 def _odd(root: Node, gives: str | None) -> str:
-    """The part of a recipe that makes its output what it is: the last one, or the block that does it first."""
+    """The part of a recipe that makes its output what it is: the last, or the first block that does so."""
     last = root.parts[-1] if isinstance(root, Series) else root
     blocks = (part for part in walk(root) if isinstance(part, Block) and output(part) == gives)
     return render(last if gives == VECTOR else next(blocks, last))

@@ -225,8 +225,8 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
         "\n"
         '  20 | mixer = ["sa", "last_token"]\n'
         "                      ^^^^^^^^^^^^\n"
-        "       [factors] mixer: last_token gives a vector, but reverse needs an output for each token of its "
-        "input: leave the pool out"
+        "       [factors] mixer: last_token gives a vector, but reverse needs an output for each token of "
+        "its input: leave the pool out"
     )
     longer = message(TEXT.replace('"conv(k=3)"', '"sa >> stretch"'))
     assert longer.splitlines()[-1] == (
