@@ -21,7 +21,7 @@ A call is a block of the vocabulary or one of `tied(n * part)`, `choice(option, 
 """
 
 from . import attention, channel, convolutions
-from .analysis import Analysis, analyse
+from .analysis import Analysis, analyse, analyse_part
 from .faults import Fault, RecipeError
 from .parts import Form, Memory, Part
 from .recipe import Expression, Recipe, parse, parse_dimension
@@ -73,6 +73,7 @@ __all__ = [
     "SpaceError",
     "Spec",
     "analyse",
+    "analyse_part",
     "attention",
     "channel",
     "convolutions",

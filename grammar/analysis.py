@@ -93,18 +93,26 @@ def analyse(
     """
     recipe = parse(recipe)
     _check_settled(recipe)
-    context = Context(width=d_model, length=length, causal=causal, dropout=dropout)
-    tree = _Model(context, norm=norm, timed=position == "timing").whole(recipe.root, vocab)
-    return Analysis(length=length, vocab=vocab, tree=tree)
+    context = Context(
+        width=d_model, length=length, causal=causal, dropout=dropout, norm=norm, position=position
+    )
+    return Analysis(length=length, vocab=vocab, tree=_Model(context).whole(recipe.root, vocab))
+
+
+def analyse_part(part: Value, context: Context) -> Part:
+    """The cost and reach of a recipe that a block takes as an argument: a residual stack where it stands.
+
+    For the `cost` and the `reach` of that block's specification, which know how often it is applied, and
+    whether in a context of another width or length.
+    """
+    return _Model(context).layers(part)
 
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """One model taken apart; `timed` if it has the timing signal."""
+    """One model, or a stack inside of a block, taken apart."""
 
     context: Context
-    norm: Norm
-    timed: bool
 
     @property
     def _plane(self) -> int:
@@ -122,7 +130,7 @@ class _Model:
         parts = [Part(label="embedding", parameters=vocab * width, flops=0, saved=2 * length), *body]
         shared = layers.shared.items()
         parts += [Part(label=key, form=Form.SHARED, parameters=count, flops=0) for key, count in shared]
-        if self.norm == "pre":
+        if self.context.norm == "pre":
             parts.append(self._final_norm())
         output = Part(
             label="output",
@@ -158,9 +166,10 @@ class _Model:
         Saved are the normalisation's input and two figures of each token, the branch's input if that is
         another, and the mask of dropout. A timing signal makes the input anew.
         """
-        branch, plane, timed = self._branch(node), self._plane, self.timed and mixes(node)
-        before = self.norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
-        within = self.norm == "post" or branch.saves_input  # whether what lies behind its first step is
+        branch, plane, norm = self._branch(node), self._plane, self.context.norm
+        timed = self.context.position == "timing" and mixes(node)
+        before = norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
+        within = norm == "post" or branch.saves_input  # whether what lies behind its first step is
         planes = within + (self.context.dropout > 0) + (timed and before)
         return replace(
             branch,

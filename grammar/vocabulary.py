@@ -63,13 +63,15 @@ class Parameter:
 class Context:
     """Where a block stands: model width, sequence length in tokens, and whether the future is hidden.
 
-    `dropout` is the model's rate in training.
+    `dropout` is the model's rate in training, `norm` and `position` are the model's too.
     """
 
     width: int
     length: int
     causal: bool
     dropout: float = 0.0
+    norm: Norm = "pre"
+    position: Position = "timing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

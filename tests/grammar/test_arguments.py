@@ -1,0 +1,191 @@
+"""Blocks that take recipes, as whole models do, are read, checked, named, searched and counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from activemem.grammar import (
+    ALL,
+    Context,
+    Cost,
+    Parameter,
+    Reach,
+    RecipeError,
+    Role,
+    Settings,
+    Space,
+    Spec,
+    analyse,
+    analyse_part,
+    parse,
+    vocabulary,
+)
+from activemem.grammar.nodes import Block, Choice, Integer
+
+RECIPE = {"kind": "recipe", "bare": True, "meaning": ""}
+
+
+def _cost(settings: Settings, context: Context) -> Cost:
+    """An encoder once, a decoder twice at half the width, and a map between them."""
+    encoder = analyse_part(settings["encoder"], context)
+    decoder = analyse_part(settings["decoder"], replace(context, width=context.width // 2))
+    return Cost(
+        parameters=encoder.parameters + decoder.parameters + context.width**2,
+        flops=encoder.flops + 2 * decoder.flops,
+        shared={**encoder.shared, **decoder.shared},
+        state=decoder.state,
+    )
+
+
+def _reach(settings: Settings, context: Context) -> Reach:
+    return Reach(left=analyse_part(settings["encoder"], context).reach.left, right=ALL)
+
+
+@pytest.fixture(autouse=True)
+def seq2seq(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`seq2seq(encoder, decoder, attention=none, layers=1)` for the length of a test."""
+    spec = Spec(
+        name="seq2seq",
+        role=Role.TRANSDUCER,
+        parameters=(
+            Parameter(name="encoder", **RECIPE),
+            Parameter(name="decoder", default=Block("sa"), **RECIPE),
+            Parameter(name="attention", kind="word", default="none", words=("none", "luong"), meaning=""),
+            Parameter(name="layers", kind="integer", default=1, low=1, high=9, meaning=""),
+        ),
+        summary="",
+        equation="",
+        source="",
+        cost=_cost,
+        reach=_reach,
+        owner="the tests",
+    )
+    monkeypatch.setitem(vocabulary._specs, spec.name, spec)
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        ("seq2seq(ff(8), conv(3))", "seq2seq(ff(8), conv(k=3))"),
+        ("seq2seq(ff(8), sa)", "seq2seq(ff(8))"),
+        ("seq2seq(ff(8), decoder=sa(heads=8))", "seq2seq(ff(8))"),
+        ("seq2seq(decoder=ff(8), encoder=sa, attention=luong)", "seq2seq(sa, ff(8), attention=luong)"),
+        ("seq2seq((sa >> ff(8)), (2 * (sa + sa)))", "seq2seq(sa >> ff(8), 2 * (sa + sa))"),
+        ("seq2seq(seq2seq(sa, ff(8)), tied(2*sa))", "seq2seq(seq2seq(sa, ff(8)), tied(2 * sa))"),
+        ("2*(seq2seq(ff(8))>>ff(8))", "2 * (seq2seq(ff(8)) >> ff(8))"),
+    ],
+)
+def test_recipes_as_arguments_have_one_canonical_text(written: str, canonical: str):
+    assert parse(written).text == canonical
+    assert parse(canonical).root == parse(written).root
+
+
+def test_a_sum_inside_an_argument_is_the_same_in_any_order_and_arguments_are_not():
+    assert parse("seq2seq(sa + ff(8), ff(8))") == parse("seq2seq(ff(8) + sa, ff(8))")
+    assert parse("seq2seq(sa, ff(8))") != parse("seq2seq(ff(8), sa)")
+
+
+def test_holes_inside_of_arguments_and_for_them_are_filled():
+    recipe = parse("seq2seq({encoder}, conv(k={k}) + {encoder}, layers={n})")
+    assert recipe.holes == ("encoder", "k", "n")
+    filled = recipe.fill({"encoder": "sa >> ff(8)", "k": 3, "n": 2})
+    assert filled.text == "seq2seq(sa >> ff(8), conv(k=3) + (sa >> ff(8)), layers=2)"
+
+
+SPACE = "seq2seq(choice(ff(8), conv(k=integer(3, 5))), choice(sa, 2 * sa), layers=integer(1, 2))"
+
+
+def test_dimensions_inside_of_arguments_and_for_them_are_named_and_settled():
+    recipe = parse(SPACE)
+    assert recipe.dimensions == (
+        ("seq2seq.encoder", Choice((parse("ff(8)").root, Block("conv", (("k", Integer(3, 5)),))))),
+        ("conv.k", Integer(3, 5)),
+        ("seq2seq.decoder", Choice((Block("sa"), parse("2 * sa").root))),
+        ("seq2seq.layers", Integer(1, 2)),
+    )
+    values = {
+        "seq2seq.encoder": "conv(k=integer(3, 5))",
+        "conv.k": 4,
+        "seq2seq.decoder": "sa",
+        "seq2seq.layers": 1,
+    }
+    assert recipe.choose(values).text == "seq2seq(conv(k=4))"
+
+
+def test_a_space_inside_of_arguments_is_counted_and_listed():
+    members = [member.text for member in Space(SPACE)]
+    assert len(members) == len(set(members)) == 4 * 2 * 2
+    assert members[:2] == ["seq2seq(ff(8))", "seq2seq(ff(8), layers=2)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("seq2seq()", ["seq2seq needs encoder"]),
+        ("seq2seq(3)", ["expected a block, got 3"]),
+        ("seq2seq(relu)", ["unknown block 'relu'"]),
+        ("seq2seq(integer(1, 3))", ["integer stands for a number: as a count, or as a parameter's value"]),
+        (
+            "seq2seq(sa + ff(0), cnv(k=3), attention=luon)",
+            [
+                "filter must be at least 1, got 0",
+                "unknown block 'cnv'; nearest: conv",
+                "attention must be one of none, luong, got luon; nearest: luong",
+            ],
+        ),
+        (
+            "sa + seq2seq(sa)",
+            [
+                "a sum adds like to like, but sa gives a sequence and seq2seq(sa) gives a sequence of "
+                "another length: what changes the length stands before the sum or behind it"
+            ],
+        ),
+        (
+            "seq2seq(9999 * (sa >> sa))",
+            ["expected at most 10000 blocks when all repeats are written out, got 19999"],
+        ),
+    ],
+)
+def test_what_is_wrong_inside_of_an_argument_is_told(text: str, messages: list[str]):
+    with pytest.raises(RecipeError) as caught:
+        parse(text)
+    assert [fault.message for fault in caught.value.faults] == messages
+
+
+def test_an_open_argument_is_not_analysed():
+    with pytest.raises(RecipeError) as caught:
+        analyse("seq2seq({encoder}, choice(sa, ff(8)))", d_model=8, length=4, vocab=3)
+    assert [fault.message for fault in caught.value.faults] == [
+        "the hole 'encoder' must be filled before the recipe is analysed",
+        "this must be settled before the recipe is analysed",
+    ]
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_block_counts_its_arguments_as_stacks_of_their_own(norm):
+    found = analyse(
+        "2 * seq2seq(persistent_conv(k=3) >> ff(8), tied(3 * sa(heads=1, head_width=4)))",
+        d_model=8,
+        length=4,
+        vocab=3,
+        norm=norm,
+    )
+    encoder = 2 * 8 + 3 * 64 + 8 + 2 * 8 + 2 * 8 * 8 + 16
+    decoder = 2 * 4 + 4 * 4 * 4
+    around = 3 * 8 + 3 * 9 + (2 * 8 if norm == "pre" else 0)
+    assert found.parameters == 2 * (2 * 8 + encoder + decoder + 64) + 2 * 8 + around
+    assert found.reach == Reach(left=2, right=ALL)
+    assert found.state == 2 * 3 * 2 * 4
+
+
+def test_the_cost_of_an_argument_is_that_of_the_same_stack_in_a_model():
+    stack = "2 * (sa(heads=2, head_width=4) + conv(k=3) >> ff(16))"
+    whole = analyse(stack, d_model=8, length=6, vocab=5)
+    part = analyse_part(parse(stack).root, Context(width=8, length=6, causal=False))
+    around = analyse("ff(1)", d_model=8, length=6, vocab=5)
+    alone = analyse_part(parse("ff(1)").root, Context(width=8, length=6, causal=False))
+    assert whole.parameters - part.parameters == around.parameters - alone.parameters
+    assert whole.flops - part.flops == around.flops - alone.flops
+    assert (whole.reach, whole.state) == (part.reach, part.state)
