@@ -61,11 +61,14 @@ class _Automaton:
     def steps(self, states: _States) -> list[tuple[Class, _States]]:
         """The classes that can be read next, and the states that each leads to."""
         if states not in self._steps:
-            edges = [edge for state in sorted(states) for edge in self.edges[state]]
-            self.splits.spend(len(edges))
+            targets: dict[Alternatives, set[int]] = {}
+            for options, target in (edge for state in sorted(states) for edge in self.edges[state]):
+                targets.setdefault(options, set()).add(target)
+            self.splits.spend(sum(map(len, targets.values())))
+            leads = list(targets.values())
             self._steps[states] = [
-                (found, frozenset(target for place, (_, target) in enumerate(edges) if mask >> place & 1))
-                for mask, found in self.splits.split([options for options, _ in edges])
+                (found, frozenset().union(*(lead for place, lead in enumerate(leads) if mask >> place & 1)))
+                for mask, found in self.splits.split(list(targets))
             ]
         return self._steps[states]
 

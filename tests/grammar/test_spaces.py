@@ -382,3 +382,19 @@ def test_a_space_that_has_nothing_within_the_budget_draws_nothing():
     with pytest.raises(SpaceError) as caught:
         Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20)).draw(1, Random(0))
     assert str(caught.value) == "none of 312 architectures is within the budget"
+
+
+def test_parts_inside_of_blocks_and_other_values_are_counted_by_what_they_are(more_blocks: None):
+    text = (
+        "pair(choice(sa, sa >> ff(8)), choice(ff(1), blend(gated=choice(true, false)))) >> choice(ff(1), sa)"
+    )
+    space, rng = Space(text), Random(0)
+    assert [one.text for one in space][:4] == [
+        "pair(first=sa, second=ff(1)) >> ff(1)",
+        "pair(first=sa, second=ff(1)) >> sa",
+        "pair(first=sa, second=blend(gated=true)) >> ff(1)",
+        "pair(first=sa, second=blend(gated=true)) >> sa",
+    ]
+    assert space.count.members == len(list(space)) == 12
+    assert {space.sample(rng) for _ in range(300)} == set(space)
+    assert all(space.mutate(one, rng) in space for one in space)
