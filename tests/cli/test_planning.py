@@ -1,0 +1,125 @@
+"""What a plan says of designs, equal parameters and budgets."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+STUDY = """\
+[study]
+name = "equal"
+title = "Equal parameters"
+match = "parameters"
+baseline = { mixer = "sa", filter = 512 }
+
+[model]
+recipe = "4 * ({mixer} >> ff({filter}))"
+d_model = 128
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 32
+epochs = 10
+steps_per_epoch = 100
+curriculum = { start = 5 }
+
+[factors]
+mixer = ["sa", "conv(k=20)", "highway_conv(k=4)", "sa + conv(k=3)"]
+task = ["sort", "reverse"]
+"""
+
+EQUAL = """\
+equal · Equal parameters
+4 mixers × 2 tasks = 8 trials · 0 in the store · 8 to run
+
+  mixer            filter   residual   parameters   GFLOPs/step   est. per trial
+  sa                  512          0    1,603,428          13.4                –
+  conv(k=20)          256       −512    1,602,916          12.2                –
+  highway_conv(…    1,021        −12    1,603,416          12.2                –
+  sa + conv(k=3)      320       −256    1,603,172          13.4                –
+
+  in all   no estimate before a first trial has run on this machine: activemem
+           study run … --max-trials 1
+
+  match  filter solved for the parameters of mixer=sa, filter=512; largest
+         residual −512, 0.032 %
+
+  note   highway_conv(k=4): 4 layers reach 4 to the left, so no length beyond 6
+         on sort, 5 on reverse can be learnt
+"""
+
+OVER = """\
+equal · Equal parameters
+2 cells × 1 seed = 2 trials · 0 in the store · 2 to run · 2 over budget
+
+  mixer        parameters   GFLOPs/step   est. per trial
+  sa            1,319,700          11.3                –
+  conv(k=20)    1,582,356          12.1                –
+
+  in all   no estimate before a first trial has run on this machine: activemem
+           study run … --max-trials 1
+
+  over   highway_conv(k=20): 2,893,588 parameters, at most 1,600,000; 1 trial
+         not run
+
+  over   cgru(k=20): 4,204,820 parameters, at most 1,600,000; 1 trial not run
+"""
+
+
+@pytest.fixture
+def study():
+    """The study's file, in the working directory."""
+    Path("equal.toml").write_text(STUDY, encoding="utf-8")
+    return "equal.toml"
+
+
+def test_a_plan_of_equal_parameters_has_the_solved_sizes_and_what_they_miss(run, study):
+    result = run("study", "plan", study)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, EQUAL, "")
+
+
+def test_a_plan_of_equal_parameters_as_json_has_every_size(run, study):
+    models = json.loads(run("study", "plan", study, "--json").stdout)["models"]
+    assert [model["match"] for model in models] == [
+        {"name": "filter", "value": value, "target": 1_603_428, "residual": residual}
+        for value, residual in ((512, 0), (256, -512), (1021, -12), (320, -256))
+    ]
+
+
+PLAIN = STUDY.replace(
+    'match = "parameters"\nbaseline = { mixer = "sa", filter = 512 }\n', "max_parameters = 1_600_000\n"
+)
+PLAIN = (
+    PLAIN.replace("{filter}", "256")
+    .replace('"highway_conv(k=4)", "sa + conv(k=3)"', '"highway_conv(k=20)", "cgru(k=20)"')
+    .replace(', "reverse"', "")
+)
+
+
+def test_a_plan_tells_what_is_over_budget_and_not_run(run):
+    Path("budget.toml").write_text(PLAIN, encoding="utf-8")
+    result = run("study", "plan", "budget.toml")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, OVER, "")
+    page = json.loads(run("study", "plan", "budget.toml", "--json").stdout)
+    assert page["total"] == 2
+    assert [each["trials"] for each in page["refused"]] == [1, 1]
+    assert page["refused"][1] == {
+        "label": "cgru(k=20)",
+        "recipe": "4 * (cgru(k=20) >> ff(256))",
+        "trials": 1,
+        "parameters": 4_204_820,
+        "step_flops": page["refused"][1]["step_flops"],
+        "excess": "4,204,820 parameters, at most 1,600,000",
+    }
+
+
+def test_a_plan_of_another_design_counts_cells(run):
+    text = PLAIN.replace("max_parameters = 1_600_000", 'design = "one_at_a_time"').replace(
+        '"sort"', '"sort", "copy"'
+    )
+    Path("around.toml").write_text(text + "seed = [0, 1, 2]\n", encoding="utf-8")
+    lines = run("study", "plan", "around.toml").stdout.splitlines()
+    assert lines[1] == "5 cells × 3 seeds = 15 trials · 0 in the store · 15 to run"
