@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .grammar.expressions import real as real
     from .grammar.expressions import tied as tied
     from .grammar.named import *  # noqa: F403 -- every block under its name
+    from .studies.results import open_study as open_study
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ EXPORTS = {
     "choice": ".grammar.expressions",
     "hole": ".grammar.expressions",
     "integer": ".grammar.expressions",
+    "open_study": ".studies.results",
     "parse": ".grammar",
     "real": ".grammar.expressions",
     "tied": ".grammar.expressions",

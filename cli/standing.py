@@ -20,6 +20,6 @@ def as_data(now: Standing) -> dict[str, object]:
         "trials": now.total,
         **{status: counts[status] for status in ("done", "failed", "pruned")},
         "left": now.left,
-        "begun": now.begun,
+        "begun": len(now.begun),
         "reasons": dict(now.reasons),
     }

@@ -13,6 +13,8 @@ from .factors import SEED
 from .labels import level_text
 from .metrics import METRICS
 from .settings import Level
+from .standing import own
+from .study import Study
 
 _SAME = ("task", SEED)
 """Factors that a column of the store has already, with the same values."""
@@ -37,6 +39,13 @@ def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
     """The levels of all trials of a store as its rows have them, of whatever study each is."""
     cells = outcomes.select("trial", "factors").iter_rows()
     return levels_of([(trial, json.loads(factors)) for trial, factors in cells])
+
+
+def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The levels of a study's trials, a row for each cell with each seed; of a search, of all it has tried."""
+    if study.search is not None:
+        return stored_levels(own(study, outcomes))
+    return levels_of([(trial.id, trial.levels) for trial in study.asked])
 
 
 def column_of(factor: str) -> str:

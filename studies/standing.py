@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -23,7 +23,7 @@ class Standing:
 
     total: int
     held: Mapping[str, str]
-    begun: int
+    begun: tuple[str, ...]
     reasons: tuple[tuple[str, int], ...]
 
     @property
@@ -41,7 +41,7 @@ class Standing:
         counts = self.counts
         parts = [f"{counts['done']:,} of {plural(self.total, 'trial')} done"]
         parts += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
-        parts += [f"{self.left} left" + (f", {self.begun} of them begun" if self.begun else "")]
+        parts += [f"{self.left} left" + (f", {len(self.begun)} of them begun" if self.begun else "")]
         return " · ".join(parts)
 
 
@@ -53,7 +53,7 @@ def standing(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -
     failed = rows.filter(pl.col("status") == "failed")["reason"]
     reasons = Counter(one_line((reason or "").partition("\n")[0]) for reason in failed)
     return Standing(
-        total=total, held=held, begun=_begun(study, store, held), reasons=tuple(reasons.most_common())
+        total=total, held=held, begun=begun(study, store, held), reasons=tuple(reasons.most_common())
     )
 
 
@@ -64,6 +64,7 @@ def own(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials()]))
 
 
-def _begun(study: Study, store: Store, held: Mapping[str, str]) -> int:
-    """How many trials of a grid have a checkpoint and no outcome yet; those of a search are not listed."""
-    return sum(trial.id not in held and store.checkpoint_dir(trial.id).exists() for trial in study.trials())
+def begun(study: Study, store: Store, held: Collection[str]) -> tuple[str, ...]:
+    """The trials of a grid with a checkpoint that are not held; those of a search are not listed."""
+    open_ones = (trial.id for trial in study.trials() if trial.id not in held)
+    return tuple(trial for trial in open_ones if store.checkpoint_dir(trial).exists())

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from activemem.storage import Store, TrialRow
+from activemem.storage.rows import trial_frame
 from activemem.studies.study import Study, load
 from activemem.studies.trial import Trial
 
@@ -67,15 +68,57 @@ def everything() -> Study:
 
 
 @pytest.fixture(scope="session")
-def rows(everything: Study, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
-    """What the store says of the study's trials."""
+def kept(everything: Study, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """The store that has it all."""
     store = Store(tmp_path_factory.mktemp("results"))
     for number, trial in enumerate(everything.trials()):
         ends = EVERYTHING.get((str(trial.levels["mixer"]), str(trial.levels["task"])), (None,) * 3)
         end = ends[everything.factors["seed"].index(trial.levels["seed"])]
         if end is not None:
             store.write(_row(trial, end, number), [])
-    return store.trials()
+    return store
+
+
+@pytest.fixture(scope="session")
+def rows(kept: Store) -> pl.DataFrame:
+    """What the store says of the study's trials."""
+    return kept.trials()
+
+
+FORMS = (
+    STUDY.partition("[[table]]")[0]
+    .replace(
+        '["sa", "conv(k=20)", "persistent_conv(k=20) + sa", ', '["sa", "highway_conv(k=20)", "conv(k=20)", '
+    )
+    .replace('["sort", "reverse", "copy"]', '["sort", "addition"]')
+    .replace("seed = [0, 1, 2]", "lr = [1e-3, 3e-3]\nseed = [0, 1, 2, 3, 4, 5, 6, 7]")
+    .replace("lr = 1e-3", 'lr = "{lr}"')
+    .replace('name = "everything"', 'name = "forms"')
+)
+NOISE = (0.0, 1.5, -0.75, 2.0, -1.25, 0.5, -2.0, 1.0)
+LEVELS = {"sa": 30.0, "highway_conv(k=20)": 31.0, "conv(k=20)": 20.5, "conv(k=3) + conv(k=5)": 12.0}
+
+
+@pytest.fixture(scope="session")
+def forms() -> tuple[Study, pl.DataFrame, frozenset[str]]:
+    """A study with two learning rates and eight seeds, its outcomes, and the trials that have begun.
+
+    The higher rate is better on sort, and fails for conv(k=20). The last mixer has begun addition.
+    """
+    study, frames, begun = load(FORMS), [], set()
+    for number, trial in enumerate(study.trials()):
+        mixer, task, seed = str(trial.levels["mixer"]), trial.levels["task"], int(trial.levels["seed"])
+        high = trial.levels["lr"] == 3e-3
+        end: float | str = (
+            LEVELS[mixer] + NOISE[(seed + len(mixer)) % 8] + (4 if high and task == "sort" else 0)
+        )
+        if high and mixer == "conv(k=20)":
+            end = "failed: not a number at epoch 1"
+        if task == "addition" and mixer == "conv(k=3) + conv(k=5)":
+            begun.update([trial.id] if seed < 2 else [])
+            continue
+        frames.append(trial_frame(_row(trial, end, number)))
+    return study, pl.concat(frames).sort("trial"), frozenset(begun)
 
 
 def _row(trial: Trial, end: float | str, number: int) -> TrialRow:

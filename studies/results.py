@@ -1,0 +1,81 @@
+"""A study and what a store holds of it, for notebooks and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import polars as pl
+
+from ..storage import Store
+from .faults import nearest
+from .frames import metrics_frame, study_levels, trials_frame
+from .labels import one_line
+from .recall import as_last_run
+from .standing import Standing, standing
+from .study import Study
+from .table import Table, TableError
+from .tables import table
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A study and its store, which is read anew for each question, so that a running study can be watched."""
+
+    study: Study
+    store: Store
+
+    @property
+    def trials(self) -> pl.DataFrame:
+        """How each trial ended and what it measured, a row for each cell with each seed that has an outcome.
+
+        The factors are columns; one whose name a column of the store has is called `factor_NAME`.
+        """
+        outcomes = self.store.trials()
+        return trials_frame(outcomes, study_levels(self.study, outcomes))
+
+    @property
+    def metrics(self) -> pl.DataFrame:
+        """The course of every metric in long form, the factors as columns."""
+        levels = study_levels(self.study, self.store.trials())
+        return metrics_frame(self.store.metrics(levels["trial"].to_list()).lazy(), levels).collect()
+
+    @property
+    def standing(self) -> Standing:
+        """How far the study is."""
+        return standing(self.study, self.store)
+
+    def table(self, name: str | None = None, *, published: bool = True) -> Table:
+        """A table of the study file, by default its first, the published numbers beside; else TableError."""
+        specs = {spec.name: spec for spec in self.study.tables}
+        wanted = next(iter(specs), "") if name is None else name
+        if wanted not in specs:
+            raise TableError(f"study {self.study.name} has no table '{wanted}'{nearest(wanted, specs)}")
+        outcomes = self.store.trials()
+        begun = standing(self.study, self.store, outcomes).begun
+        return table(self.study, specs[wanted], outcomes, published=published, begun=begun)
+
+    def __repr__(self) -> str:
+        study = self.study
+        return f"{study.name} · {one_line(study.title)}\n{self.standing.words()}\n{self.store.root}"
+
+    def _repr_html_(self) -> str:
+        """Title, counts and tables, as a notebook shows them."""
+        from .render import to_html  # noqa: PLC0415  only notebooks ask for it
+
+        name, title = escape(self.study.name), escape(one_line(self.study.title))
+        head = f"<p><strong>{title}</strong><br>{name} · {escape(self.standing.words())}</p>"
+        return "\n".join([head, *(to_html(self.table(spec.name)) for spec in self.study.tables)])
+
+
+def open_study(
+    study: str | Path | None = None, results: str | Path = "results", overrides: Sequence[str] = ()
+) -> Results:
+    """The results of a study: of that name as it last ran, of a file as it is, or of the last that ran.
+
+    `results` is the folder of the store; `overrides` are `train.epochs=2` and the like. Raises StudyError.
+    """
+    store = Store(results)
+    return Results(as_last_run(None if study is None else str(study), store, overrides), store)

@@ -1,0 +1,65 @@
+import pytest
+
+from activemem import open_study
+from activemem.storage import MetricRow, Store, TrialRow
+from activemem.studies.faults import StudyError
+from activemem.studies.results import Results
+from activemem.studies.table import TableError
+
+
+@pytest.fixture(scope="module")
+def results(everything, kept):
+    return Results(everything, kept)
+
+
+def test_trials_have_the_levels_of_the_study_and_what_became_of_them(results):
+    frame = results.trials
+    assert frame.columns[:8] == ["trial", "study", "mixer", "task", "seed", "status", "reason", "max_length"]
+    assert frame.select("mixer", "task", "seed", "status", "max_length").row(0) == (
+        "sa",
+        "sort",
+        0,
+        "done",
+        14.0,
+    )
+    assert frame["status"].value_counts(sort=True).rows() == [("done", 19), ("failed", 5), ("pruned", 3)]
+
+
+def test_a_course_has_the_levels_beside_it(results, tmp_path):
+    row = results.store.trials().drop("metrics").row(0, named=True)
+    store = Store(tmp_path)
+    store.write(TrialRow(metrics=(), **row), [MetricRow(step=2, epoch=1, name="loss", value=0.5)])
+    frame = Results(results.study, store).metrics
+    assert frame.columns == ["trial", "mixer", "task", "seed", "epoch", "step", "name", "value"]
+    assert frame.select("epoch", "step", "name", "value").rows() == [(1, 2, "loss", 0.5)]
+
+
+def test_a_table_is_made_by_its_name_or_the_first_one_is(results):
+    assert results.table() == results.table("table4")
+    assert results.table().rows[0] == "sa"
+    with pytest.raises(TableError) as caught:
+        results.table("table5")
+    assert str(caught.value) == "study everything has no table 'table5'; nearest: table4"
+
+
+def test_a_notebook_shows_title_counts_and_tables(results):
+    shown = results._repr_html_()
+    assert shown.startswith(
+        "<p><strong>Everything that can happen to a cell</strong><br>everything · 19 of 36 "
+    )
+    assert shown.count('<figure class="activemem-table"') == 1
+
+
+def test_a_prompt_shows_where_it_all_is(results):
+    title, counts, folder = repr(results).splitlines()
+    assert (title, folder) == ("everything · Everything that can happen to a cell", str(results.store.root))
+    assert counts == "19 of 36 trials done · 5 failed · 3 pruned · 9 left"
+
+
+def test_a_study_is_opened_as_it_last_ran(everything, kept, tmp_path):
+    store = Store(tmp_path)
+    store.remember_study("everything", {"text": everything.text, "overrides": ["train.epochs=3"]})
+    assert open_study(results=tmp_path).study.epochs == 3
+    assert open_study("everything", tmp_path, ["train.epochs=4"]).study.epochs == 4
+    with pytest.raises(StudyError, match="no study of that name; nearest: quickstart"):
+        open_study("quickstrat", tmp_path)
