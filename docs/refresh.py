@@ -4,8 +4,8 @@
     python docs/refresh.py --check   exit with 1 and name the documents that are out of date
 
 A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->`, is what the command prints:
-as it is for Markdown, else in a fence. `<!-- generated: NAME -->` is followed by what `language.py` has under
-that name.
+as it is for Markdown, else in a fence. `<!-- generated: NAME -->` is followed by what `language.py` or
+`keys.py` has under that name.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from keys import KEYS
 from language import GENERATED
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +32,7 @@ def documents() -> list[Path]:
 
 def refreshed(text: str) -> str:
     """The text with every marked output as the program prints it now, and what the code says."""
-    text = TAKEN.sub(lambda found: f"{found[1]}\n{GENERATED[found['name']]()}\n\n{found[3]}", text)
+    text = TAKEN.sub(lambda found: f"{found[1]}\n{(GENERATED | KEYS)[found['name']]()}\n\n{found[3]}", text)
     return MARKED.sub(lambda found: f"{found[1]}{_shown(found['command'])}{found[3]}", text)
 
 

@@ -24,41 +24,50 @@ def read_recipe(text: str) -> Recipe:
 
 
 class Section(BaseModel):
-    """Any table of a study file: frozen, with neither unknown keys nor changed types."""
+    """Any table of a study file: frozen, with neither unknown keys nor changed types.
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    What stands below a key is its description, which `docs/studies.md` shows.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class StudySettings(Section):
-    """`[study]`: what the study is called, which cells it has, and what they may cost.
-
-    `paper` is the one whose numbers stand beside its own. `design` combines the factors: each level with
-    each, each factor by itself around the baseline, or the first levels together, then the second, and so on.
-    `baseline` has levels of factors and, for `match`, a whole number for the one hole that every cell gets
-    its own number for, so that its parameters are those of the baseline within a share of `tolerance`.
-    `max_parameters` and `max_flops` bound a model, and the operations of a training step on sequences of 40
-    tokens: cells and search points beyond are not run.
-    """
+    """`[study]`: what the study is called, which cells it has, and what they may cost."""
 
     name: Name
+    """the study's name in commands and in the store"""
     title: str
+    """one line on what is asked"""
     paper: str | None = None
+    """the paper whose numbers stand beside its own"""
     design: Literal["grid", "one_at_a_time", "zip"] = "grid"
+    """how factors combine: each level with each; each factor by itself around the baseline; level by level"""
     baseline: dict[str, Any] = {}
+    """a level for factors, and for `match` a number for the hole that is solved"""
     match: Literal["parameters"] | None = None
+    """every cell gets a size of its own, so that its model has the parameters of the baseline's"""
     tolerance: float = Field(default=0.005, ge=0, lt=1)
+    """how far from the baseline's parameters, as a share of them, a matched model may be"""
     max_parameters: int | None = Field(default=None, ge=1)
+    """cells and search points whose models have more are not run"""
     max_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """so for the operations of one training step, forward and backward, on a batch of 40-token sequences"""
 
 
 class ModelSettings(Section):
     """`[model]`: the body and what stands around it; `recipe` becomes the canonical text."""
 
     recipe: str
+    """the body, in the recipe language"""
     d_model: int = Field(ge=1, le=65536)
+    """width of the model"""
     norm: Literal["pre", "post"] = "pre"
+    """where a sub-layer is normalised: its input, or its sum with its input"""
     position: Literal["timing", "none"] = "timing"
+    """sinusoids added in front of every mixer, or none"""
     dropout: float = Field(default=0.1, ge=0, lt=1)
+    """probability to drop"""
 
     @field_validator("recipe", mode="before")
     @classmethod
@@ -81,6 +90,7 @@ class TaskSettings(Section):
     """`[task]`: what is learned."""
 
     name: str
+    """what is learned: the name of a task"""
 
     @field_validator("name")
     @classmethod
@@ -93,12 +103,17 @@ class OptimizerSettings(Section):
     """`train.optimizer`: the rule that moves the weights; `betas` and `eps` belong to adam and adamw."""
 
     name: Literal["adam", "adamw", "sgd"]
+    """the rule"""
     lr: float = Field(gt=0, allow_inf_nan=False)
+    """highest learning rate"""
     weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """pull of weights to 0"""
     betas: Annotated[
         tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]], Field(strict=False)
     ] = (0.9, 0.999)
+    """of adam and adamw: decay of the two moments"""
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
+    """of adam and adamw: added to the denominator"""
 
 
 class ScheduleSettings(Section):
@@ -110,7 +125,9 @@ class ScheduleSettings(Section):
     """
 
     name: Literal["constant", "linear", "inverse_sqrt", "cosine"] = "constant"
+    """how the learning rate goes on after the warm-up"""
     warmup: int = Field(default=0, ge=0)
+    """steps over which it rises in a line"""
 
     @model_validator(mode="after")
     def warms_up(self) -> ScheduleSettings:
@@ -124,19 +141,28 @@ class CurriculumSettings(Section):
     """`train.curriculum`: the first length, and the accuracy on a fresh batch at which the length grows."""
 
     start: int = Field(ge=1)
+    """first length"""
     grow_at: float = Field(default=1.0, gt=0, le=1)
+    """accuracy on a fresh batch at which the length grows"""
 
 
 class TrainSettings(Section):
     """`[train]`: how the weights are found; `clip_norm` bounds the norm of all gradients together."""
 
     optimizer: OptimizerSettings
+    """the rule that moves the weights"""
     schedule: ScheduleSettings = ScheduleSettings()
+    """the learning rate over the steps"""
     clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """most that the norm of all gradients together may be"""
     batch_size: int = Field(ge=1)
+    """sequences of a step"""
     epochs: int = Field(ge=1)
+    """after each of them a fresh batch is evaluated"""
     steps_per_epoch: int = Field(ge=1)
+    """training steps of an epoch"""
     curriculum: CurriculumSettings
+    """lengths, from the first on"""
 
 
 class Settings(Section):
@@ -152,9 +178,16 @@ class SearchSettings(Section):
     """`[search]`: how points are chosen; `space` names dimensions that fill holes, in the recipe language."""
 
     sampler: Literal["tpe", "random", "cmaes", "gp", "nsga2", "grid"] = "tpe"
+    """how points are proposed: Optuna's samplers, or all of them in order"""
     trials: int = Field(ge=1)
+    """points, each of them trained with every seed"""
     metric: str
+    """what is optimised: its mean over the seeds"""
     direction: Literal["max", "min"]
+    """which way is better"""
     scheduler: Literal["asha", "hyperband", "median", "none"] = "none"
+    """how points that fall behind are given up early"""
     seed: int = Field(default=0, ge=0, lt=2**32)
+    """of the sampler"""
     space: dict[str, str] = {}
+    """dimensions by name, `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`: they fill holes"""
