@@ -147,6 +147,7 @@ class Search:
         return point.name not in self._known and self._study.within_budget(point.trials[0].settings)
 
     def _point(self, values: dict[str, Level]) -> _Point:
+        """The point of these values, with its trials."""
         return _Point(values, self._study.point(values))
 
     def _recall(self) -> list[_Point]:
@@ -191,6 +192,7 @@ class Search:
             return None
 
     def _frozen(self, point: _Point) -> optuna.trial.FrozenTrial:
+        """A point that the store holds whole, as Optuna remembers it, with the dimensions that it takes."""
         value, epoch, state = self._value(point)
         return optuna.trial.create_trial(
             params=point.values,
@@ -201,6 +203,7 @@ class Search:
         )
 
     def _tell(self, point: _Point, trial: optuna.trial.Trial) -> None:
+        """Tell Optuna how a point ended; of one that was given up also the last value, if that is news."""
         value, epoch, state = self._value(point)
         if value is not None and state == TrialState.PRUNED and self._judged.pop(point.name, 0) < epoch:
             trial.report(value, epoch)

@@ -51,6 +51,7 @@ def distribution(dimension: Dimension) -> BaseDistribution:
 
 
 def _labels(choice: Choice) -> list[Level]:
+    """The options as plain data, in their order."""
     return [label(option) for option in choice.options]
 
 

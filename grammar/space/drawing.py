@@ -11,7 +11,7 @@ from .numbers import length, span
 
 
 def settled(part: Value, rng: Random) -> Value:
-    """The part with a number drawn from each range of real numbers in it."""
+    """The part with a number drawn from each range of real numbers in it, each by itself."""
     if isinstance(part, Real):
         return _real(part, rng)
     inside = children(part)

@@ -19,6 +19,7 @@ class _Numbers:
     size: int
 
     def at(self, index: int) -> Value:
+        """The number of that place, range by range."""
         for numbers in self.ranges:
             if index < (count := length(numbers)):
                 return numbers[index]

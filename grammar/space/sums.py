@@ -33,6 +33,7 @@ class _Sums:
         return self.ends[-1]
 
     def at(self, index: int) -> Value:
+        """The sum of that number, bag by bag; its parts stand in the order of the classes."""
         place = bisect(self.ends, index)
         index -= self.ends[place - 1] if place else 0
         parts: list[Value] = []
@@ -110,6 +111,7 @@ def multiset(size: int, count: int, index: int) -> list[int]:
 
 
 def _multisets(size: int, count: int) -> int:
+    """How many multisets of so many numbers below `size` there are."""
     return math.comb(size + count - 1, count)
 
 

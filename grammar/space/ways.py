@@ -191,7 +191,11 @@ def _leaves(part: Value, start: int) -> list[_Leaf]:
 def _matching(
     count: int, fits: Callable[[int, int], bool], shuffled: Callable[[Sequence[int]], Sequence[int]]
 ) -> dict[int, int] | None:
-    """A part for each slot, as slots by part; None if there is none (Kuhn 1955)."""
+    """A part for each slot, as slots by part; None if there is none.
+
+    A slot that finds no free part makes another slot move (Kuhn 1955). With shuffled tries any matching can
+    be the outcome, for each slot may meet its own part first.
+    """
     slots: dict[int, int] = {}
 
     def augment(slot: int, seen: set[int]) -> bool:

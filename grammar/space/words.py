@@ -73,7 +73,10 @@ class _Automaton:
         return self._steps[states]
 
     def ways(self, states: _States) -> dict[int, int]:
-        """How many words go on from the states, by the bits of the sets that have them."""
+        """How many words go on from the states, by the bits of the sets that have them.
+
+        The word that ends here counts too.
+        """
         if states not in self._ways:
             mask = self.ends(states)
             counts = Counter({mask: 1} if mask else {})
@@ -93,6 +96,7 @@ class _Words:
     size: int
 
     def at(self, index: int) -> Value:
+        """The word of that number: a word comes before those that go on from it."""
         values, states = list[Value](), _START
         while True:
             if self.automaton.ends(states) == self.mask:
@@ -172,5 +176,6 @@ def _split(
 
 
 def _classes(automaton: _Automaton) -> Iterator[tuple[int, Class]]:
+    """The words of an automaton, by the sets that have them."""
     for mask, size in automaton.ways(_START).items():
         yield mask, _Words(automaton, mask, size)
