@@ -42,7 +42,7 @@ def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The levels of a study's trials, a row for each cell with each seed; of a search, of all it has tried."""
+    """The levels of a study's trials, a row for each cell and seed; of a search, of all that it tried."""
     if study.search is not None:
         return stored_levels(own(study, outcomes))
     return levels_of([(trial.id, trial.levels) for trial in study.asked])

@@ -1,0 +1,68 @@
+"""`activemem report`: all that a study is and found, on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import Results
+from .streams import give, wrong_input
+
+if TYPE_CHECKING:
+    from ..studies.settings import Settings
+
+app = typer.Typer(help="Write a study up as a page.", no_args_is_help=True)
+
+
+@app.command()
+def build(
+    study: Annotated[
+        str | None, typer.Argument(metavar="[STUDY]", help="A study by its name or file; else the last one.")
+    ] = None,
+    *,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page's file; else STUDY.html in this folder.")
+    ] = None,
+    results: Results = None,
+) -> None:
+    """Write one HTML page that needs nothing else, and print its name.
+
+    It has the study's question, recipes, tables, failures, settings and provenance, and the commands that
+    repeat it.
+    """
+    from ..storage import Store, StoreError
+    from ..studies.faults import StudyError
+    from ..studies.page import report
+    from ..studies.table import TableError
+    from .finding import as_last_run
+    from .settings import SettingsError, settings
+
+    with wrong_input(SettingsError, StoreError, StudyError, TableError, OSError):
+        store = Store(settings({"results": results}).results)
+        found = as_last_run(study, store)
+        path = out or Path(f"{found.name}.html")
+        path.write_text(report(found, store, _drawn), encoding="utf-8")
+    give(str(path))
+
+
+def _drawn(settings: Settings) -> str:
+    """The diagram of a trial's model."""
+    from ..grammar import parse
+    from ..studies.costs import TOKENS
+    from ..studies.tasks import require_task
+    from . import diagram
+    from .sizes import Sizes
+
+    sizes = Sizes(
+        d_model=settings.model.d_model,
+        length=TOKENS,
+        vocab=require_task(settings.task.name).vocab,
+        masked=False,
+        norm=settings.model.norm,
+        batch=settings.train.batch_size,
+        dropout=settings.model.dropout,
+    )
+    recipe = parse(settings.model.recipe)
+    return diagram.picture(recipe, sizes.analyse(recipe), sizes)

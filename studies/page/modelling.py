@@ -1,0 +1,111 @@
+"""The models of the study: what each costs, how far it sees, what training it took, and a diagram of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from ..costs import TOKENS, cost, reach
+from ..plan import ModelCost
+from ..quantities import duration, in_bytes, plural, prefix
+from ..quantities import reach as reach_text
+from ..template import RECIPE
+from ..trial import Trial
+from .markup import Column, Html, Section, code, folded, grid, joined, listed, paragraph, picture, plain
+from .material import Material
+
+_MIB = 2**20
+
+_MEANING = (
+    f"FLOPs are those of a training step, forward and backward, on sequences of {TOKENS} tokens; parameters "
+    "are those with the largest vocabulary. Reach is how many tokens a position sees to each side. Time is "
+    "the mean of the trials that are done; memory is the most that their process held."
+)
+
+_NONE = plain("–")
+
+
+def section(material: Material) -> Section | None:
+    """The recipe of all, a row for each model, what is predicted of them, and their diagrams."""
+    if not material.plan.models:
+        return None
+    groups = _groups(material)
+    pieces = [
+        paragraph(
+            joined([plain("Every model is"), Html(f"{code(material.study.template.texts[RECIPE])}.")], " ")
+        ),
+        _costs(material, groups),
+        *_notes(material),
+    ]
+    if material.draw is not None:
+        for model, trials in zip(material.plan.models, groups, strict=bool(groups)):
+            drawn = picture(material.draw(_dearest(trials).settings).encode(), f"Diagram of {model.recipe}")
+            pieces.append(folded(joined([plain("Diagram of"), code(model.label)], " "), drawn))
+    return Section(name="recipes", title="Recipes", body=joined(pieces))
+
+
+def _groups(material: Material) -> list[list[Trial]]:
+    """The trials of each model of the plan, in its order; none for a search, whose models are its ends."""
+    groups: dict[tuple[object, ...], list[Trial]] = {}
+    for trial in material.study.trials():
+        model = trial.settings.model
+        groups.setdefault((model.recipe, model.d_model, model.norm), []).append(trial)
+    return list(groups.values())
+
+
+def _dearest(trials: Sequence[Trial]) -> Trial:
+    """The trial with the most parameters, that of the largest vocabulary."""
+    return max(trials, key=lambda trial: cost(trial.settings, TOKENS).parameters)
+
+
+def _costs(material: Material, groups: Sequence[Sequence[Trial]]) -> Html:
+    """A row for each model: what the text tells, then what training told."""
+    models, sized = material.plan.models, material.study.design.size
+    unit, size = prefix(max(model.step_flops for model in models))
+    columns = [
+        Column("model"),
+        *([Column(sized[0], "number"), Column("residual", "number")] if sized else []),
+        Column("parameters", "number"),
+        Column(f"{unit}FLOPs/step", "number"),
+    ]
+    rows = [[code(model.label), *_counted(model, size, sized=sized is not None)] for model in models]
+    if groups:
+        heads = ("reach", "done", "time/trial", "peak memory")
+        columns += [Column(head, "short" if head == "reach" else "number") for head in heads]
+        rows = [[*row, *_trained(material, trials)] for row, trials in zip(rows, groups, strict=True)]
+    return grid("models and what they cost", columns, rows)
+
+
+def _counted(model: ModelCost, size: float, *, sized: bool) -> Iterator[Html]:
+    """What the text of a model tells of its size."""
+    if sized:
+        solved = model.sized
+        yield plain(f"{solved.size:,}") if solved and solved.size is not None else _NONE
+        yield plain(f"{solved.residual:+,}".replace("-", "−")) if solved else _NONE
+    yield plain(f"{model.parameters:,}")
+    yield plain(f"{model.step_flops / size:,.1f}")
+
+
+def _trained(material: Material, trials: Sequence[Trial]) -> Iterator[Html]:
+    """How far a model sees, and what its trials took."""
+    done = material.done(trials)
+    yield plain(reach_text(reach(trials[0].settings)))
+    yield plain(f"{len(done)} of {len(trials)}")
+    if not len(done):
+        yield from (_NONE, _NONE)
+        return
+    yield plain(duration(fmean(done["seconds"])))
+    yield plain(in_bytes(max(done["peak_mib"]) * _MIB))
+
+
+def _notes(material: Material) -> Iterator[Html]:
+    """What the figures mean, what is predicted, and what is over budget."""
+    yield paragraph(plain(_MEANING), "faint")
+    notes = [plain(f"{ceiling}.") for ceiling in material.plan.ceilings]
+    notes += [
+        plain(f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run.")
+        for each in material.plan.refused
+    ]
+    if notes:
+        yield paragraph(plain("Known before training:"))
+        yield listed(notes)

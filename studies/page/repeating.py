@@ -1,0 +1,36 @@
+"""How to have the same again: the commands, and the study file itself."""
+
+from __future__ import annotations
+
+import shlex
+
+from ..faults import StudyError
+from ..study import Study, find
+from .markup import Section, block, folded, joined, paragraph, plain
+from .material import Material
+
+
+def section(material: Material) -> Section:
+    """The commands in their order; the file is part of the page, so that the page is enough."""
+    study = material.study
+    known = _comes_along(study)
+    what = study.name if known else f"{study.name}.toml"
+    told = "These commands train what a store lacks of the study, and make its tables and this page."
+    if not known:
+        told = f"Save the study file below as {what}. {told}"
+    overrides = [word for override in study.overrides for word in ("--set", override)]
+    commands = [["study", "run", what, *overrides]]
+    commands += [["table", "render", study.name, "--published"]] if study.tables else []
+    commands += [["report", "build", study.name]]
+    lines = "\n".join(shlex.join(["activemem", *each]) for each in commands)
+    file = folded(plain("The study file"), block(study.text))
+    body = [paragraph(plain(told)), block(lines), file]
+    return Section(name="reproduce", title="How to reproduce", body=joined(body))
+
+
+def _comes_along(study: Study) -> bool:
+    """Whether the package has this very file under the study's name."""
+    try:
+        return find(study.name).read_text(encoding="utf-8") == study.text
+    except (StudyError, OSError):
+        return False

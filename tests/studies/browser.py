@@ -1,0 +1,116 @@
+"""Chromium without a window, told what to do over its two pipes: enough of it to judge a page."""
+
+import base64
+import itertools
+import json
+import os
+import shutil
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe")
+
+
+def executable():
+    """The path of a browser, None if there is none."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@contextmanager
+def browser(profile):
+    """A browser with a profile of its own, which ends with the block."""
+    command_read, command_write = os.pipe()
+    answer_read, answer_write = os.pipe()
+    # the browser reads commands from descriptor 3 and answers to 4
+    pipes = f"exec 3<&{command_read} 4>&{answer_write}"
+    chromium = subprocess.Popen(
+        ["/bin/bash", "-c", f'{pipes}; exec "$@"', "-", executable(), *FLAGS, f"--user-data-dir={profile}"],
+        pass_fds=(command_read, answer_write),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(command_read)
+    os.close(answer_write)
+    with os.fdopen(command_write, "wb", buffering=0) as commands, os.fdopen(answer_read, "rb") as answers:
+        try:
+            yield Browser(commands, answers)
+        finally:
+            chromium.terminate()
+            chromium.wait(timeout=20)
+
+
+class Browser:
+    """One page, and everything that happened while it was looked at."""
+
+    def __init__(self, commands, answers):
+        self._commands, self._answers, self._numbers = commands, answers, itertools.count(1)
+        self._session = None
+        self.events = []
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.ask(f"{domain}.enable")
+
+    def ask(self, method, **parameters):
+        """The answer to one command."""
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        self._commands.write(json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == number:
+                assert "error" not in answer, answer["error"]
+                return answer["result"]
+
+    def open(self, path, *, width=1280, height=900, dark=False, medium="screen"):
+        """Load a file in a window of that size, as light or dark, screen or paper."""
+        self.events.clear()
+        self.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.ask("Emulation.setEmulatedMedia", media=medium, features=[scheme])
+        self.ask("Page.navigate", url=Path(path).resolve().as_uri())
+        while not any(each["method"] == "Page.loadEventFired" for each in self.events):
+            self._next()
+
+    def value(self, script):
+        """What a script gives on the page."""
+        found = self.ask("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return found["result"].get("value")
+
+    def requests(self):
+        """Every address that was asked for, but for the page's own and what is in it."""
+        sent = (each["params"] for each in self.events if each["method"] == "Network.requestWillBeSent")
+        urls = [each["request"]["url"] for each in sent]
+        return [url for url in urls[1:] if not url.startswith("data:")]
+
+    def complaints(self):
+        """What the page, or the browser about it, wrote to the console."""
+        told = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
+        return [each["params"] for each in self.events if each["method"] in told]
+
+    def picture(self, path):
+        """A picture of the whole page in a file."""
+        shot = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        Path(path).write_bytes(base64.b64decode(shot["data"]))
+
+    def _next(self):
+        """The next message, kept if it is an event."""
+        data = bytearray()
+        while (byte := self._answers.read(1)) != b"\0":
+            assert byte, "the browser has ended"
+            data += byte
+        message = json.loads(data)
+        if "method" in message:
+            self.events.append(message)
+        return message
