@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from activemem.studies import settings
 from activemem.studies.settings import Section
+from activemem.studies.table_spec import TableSpec
 
 TABLES: Mapping[str, type[Section]] = {
     "study": settings.StudySettings,
@@ -19,6 +20,7 @@ TABLES: Mapping[str, type[Section]] = {
     "task": settings.TaskSettings,
     "train": settings.TrainSettings,
     "search": settings.SearchSettings,
+    "table": TableSpec,
 }
 """Each table of a study file whose keys are known, with its model."""
 
@@ -26,20 +28,37 @@ _PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or fals
 
 
 def keys(table: str) -> str:
-    """A Markdown table of a table's keys, those of inline tables by their dotted names."""
-    lines = ["| key | type | default | meaning |", "| :-- | :-- | :-- | :-- |"]
-    return "\n".join(lines + _rows(TABLES[table], ""))
+    """A Markdown table of a table's keys, those of inline tables by their dotted names.
+
+    Keys without descriptions are followed by what their models' docstrings say of them.
+    """
+    rows, texts = _rows(TABLES[table], ""), [] if _is_described(TABLES[table]) else _docstrings(TABLES[table])
+    heads = ["key", "type", "default", "meaning"][: len(rows[0])]
+    lines = [heads, [":--"] * len(heads), *rows]
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), *texts])
 
 
-def _rows(model: type[Section], before: str) -> list[str]:
+def _rows(model: type[Section], before: str) -> list[list[str]]:
     """A line for every key of a model, each inline table followed by its own keys."""
-    rows: list[str] = []
+    rows: list[list[str]] = []
     for key, field in model.model_fields.items():
         name = f"{before}{key}"
-        rows.append(f"| `{name}` | {_type(field)} | {_default(field)} | {field.description} |")
+        meaning = [field.description] if field.description else []
+        rows.append([f"`{name}`", _type(field), _default(field), *meaning])
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             rows += _rows(field.annotation, f"{name}.")
     return rows
+
+
+def _is_described(model: type[Section]) -> bool:
+    return all(field.description for field in model.model_fields.values())
+
+
+def _docstrings(model: type[Section]) -> list[str]:
+    """The docstrings of a model and of the inline tables in it, a paragraph each, below an empty line."""
+    inner = [field.annotation for field in model.model_fields.values()]
+    models = [model, *(one for one in inner if isinstance(one, type) and issubclass(one, Section))]
+    return [text for one in models for text in ("", " ".join((inspect.getdoc(one) or "").split()))]
 
 
 def _type(field: FieldInfo) -> str:
@@ -56,33 +75,44 @@ def _type(field: FieldInfo) -> str:
 
 def _plain(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
     """A type in words."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return " or ".join(f'`"{word}"`' for word in inner)
-    if origin in (Union, types.UnionType):
-        return " or ".join(_plain(one) for one in inner if one is not type(None))
-    if origin is tuple:
-        return f"list of {len(inner)}"
-    if origin is dict or (isinstance(kind, type) and issubclass(kind, Section)):
-        return "table"
-    return _PLAIN[kind]
+    if get_origin(kind) in _FORMS:
+        return _FORMS[get_origin(kind)](get_args(kind))
+    return "table" if isinstance(kind, type) and issubclass(kind, Section) else _PLAIN[kind]
+
+
+def _either(kinds: tuple[Any, ...]) -> str:
+    """Any of several types, or nothing."""
+    return " or ".join(_plain(one) for one in kinds if one is not type(None))
+
+
+def _listed(kinds: tuple[Any, ...]) -> str:
+    """A list of any length, or of a fixed one."""
+    plural = kinds[-1] is Ellipsis or len(kinds) == 1
+    return f"list of {_plain(kinds[0])}s" if plural else f"list of {len(kinds)}"
+
+
+_FORMS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
+    Literal: lambda words: " or ".join(f'`"{word}"`' for word in words),
+    Annotated: lambda kinds: _plain(kinds[0]),
+    Union: _either,
+    types.UnionType: _either,
+    list: _listed,
+    tuple: _listed,
+    dict: lambda _kinds: "table",
+}
 
 
 def _default(field: FieldInfo) -> str:
     """The value of a key that is left out, as TOML has it."""
-    if field.default is PydanticUndefined:
+    value = field.get_default(call_default_factory=True)
+    if field.is_required():
         return "required"
-    match field.default:
-        case None | Section():
-            return "none" if field.default is None else "its keys'"
-        case str():
-            return f'`"{field.default}"`'
-        case tuple():
-            return f"`{list(field.default)}`"
-        case {}:
-            return "empty"
-        case _:
-            return f"`{field.default}`"
+    if isinstance(value, Section):
+        return "its keys'"
+    if value is None or value in ({}, (), []):
+        return "none" if value is None else "empty"
+    text = f'"{value}"' if isinstance(value, str) else list(value) if isinstance(value, tuple) else value
+    return f"`{str(text).lower() if isinstance(value, bool) else text}`"
 
 
 KEYS = {f"keys_{table}": partial(keys, table) for table in TABLES}
