@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from .design import MOST_TRIALS, Design
+from .design import Design
 from .factors import SEED
 from .faults import nearest
 from .labels import level_text
-from .measures import MEASURES, family, measure
+from .measures import MEASURES, measure
+from .metrics import family
+from .mixing import mixed
 from .positions import KeyPath
 from .published import published_tables
-from .selecting import chosen, select_faults, selects, unknown_level
+from .selecting import chosen, select_faults, unknown_level
 from .settings import Level
 from .table_spec import TableSpec
 from .wording import shown
 
 Fault = tuple[KeyPath, str]
-"""The path of a key in [[table]], and what is wrong with its value."""
+"""The path of a key in a table, and what is wrong with its value."""
 
 
 def misfits(spec: TableSpec, design: Design, paper: str | None) -> list[Fault]:
     """Everything in a table's specification that does not fit a study of this design."""
     factors = design.factors
     wrong = [*_factor_faults(spec, factors), *select_faults(spec.select, factors)]
+    levels = factors if wrong else chosen(spec.select, factors)
     if not wrong:
-        levels = chosen(spec.select, factors)
         wrong += _mixed(spec, levels, design)
+    if spec.rows in factors and (spec.columns is None or spec.columns in factors):
         wrong += [*_baseline_faults(spec, levels), *_group_faults(spec, levels)]
     wrong += _metric_faults(spec)
     return [*wrong, *_published_faults(spec, factors, paper)]
@@ -53,28 +56,10 @@ def _factor_faults(spec: TableSpec, factors: Mapping[str, tuple[Level, ...]]) ->
 
 def _mixed(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], design: Design) -> Iterator[Fault]:
     """The factors, with their levels, that a cell of the table would mix without saying so."""
-    loose = [name for name in levels if name not in (spec.rows, spec.columns, *spec.over, SEED)]
-    found = {name: levels[name] for name in loose if len(levels[name]) > 1}
-    if found and (design.kind != "grid" or design.listed):
-        found = _mixed_somewhere(spec, list(found), design)
-    if found:
-        texts = (f"{name} ({', '.join(map(level_text, each))})" for name, each in found.items())
+    places = [name for name in (spec.rows, spec.columns, *spec.over) if name is not None]
+    if found := mixed(places, spec.select, levels, design):
         key = "rows" if spec.columns is None else "columns"
-        yield (key,), f"expected every other factor but {SEED} to have one level, got {' and '.join(texts)}"
-
-
-def _mixed_somewhere(spec: TableSpec, loose: list[str], design: Design) -> dict[str, tuple[Level, ...]]:
-    """Those of the factors that vary within one of the table's cells, where not all levels meet, and how."""
-    met: dict[tuple[Level, ...], dict[str, dict[str, Level]]] = {}
-    if design.count() > MOST_TRIALS:
-        return {}  # it is refused for that
-    for cell in design.cells():
-        if selects(spec.select, cell):
-            place = tuple(cell[name] for name in (spec.rows, spec.columns, *spec.over) if name)
-            for name in loose:
-                met.setdefault(place, {}).setdefault(name, {})[level_text(cell[name])] = cell[name]
-    worst = max(met.values(), key=lambda names: sum(map(len, names.values())), default={})
-    return {name: tuple(each.values()) for name, each in worst.items() if len(each) > 1}
+        yield (key,), f"expected every other factor but {SEED} to have one level, got {found}"
 
 
 def _baseline_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[Fault]:
@@ -117,7 +102,7 @@ def _metric_faults(spec: TableSpec) -> Iterator[Fault]:
             yield ("pick",), f"neither side of '{name}' is better"
     for name in spec.digits:
         if name not in spec.value:
-            yield ("digits", name), f"unknown metric '{name}'{nearest(name, spec.value)}"
+            yield ("digits", name), f"unknown metric '{name}'{nearest(name, set(spec.value))}"
 
 
 def _published_faults(

@@ -1,8 +1,13 @@
-"""How levels and reasons are written in tables: on one line, and so that no terminal obeys them."""
+"""How tables and figures write levels and reasons: on one line, and so that no terminal obeys them."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from .settings import Level
+
+_CALL = re.compile(r"\b([A-Za-z_]\w*)(\([^()]*\))?")
 
 
 def one_line(text: str) -> str:
@@ -15,3 +20,17 @@ def one_line(text: str) -> str:
 def level_text(level: Level) -> str:
     """A factor's level as a row or a column is called; booleans as TOML has them."""
     return str(level).lower() if isinstance(level, bool) else one_line(str(level))
+
+
+def short_levels(levels: Sequence[Level]) -> tuple[str, ...]:
+    """The levels as a figure calls them: without arguments that a block has wherever it stands in them.
+
+    `sa + conv(k=20)` beside `conv(k=20)` is `sa + conv`; beside `conv(k=3)` it keeps them.
+    """
+    texts = [level_text(level) for level in levels]
+    calls: dict[str, set[str]] = {}
+    for text in texts:
+        for name, arguments in _CALL.findall(text):
+            calls.setdefault(name, set()).add(arguments)
+    same = {name for name, arguments in calls.items() if len(arguments) == 1}
+    return tuple(_CALL.sub(lambda call: call[1] if call[1] in same else call[0], text) for text in texts)

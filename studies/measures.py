@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .metrics import METRICS, Metric
+from .metrics import METRICS, Metric, family
 
 COSTS: Mapping[str, Metric] = {
     metric.name: metric
@@ -32,11 +32,6 @@ def measure(name: str, digits: Mapping[str, int] | None = None) -> Metric:
     """
     found = MEASURES[family(name)]
     return replace(found, name=name, decimals=(digits or {}).get(name, found.decimals))
-
-
-def family(name: str) -> str:
-    """The metric's name without its index: `bleu` of `bleu[10-20]`."""
-    return name.partition("[")[0]
 
 
 def arrow(metric: Metric) -> str:

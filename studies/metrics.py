@@ -1,4 +1,8 @@
-"""The metrics that trials report: what each is, which way is better, how many decimals it has."""
+"""The metrics that trials report: what each is, which way is better, how many decimals it has.
+
+A metric with an index is a family of numbers, stored in the long table of metrics under names such as
+`bleu[10-20]`, `gate[12]` or `attention[3,7]`: one or two indices, each a number, a range or a word.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,9 @@ class Metric:
     title: str  # as a caption begins
     higher: bool | None
     decimals: int
+    axis: str = ""  # what it is along an axis, where the title says more than that
+    indices: tuple[str, ...] = ()  # what each index of a family is
+    stepped: bool = False  # whether it moves in the steps of the task's curriculum
 
     def show(self, value: float) -> str:
         """The number as tables print it: thousands grouped, a true minus, never minus zero."""
@@ -22,11 +29,44 @@ class Metric:
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric(name="max_length", title="Longest length with 100 % accuracy", higher=True, decimals=1),
+        Metric(
+            name="max_length",
+            title="Longest length with 100 % accuracy",
+            higher=True,
+            decimals=1,
+            stepped=True,
+        ),
         Metric(name="accuracy", title="Accuracy, share of tokens", higher=True, decimals=3),
         Metric(name="loss", title="Loss, nats a token", higher=False, decimals=4),
-        Metric(name="length", title="Length at the last epoch, tokens", higher=True, decimals=1),
+        Metric(
+            name="length",
+            title="Length at the last epoch, tokens",
+            higher=True,
+            decimals=1,
+            axis="Length, tokens",
+            stepped=True,
+        ),
         Metric(name="tokens_per_s", title="Tokens a second", higher=True, decimals=0),
+        Metric(name="bleu", title="BLEU", higher=True, decimals=1, indices=("Source length, words",)),
+        Metric(
+            name="attention",
+            title="Weight of attention",
+            higher=None,
+            decimals=2,
+            indices=("Output position", "Input position"),
+        ),
+        Metric(
+            name="memory_change",
+            title="Cosine of consecutive memory states",
+            higher=None,
+            decimals=3,
+            indices=("Sample",),
+        ),
     )
 }
 """Every metric by its name."""
+
+
+def family(name: str) -> str:
+    """The metric's name without its index: `bleu` of `bleu[10-20]`."""
+    return name.partition("[")[0]

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
 from .budget import Budget
+from .curve_spec import CurveSpec
 from .design import Design
 from .document import read, read_file
 from .draft import Draft, fillers
@@ -25,13 +26,13 @@ from .report import Report
 from .search import check_search, dimensions, ends, read_search
 from .settings import Level, SearchSettings, Settings, StudySettings
 from .settling import settle
-from .specs import read_tables
+from .specs import read_curves, read_tables
 from .table_spec import TableSpec
 from .template import TABLES, Template
 from .trial import Trial
 from .wording import ProblemsError, checked
 
-_KNOWN = ("study", *TABLES, "recipes", "factors", "cells", "search", "table")
+_KNOWN = ("study", *TABLES, "recipes", "factors", "cells", "search", "table", "curve")
 _NEEDED = ("study", *TABLES)
 _SHIPPED = Path(__file__).parent
 _EPOCHS = ("train", "epochs")
@@ -58,6 +59,7 @@ class Study:
     search: SearchSettings | None
     dimensions: Mapping[str, Dimension]
     tables: tuple[TableSpec, ...]
+    curves: tuple[CurveSpec, ...]
     template: Template
     design: Design
     budget: Budget
@@ -159,7 +161,8 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
     header = _header(report)
     design = read_design(report, header, read_factors(report))
     factors = design.factors
-    tables = read_tables(report, design, header.paper if header else None)
+    paper = header.paper if header else None
+    tables, curves = read_tables(report, design, paper), read_curves(report, design, paper)
     search, space = read_search(report)
     searched = "search" in document.data
     template = Template(
@@ -198,6 +201,7 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
         search=search,
         dimensions=found,
         tables=tables,
+        curves=curves,
         template=template,
         design=design,
         budget=budget,

@@ -1,0 +1,146 @@
+"""The sentences around a figure: what it shows, what centre and interval are, what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import polars as pl
+
+from .curve import FEW, Bars, Boxes, Cloud, Content, Line, Lines, Matrix, Panel
+from .curve_spec import INDICES, TIMES, Band, CurveSpec
+from .labels import level_text, one_line
+from .measures import MEASURES
+from .metrics import Metric, family
+from .samples import Samples
+from .selecting import chosen
+from .settings import Level
+
+BANDS: Mapping[Band, str] = {
+    "sd": "± 1 s.d",
+    "se": "± 1 standard error",
+    "ci": "95 % t interval",
+    "minmax": "lowest to highest",
+}
+"""How a caption names each interval."""
+
+
+def title(spec: CurveSpec, metric: Metric, factors: Mapping[str, tuple[Level, ...]]) -> str:
+    """What a figure shows, in the words of its specification: the metric, what it is over, what is fixed."""
+    what = (metric.axis or metric.title) + metric.name.removeprefix(family(metric.name))
+    axes = [name for name in (spec.y, spec.x) if name is not None]
+    over = " and ".join(_lower(axis_title(name, metric)).partition(",")[0] for name in axes)
+    comma = "," if "," in what else ""
+    by = f"{comma} {'against' if spec.kind == 'pareto' else 'by'} {over}"
+    fixed = [
+        f"{name} {level_text(levels[0])}"
+        for name, levels in chosen(spec.select, factors).items()
+        if len(levels) == 1 < len(factors[name])
+    ]
+    return "; ".join([what + by, *fixed])
+
+
+def axis_title(name: str, metric: Metric) -> str:
+    """What stands along an axis: a cost, a time, an index of the metric, another metric or a factor."""
+    if name in INDICES:
+        known = dict(zip(INDICES, metric.indices, strict=False))
+        return known.get(name, "Index")
+    if name in MEASURES:
+        return MEASURES[name].axis or MEASURES[name].title
+    return TIMES.get(name, one_line(name))
+
+
+def _lower(text: str) -> str:
+    """A title in the middle of a sentence."""
+    return text if text[:2].isupper() else text[:1].lower() + text[1:]
+
+
+def notes(spec: CurveSpec, panels: Sequence[Panel], drawn: Samples, paper: str | None) -> tuple[str, ...]:
+    """Every sentence below a figure but its provenance."""
+    return (*_centers(spec, panels, drawn), *_marks(spec, panels, paper), *_left_out(drawn))
+
+
+def _centers(spec: CurveSpec, panels: Sequence[Panel], drawn: Samples) -> Iterator[str]:
+    """What a line, a bar, a box or a cell is, over how many values."""
+    if drawn.frame.is_empty():
+        yield "Nothing to draw: no trial of it is done."
+        return
+    if spec.kind == "box":
+        yield from _boxes(panels)
+        return
+    low, high = _seeds(drawn.frame)
+    what = _what(panels[0].content)
+    if high == 1:
+        yield f"{what}: one seed."
+        return
+    count = f"{high}" if low == high else f"{low} to {high}"
+    part = {"line": "band", "bar": "whisker", "pareto": "whisker"}.get(spec.kind)
+    yield f"{what}: mean of {count} seeds" + (f"; {part}: {BANDS[spec.band]}." if part else ".")
+
+
+def _what(content: Content) -> str:
+    """What stands for a centre."""
+    match content:
+        case Lines():
+            return "Line"
+        case Bars():
+            return "Point" if content.points else "Bar"
+        case Matrix():
+            return "Number" if content.readable else "Shade"
+        case _:
+            return "Point"
+
+
+def _seeds(frame: pl.DataFrame) -> tuple[int, int]:
+    """The fewest and the most values at a place."""
+    counts = frame.group_by("panel", "series", "x", "y", "cell").len()["len"]
+    return min(counts), max(counts)
+
+
+def _boxes(panels: Sequence[Panel]) -> Iterator[str]:
+    boxes = [box for panel in panels if isinstance(panel.content, Boxes) for box in panel.content.boxes]
+    counts = [box.n for box in boxes]
+    n = f"{counts[0]:,}" if len(set(counts)) == 1 else f"{min(counts):,} to {max(counts):,}"
+    if max(counts) >= FEW:
+        yield f"Box: median and quartiles of {n} values."
+        yield "Whisker: to the last value within 1.5 interquartile ranges; dots: those beyond."
+    if min(counts) < FEW:
+        yield f"Dots: the values themselves, where they are fewer than {FEW}."
+
+
+def _marks(spec: CurveSpec, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
+    """What stands in a figure beside its centres."""
+    contents = [panel.content for panel in panels]
+    if any(isinstance(each, Lines) and each.context for each in contents):
+        named = [line.name for panel in panels for line in _of(panel.content) if line.accent]
+        yield "Grey: the other panels' lines" + (f"; in colour: {named[0]}." if named else ".")
+    if any(isinstance(each, Cloud) and len(each.front) > 1 for each in contents):
+        yield "Steps: the front that no point passes."
+    if any(_has_published(each) for each in contents):
+        yield f"Diamonds: published, {paper} {spec.published}."
+
+
+def _of(content: Content) -> tuple[Line, ...]:
+    return content.lines if isinstance(content, Lines) else ()
+
+
+def _has_published(content: object) -> bool:
+    match content:
+        case Lines():
+            return any(line.published for line in content.lines)
+        case Bars():
+            return any(bar.published is not None for bar in content.bars)
+        case _:
+            return False
+
+
+def _left_out(drawn: Samples) -> Iterable[str]:
+    """How many trials are not in the figure, and why."""
+    kinds = (
+        (drawn.failed, "failed"),
+        (drawn.pruned, "stopped early"),
+        (drawn.valueless, "without a finite value"),
+        (drawn.missing, "not run"),
+    )
+    told = [f"{count} {what}" for count, what in kinds if count]
+    if told:
+        yield f"Left out of {len(drawn.trials)} trials: {', '.join(told)}."

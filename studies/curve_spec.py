@@ -1,0 +1,156 @@
+"""[[curve]]: what a figure shows of a study, and whether it fits: known factors, a known metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from .design import Design
+from .factors import SEED
+from .faults import nearest
+from .measures import MEASURES, measure
+from .metrics import family
+from .mixing import mixed
+from .positions import KeyPath
+from .published import published_tables
+from .selecting import chosen, select_faults, unknown_level
+from .settings import Level, Name, Section
+from .wording import shown
+
+Band = Literal["sd", "se", "ci", "minmax"]
+
+TIMES = {"epoch": "Epoch", "step": "Step"}
+"""What a learning curve runs over, with its title."""
+
+INDICES = ("index", "index2")
+"""The first and the second index of a metric such as `attention[3,7]`."""
+
+_TAKES = {
+    "line": {"series", "panels", "band", "logx", "logy", "accent", "published"},
+    "bar": {"panels", "band", "accent", "published"},
+    "box": {"panels", "accent"},
+    "heat": {"y", "panels"},
+    "pareto": {"series", "panels", "band", "logx", "logy", "accent"},
+}
+"""The keys of each kind beside those that all have."""
+
+_ALL = {"name", "kind", "value", "x", "select", "caption"}
+
+
+class CurveSpec(Section):
+    """`[[curve]]`: a metric over a factor, over time, over its own index, or against a cost.
+
+    `x` names a factor; for a line also epoch, step or index, for a box or a heat map index or index2, for a
+    pareto front a cost or a second metric. `series` and `panels` name factors, `y` the rows of a heat map.
+    `select` has a level, or a list of them, for factors that are not drawn whole. `accent` is the one level
+    of the series, or of a bar's or a box's x, in colour. `published` names the paper's table of marks.
+    """
+
+    name: Name
+    kind: Literal["line", "bar", "box", "heat", "pareto"]
+    value: str
+    x: str
+    y: str | None = None
+    series: str | None = None
+    panels: str | None = None
+    select: dict[str, Any] = Field(default={})
+    band: Band = "sd"
+    logx: bool = False
+    logy: bool = False
+    accent: Any = None
+    published: str | None = None
+    caption: str | None = None
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """What stands where: x, y, series and panels, as far as they are given."""
+        every = {"x": self.x, "y": self.y, "series": self.series, "panels": self.panels}
+        return {role: name for role, name in every.items() if name is not None}
+
+    @property
+    def over_time(self) -> bool:
+        """Whether it needs more than the last values: those of every epoch, or of every index."""
+        return self.kind == "box" or not {*TIMES, *INDICES}.isdisjoint(self.roles.values())
+
+    @property
+    def accented(self) -> str | None:
+        """The factor whose level `accent` is."""
+        return self.series if self.kind in ("line", "pareto") else self.x
+
+
+def curve_misfits(spec: CurveSpec, design: Design, paper: str | None) -> list[tuple[KeyPath, str]]:
+    """Everything in a figure's specification that does not fit a study: the key's path, and what is wrong."""
+    factors = design.factors
+    wrong = [*_key_faults(spec), *select_faults(spec.select, factors), *_role_faults(spec, factors)]
+    if not wrong:
+        wrong += _level_faults(spec, chosen(spec.select, factors), design)
+    if family(spec.value) not in MEASURES:
+        wrong.append((("value",), f"unknown metric '{spec.value}'{nearest(spec.value, MEASURES)}"))
+    elif spec.kind == "pareto" and measure(spec.value).higher is None:
+        wrong.append((("value",), f"expected a metric with a better side, got '{spec.value}'"))
+    printed = [name for known, name in published_tables() if known == paper]
+    if "published" in _TAKES[spec.kind] and spec.published not in (None, *printed):
+        where = f"no published table '{spec.published}' of {paper or 'a paper: [study] names none'}"
+        wrong.append((("published",), where + nearest(spec.published, printed)))
+    return wrong
+
+
+def _key_faults(spec: CurveSpec) -> Iterator[tuple[KeyPath, str]]:
+    """Keys that the kind does not have, and the one that a heat map cannot do without."""
+    for key in CurveSpec.model_fields:
+        if key in spec.model_fields_set - _ALL - _TAKES[spec.kind]:
+            takers = [kind for kind, keys in _TAKES.items() if key in keys]
+            yield (key,), f"kind '{spec.kind}' has no {key}; {' and '.join(takers)} {_have(takers)}"
+    if spec.kind == "heat" and spec.y is None:
+        yield (), "missing key 'y'"
+    if spec.published is not None and spec.x in TIMES:
+        yield (("published",), "a paper's numbers stand at levels, not over time")
+
+
+def _have(takers: list[str]) -> str:
+    return "has" if len(takers) == 1 else "have"
+
+
+def _role_faults(spec: CurveSpec, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[tuple[KeyPath, str]]:
+    """What stands where it cannot: no factor, or the same twice."""
+    met: dict[str, str] = {}
+    for role, name in spec.roles.items():
+        others = _others(spec.kind, role)
+        if spec.kind == "pareto" and role == "x":
+            if name not in others:
+                yield (role,), f"expected a cost or a metric, got '{name}'{nearest(name, others)}"
+        elif name not in factors and name not in others:
+            yield (role,), f"unknown factor '{name}'{nearest(name, [*factors, *others])}"
+        if name in met:
+            yield (role,), f"expected something other than {met[name]}'s, got '{name}'"
+        met.setdefault(name, role)
+
+
+def _others(kind: str, role: str) -> tuple[str, ...]:
+    """What may stand in a role beside a factor."""
+    if kind == "pareto" and role == "x":
+        return tuple(MEASURES)
+    if kind == "line" and role == "x":
+        return (*TIMES, "index")
+    if kind == "box" and role == "x":
+        return ("index",)
+    return INDICES if kind == "heat" and role in ("x", "y") else ()
+
+
+def _level_faults(
+    spec: CurveSpec, levels: Mapping[str, tuple[Level, ...]], design: Design
+) -> Iterator[tuple[KeyPath, str]]:
+    """Levels that cannot be drawn so: words on a line, loose factors, an accent that is none of them."""
+    if spec.kind == "line" and spec.x in levels:
+        words = [shown(level) for level in levels[spec.x] if isinstance(level, str | bool)]
+        if words:
+            yield ("x",), f"expected a factor of numbers, got {', '.join(words)}"
+    places = [name for name in spec.roles.values() if name in levels]
+    if spec.kind != "pareto" and (found := mixed(places, spec.select, levels, design)):
+        yield ("x",), f"expected every other factor but {SEED} to have one level, got {found}"
+    if spec.accent is not None and spec.accented not in levels:
+        yield ("accent",), "expected a factor that it is a level of, as series"
+    elif spec.accent is not None and (message := unknown_level(spec.accent, levels[spec.accented or ""])):
+        yield ("accent",), message

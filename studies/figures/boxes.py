@@ -1,0 +1,114 @@
+"""Box plots: rows where they stand for levels, upright where they stand along the index of a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from matplotlib.patches import Rectangle
+
+from ..curve import Axis, Box, Boxes, Curve
+from .plot import Plot, Room
+from .rows import name_rows, names_room, row_places
+from .scale import Scale, scale
+from .style import ACCENT, DIM, INK, TICK, text_width
+
+_FILL = "#dcdcdc"
+
+
+def room(curve: Curve, contents: Sequence[Boxes]) -> Room:
+    """What boxes need: names or ticks at the left, the other axis below."""
+    every = [box for content in contents for box in content.boxes]
+    numbers = [number for box in every for number in (*box.values, *(box.whiskers or ()))]
+    values = scale(numbers, Axis(title=""), margin=0.03)
+    alone = len(contents) == 1
+    if any(content.rows for content in contents):
+        names = _names(contents)
+        name_width, pitch = names_room(names)
+        along = Scale(log=False, smallest=1, step=1, low=-0.5, high=max(len(names), 1) - 0.5, ticks=())
+        height = (pitch + 2) * max(len(names), 1)
+        return Room(
+            left=name_width, right=8, bottom=13, width=270, least=80, height=height, x=values, y=along
+        )
+    places = sorted({box.at for box in every})
+    gap = _gap(places)
+    bare = scale(places, curve.x)
+    along = Scale(
+        log=False,
+        smallest=1,
+        step=1,
+        low=(places[0] if places else 0) - gap,
+        high=(places[-1] if places else 1) + gap,
+        ticks=bare.ticks,
+    )
+    ticks = max((text_width(text, TICK) for _, text in values.ticks), default=0.0)
+    return Room(
+        left=ticks + 8,
+        right=4,
+        bottom=24,
+        width=360,
+        least=160,
+        height=170 if alone else 110,
+        x=along,
+        y=values,
+    )
+
+
+def paint(plot: Plot, content: Boxes, curve: Curve) -> None:
+    """Draw the boxes of a panel."""
+    plot.frame(x=True, y=not content.rows)
+    names = _names([content])
+    if content.rows:
+        rows = dict(zip(names, row_places(len(names)), strict=True))
+        for box in content.boxes:
+            _box(plot, box, rows[box.name], 0.3, upright=False)
+        if plot.first:
+            name_rows(plot, [(box.name, box.accent) for box in content.boxes])
+        return
+    half = 0.32 * _gap(sorted({box.at for box in content.boxes}))
+    for box in content.boxes:
+        _box(plot, box, box.at, half, upright=True)
+    plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def _names(contents: Sequence[Boxes]) -> list[str]:
+    """The names of the rows in order."""
+    return list(dict.fromkeys(box.name for content in contents for box in content.boxes))
+
+
+def _gap(places: Sequence[float]) -> float:
+    """The distance from one box to the next."""
+    return min((b - a for a, b in pairwise(places)), default=1.0)
+
+
+def _box(plot: Plot, box: Box, at: float, half: float, *, upright: bool) -> None:
+    """One box across its place, or the values one by one."""
+
+    def line(along: tuple[float, float], values: tuple[float, float], color: str, width: float) -> None:
+        plot.axes.plot(
+            *((along, values) if upright else (values, along)),
+            color=color,
+            linewidth=width,
+            solid_capstyle="butt",
+        )
+
+    edge = ACCENT if box.accent else INK
+    if box.quartiles and box.whiskers:
+        low, middle, high = box.quartiles
+        line((at, at), (box.whiskers[0], low), edge, 0.8)
+        line((at, at), (high, box.whiskers[1]), edge, 0.8)
+        x, y, width, height = at - half, low, 2 * half, high - low
+        corner, size = ((x, y), (width, height)) if upright else ((y, x), (height, width))
+        plot.axes.add_patch(Rectangle(corner, *size, facecolor=_FILL, edgecolor=edge, linewidth=0.8))
+        line((at - half, at + half), (middle, middle), edge, 2.0)
+    if box.values:
+        spots = ([at] * len(box.values), box.values)
+        plot.axes.plot(
+            *(spots if upright else spots[::-1]),
+            marker="o",
+            markersize=1.6 if box.quartiles else 3,
+            markerfacecolor=edge,
+            markeredgewidth=0,
+            alpha=0.6,
+            linestyle="none",
+        )

@@ -1,0 +1,103 @@
+"""Heat maps in greys, darker for higher, with the numbers in the cells or a scale beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.patches import Rectangle
+
+from ..curve import Curve, Matrix
+from .plot import Plot, Room
+from .rows import name_rows, names_room
+from .scale import Scale
+from .style import DIM, INK, TICK, text_width
+
+_LIGHT, _DARK = 0.95, 0.15  # the shades of the lowest and the highest value
+_STEEP = 55  # degrees of names that are wider than their columns
+_SIDE = 240.0  # of a map without numbers, at most
+
+
+def room(curve: Curve, contents: Sequence[Matrix]) -> Room:
+    """What a heat map needs: names at the left and below, room for the widest number in every cell."""
+    first = contents[0]
+    down, across = max(len(first.rows), 1), max(len(first.columns), 1)
+    name_width, pitch = names_room(first.rows)
+    numbers = [text for content in contents for row in content.texts for text in row]
+    widest = max((text_width(name, TICK) for name in first.columns), default=0.0)
+    if first.readable:
+        cell = max(map(_wide, numbers), default=0.0) + 8
+        cell = max(cell, min(widest + 6, 60.0))
+        height = pitch * down
+    else:
+        cell = min(_SIDE / max(across, down), 10.0)
+        height = cell * down
+    width = cell * across
+    shades = 20 + max(_wide(text) for _, text in first.ends)
+    return Room(
+        left=max(name_width, text_width(curve.y.title, TICK) + 4),
+        right=2,
+        end=0 if first.readable else shades,
+        bottom=(12 if widest <= cell else 0.8 * widest + 8) + 12,
+        width=width,
+        least=width,
+        height=height,
+        x=Scale(log=False, smallest=1, step=1, low=0, high=across, ticks=()),
+        y=Scale(log=False, smallest=1, step=1, low=-0.5, high=down - 0.5, ticks=()),
+    )
+
+
+def _wide(text: str) -> float:
+    return text_width(text, TICK)
+
+
+def paint(plot: Plot, content: Matrix, curve: Curve) -> None:
+    """Draw the cells of a panel, the first row at the top."""
+    plot.frame(x=False, y=False)
+    low, high = (value for value, _ in content.ends)
+    count, edge = len(content.rows), "white" if content.readable else "none"
+    for number, (values, texts) in enumerate(zip(content.values, content.texts, strict=True)):
+        y = count - 1 - number
+        for x, (value, text) in enumerate(zip(values, texts, strict=True)):
+            share = None if value is None else (value - low) / (high - low) if high > low else 0.5
+            shade = "white" if share is None else str(_LIGHT + share * (_DARK - _LIGHT))
+            plot.axes.add_patch(Rectangle((x, y - 0.5), 1, 1, facecolor=shade, edgecolor=edge, linewidth=1))
+            if content.readable:
+                color = DIM if share is None else INK if share < 0.6 else "white"
+                plot.axes.text(x + 0.5, y, text, size=TICK, color=color, ha="center", va="center")
+    _names(plot, content, curve)
+    if plot.last and not content.readable:
+        _scale(plot, [text for _, text in content.ends])
+
+
+def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
+    """Write the names of columns and rows; every so many where they are too many."""
+    cell = plot.width / max(len(content.columns), 1)
+    flat = all(text_width(name, TICK) <= cell for name in content.columns)
+    step = 1 if cell >= 9 else 5
+    for x, name in list(enumerate(content.columns))[::step]:
+        look = {"ha": "center"} if flat or step > 1 else {"rotation": _STEEP, "ha": "right"}
+        plot.write((x + 0.5) * cell, -4, name, size=TICK, va="top", rotation_mode="anchor", **look)
+    if plot.first:
+        if step == 1:
+            name_rows(plot, [(name, False) for name in content.rows])
+        else:
+            for y, name in list(enumerate(content.rows))[::step]:
+                plot.write(-4, plot.y(len(content.rows) - 1 - y), name, size=TICK, ha="right")
+        plot.write(-4, -plot.room.bottom + 4, curve.y.title, size=TICK, color=DIM, ha="right")
+    plot.write(plot.width, -plot.room.bottom + 4, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def _scale(plot: Plot, ends: Sequence[str]) -> None:
+    """Draw the shades beside a map, with the numbers of both ends."""
+    steps, height = 24, min(plot.height, 80.0)
+    for step in range(steps):
+        shade = str(_LIGHT + step / (steps - 1) * (_DARK - _LIGHT))
+        plot.stroke(
+            [plot.width + 11] * 2,
+            [height * step / steps, height * (step + 1.02) / steps],
+            color=shade,
+            linewidth=6,
+            solid_capstyle="butt",
+        )
+    for text, y in zip(ends, (3.0, height - 3), strict=True):
+        plot.write(plot.width + 16, y, text, size=TICK, color=DIM)

@@ -1,0 +1,141 @@
+"""Lines with their bands, named at their right ends; what a paper printed as diamonds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..curve import Curve, Line, Lines, Point
+from .placing import spread
+from .plot import AXIS, Plot, Room
+from .scale import scale
+from .style import ACCENT, ACCENTED, DIM, INK, PALE, STROKES, TEXT, TICK, Dash, cropped, text_width
+
+_MARKED = 16  # points of a line with fewer of them are marked
+_NAME = 8.0  # from the plot to a name
+_WIDEST = 150.0  # points of a name
+_LINE = 9.5  # from one name to the next
+
+
+def room(curve: Curve, contents: Sequence[Lines]) -> Room:
+    """What lines need: ticks at the left and below, names at the right."""
+    every = [line for content in contents for line in (*content.lines, *content.context)]
+    points = [point for line in every for point in line.points]
+    printed = [number for line in every for number in line.published]
+    across = scale([point.x for point in points] + [x for x, _ in printed], curve.x, margin=0.015)
+    heights = [*_heights(points), *(y for _, y in printed)]
+    up = scale([y for y in heights if y > 0 or not curve.y.log], curve.y, margin=0.04)
+    names = [line.name for content in contents for line in content.lines if not content.context]
+    ticks = max((text_width(text, TICK) for _, text in up.ticks), default=0.0)
+    alone = len(contents) == 1
+    return Room(
+        left=ticks + 8,
+        right=_NAME
+        + max((text_width(cropped(name, _WIDEST, TEXT), TEXT, bold=True) for name in names), default=0.0),
+        bottom=24,
+        width=300 if alone else 400,
+        least=90,
+        height=180 if alone else 90,
+        x=across,
+        y=up,
+    )
+
+
+def paint(plot: Plot, content: Lines, curve: Curve) -> None:
+    """Draw the lines of a panel: those behind, then bands, then lines, the accented one last."""
+    plot.frame(x=True, y=True)
+    for line in content.context:
+        _line(plot, line, (ACCENT if line.accent else PALE, "-", 1.0 if line.accent else 0.8))
+    strokes = dict(_strokes(content.lines))
+    order = sorted(content.lines, key=lambda line: line.accent)
+    for line in order:
+        _band(plot, line, strokes[line.name][0])
+    for line in order:
+        _line(plot, line, strokes[line.name], marked=len(line.points) < _MARKED)
+        for x, y in line.published:
+            _diamond(plot, x, y, strokes[line.name][0])
+    if not content.context:
+        name_lines(plot, content.lines, strokes)
+    plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def name_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
+    """Write the name of every line beside its right end, apart from each other."""
+    named = [line for line in lines if line.name]
+    ends = [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named]
+    places = spread_in(plot, [y for _, y in ends])
+    for line, (x, y), place in zip(named, ends, places, strict=True):
+        color = strokes[line.name][0]
+        if abs(y - place) > 2 or x < plot.width - 8:
+            plot.stroke([x + 3, plot.width + _NAME - 2], [y, place], color=AXIS, linewidth=0.5)
+        weight = "bold" if line.accent else "normal"
+        plot.write(plot.width + _NAME, place, cropped(line.name, _WIDEST, TEXT), color=color, weight=weight)
+
+
+def spread_in(plot: Plot, wanted: Sequence[float]) -> list[float]:
+    """Places of names along the side of a plot."""
+    return spread(wanted, _LINE, 0, plot.height)
+
+
+def _strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
+    """How each line is drawn."""
+    number = 0
+    for line in lines:
+        if line.accent:
+            yield line.name, ACCENTED
+        elif len(lines) == 1:
+            yield line.name, (INK, "-", 1.5)
+        else:
+            yield line.name, STROKES[number % len(STROKES)]
+            number += 1
+
+
+def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bool = False) -> None:
+    color, dashes, width = stroke
+    across, up = plot.room.x, plot.room.y
+    plot.axes.plot(
+        [across.at(point.x) for point in line.points],
+        [up.at(point.y) for point in line.points],
+        color=color,
+        linestyle=dashes,
+        linewidth=width,
+        solid_capstyle="round",
+        marker="o" if marked else None,
+        markersize=2.6,
+        clip_on=False,
+    )
+
+
+def _band(plot: Plot, line: Line, color: str) -> None:
+    across, up = plot.room.x, plot.room.y
+    bounds = [(point, point.low, point.high) for point in line.points]
+    sure = [
+        (across.at(point.x), low, high) for point, low, high in bounds if low is not None and high is not None
+    ]
+    if sure:
+        xs, lows, highs = zip(*sure, strict=True)
+        plot.axes.fill_between(
+            xs,
+            [up.at(low) for low in lows],
+            [up.at(high) for high in highs],
+            color=color,
+            alpha=0.15,
+            linewidth=0,
+        )
+
+
+def _diamond(plot: Plot, x: float, y: float, color: str) -> None:
+    plot.axes.plot(
+        [plot.room.x.at(x)],
+        [plot.room.y.at(y)],
+        marker="D",
+        markersize=4.5,
+        markerfacecolor="white",
+        markeredgecolor=color,
+        linestyle="none",
+        clip_on=False,
+        zorder=5,
+    )
+
+
+def _heights(points: Sequence[Point]) -> list[float]:
+    return [y for point in points for y in (point.y, point.low, point.high) if y is not None]

@@ -1,0 +1,177 @@
+"""The page of a figure: caption, panels side by side, notes and provenance, laid out in points."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from ..curve import Bars, Boxes, Cloud, Content, Curve, Lines, Matrix
+from . import bars, boxes, heat, lines, pareto
+from .plot import Plot, Room, write
+from .style import DIM, SETTINGS, SMALL, TEXT, TICK, TITLE, cropped, wrapped
+
+Form = Literal["svg", "png", "pdf"]
+
+FORMATS: tuple[Form, ...] = ("svg", "png", "pdf")
+"""What a figure can be drawn as."""
+
+WIDTH = 460.0
+"""The width of a figure in points, that of an article's text; one panel may be narrower."""
+
+_EDGE, _GAP, _BETWEEN = 4.0, 12.0, 10.0  # around the figure, between columns and between rows of panels
+_HEAD = 13.0  # above a plot, for its title
+_DPI = 200
+
+_PATH, _NUMBER = re.compile(rb' d="[^"]*"'), re.compile(rb"-?[0-9]+\.[0-9]{3,}")
+
+_KINDS: dict[type, tuple[Callable[[Curve, Sequence[Any]], Room], Callable[[Plot, Any, Curve], None]]] = {
+    Lines: (lines.room, lines.paint),
+    Bars: (bars.room, bars.paint),
+    Boxes: (boxes.room, boxes.paint),
+    Matrix: (heat.room, heat.paint),
+    Cloud: (pareto.room, pareto.paint),
+}
+
+_NO_DATE: dict[Form, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+}
+"""What would differ between two files of one figure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """The sizes of a figure, in points."""
+
+    width: float
+    columns: int
+    rows: int
+    head: float  # above each plot
+    plot_width: float
+    caption: list[str]
+    subtitle: str
+    below: list[tuple[str, float]]  # lines with their size of type
+    room: Room
+
+    @property
+    def pitch(self) -> float:
+        """From the top of one row of panels to that of the next."""
+        return self.head + self.room.height + self.room.bottom + _BETWEEN
+
+    @property
+    def above(self) -> float:
+        """The height of the caption and the metric's title."""
+        return 1.35 * TITLE * len(self.caption) + (1.5 * TEXT if self.subtitle else 0) + 3
+
+    @property
+    def height(self) -> float:
+        """The height of the whole figure."""
+        notes = sum(1.35 * size for _, size in self.below)
+        return 2 * _EDGE + self.above + self.rows * self.pitch - _BETWEEN + 6 + notes
+
+
+def draw(curve: Curve, form: Form) -> bytes:
+    """The figure as a file; without a date, so that one figure is one file."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(SETTINGS)  # pyright: ignore[reportCallIssue, reportArgumentType] -- names of settings are texts
+        figure = _figure(curve)
+        file = io.BytesIO()
+        about = _NO_DATE[form] | ({"Title": curve.caption} if form != "png" else {})
+        figure.savefig(file, format=form, dpi=_DPI if form == "png" else 72, metadata=about)
+    return _PATH.sub(_shorter, file.getvalue()) if form == "svg" else file.getvalue()
+
+
+def _shorter(path: re.Match[bytes]) -> bytes:
+    """The data of an SVG's path on one line, to a hundredth of a point."""
+    return b" " + b" ".join(_NUMBER.sub(lambda number: b"%.2f" % float(number[0]), path[0]).split())
+
+
+def _figure(curve: Curve) -> Figure:
+    room_for, paint = _KINDS[type(curve.panels[0].content)]
+    contents: list[Content] = [panel.content for panel in curve.panels]
+    page = _laid_out(curve, room_for(curve, contents))
+    figure = Figure(figsize=(page.width / 72, page.height / 72))
+    FigureCanvasAgg(figure)
+    top = _write_head(figure, page)
+    for number, panel in enumerate(curve.panels):
+        row, column = divmod(number, page.columns)
+        left = _EDGE + page.room.left + column * (page.plot_width + page.room.right + _GAP)
+        bottom = top - row * page.pitch - page.head - page.room.height
+        place = (left / page.width, bottom / page.height)
+        size = (page.plot_width / page.width, page.room.height / page.height)
+        plot = Plot(
+            figure=figure,
+            axes=figure.add_axes((*place, *size)),
+            left=left,
+            bottom=bottom,
+            width=page.plot_width,
+            height=page.room.height,
+            first=column == 0,
+            last=number == min(page.columns, len(curve.panels)) - 1,
+            room=page.room,
+        )
+        paint(plot, panel.content, curve)
+        if panel.title:
+            title = cropped(panel.title, page.plot_width + page.room.right, TEXT)
+            plot.write(0, page.room.height + 7, title)
+    _write_below(figure, page)
+    return figure
+
+
+def _laid_out(curve: Curve, room: Room) -> _Page:
+    """The sizes of everything, from what the panels need."""
+    count, inner = len(curve.panels), WIDTH - 2 * _EDGE - room.end
+    if count == 1:
+        columns, plot_width = 1, min(room.width, inner - room.left - room.right)
+    else:
+        most = int((inner - room.left + _GAP) // (room.least + room.right + _GAP))
+        columns = math.ceil(count / math.ceil(count / max(min(most, count), 1)))
+        plot_width = (inner - room.left - columns * room.right - (columns - 1) * _GAP) / columns
+        plot_width = min(plot_width, room.width)
+    width = room.left + columns * (plot_width + room.right) + (columns - 1) * _GAP + room.end + 2 * _EDGE
+    width = max(width, 0.6 * WIDTH)
+    text = width - 2 * _EDGE
+    below = [(line, TICK) for line in wrapped(" ".join(curve.notes), text, TICK)]
+    below += [(line, SMALL) for line in wrapped(curve.provenance, text, SMALL)]
+    caption = wrapped(curve.caption, text, TITLE, bold=True)
+    told = curve.y.title.casefold() in curve.caption.casefold() or isinstance(curve.panels[0].content, Matrix)
+    return _Page(
+        width=width,
+        columns=columns,
+        rows=math.ceil(count / columns),
+        head=_HEAD if count > 1 else 4.0,
+        plot_width=plot_width,
+        caption=caption,
+        subtitle="" if told else curve.y.title,
+        below=below,
+        room=room,
+    )
+
+
+def _write_head(figure: Figure, page: _Page) -> float:
+    """Write caption and the metric's title; the height at which the panels begin."""
+    y = page.height - _EDGE
+    for line in page.caption:
+        write(figure, _EDGE, y, line, size=TITLE, weight="bold", va="top")
+        y -= 1.35 * TITLE
+    if page.subtitle:
+        write(figure, _EDGE, y - 1, page.subtitle, size=TEXT, color=DIM, va="top")
+    return page.height - _EDGE - page.above
+
+
+def _write_below(figure: Figure, page: _Page) -> None:
+    """Write notes and provenance."""
+    y = _EDGE + sum(1.35 * size for _, size in page.below)
+    for line, size in page.below:
+        write(figure, _EDGE, y, line, size=size, color=DIM, va="top")
+        y -= 1.35 * size

@@ -1,0 +1,131 @@
+"""The values that a figure is made of: a row for each, with its place in the figure and its seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from .curve_spec import INDICES, TIMES, CurveSpec
+from .factors import SEED
+from .measures import COSTS
+from .selecting import chosen
+from .settings import Level
+from .trial import Trial
+
+PLACES = ("panel", "series", "x", "y")
+"""Columns that say where a value stands: the number of a level, or what is measured along the axis."""
+
+_NAME = r"^[^\[]*\[([^,\]]*)(?:,([^\]]*))?\]$"  # of a metric with an index
+_PLACED = {"trial": pl.String, "cell": pl.Int32, **dict.fromkeys(("panel", "series", "x", "y"), pl.Int32)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """The finite values of trials that are done, and how many trials gave none and why.
+
+    `frame` has the columns of PLACES, `cell`, the number of its combination of levels without the seed,
+    `trial` and `value`. `trials` are all that it asks for. `words` says of each place of levels without a
+    value what its trials did instead.
+    """
+
+    frame: pl.DataFrame
+    trials: tuple[str, ...]
+    failed: int
+    pruned: int
+    missing: int
+    valueless: int
+    words: Mapping[tuple[int, ...], str]
+
+
+def samples(
+    spec: CurveSpec,
+    factors: Mapping[str, tuple[Level, ...]],
+    trials: Sequence[Trial],
+    outcomes: pl.DataFrame,
+    metrics: pl.DataFrame,
+) -> Samples:
+    """The values that a figure asks for, of the study's trials in the store's latest attempts."""
+    placed = _placed(spec, chosen(spec.select, factors), trials)
+    ends = placed.join(outcomes.select("trial", "status"), on="trial", how="left", maintain_order="left")
+    done = ends.filter(pl.col("status") == "done").drop("status")
+    values = _values(spec, outcomes, metrics.filter(pl.col("trial").is_in(done["trial"].to_list())))
+    taken = [name for name in values.columns if name in PLACES]
+    frame = done.drop(taken).join(values.filter(pl.col("value").is_finite()), on="trial")
+    statuses = ends["status"]
+    return Samples(
+        frame=frame.select("trial", "cell", *PLACES, "value"),
+        trials=tuple(placed["trial"].unique(maintain_order=True)),
+        failed=int((statuses == "failed").sum()),
+        pruned=int((statuses == "pruned").sum()),
+        missing=statuses.null_count(),
+        valueless=len(done.join(frame, on="trial", how="anti")),
+        words=_words(ends),
+    )
+
+
+def _placed(
+    spec: CurveSpec, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
+) -> pl.DataFrame:
+    """Every selected trial with the numbers of its levels in each role, 0 where the figure shows none."""
+    orders = {
+        factor: {(type(level), level): n for n, level in enumerate(each)} for factor, each in levels.items()
+    }
+    roles = {"panel": spec.panels, "series": spec.series, "x": spec.x, "y": spec.y}
+    cells: dict[tuple[int, ...], int] = {}
+    rows = []
+    for trial in trials:
+        numbers = {name: orders[name].get((type(each), each)) for name, each in trial.levels.items()}
+        if None in numbers.values():
+            continue
+        cell = cells.setdefault(tuple(n or 0 for name, n in numbers.items() if name != SEED), len(cells))
+        rows.append((trial.id, cell, *(numbers.get(name or "") or 0 for name in roles.values())))
+    return pl.DataFrame(rows, schema=_PLACED, orient="row")
+
+
+def _values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
+    """Trial and value, and x or y where those are measured."""
+    if spec.x in TIMES:
+        named = metrics.filter(pl.col("name") == spec.value)
+        return named.unique(["trial", spec.x], keep="last", maintain_order=True).select(
+            "trial", pl.col(spec.x).alias("x"), "value"
+        )
+    if spec.over_time:
+        return _indexed(spec, outcomes, metrics)
+    values = finals(outcomes, spec.value)
+    if spec.kind != "pareto":
+        return values
+    return values.join(finals(outcomes, spec.x).rename({"value": "x"}), on="trial")
+
+
+def finals(outcomes: pl.DataFrame, metric: str) -> pl.DataFrame:
+    """Trial and final value of a metric, or what each trial cost."""
+    if metric in COSTS:
+        return outcomes.select("trial", value=pl.col(metric).cast(pl.Float64))
+    named = outcomes.select("trial", "metrics").explode("metrics").unnest("metrics")
+    return named.filter(pl.col("name") == metric).select("trial", "value").unique("trial", keep="last")
+
+
+def _indexed(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
+    """The last values of a family, by the indices along the axes; of a plain metric its final ones."""
+    members = metrics.filter(pl.col("name").str.starts_with(spec.value + "["))
+    last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
+    axes = {role: name for role, name in spec.roles.items() if name in INDICES}
+    where = [
+        pl.col("name").str.extract(_NAME, INDICES.index(name) + 1).alias(role) for role, name in axes.items()
+    ]
+    values = last.select("trial", *where, "value").drop_nulls(list(axes))
+    return values if axes else pl.concat([finals(outcomes, spec.value), values])
+
+
+def _words(ends: pl.DataFrame) -> dict[tuple[int, ...], str]:
+    """What became of the trials at each place of levels, where none is done."""
+    status = pl.col("status")
+    kinds = ends.group_by(PLACES, maintain_order=True).agg(
+        done=(status == "done").any(), failed=(status == "failed").any(), pruned=(status == "pruned").any()
+    )
+    return {
+        tuple(place): "no value" if done else "failed" if failed else "pruned" if pruned else "not run"
+        for *place, done, failed, pruned in kinds.iter_rows()
+    }

@@ -1,0 +1,115 @@
+"""A study with figures of every kind, and a store with numbers that can be checked by hand."""
+
+from datetime import UTC, datetime
+
+from activemem.storage import MetricRow, Store, TrialRow
+from activemem.studies.curve_spec import CurveSpec
+from activemem.studies.curves import curve
+from activemem.studies.study import load
+
+TEXT = """\
+[study]
+name = "drawn"
+title = "Figures of every kind"
+paper = "active-memory-transformer"
+
+[model]
+recipe = "1 * ({mixer} >> ff({filter}))"
+d_model = 8
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 4
+epochs = 3
+steps_per_epoch = 10
+curriculum = { start = 5 }
+
+[factors]
+mixer = ["sa", "conv(k=20)", "sa + conv(k=20)"]
+filter = [8, 80, 800]
+task = ["sort", "reverse"]
+seed = [0, 1, 2]
+"""
+
+WHEN = datetime(2026, 11, 28, tzinfo=UTC)
+
+MIXERS = ("sa", "conv(k=20)", "sa + conv(k=20)")
+
+ENDS = {
+    ("conv(k=20)", 8, "reverse", 0): "failed",
+    ("conv(k=20)", 8, "reverse", 1): "pruned",
+    ("conv(k=20)", 8, "reverse", 2): None,
+    ("sa", 800, "reverse", 2): float("nan"),
+}
+"""What became of the trials that have no value: a status, nothing, or a value that is none."""
+
+
+def store(study, folder):
+    """A store in which every trial has the values of `length`, and those of ENDS have none."""
+    found = Store(folder)
+    for trial in study.trials():
+        place = tuple(trial.levels[name] for name in ("mixer", "filter", "task", "seed"))
+        end = ENDS.get(place, "done")
+        if end is not None:
+            found.write(*outcome(trial, end))
+    return found
+
+
+def length(levels):
+    """10, 20 or 30 by the mixer, 1, 2 or 3 by the filter, less or more by a tenth of the seed less one."""
+    mixer = 10 * (1 + MIXERS.index(levels["mixer"]))
+    return mixer + 1 + (8, 80, 800).index(levels["filter"]) + (levels["seed"] - 1) / 10
+
+
+def outcome(trial, end):
+    """A trial's row and its metrics."""
+    value = length(trial.levels)
+    rows = [
+        MetricRow(step=10 * epoch, epoch=epoch, name="length", value=value * epoch / 3) for epoch in (1, 2, 3)
+    ]
+    last = {f"bleu[{low}-{low + 10}]": value - low / 10 for low in (0, 10, 20)}
+    last |= {f"attention[{y},{x}]": float(x == y) for x in range(3) for y in range(3)}
+    last |= {f"memory_change[{sample}]": sample / 10 for sample in range(11)}
+    rows += [MetricRow(step=30, epoch=3, name=name, value=each) for name, each in last.items()]
+    value = end if isinstance(end, float) else value
+    status = end if isinstance(end, str) else "done"
+    settings = trial.settings
+    row = TrialRow(
+        trial=trial.id,
+        attempt=0,
+        study=trial.study,
+        recipe=settings.model.recipe,
+        recipe_id="00000000",
+        task=settings.task.name,
+        seed=settings.seed,
+        status=status,
+        reason=None if status == "done" else "for the test",
+        factors="{}",
+        settings="{}",
+        metrics=(("max_length", value), ("loss", value / 10)),
+        parameters=1000 * trial.levels["filter"],
+        flops=1e9,
+        epochs=3,
+        steps=30,
+        seconds=1.0,
+        peak_mib=1.0,
+        version="0.1.0",
+        device="a processor",
+        host="here",
+        started=WHEN,
+        finished=WHEN,
+    )
+    return row, rows
+
+
+def make(study, frames, **spec):
+    """The figure of a specification over the frames of a store."""
+    return curve(study, CurveSpec(name="each", **spec), *frames)
+
+
+def study_of(*curves):
+    """The study with figures, each as the lines of a [[curve]]."""
+    return load(TEXT + "".join(f"\n[[curve]]\n{each}" for each in curves))
