@@ -54,7 +54,9 @@ def test_help_and_recipes_load_no_more_than_typer_does(arguments, run_python):
         ("study", "plan", "tiny.toml"),
         ("study", "status", "tiny"),
         ("study", "list"),
+        ("study", "query", "SELECT * FROM metrics"),
         ("table", "render", "tiny", "--published"),
+        ("report", "build", "tiny"),
         ("config", "show"),
     ],
 )
