@@ -15,6 +15,11 @@ from .options import Results
 from .streams import give, wrong_input
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from ..storage import Store
     from ..studies.study import Study
     from ..studies.table import Table
     from ..studies.table_spec import TableSpec
@@ -43,27 +48,56 @@ def render(
         Format | None, typer.Option("--format", help="How to write it; rich is for eyes.")
     ] = None,
     published: Annotated[bool, typer.Option("--published", help="Put the paper's numbers beside.")] = False,
+    paper: Annotated[
+        str | None,
+        typer.Option("--paper", metavar="PAPER", help="All that a paper printed, ours beside; no STUDY."),
+    ] = None,
     results: Results = None,
 ) -> None:
-    """Print a study's tables from what the store holds of it.
+    """Print a study's tables from what the store holds of it, or a paper's from what is published.
 
     A name means the study as it was last run, with its overrides; a path means the file.
     """
     from ..storage import Store, StoreError
     from ..studies.faults import StudyError
     from ..studies.table import TableError
-    from ..studies.tables import table as made
-    from .finding import as_last_run
     from .settings import SettingsError, settings
 
     with wrong_input(SettingsError, StoreError, StudyError, TableError, OSError):
         found = settings({"results": results, "format": form and form.value})
         store = Store(found.results)
-        wanted = as_last_run(study, store)
-        specs = _specs(wanted, table)
-        outcomes = store.trials()
-        tables = [made(wanted, spec, outcomes, published=published) for spec in specs]
+        if paper is None:
+            tables = _of_study(study, table, store, published=published)
+        elif study is None:
+            tables = _of_paper(paper, table, store)
+        else:
+            raise TableError(f"expected a study or a paper, got {study} and --paper {paper}")
     give("\n".join(_rendered(each, Format(found.values.format)) for each in tables))
+
+
+def _of_study(what: str | None, name: str | None, store: Store, *, published: bool) -> Sequence[Table]:
+    """The tables of a study, or the one of that name."""
+    from ..studies.tables import table
+    from .finding import as_last_run
+
+    study, outcomes = as_last_run(what, store), store.trials()
+    begun = _begun([study], store, outcomes)
+    return [table(study, spec, outcomes, published=published, begun=begun) for spec in _specs(study, name)]
+
+
+def _of_paper(paper: str, name: str | None, store: Store) -> Sequence[Table]:
+    """The tables of a paper, or the one of that name, with the studies of it that come along or ran here."""
+    from ..studies.papers import of_paper, paper_tables, published_by
+
+    printed, studies, outcomes = published_by(paper, name), of_paper(paper, store), store.trials()
+    return paper_tables(printed, studies, outcomes, _begun(studies, store, outcomes))
+
+
+def _begun(studies: Sequence[Study], store: Store, outcomes: pl.DataFrame) -> set[str]:
+    """The trials that have a checkpoint and no outcome."""
+    held = set(outcomes["trial"])
+    ids = {trial.id for study in studies for trial in study.trials()} - held
+    return {trial for trial in ids if store.checkpoint_dir(trial).exists()}
 
 
 def _specs(study: Study, name: str | None) -> list[TableSpec]:

@@ -27,14 +27,14 @@ class Beside:
         return self.paper.cells.get((keys[0], keys[1])) if keys[0] and keys[1] else None
 
     @property
-    def rest(self) -> tuple[str, ...]:
-        """The rows that only the paper has, of which it has a number in one of our columns."""
-        ours, columns = set(self.rows.values()), set(self.columns.values())
-        return tuple(
-            row
-            for row in self.paper.rows
-            if row not in ours and any((row, column) in self.paper.cells for column in columns)
-        )
+    def more_rows(self) -> tuple[str, ...]:
+        """The rows that only the paper has."""
+        return tuple(row for row in self.paper.rows if row not in self.rows.values())
+
+    @property
+    def more_columns(self) -> tuple[str, ...]:
+        """The columns that only the paper has."""
+        return tuple(column for column in self.paper.columns if column not in self.columns.values())
 
 
 def beside(

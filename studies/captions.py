@@ -34,7 +34,7 @@ def caption(
     what = one_line(spec.caption or _joined(tuple(titles))).removesuffix(".")
     sentences = [f"{what}{_average(spec, levels, tallies)}."]
     if any(cell.difference for cell in cells):
-        sentences.append(f"In parentheses: less {level_text(spec.baseline)}.")
+        sentences.append(f"In parentheses: difference from {level_text(spec.baseline)}.")
     sentences += _best(spec, columns, tallies, cells)
     if beside and any(cell.published for cell in cells):
         sentences.append(_published(spec, beside, cells))
@@ -58,8 +58,8 @@ def _joined(titles: Sequence[str]) -> str:
 def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
     """What each number is over its trials, as planned; nothing where the study has none of them."""
     counts = {factor: len(levels[factor]) for factor in spec.over}
-    lumped = 1 if spec.pick else math.prod(counts.values())
-    seeds = sorted({tally.trials // lumped for tally in tallies})
+    lumped = math.prod(counts.values())
+    seeds = sorted({tally.trials if tally.label else tally.trials // lumped for tally in tallies})
     if not seeds:
         return ""
     low, high = seeds[0], seeds[-1]

@@ -95,21 +95,20 @@ class Filler:
             less=less,
             best=place in wins,
             marks=marks,
-            picked=tally.label if estimate else "",
+            picked=tally.label,
             published=published,
             printed=printed,
         )
 
     def _remarks(self, place: Place, tally: Tally | None, published: Published | None) -> list[str]:
         """The sentences of a cell's footnotes."""
-        averaged = bool(self.spec.over) and self.spec.pick is None
-        remarks = tally.remarks(place[2], "trials" if averaged else "seeds") if tally else []
-        if tally and tally.values and tally.label:
-            remarks.insert(0, tally.label)
+        remarks: list[str] = []
+        if tally is not None:
+            several = bool(self.spec.over) and not tally.label  # levels, each with its seeds
+            remarks += [tally.label] if tally.label else []
+            remarks += tally.remarks(place[2], "trials" if several else "seeds")
         if lost := self.lost.get(place, 0):
             remarks.append(f"picked without {lost} more of {', '.join(self.spec.over)}: no value yet")
-        if published and not published.text:
-            remarks.append(f"published: {published.note}")
         return remarks
 
     def _less(self, row: str, column: Column, estimates: Mapping[Place, Estimate]) -> float | None:

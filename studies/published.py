@@ -14,6 +14,7 @@ from ..grammar import RecipeError, parse
 from ..grammar.nodes import Block, Sum
 
 _DEVIATION = re.compile(r"std ([0-9.]+) ")
+_WORDS = "printed as "  # how the note of a number begins that is words
 
 UNITS: Mapping[str, bool | None] = {
     "nats": False,
@@ -43,12 +44,14 @@ class Published:
 
     @property
     def remark(self) -> str:
-        """The note without the deviation."""
-        return _DEVIATION.sub("", self.note)
+        """The note without what `printed` says."""
+        return _DEVIATION.sub("", "" if not self.text else self.note)
 
     @property
     def printed(self) -> str:
-        """The number as the paper prints it, with its deviation."""
+        """The number as the paper prints it, with its deviation, or the words in its place."""
+        if not self.text:
+            return self.note.removeprefix(_WORDS)
         return f"{self.text} ± {self.spread}" if self.spread else self.text
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from itertools import chain
 
 import polars as pl
 
-from .axes import Column, columns_of, rows_of
-from .beside import Beside, beside
+from .axes import columns_of, rows_of
+from .beside import beside
 from .captions import caption
 from .cells import Filler
 from .fitting import misfits
@@ -19,10 +18,11 @@ from .picking import pick
 from .published import published_tables
 from .selecting import chosen, selects
 from .study import Study
-from .table import Cell, Key, Status, Table, TableError
+from .table import Key, Table, TableError
 from .table_spec import TableSpec
 from .tally import Place, Tally, gather
 from .trial import Trial
+from .widening import with_columns, with_rest
 
 
 def table(
@@ -84,8 +84,8 @@ def table(
         spread=spec.spread,
     )
     if theirs and rest:
-        made = _with_rest(made, theirs, columns)
-    return _with_columns(made) if theirs and spec.published.show == "columns" else made
+        made = with_rest(made, theirs, columns)
+    return with_columns(made) if theirs and spec.published.show == "columns" else made
 
 
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
@@ -129,47 +129,3 @@ def _refused(study: Study, spec: TableSpec) -> set[tuple[str, str]]:
         (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
         for levels in kept
     }
-
-
-def _with_rest(made: Table, theirs: Beside, columns: Sequence[Column]) -> Table:
-    """The table with the rows below that only the paper has."""
-    keys = [theirs.columns.get((column.metric.name, column.level)) for column in columns]
-    found = [[theirs.paper.cells.get((row, key)) if key else None for key in keys] for row in theirs.rest]
-    more = tuple(
-        tuple(
-            Cell(status=Status.UNPLANNED, published=each, printed=each.printed if each else "")
-            for each in row
-        )
-        for row in found
-    )
-    groups = (*made.groups, *("",) * len(more)) if made.groups else ()
-    return replace(made, rows=(*made.rows, *theirs.rest), cells=(*made.cells, *more), groups=groups)
-
-
-def _with_columns(made: Table) -> Table:
-    """The table with a column of the paper's numbers behind each of ours that has some, under one heading."""
-    has = [any(row[number].printed for row in made.cells) for number in range(len(made.columns))]
-    wide = [number for number, its in enumerate(has) for _ in range(1 + its)]
-    theirs = [place > 0 and wide[place - 1] == number for place, number in enumerate(wide)]
-    heads = tuple(
-        "published" if their else "ours" if has[number] else made.columns[number]
-        for number, their in zip(wide, theirs, strict=True)
-    )
-    return replace(
-        made,
-        columns=heads,
-        keys=tuple(None if their else made.keys[number] for number, their in zip(wide, theirs, strict=True)),
-        bands=(
-            *(tuple(line[number] for number in wide) for line in made.bands),
-            tuple(made.columns[number] if has[number] else "" for number in wide),
-        ),
-        cells=tuple(
-            tuple(
-                Cell(status=Status.PUBLISHED, shown=row[number].printed)
-                if their
-                else replace(row[number], printed="")
-                for number, their in zip(wide, theirs, strict=True)
-            )
-            for row in made.cells
-        ),
-    )

@@ -19,7 +19,10 @@ from .trial import Trial
 Place = tuple[str, str, str]
 """A row, a column and a metric."""
 
-_PLACED = {"trial": pl.String, "unit": pl.Int32, "row": pl.String, "column": pl.String, "over": pl.String}
+_PLACED = {
+    **dict.fromkeys(("trial", "row", "column", "over"), pl.String),
+    **dict.fromkeys(("unit", "seed"), pl.Int64),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,7 @@ class Tally:
 
     `units` has for each value the number of its seed, or of its seed and the levels that the cell is over:
     what cells are paired by. `begun` counts trials with a checkpoint and no outcome, `missing` those with
-    neither. `label` says of which levels of the factors picked from the trials are.
+    neither. `label` says of which levels of the factors picked from the trials are, empty if of all.
     """
 
     trials: int
@@ -91,6 +94,8 @@ def gather(
     that have begun and may have ended since. Without a factor in columns, a place's column is empty.
     """
     placed = _placed(trials, rows, columns, over)
+    if apart:  # cells of different levels are still paired by their seeds
+        placed = placed.with_columns(unit=pl.col("seed"))
     ends = outcomes.select("trial", "status", pl.col("reason").fill_null("no reason stored"), *COSTS)
     known = placed.join(ends, on="trial", how="left", maintain_order="left").with_columns(
         begun=pl.col("status").is_null() & pl.col("trial").is_in(list(begun))
@@ -118,6 +123,7 @@ def _placed(trials: Sequence[Trial], rows: str, columns: str | None, over: Seque
         levels = trial.levels
         label = ", ".join(f"{factor} {text(levels[factor])}" for factor in over)
         data["trial"].append(trial.id)
+        data["seed"].append(levels[SEED])
         data["unit"].append(units.setdefault((levels[SEED], label), len(units)))
         data["row"].append(text(levels[rows]))
         data["column"].append("" if columns is None else text(levels[columns]))

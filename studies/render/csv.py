@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 
 from ..longform import Entry, entries
-from ..table import Table
+from ..table import Status, Table
 
 SPREADS = {"sd": "deviation", "se": "standard_error", "ci": "half_width"}
 """The column of a spread; half_width is half of the interval between low and high."""
@@ -40,8 +40,7 @@ def _extra(table: Table) -> set[str]:
         "high": table.spread == "ci",
         "difference": any(entry.cell.less is not None for entry in found),
         "picked": any(entry.cell.picked for entry in found),
-        "unit": all(entry.cell.estimate is None for entry in found)
-        and not any(entry.key.metric for entry in found),
+        "unit": any(entry.cell.status is Status.PUBLISHED for entry in found),
     }
     return {name for name, there in needed.items() if not there}
 

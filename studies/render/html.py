@@ -24,6 +24,9 @@ STYLE = """\
 </style>"""
 
 
+_OVER = 'style="text-align: center; border-bottom: 1px solid"'
+
+
 def to_html(table: Table) -> str:
     """A `<figure>` of caption, table, footnotes and provenance; a cell's classes are its status and best."""
     lines = [
@@ -37,9 +40,10 @@ def to_html(table: Table) -> str:
         lines.append("<tbody>")
         if heading:
             over = f'colspan="{1 + len(table.columns)}"'
-            lines.append(f'<tr><th scope="rowgroup" class="group" {over}>{escape(heading)}</th></tr>')
+            lines.append(f'<tr><th scope="rowgroup" {over}><i>{escape(heading)}</i></th></tr>')
         for row in numbers:
-            lines.append(f'<tr><th scope="row">{escape(table.rows[row])}</th>')
+            indent = ' style="padding-left: 1em"' if heading else ""
+            lines.append(f'<tr><th scope="row"{indent}>{escape(table.rows[row])}</th>')
             lines.extend(map(_cell, table.cells[row]))
             lines.append("</tr>")
         lines.append("</tbody>")
@@ -54,9 +58,7 @@ def _head(table: Table) -> str:
     lines = []
     for spans in table.spans():
         cells = (
-            f'<th scope="colgroup" colspan="{over}">{escape(name)}</th>'
-            if name
-            else f'<td colspan="{over}"></td>'
+            f'<th scope="colgroup" colspan="{over}" {_OVER}>{escape(name)}</th>' if name else "<td></td>"
             for name, over in spans
         )
         lines.append(f"<tr><td></td>{''.join(cells)}</tr>")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 
 from ..table import Cell, Table
@@ -36,7 +36,7 @@ def to_terminal(table: Table, *, width: int = 80, ansi: bool = False) -> str:
         for number, (head, each) in enumerate(zip(table.columns, cells, strict=True))
     ]
     for group in _groups(columns, width - INDENT - label):
-        lines += ["", *_lines(table, names, group, label)]
+        lines += ["", *_lines(table, names, _widened(group), label)]
     lines.append("")
     for note in table.footnotes:
         head = f"  {note.mark:<4}"
@@ -60,10 +60,13 @@ def _column(head: str, cells: Sequence[Cell], bands: tuple[str, ...], *, ansi: b
     ]
     left, right = int(any(cell.best for cell in cells)), max(map(len, marks), default=0)
     body = max(map(len, (head, *texts, *papers)))
+    differences = any(cell.difference for cell in cells)
     ours = []
     for cell, text, mark in zip(cells, texts, marks, strict=True):
-        shown = "*" + _ansi(text, 1, ansi=ansi) if cell.best else text
-        ours.append(" " * (left + body - len(text) - cell.best) + shown + f"{mark:<{right}}")
+        bare = text.rstrip() if cell.less is None and differences else text
+        shown = "*" + _ansi(bare, 1, ansi=ansi) if cell.best else bare
+        space = " " * (left + body - len(text) - cell.best)
+        ours.append(space + shown + f"{mark:<{right + len(text) - len(bare)}}")
     faint = [" " * (left + body - len(text)) + _ansi(text, 2, ansi=ansi) + " " * right for text in papers]
     return Column(
         width=left + body + right,
@@ -102,12 +105,37 @@ def _groups(columns: Sequence[Column], room: int) -> Iterator[list[Column]]:
     """As many columns side by side as there is room for, at least one."""
     group: list[Column] = []
     for column in columns:
-        if group and sum(GAP + each.width for each in (*group, column)) > room:
+        if group and sum(GAP + each.width for each in _widened([*group, column])) > room:
             yield group
             group = []
         group.append(column)
     if group:
         yield group
+
+
+def _widened(group: Sequence[Column]) -> list[Column]:
+    """The columns of one group, those below a heading together at least as wide as it is."""
+    wide = list(group)
+    for depth in range(len(wide[0].bands)):
+        last = 0
+        for heading, run in list(_runs(wide, depth)):
+            last += len(run)
+            lacking = len(heading) - sum(column.width for column in run) - GAP * (len(run) - 1)
+            if lacking > 0:
+                wide[last - 1] = _moved(wide[last - 1], lacking)
+    return wide
+
+
+def _moved(column: Column, by: int) -> Column:
+    """The column with so many spaces before each of its texts."""
+    space = " " * by
+    return replace(
+        column,
+        width=column.width + by,
+        head=space + column.head,
+        ours=tuple(space + text for text in column.ours),
+        papers=tuple(space + text for text in column.papers),
+    )
 
 
 def _lines(table: Table, names: Sequence[str], group: Sequence[Column], label: int) -> Iterator[str]:
@@ -134,10 +162,11 @@ def _bands(group: Sequence[Column], label: int) -> Iterator[str]:
         texts, rules = [], []
         for heading, columns in _runs(group, depth):
             width = sum(column.width for column in columns) + GAP * (len(columns) - 1)
-            texts.append(f"{heading[:width]:^{width}}")
+            texts.append(f"{heading:^{width}}")
             rules.append(("─" if heading else " ") * width)
-        yield _line("", label, texts)
-        yield _line("", label, rules)
+        if "".join(texts).strip():
+            yield _line("", label, texts)
+            yield _line("", label, rules)
 
 
 def _runs(group: Sequence[Column], depth: int) -> Iterator[tuple[str, list[Column]]]:

@@ -2,6 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from activemem.studies.study import load
+
 from .results import run_in_part
 
 RICH = """\
@@ -65,6 +67,33 @@ def test_published_numbers_stand_beside_ours_where_the_paper_has_them(run):
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+def test_a_papers_tables_are_printed_without_anything_of_ours(run):
+    result = run("table", "render", "--paper", "active-memory-transformer", "--published")
+    assert (result.exit_code, result.stderr) == (0, "")
+    first, _, second = result.stdout.partition("\n\nPublished: ")
+    assert first.startswith("Published: active-memory-transformer table1 (nats, lower is better).\n")
+    assert second.startswith(
+        "active-memory-transformer table4 (tokens, higher is better).\nMean of 3 runs.\n"
+    )
+
+
+def test_ours_stand_in_a_papers_table_once_the_study_has_run(run, tiny):
+    run_in_part(tiny)
+    result = run("table", "render", "--paper", "active-memory-transformer", "--table", "table4")
+    assert result.exit_code == 0
+    assert "  conv(k=3)                  *9.5 ± 0.7*     failed a,b" in result.stdout
+    assert "  persistent_conv" in result.stdout
+    assert "  study tiny · 7 of 8 trials" in result.stdout
+
+
+def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
+    store = run_in_part(tiny)
+    left = next(trial for trial in load(tiny).trials() if trial.id not in store.outcomes())
+    store.checkpoint_dir(left.id).mkdir(parents=True)
+    result = run("table", "render", "--table", "table4")
+    assert "  b   1 of 2 seeds begun, not ended\n" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -72,6 +101,11 @@ def test_published_numbers_stand_beside_ours_where_the_paper_has_them(run):
             (),
             "results: 1 fault\n\n  no study has run here yet; name one, as in: activemem table render NAME\n",
         ),
+        (
+            ("tiny", "--paper", "all-attention"),
+            "expected a study or a paper, got tiny and --paper all-attention\n",
+        ),
+        (("--paper", "all-attention", "--table", "4"), "all-attention has no published table '4'{tables}\n"),
         (("algorithmic", "--table", "table5"), "study algorithmic has no table 'table5'; nearest: table4\n"),
         (
             ("nothing.toml",),
@@ -83,7 +117,7 @@ def test_what_cannot_be_rendered_is_told(run, arguments, message):
     result = run("table", "render", *arguments)
     known = ", ".join(line.split()[0] for line in run("study", "list").stdout.splitlines())
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == message.format(known=known)
+    assert result.stderr == message.format(known=known, tables="; known: table1, table2, table3")
 
 
 def test_a_study_without_tables_is_told(run, tiny):

@@ -87,9 +87,7 @@ def rows(kept: Store) -> pl.DataFrame:
 
 FORMS = (
     STUDY.partition("[[table]]")[0]
-    .replace(
-        '["sa", "conv(k=20)", "persistent_conv(k=20) + sa", ', '["sa", "highway_conv(k=20)", "conv(k=20)", '
-    )
+    .replace('"conv(k=20)", "persistent_conv(k=20) + sa", ', '"highway_conv(k=20)", "conv(k=20)", ')
     .replace('["sort", "reverse", "copy"]', '["sort", "addition"]')
     .replace("seed = [0, 1, 2]", "lr = [1e-3, 3e-3]\nseed = [0, 1, 2, 3, 4, 5, 6, 7]")
     .replace("lr = 1e-3", 'lr = "{lr}"')
@@ -109,9 +107,8 @@ def forms() -> tuple[Study, pl.DataFrame, frozenset[str]]:
     for number, trial in enumerate(study.trials()):
         mixer, task, seed = str(trial.levels["mixer"]), trial.levels["task"], int(trial.levels["seed"])
         high = trial.levels["lr"] == 3e-3
-        end: float | str = (
-            LEVELS[mixer] + NOISE[(seed + len(mixer)) % 8] + (4 if high and task == "sort" else 0)
-        )
+        noise = NOISE[(seed + 3 * list(LEVELS).index(mixer)) % 8]
+        end: float | str = LEVELS[mixer] + noise + (4 if high and task == "sort" else 0)
         if high and mixer == "conv(k=20)":
             end = "failed: not a number at epoch 1"
         if task == "addition" and mixer == "conv(k=3) + conv(k=5)":

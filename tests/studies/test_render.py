@@ -6,13 +6,17 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+from activemem.studies.papers import alone
+from activemem.studies.published import published_tables
 from activemem.studies.render import to_csv, to_html, to_latex, to_markdown, to_terminal
 from activemem.studies.study import Study, load
 from activemem.studies.table import Key, Table
+from activemem.studies.table_spec import TableSpec
 from activemem.studies.tables import table
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -27,9 +31,36 @@ FORMATS: dict[str, Callable[[Table], str]] = {
     "csv": to_csv,
 }
 
+FORMS: dict[str, dict[str, Any]] = {
+    "groups": {
+        "value": ["max_length", "loss"],
+        "groups": {
+            "rows": {"Pure": ["conv(k=20)", "highway_conv(k=20)"], "Two & two": ["conv(k=3) + conv(k=5)"]},
+            "columns": {"Arithmetic": ["addition"]},
+        },
+        "select": {"lr": 1e-3},
+    },
+    "picked": {
+        "value": "max_length",
+        "over": "lr",
+        "pick": "best",
+        "baseline": "sa",
+        "spread": "se",
+        "best": "test",
+    },
+    "columns": {
+        "value": "max_length",
+        "over": "lr",
+        "center": "median",
+        "spread": "ci",
+        "published": {"show": "columns"},
+    },
+}
+Forms = tuple[Study, pl.DataFrame, frozenset[str]]
+
 
 @pytest.fixture(scope="module")
-def tables(everything: Study, rows: pl.DataFrame) -> dict[str, Table]:
+def tables(everything: Study, rows: pl.DataFrame, forms: Forms) -> dict[str, Table]:
     one = load(everything.text, overrides=("factors.seed=[0]",))
     nothing = everything.tables[0].model_copy(update={"caption": "Nothing has run"})
     full = table(everything, everything.tables[0], rows, published=True)
@@ -44,11 +75,22 @@ def tables(everything: Study, rows: pl.DataFrame) -> dict[str, Table]:
             corner="a < b",
             keys=tuple(Key(metric="max_length", level=name) for name in STRANGE),
         ),
+        **{name: _form(forms, keys) for name, keys in FORMS.items()},
+        "paper": alone(published_tables()["memory-degradation", "table2"]),
+        "words": alone(published_tables()["extended-neural-gpu", "table1"]),
     }
 
 
+def _form(forms: Forms, keys: dict[str, Any]) -> Table:
+    study, outcomes, begun = forms
+    spec = TableSpec.model_validate({"name": "table4", "rows": "mixer", "columns": "task", **keys})
+    return table(study, spec, outcomes, published=True, rest="groups" in keys, begun=begun)
+
+
 @pytest.mark.parametrize("ending", FORMATS)
-@pytest.mark.parametrize("name", ["everything", "one-seed", "published-only", "names"])
+@pytest.mark.parametrize(
+    "name", ["everything", "one-seed", "published-only", "names", *FORMS, "paper", "words"]
+)
 def test_a_table_is_rendered_byte_for_byte_as_it_was_seen(
     tables: dict[str, Table], name: str, ending: str
 ) -> None:

@@ -1,0 +1,69 @@
+"""A table with more of its paper in it: rows and columns that only the paper has, its numbers in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .axes import Column
+from .beside import Beside
+from .published import Published
+from .table import Cell, Key, Status, Table
+
+ALONE = "published only"
+"""The heading of a paper's rows in a table whose rows have headings."""
+
+
+def with_rest(made: Table, theirs: Beside, columns: Sequence[Column]) -> Table:
+    """The table with the rows and the columns that only the paper has, below and behind ours."""
+    cells, more = theirs.paper.cells, theirs.more_columns
+    ours = [theirs.columns.get((column.metric.name, column.level), "") for column in columns]
+    keys = [theirs.rows.get(row, "") for row in made.rows]
+    wide = [
+        (*row, *(_only(cells.get((key, column))) for column in more))
+        for key, row in zip(keys, made.cells, strict=True)
+    ]
+    below = [tuple(_only(cells.get((row, key))) for key in (*ours, *more)) for row in theirs.more_rows]
+    return replace(
+        made,
+        rows=(*made.rows, *theirs.more_rows),
+        columns=(*made.columns, *more),
+        cells=(*wide, *below),
+        groups=(*made.groups, *(ALONE,) * len(below)) if made.groups else (),
+        bands=tuple((*line, *("",) * len(more)) for line in made.bands),
+        keys=(*made.keys, *(Key(metric="", level=key) for key in more)),
+    )
+
+
+def with_columns(made: Table) -> Table:
+    """The table with a column of the paper's numbers behind each of ours that has some, under one heading."""
+    has = [any(row[number].printed for row in made.cells) for number in range(len(made.columns))]
+    wide = [number for number, its in enumerate(has) for _ in range(1 + its)]
+    theirs = [place > 0 and wide[place - 1] == number for place, number in enumerate(wide)]
+    heads = tuple(
+        "published" if their else "ours" if has[number] else made.columns[number]
+        for number, their in zip(wide, theirs, strict=True)
+    )
+    return replace(
+        made,
+        columns=heads,
+        keys=tuple(None if their else made.keys[number] for number, their in zip(wide, theirs, strict=True)),
+        bands=(
+            *(tuple(line[number] for number in wide) for line in made.bands),
+            tuple(made.columns[number] if has[number] else "" for number in wide),
+        ),
+        cells=tuple(
+            tuple(
+                Cell(status=Status.PUBLISHED, shown=row[number].printed)
+                if their
+                else replace(row[number], printed="")
+                for number, their in zip(wide, theirs, strict=True)
+            )
+            for row in made.cells
+        ),
+    )
+
+
+def _only(number: Published | None) -> Cell:
+    """A cell that the study has nothing for."""
+    return Cell(status=Status.UNPLANNED, published=number, printed=number.printed if number else "")

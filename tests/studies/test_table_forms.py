@@ -1,0 +1,282 @@
+"""What a table can say beside means: other centres, tests, differences, groups, levels that were picked."""
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pytest
+
+from activemem.studies.statistics import estimate, holm, paired
+from activemem.studies.study import Study, load
+from activemem.studies.table import Cell, Key, Status, Table
+from activemem.studies.table_spec import TableSpec
+from activemem.studies.tables import table
+
+Forms = tuple[Study, pl.DataFrame, frozenset[str]]
+Make = Callable[..., Table]
+KEYS = {"name": "table4", "rows": "mixer", "columns": "task", "value": "max_length", "select": {"lr": 1e-3}}
+
+
+def spec(**changes: Any) -> TableSpec:
+    return TableSpec.model_validate(
+        {key: value for key, value in (KEYS | changes).items() if value is not None}
+    )
+
+
+@pytest.fixture
+def make(forms: Forms) -> Make:
+    study, outcomes, begun = forms
+
+    def made(*, beside: bool = False, rest: bool = False, **changes: Any) -> Table:
+        return table(study, spec(**changes), outcomes, published=beside, rest=rest, begun=begun)
+
+    return made
+
+
+def cell_of(made: Table, row: str, column: str) -> Cell:
+    return made.cells[made.rows.index(row)][made.columns.index(column)]
+
+
+def values_of(forms: Forms, **levels: Any) -> dict[int, float]:
+    study, outcomes, _ = forms
+    rows = {row["trial"]: row for row in outcomes.iter_rows(named=True)}
+    found = {}
+    for trial in study.trials():
+        if all(trial.levels[name] == level for name, level in levels.items()) and trial.id in rows:
+            metrics = {each["name"]: each["value"] for each in rows[trial.id]["metrics"]}
+            found[int(trial.levels["seed"])] = metrics["max_length"]
+    return found
+
+
+@pytest.mark.parametrize("center", ["mean", "median", "iqm"])
+@pytest.mark.parametrize("spread", ["sd", "se", "ci"])
+def test_a_cell_has_the_centre_and_the_spread_that_are_asked_for(
+    make: Make, forms: Forms, center: Any, spread: Any
+) -> None:
+    cell = cell_of(make(center=center, spread=spread), "sa", "sort")
+    values = values_of(forms, mixer="sa", task="sort", lr=1e-3)
+    assert cell.estimate == estimate(values.values(), center=center, spread=spread)
+    assert (cell.spread == "") is (spread == "ci") is (cell.interval != "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "mean ± s.d. of 8 seeds."),
+        ({"center": "median", "spread": "ci"}, "median [95 % interval] of 8 seeds."),
+        ({"center": "iqm", "spread": "se"}, "interquartile mean ± s.e. of 8 seeds."),
+        ({"over": "lr", "select": None}, "mean ± s.d. of 8 seeds and 2 levels of lr."),
+        (
+            {"over": "lr", "pick": "best", "select": None},
+            "mean ± s.d. of 8 seeds, each cell at its best of 2 levels of lr.",
+        ),
+        ({"select": {"lr": 1e-3, "seed": 3}}, "one seed."),
+        ({"select": {"seed": 3}, "over": "lr"}, "mean ± s.d. of one seed and 2 levels of lr."),
+    ],
+)
+def test_the_caption_says_what_a_number_is_and_over_how_many(
+    make: Make, changes: dict[str, Any], sentence: str
+) -> None:
+    assert make(**changes).caption[0] == f"Longest length with 100 % accuracy: {sentence}"
+
+
+def test_an_interval_stands_in_brackets_and_only_where_the_seeds_allow_it(make: Make) -> None:
+    few = {"lr": 1e-3, "seed": [0, 1, 2]}
+    assert cell_of(make(spread="ci", select=few), "sa", "sort").text == "30.2 [27.4, 33.1]"
+    assert cell_of(make(spread="ci", select=few, center="median"), "sa", "sort").text == "30.0"
+
+
+def test_a_test_marks_all_that_it_cannot_tell_apart_from_the_best(make: Make, forms: Forms) -> None:
+    made = make(best="test")
+    assert [cell.best for cell in (row[0] for row in made.cells)] == [True, True, False, False]
+    best = values_of(forms, mixer="highway_conv(k=20)", task="sort", lr=1e-3)
+    others = [values_of(forms, mixer=row, task="sort", lr=1e-3) for row in ("sa", *made.rows[2:])]
+    corrected = holm([paired(best, other).p for other in others])
+    assert [p < 0.05 for p in corrected] == [False, True, True]
+    assert made.caption[1] == (
+        "Bold: highest in its column, with all that a paired permutation test"
+        " (Holm over the column, p < 0.05) cannot tell apart from it."
+    )
+
+
+def test_the_other_test_is_named_too(make: Make) -> None:
+    made = make(best="test", test="wilcoxon")
+    assert "with all that a Wilcoxon signed-rank test (Holm" in made.caption[1]
+    assert [row[0].best for row in made.cells] == [True, True, False, False]
+
+
+def test_three_seeds_tell_nothing_apart_and_the_caption_says_so(make: Make) -> None:
+    made = make(best="test", select={"lr": 1e-3, "seed": [0, 1, 2]})
+    assert all(row[0].best for row in made.cells)
+    assert made.caption[2] == "With 3 values a cell it can tell none apart: p is never below 0.25."
+
+
+def test_differences_from_a_baseline_are_of_the_centres(make: Make) -> None:
+    made = make(baseline="sa", center="median")
+    own, base = cell_of(made, "conv(k=20)", "sort"), cell_of(made, "sa", "sort")
+    assert own.estimate is not None
+    assert base.estimate is not None
+    assert own.less == own.estimate.value - base.estimate.value
+    assert (own.difference, base.difference, base.less) == ("−9.5", "", None)
+    assert made.caption[1] == "In parentheses: difference from sa."
+
+
+def test_published_differences_have_the_digits_of_the_paper(make: Make) -> None:
+    made = make(baseline="sa", beside=True)
+    assert cell_of(made, "conv(k=20)", "addition").printed == "41.0 (+34.0)"
+    assert cell_of(made, "sa", "addition").printed == "7.0"
+
+
+def test_what_ours_are_above_the_papers_numbers_can_stand_beside_them(make: Make) -> None:
+    made = make(published={"show": "difference"}, beside=True)
+    assert cell_of(made, "sa", "sort").printed == "14.0 (+16.1)"
+    assert cell_of(made, "conv(k=20)", "addition").printed == "41.0 (−20.4)"
+    assert made.caption[2] == (
+        "Small: published, active-memory-transformer table4; in parentheses: ours less the paper's."
+    )
+
+
+def test_several_metrics_stand_side_by_side_each_with_its_side_and_digits(make: Make) -> None:
+    made = make(value=["max_length", "loss", "parameters"], columns=None, select={"lr": 1e-3, "task": "sort"})
+    assert made.columns == ("max_length ↑", "loss ↓", "parameters")
+    assert made.cells[0][2].text == "1"
+    assert [cell.text for cell in made.cells[2]] == ["20.6 ± 1.4", "0.0487 ± 0.0033", "1"]
+    assert [[cell.best for cell in row] for row in made.cells[:2]] == [
+        [False, False, False],
+        [True, True, False],
+    ]
+    assert made.caption[0].startswith("Longest length with 100 % accuracy; loss, nats a token; parameters: ")
+    assert made.caption[1] == "Bold: best in its column, with all that tie at the digits shown."
+
+
+def test_digits_can_be_asked_for(make: Make) -> None:
+    assert cell_of(make(digits={"max_length": 3}), "sa", "sort").text == "30.125 ± 1.389"
+
+
+def test_metrics_are_headings_over_the_levels_of_a_factor(make: Make) -> None:
+    made = make(value=["max_length", "loss"], groups={"columns": {"Arithmetic": ["addition"]}})
+    assert made.columns == ("sort", "addition", "sort", "addition")
+    assert made.spans() == (
+        (("max_length ↑", 2), ("loss ↓", 2)),
+        (("", 1), ("Arithmetic", 1), ("", 1), ("Arithmetic", 1)),
+    )
+    assert made.keys[3] == Key(metric="loss", level="addition")
+
+
+def test_groups_gather_their_rows_behind_those_without_a_heading(make: Make) -> None:
+    made = make(groups={"rows": {"Pure": ["conv(k=20)", "highway_conv(k=20)"], "Attention": ["sa"]}})
+    assert made.rows == ("conv(k=3) + conv(k=5)", "conv(k=20)", "highway_conv(k=20)", "sa")
+    assert made.grouped() == (("", (0,)), ("Pure", (1, 2)), ("Attention", (3,)))
+
+
+def test_a_cell_picks_its_best_level_and_says_which(make: Make) -> None:
+    made = make(over="lr", pick="best", select=None)
+    notes = {note.mark: note.text for note in made.footnotes}
+    picked = {
+        (row, column): [notes[mark] for mark in cell_of(made, row, column).marks]
+        for row in made.rows
+        for column in made.columns
+    }
+    assert picked["sa", "sort"] == ["lr 0.003"]
+    assert picked["sa", "addition"] == ["lr 0.001"]  # both are as good: the first
+    assert picked["conv(k=20)", "sort"] == ["lr 0.001", "picked without 1 more of lr: no value yet"]
+    assert cell_of(made, "sa", "sort").picked == "lr 0.003"
+    assert cell_of(made, "sa", "sort").count == 8
+
+
+def test_all_metrics_of_a_cell_are_of_the_levels_that_the_first_picked(make: Make, forms: Forms) -> None:
+    made = make(over="lr", pick="best", select=None, value=["max_length", "loss"], columns="task")
+    values = values_of(forms, mixer="sa", task="sort", lr=3e-3).values()
+    assert made.cells[0][2].estimate == estimate([1 / value for value in values])
+
+
+def test_a_cell_can_be_over_several_levels(make: Make) -> None:
+    made = make(over=["lr"], select=None)
+    cell = cell_of(made, "sa", "sort")
+    assert (cell.count, cell.text) == (16, "32.1 ± 2.5")
+    assert [note.text for note in made.footnotes] == [
+        "8 of 16 trials failed: not a number at epoch 1",
+        "4 of 16 trials begun, not ended",
+        "12 of 16 trials not run",
+    ]
+
+
+def test_a_cell_whose_trials_run_is_neither_missing_nor_failed(make: Make) -> None:
+    made = make()
+    cell = cell_of(made, "conv(k=3) + conv(k=5)", "addition")
+    assert (cell.status, cell.text, cell.marks) == (Status.BEGUN, "begun", ("a", "b"))
+    assert [note.text for note in made.footnotes] == ["2 of 8 seeds begun, not ended", "6 of 8 seeds not run"]
+    assert made.caption[2] == "begun: trials of it have begun, none has ended."
+
+
+def test_trials_over_the_budget_are_refused_not_missing(forms: Forms) -> None:
+    study, outcomes, _ = forms
+    small = load(study.text, overrides=("study.max_parameters=6000",))
+    made = table(small, spec(), outcomes)
+    assert [row[0].status for row in made.cells] == [Status.REFUSED, Status.DONE, Status.DONE, Status.DONE]
+    assert made.cells[0][0].text == "refused"
+    assert made.caption[2:] == ("refused: over the study's budget.", "–: not run.")
+
+
+def test_rows_and_columns_that_only_the_paper_has_come_last(make: Make) -> None:
+    made = make(beside=True, rest=True)
+    assert made.rows[4:] == (
+        "cgru",
+        "persistent_conv",
+        "sa+conv",
+        "sa+persistent_conv",
+        "sa+highway_conv",
+    )
+    assert made.columns == ("sort", "addition", "reverse", "multiply", "not", "remember")
+    assert [cell.printed for cell in made.cells[4]] == ["5.7", "16.3", "7.7", "9.0", "104.0", "9.0"]
+    assert cell_of(made, "sa", "remember").printed == "57.0"
+    assert cell_of(made, "sa", "remember").status is Status.UNPLANNED
+
+
+def test_the_papers_names_can_be_given(make: Make) -> None:
+    names = {
+        "table": "table1",
+        "rows": {"conv(k=3) + conv(k=5)": "cgru"},
+        "columns": {"loss": "loss_per_token"},
+    }
+    made = make(value="loss", columns=None, select={"lr": 1e-3, "task": "sort"}, published=names, beside=True)
+    assert [row[0].printed for row in made.cells] == ["1.5189", "1.5327", "1.5358", "1.6834"]
+
+
+def test_the_papers_numbers_can_have_columns_of_their_own(make: Make) -> None:
+    made = make(published={"show": "columns"}, beside=True)
+    assert made.columns == ("ours", "published", "ours", "published")
+    assert made.spans() == ((("sort", 2), ("addition", 2)),)
+    assert [cell.text for cell in made.cells[0]] == ["30.1 ± 1.4", "14.0", "30.1 ± 1.4", "7.0"]
+    assert made.keys[1] is None
+    assert made.caption[-2] == "Under published: active-memory-transformer table4."
+
+
+def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
+    made = make(over="lr", pick="best", select=None, spread="ci", baseline="sa", beside=True)
+    frame = made.frame()
+    assert frame.shape == (8, 19)
+    first, *_ = frame.filter(pl.col("row") == "conv(k=20)").iter_rows(named=True)
+    own = cell_of(made, "conv(k=20)", "sort")
+    assert own.estimate is not None
+    assert first == {
+        "table": "table4",
+        "group": None,
+        "row": "conv(k=20)",
+        "column": "sort",
+        "metric": "max_length",
+        "status": "done",
+        "center": "mean",
+        "value": own.estimate.value,
+        "spread_is": "ci",
+        "spread": own.estimate.spread,
+        "low": own.estimate.low,
+        "high": own.estimate.high,
+        "n": 8,
+        "difference": own.less,
+        "best": False,
+        "picked": "lr 0.001",
+        "published": 20.7,
+        "unit": "tokens",
+        "note": "lr 0.001; picked without 1 more of lr: no value yet",
+    }
