@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.studies.metrics import METRICS
+from activemem.studies.metrics import METRICS, family
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,12 @@ def test_a_number_has_its_metrics_digits(name: str, value: float, text: str) -> 
 
 
 def test_only_a_loss_is_better_when_lower() -> None:
-    assert [name for name, metric in METRICS.items() if not metric.higher] == ["loss"]
+    assert [name for name, metric in METRICS.items() if metric.higher is False] == ["loss"]
+
+
+def test_a_metric_with_an_index_is_one_of_a_family() -> None:
+    assert [family(name) for name in ("bleu", "bleu[10-20]", "attention[3,7]")] == [
+        "bleu",
+        "bleu",
+        "attention",
+    ]
