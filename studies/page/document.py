@@ -19,6 +19,7 @@ SECTIONS: tuple[Callable[[Material], Section | None], ...] = (
     standing.section,
     modelling.section,
     findings.tables,
+    findings.figures,
     failing.section,
     values.section,
     origins.section,

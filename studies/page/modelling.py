@@ -37,10 +37,10 @@ def section(material: Material) -> Section | None:
         _costs(material, groups),
         *_notes(material),
     ]
-    if material.draw is not None:
-        for model, trials in zip(material.plan.models, groups, strict=bool(groups)):
-            drawn = picture(material.draw(_dearest(trials).settings).encode(), f"Diagram of {model.recipe}")
-            pieces.append(folded(joined([plain("Diagram of"), code(model.label)], " "), drawn))
+    if material.draw is not None and groups:
+        settings = [_dearest(trials).settings for trials in groups]
+        drawn = (picture(material.draw(one).encode(), f"Diagram of {one.model.recipe}") for one in settings)
+        pieces.append(folded(plain(f"{plural(len(groups), 'diagram')}, one of each model"), joined(drawn)))
     return Section(name="recipes", title="Recipes", body=joined(pieces))
 
 

@@ -112,6 +112,19 @@ def test_recipes_have_costs_and_a_diagram_each(read):
     ]
 
 
+def test_figures_are_drawn_once_there_is_something_to_draw(everything, kept, tmp_path):
+    spec = (
+        '[[curve]]\nname = "by_task"\nkind = "bar"\nx = "task"\nvalue = "loss"\nselect = { mixer = "sa" }\n'
+    )
+    study = load(everything.text + spec)
+    read = Reader(report(study, kept))
+    assert [each["aria-labelledby"] for each in read.all("section")][3:5] == ["tables", "figures"]
+    [image] = read.all("img")
+    assert image["alt"].startswith("Loss, nats a token, by task; mixer sa.")
+    assert report(study, kept) == report(study, kept)
+    assert "figures" not in Reader(report(study, Store(tmp_path))).texts
+
+
 def test_failures_have_their_levels_and_reasons_whole_on_demand(read):
     text = read.texts["failures"]
     assert "3 × 90 % of <memory> & more _x_ | $y^2 {#1} ~ \\" in text
