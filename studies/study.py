@@ -9,6 +9,8 @@ from pathlib import Path
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
 from .budget import Budget
+from .claims.claim import Claim
+from .claims.reading import read_claims
 from .curve_spec import CurveSpec
 from .design import Design
 from .document import read, read_file
@@ -32,7 +34,7 @@ from .template import TABLES, Template
 from .trial import Trial
 from .wording import ProblemsError, checked
 
-_KNOWN = ("study", *TABLES, "recipes", "factors", "cells", "search", "table", "curve")
+_KNOWN = ("study", *TABLES, "recipes", "factors", "cells", "search", "table", "curve", "claim")
 _NEEDED = ("study", *TABLES)
 _SHIPPED = Path(__file__).parent
 _EPOCHS = ("train", "epochs")
@@ -60,6 +62,7 @@ class Study:
     dimensions: Mapping[str, Dimension]
     tables: tuple[TableSpec, ...]
     curves: tuple[CurveSpec, ...]
+    claims: tuple[Claim, ...]
     template: Template
     design: Design
     budget: Budget
@@ -163,6 +166,7 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
     factors = design.factors
     paper = header.paper if header else None
     tables, curves = read_tables(report, design, paper), read_curves(report, design, paper)
+    claims = read_claims(report, design)
     search, space = read_search(report)
     searched = "search" in document.data
     template = Template(
@@ -202,6 +206,7 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
         dimensions=found,
         tables=tables,
         curves=curves,
+        claims=claims,
         template=template,
         design=design,
         budget=budget,

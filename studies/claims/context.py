@@ -1,0 +1,40 @@
+"""One reading of a claim: the study it is held against, what is wrong, what variables stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...grammar.faults import Faults
+from .scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What a variable stands for: a level as text, and where that is written."""
+
+    start: int
+    end: int
+    text: str
+
+
+Bindings = Mapping[str, Bound]
+"""Every variable with what it stands for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The study's names, and the faults of the text; each is noted once, however often a loop meets it."""
+
+    scope: Scope
+    faults: Faults
+
+    def note(self, start: int, end: int, message: str) -> None:
+        """Note a fault, unless it is known."""
+        if all((fault.start, fault.end, fault.message) != (start, end, message) for fault in self.faults):
+            self.faults.add(start, end, message)
+
+    def lack(self, start: int, end: int, message: str) -> None:
+        """Note that the study has too few levels or cells, or too many, unless an override has made it so."""
+        if not self.scope.changed:
+            self.note(start, end, message)

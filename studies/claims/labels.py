@@ -1,0 +1,130 @@
+"""What the comparisons of a claim are called: in full, and short beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..design import same
+from ..labels import level_text, short_levels
+from ..settings import Level
+from .claim import Claim
+from .scope import Cell
+from .statements import Absent, Comparison, Constant, Fold, Number, Quantity, Total, comparisons, quantities
+
+Selectors = frozenset[tuple[str, object]]
+"""Factors with their levels."""
+
+
+def full_text(comparison: Comparison, claim: Claim) -> str:
+    """A comparison as a claim could write it."""
+    names = {factor: [level_text(level) for level in levels] for factor, levels in claim.varied.items()}
+    return _Writer(varied=claim.varied, names=names, full=True).comparison(comparison)
+
+
+def labels(claim: Claim) -> dict[Comparison, str]:
+    """A short name for each comparison of a claim: `addition: conv > sa`.
+
+    Levels that the whole claim shares are left out; those that both sides share stand in front.
+    """
+    names = {factor: short_levels(levels) for factor, levels in claim.varied.items()}
+    family = list(dict.fromkeys(comparisons(claim.statement)))
+    everywhere = _shared(each for one in family for each in _quantities(one))
+    found: dict[Comparison, tuple[str, str]] = {}
+    for one in family:
+        parts = _quantities(one)
+        here = _shared(parts)
+        writer = _Writer(
+            varied=claim.varied, names=names, without=here, metrics=len({each.metric for each in parts}) > 1
+        )
+        front = writer.levels(parts[0].cell, here - everywhere) if parts else []
+        found[one] = (", ".join(front), writer.comparison(one))
+    alike = len({rest for _, rest in found.values()}) == 1
+    return {
+        one: front if front and alike else f"{front}: {rest}" if front else rest
+        for one, (front, rest) in found.items()
+    }
+
+
+def _quantities(comparison: Comparison) -> list[Quantity]:
+    return [*quantities(comparison.left), *quantities(comparison.right)]
+
+
+def _shared(parts: Iterable[Quantity]) -> Selectors:
+    """The levels that all quantities have."""
+    held = [_selectors(each.cell) for each in parts]
+    return frozenset.intersection(*held) if held else frozenset()
+
+
+def _selectors(cell: Cell) -> Selectors:
+    return frozenset((factor, same(level)) for factor, level in cell)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writer:
+    """One way to write comparisons: in full, or with `names` for the levels, some of them left out.
+
+    `varied` are the factors that are named at all, `metrics` says whether the metrics are.
+    """
+
+    varied: Mapping[str, tuple[Level, ...]]
+    names: Mapping[str, Iterable[str]]
+    without: Selectors = frozenset()
+    metrics: bool = False
+    full: bool = False
+
+    def comparison(self, one: Comparison) -> str:
+        """`left > right`, `left within 1 of right`."""
+        sign = f"within {one.margin:g} of" if one.sign == "within" else one.sign
+        return f"{self.number(one.left)} {sign} {self.number(one.right)}"
+
+    def number(self, number: Number) -> str:
+        """A number."""
+        match number:
+            case Constant():
+                return f"{number.value:g}"
+            case Absent():
+                return number.text
+            case Quantity():
+                return self._quantity(number)
+            case Total():
+                return self._total(number)
+            case Fold():
+                return f"{number.function}({', '.join(map(self.number, number.parts))})"
+
+    def _total(self, total: Total) -> str:
+        """Terms with their signs, sums among them in parentheses."""
+        minus = "-" if self.full else "−"
+        text = ""
+        for sign, term in total.terms:
+            inner = self.number(term)
+            inner = f"({inner})" if isinstance(term, Total) else inner
+            if text:
+                text += f" + {inner}" if sign > 0 else f" {minus} {inner}"
+            else:
+                text = inner if sign > 0 else minus + inner
+        return text
+
+    def levels(self, cell: Cell, only: Selectors) -> list[str]:
+        """The names of a cell's levels that are among these."""
+        return [
+            self._name(*each) for each in cell if each[0] in self.varied and (each[0], same(each[1])) in only
+        ]
+
+    def _quantity(self, quantity: Quantity) -> str:
+        """A metric in a cell; its levels alone where they say enough."""
+        held = [each for each in quantity.cell if each[0] in self.varied]
+        kept = [each for each in held if (each[0], same(each[1])) not in self.without]
+        if self.full:
+            inside = ", ".join(f"{factor}={self._name(factor, level)}" for factor, level in kept)
+            name, bracket, index = quantity.metric.removesuffix("]").partition("[")
+            return f"{name}[{', '.join(filter(None, (index, inside)))}]" if bracket or inside else name
+        inside = ", ".join(self._name(factor, level) for factor, level in kept)
+        if not inside:
+            return quantity.metric
+        return f"{quantity.metric} of {inside}" if self.metrics else inside
+
+    def _name(self, factor: str, level: Level) -> str:
+        """A level as it is called here."""
+        known = zip(map(same, self.varied[factor]), self.names[factor], strict=True)
+        return dict(known)[same(level)]

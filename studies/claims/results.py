@@ -1,0 +1,215 @@
+"""What the store says of the cells that a claim speaks of: a value for each seed, and why some have none."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..design import same
+from ..factors import SEED
+from ..labels import one_line
+from ..measures import COSTS, measure
+from ..tasks import require_task
+from .scope import Cell
+from .statements import Absent, Comparison, Constant, Fold, Number, Quantity, Total, call
+from .verdicts import Gap
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ..study import Study
+    from ..trial import Trial
+
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A quantity as far as it is known: its values by seed, and what is missing.
+
+    `step` is the smallest difference that it can show: of lengths that of the task's curriculum, else one
+    unit of the last digit that tables print.
+    """
+
+    values: Mapping[int, float]
+    gaps: tuple[Gap, ...]
+    step: float
+
+
+class Results:
+    """The outcomes of a study's trials, by cell and seed.
+
+    `outcomes` and `metrics` are the store's latest attempts; of `metrics` only those with an index are read.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        asked: Collection[Quantity],
+        outcomes: pl.DataFrame,
+        metrics: pl.DataFrame | None,
+    ) -> None:
+        self.seeds = study.seeds
+        self._varied = [name for name, levels in study.factors.items() if len(levels) > 1]
+        wanted = {_place(quantity.cell) for quantity in asked}
+        self._trials: dict[object, dict[int, Trial]] = {}
+        for trial in study.asked:
+            place = _place((name, level) for name, level in trial.levels.items() if name != SEED)
+            if place in wanted:
+                self._trials.setdefault(place, {})[int(trial.levels[SEED])] = trial
+        ids = {trial.id for cell in self._trials.values() for trial in cell.values()}
+        self._rows = _rows(ids, outcomes)
+        self._indexed = _indexed(ids, {quantity.metric for quantity in asked}, metrics)
+        self._answers = {quantity: self._answer(quantity) for quantity in asked}
+
+    def differences(self, comparison: Comparison) -> dict[int, float]:
+        """Left less right, on the seeds for which both are known."""
+        found = {}
+        for seed in self.seeds:
+            left, right = self._at(comparison.left, seed), self._at(comparison.right, seed)
+            if left is not None and right is not None:
+                found[seed] = left - right
+        return found
+
+    def gaps(self, comparison: Comparison) -> tuple[Gap, ...]:
+        """What is missing of a comparison."""
+        found: dict[Gap, None] = {}
+        for side in (comparison.left, comparison.right):
+            for part in _leaves(side):
+                if isinstance(part, Absent):
+                    found[Gap(where=part.text, what="not in the study as overridden")] = None
+                elif isinstance(part, Quantity):
+                    found.update(dict.fromkeys(self._answers[part].gaps))
+        return tuple(found)
+
+    def step(self, comparison: Comparison) -> float:
+        """The smallest difference that all that is compared can show."""
+        parts = (part for side in (comparison.left, comparison.right) for part in _leaves(side))
+        return max((self._answers[part].step for part in parts if isinstance(part, Quantity)), default=0.0)
+
+    def blur(self, comparison: Comparison) -> float:
+        """The deviation of left less right by rounding alone: of each value, its step over the root of 12."""
+        return math.sqrt(self._variance(comparison.left) + self._variance(comparison.right))
+
+    def _at(self, number: Number, seed: int) -> float | None:
+        """The number for a seed; None where something of it is missing."""
+        match number:
+            case Constant():
+                return number.value
+            case Quantity():
+                return self._answers[number].values.get(seed)
+            case Total():
+                terms = [(sign, self._at(term, seed)) for sign, term in number.terms]
+                known = [sign * term for sign, term in terms if term is not None]
+                return math.fsum(known) if len(known) == len(terms) else None
+            case Fold():
+                parts = [self._at(part, seed) for part in number.parts]
+                known = [part for part in parts if part is not None]
+                return _fold(number.function, known) if len(known) == len(parts) else None
+            case Absent():
+                return None
+
+    def _variance(self, number: Number) -> float:
+        """What rounding adds to the variance of a number."""
+        match number:
+            case Quantity():
+                return self._answers[number].step ** 2 / 12
+            case Total():
+                return math.fsum(self._variance(term) for _, term in number.terms)
+            case Fold():
+                parts = [self._variance(part) for part in number.parts]
+                return math.fsum(parts) / len(parts) ** 2 if number.function == "mean" else max(parts)
+            case _:
+                return 0.0
+
+    def _answer(self, quantity: Quantity) -> Answer:
+        """What is known of a metric in one cell."""
+        trials = self._trials.get(_place(quantity.cell), {})
+        values: dict[int, float] = {}
+        missing: Counter[str] = Counter()
+        for seed in self.seeds:
+            value, why = self._value(quantity.metric, trials.get(seed))
+            if value is None:
+                missing[why] += 1
+            else:
+                values[seed] = value
+        where = call(tuple(pair for pair in quantity.cell if pair[0] in self._varied))
+        of = f" of {len(self.seeds)} seeds" if len(self.seeds) > 1 else " seed"
+        return Answer(
+            values=values,
+            gaps=tuple(
+                Gap(where=where or quantity.metric, what=f"{n}{of} {why}") for why, n in missing.items()
+            ),
+            step=_step(quantity.metric, next(iter(trials.values()), None)),
+        )
+
+    def _value(self, metric: str, trial: Trial | None) -> tuple[float | None, str]:
+        """A trial's final value, or why it has none."""
+        if trial is None:
+            return None, "over the study's budget"
+        row = self._rows.get(trial.id)
+        if row is None:
+            return None, NOT_RUN
+        if row["status"] != "done":
+            reason = one_line((row["reason"] or "no reason stored").partition("\n")[0])
+            return None, f"{row['status']}: {reason}"
+        finals = {each["name"]: each["value"] for each in row["metrics"] or ()}
+        value = row[metric] if metric in COSTS else self._indexed.get((trial.id, metric), finals.get(metric))
+        if value is None or not math.isfinite(value):
+            return None, f"ended without a finite {metric}"
+        return value, ""
+
+
+def _place(cell: Cell | Iterator[tuple[str, Any]]) -> frozenset[tuple[str, object]]:
+    return frozenset((factor, same(level)) for factor, level in cell)
+
+
+def _rows(ids: Collection[str], outcomes: pl.DataFrame) -> dict[str, dict[str, Any]]:
+    """The rows of these trials, by trial."""
+    import polars as pl  # noqa: PLC0415 -- a plan reads claims, and needs no results
+
+    columns = ("trial", "status", "reason", "metrics", *COSTS)
+    rows = outcomes.filter(pl.col("trial").is_in(list(ids))).select(columns)
+    return {row["trial"]: row for row in rows.iter_rows(named=True)}
+
+
+def _indexed(
+    ids: Collection[str], names: Collection[str], metrics: pl.DataFrame | None
+) -> dict[tuple[str, str], float]:
+    """The last values of metrics with an index, by trial and name."""
+    import polars as pl  # noqa: PLC0415 -- a plan reads claims, and needs no results
+
+    if metrics is None or not any("[" in name for name in names):
+        return {}
+    named = metrics.filter(pl.col("trial").is_in(list(ids)) & pl.col("name").is_in(list(names)))
+    last = named.sort("step").unique(["trial", "name"], keep="last", maintain_order=True)
+    return {(trial, name): value for trial, name, value in last.select("trial", "name", "value").iter_rows()}
+
+
+def _step(metric: str, trial: Trial | None) -> float:
+    """The smallest difference that a metric can show in a trial."""
+    known = measure(metric)
+    if known.stepped and trial is not None:
+        return float(require_task(trial.settings.task.name).step)
+    return 10.0**-known.decimals
+
+
+def _leaves(number: Number) -> Iterator[Number]:
+    match number:
+        case Total():
+            for _, term in number.terms:
+                yield from _leaves(term)
+        case Fold():
+            for part in number.parts:
+                yield from _leaves(part)
+        case _:
+            yield number
+
+
+def _fold(function: str, values: list[float]) -> float:
+    if function == "mean":
+        return math.fsum(values) / len(values)
+    return min(values) if function == "min" else max(values)

@@ -1,0 +1,124 @@
+"""What a claim can speak of: a study's metrics, factors, and cells by the levels that select them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...grammar import RecipeError
+from ..design import Design, same
+from ..factors import SEED
+from ..labels import level_text
+from ..metrics import Metric
+from ..settings import Level, read_recipe
+
+_KINDS = ("text", "number", "recipe")
+
+Cell = tuple[tuple[str, Level], ...]
+"""Every factor but the seed with its level, in the order of the study."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The names that a claim is held against.
+
+    `factors` are the study's without the seed. Those in `changed` were overridden, so that a claim may name
+    levels which are not there now.
+    """
+
+    metrics: Mapping[str, Metric]
+    factors: Mapping[str, tuple[Level, ...]]
+    cells: tuple[Cell, ...]
+    first: Callable[[str], Level] | None  # of each factor the baseline's level; None where there is none
+    changed: frozenset[str] = frozenset()
+    _known: Mapping[str, Mapping[str, Mapping[object, Level]]] = field(init=False, compare=False, repr=False)
+    _places: Mapping[object, Cell] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Index levels by all that they can be called, and cells by their levels."""
+        known = {factor: _index(levels) for factor, levels in self.factors.items()}
+        object.__setattr__(self, "_known", known)
+        object.__setattr__(self, "_places", {_place(cell): cell for cell in self.cells})
+
+    def level(self, factor: str, text: str) -> Level | None:
+        """The level of a factor that a text means; None if there is none."""
+        for kind in _KINDS:  # what is written comes before what it means
+            meaning = _meaning(kind, text)
+            if meaning is not None and meaning in self._known[factor][kind]:
+                return self._known[factor][kind][meaning]
+        return None
+
+    def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
+        """The cells with these levels; where several have them, the one with all else as in the baseline."""
+        wanted = _place(tuple(named.items()))
+        if wanted in self._places:
+            return (self._places[wanted],)
+        found = tuple(cell for cell in self.cells if wanted <= _place(cell))
+        if len(found) > 1 and self.first is not None:
+            first = {factor: named.get(factor, self.first(factor)) for factor in self.factors}
+            base = self._places.get(_place(tuple(first.items())))
+            return found if base is None else (base,)
+        return found
+
+    def varying(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
+        """The factors of which these cells have several levels, with those, in the order of the study."""
+        held = [dict(cell) for cell in cells]
+        met = {factor: {same(cell[factor]) for cell in held} for factor in self.factors}
+        return {
+            factor: tuple(level for level in levels if same(level) in met[factor])
+            for factor, levels in self.factors.items()
+            if len(met[factor]) > 1
+        }
+
+
+def scope(design: Design, metrics: Mapping[str, Metric], changed: Iterable[str] = ()) -> Scope:
+    """What a claim can speak of in a study of this design."""
+    factors = {name: levels for name, levels in design.factors.items() if name != SEED}
+    seeds = design.factors[SEED]
+    return Scope(
+        metrics=metrics,
+        factors=factors,
+        cells=tuple(
+            tuple((name, cell[name]) for name in factors)
+            for cell in design.cells()
+            if same(cell[SEED]) == same(seeds[0])
+        ),
+        first=design.first if design.kind == "one_at_a_time" else None,
+        changed=frozenset(changed),
+    )
+
+
+def _place(cell: Cell) -> frozenset[tuple[str, object]]:
+    """What finds a cell, whatever the order of its factors."""
+    return frozenset([(factor, same(level)) for factor, level in cell])
+
+
+def _index(levels: Sequence[Level]) -> dict[str, dict[object, Level]]:
+    """The levels of a factor by kind and meaning; of several with the same, the first."""
+    found: dict[str, dict[object, Level]] = {kind: {} for kind in _KINDS}
+    for level in levels:
+        for kind in _KINDS:
+            if kind == "text" or (kind == "recipe") == isinstance(level, str):
+                found[kind].setdefault(_meaning(kind, level_text(level)), level)
+    return found
+
+
+def _meaning(kind: str, text: str) -> object:
+    """What a text means: itself, a number, or a recipe by its identity; None if it is none."""
+    try:
+        return {"text": str, "number": float, "recipe": _identity}[kind](text)
+    except (ValueError, RecipeError):
+        return None
+
+
+def _identity(text: str) -> str:
+    return read_recipe(text).identity
+
+
+def alike(text: str, other: str) -> bool:
+    """Whether two texts mean the same level."""
+    return any(
+        meaning is not None and meaning == _meaning(kind, other)
+        for kind in _KINDS
+        for meaning in [_meaning(kind, text)]
+    )

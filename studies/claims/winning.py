@@ -1,0 +1,119 @@
+"""`best(…) is level`: which level of a factor comes out first, written out as comparisons with the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..faults import nearest
+from ..labels import level_text
+from ..metrics import family
+from . import syntax
+from .context import Bindings, Bound, Context
+from .levels import bindings, members
+from .scope import alike
+from .selecting import select
+from .statements import Absent, AllOf, AnyOf, Comparison, Number, Statement, quantities
+
+WINNERS = ("best", "worst", "argmax", "argmin")
+
+Candidate = tuple[str, Number]
+"""A level, as text, and what it is judged by."""
+
+Valued = Callable[[Context, syntax.Syntax, Bindings], Number | None]
+"""Reads a number; it is given because numbers are read by what calls this."""
+
+
+def membership(
+    context: Context, node: syntax.Membership, bound: Bindings, number: Valued
+) -> Statement | None:
+    """One of the named levels is ahead of every other level."""
+    winner = node.winner
+    if not isinstance(winner, syntax.Call) or winner.function.text not in WINNERS:
+        if not isinstance(winner, syntax.Broken):
+            context.note(
+                winner.start, winner.end, f"expected one of {', '.join(WINNERS)} before 'is' and 'in'"
+            )
+        return None
+    candidates = _candidates(context, winner, bound, number)
+    named = members(context, node.among, bound)
+    if candidates is None or context.faults:
+        return None
+    sign = _sign(context, winner, candidates)
+    ahead = _named(context, named, candidates)
+    others = [each for level, each in candidates if not any(alike(level, one.text) for one in named)]
+    if sign is None or ahead is None:
+        return None
+    if not others:
+        context.lack(
+            node.among.start, node.among.end, "expected a level less: nothing is left to be ahead of"
+        )
+        return None
+    ways = tuple(_all([Comparison(one, sign, other) for other in others]) for one in ahead)
+    return ways[0] if len(ways) == 1 else AnyOf(ways)
+
+
+def _candidates(  # noqa: PLR0911 -- one return for each fault
+    context: Context, winner: syntax.Call, bound: Bindings, number: Valued
+) -> list[Candidate] | None:
+    """The levels that are compared: those of a loop, or of the one factor that a metric leaves open."""
+    first = winner.arguments[0]
+    if winner.loops:
+        rounds = bindings(context, winner, bound)
+        loop, *more = winner.loops
+        if more or len(winner.arguments) > 1:
+            message = f"expected one number and one 'for' in {winner.function.text}(…)"
+            context.note(winner.start, winner.end, message)
+            return None
+        variable = loop.variable.text
+        values = [(inner[variable].text, number(context, first, inner)) for inner in rounds]
+        known = [(level, value) for level, value in values if value is not None]
+        return known if known and len(known) == len(values) else None
+    if not isinstance(first, syntax.Name) or len(winner.arguments) > 1:
+        message = f"expected a metric, or a number and 'for', in {winner.function.text}(…)"
+        context.note(winner.start, winner.end, message)
+        return None
+    found = select(context, first, bound)
+    if found is None:
+        return None
+    if not found.cells:
+        return [("", each) for each in found.numbers]
+    if len(found.open) != 1:
+        got = " and ".join(found.open) or "none"
+        context.lack(first.start, first.end, f"expected one factor to be left open, got {got}")
+        return None
+    levels = [level_text(dict(cell)[found.open[0]]) for cell in found.cells]
+    return list(zip(levels, found.numbers, strict=True))
+
+
+def _named(context: Context, named: tuple[Bound, ...], candidates: list[Candidate]) -> list[Number] | None:
+    """What the named levels are judged by; None where one is no candidate, which is noted."""
+    found: list[Number] = []
+    for one in named:
+        known = [value for level, value in candidates if alike(level, one.text)]
+        if not known and context.scope.changed:
+            known = [Absent(one.text)]
+        if not known:
+            hint = nearest(one.text, (level for level, _ in candidates))
+            context.note(one.start, one.end, f"'{one.text}' is not among the levels compared{hint}")
+        found += known
+    return found if len(found) == len(named) else None
+
+
+def _sign(context: Context, winner: syntax.Call, candidates: list[Candidate]) -> str | None:
+    """How a level stands to one that it is ahead of."""
+    function = winner.function.text
+    if function in ("argmax", "argmin"):
+        return ">" if function == "argmax" else "<"
+    names = {family(each.metric) for _, value in candidates for each in quantities(value)}
+    sides = {context.scope.metrics[name].higher for name in names}
+    if len(sides) > 1 or None in sides:
+        message = (
+            f"expected metrics with one better side, got {', '.join(sorted(names))}; say argmax or argmin"
+        )
+        context.note(winner.function.start, winner.function.end, message)
+        return None
+    return ">" if (True in sides) == (function == "best") else "<"
+
+
+def _all(parts: list[Statement]) -> Statement:
+    return parts[0] if len(parts) == 1 else AllOf(tuple(parts))

@@ -1,0 +1,161 @@
+"""Claims for a terminal: verdict, claim, and the numbers that it hangs on; below it every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from ..claims.verdicts import Checked, Finding, Verdict
+from ..measures import signed
+from ..statistics import TESTS
+
+INDENT = 2
+_VERDICT = max(map(len, Verdict)) + 3  # columns, with the gap behind it
+_LEAST = 20  # columns of a claim's name
+_MOST = 2  # cells that a line names of which the same is missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A claim, or further in one of its comparisons: words on the left, numbers on the right, notes below."""
+
+    indent: int
+    verdict: Verdict
+    words: str
+    effect: str
+    interval: tuple[str, str]
+    end: str  # p and n
+    notes: tuple[str, ...] = ()
+
+
+def claims_to_terminal(checked: Sequence[Checked], provenance: str, *, width: int = 80) -> str:
+    """Lines of at most `width` columns where words allow it."""
+    rows = [row for each in checked for row in _rows(each)]
+    numbers, apart = _numbers(rows), any(row.indent > INDENT for row in rows)
+    room = max(_LEAST, width - INDENT - _VERDICT - 2 - max(map(len, numbers)))
+    lines: list[str] = []
+    for row, right in zip(rows, numbers, strict=True):
+        if apart and lines and row.indent == INDENT:
+            lines.append("")
+        margin = " " * (row.indent + _VERDICT)
+        first, *others = wrap(row.words, room + INDENT - row.indent)
+        left = f"{'':{row.indent}}{row.verdict:<{_VERDICT}}{first}"
+        lines.append(f"{left:<{INDENT + _VERDICT + room}}  {right}".rstrip())
+        lines += [margin + other for other in others]
+        for note in row.notes:
+            lines += wrap(note, width, initial_indent=margin, subsequent_indent=margin)
+    lines.append("")
+    for sentence in (*legend(checked), provenance):
+        lines += wrap(sentence, width, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT)
+    return "\n".join([*lines, ""])
+
+
+def legend(checked: Sequence[Checked]) -> list[str]:
+    """What the numbers are, how they were tested, and what that takes for granted."""
+    levels = sorted({each.spec.level for each in checked})
+    tests = {each.spec.test for each in checked}
+    intervals = f"{' or '.join(f'{100 * level:g} %' for level in levels)}"
+    if any(map(_stricter, checked)):
+        intervals += ", wider where not all comparisons of a claim are decided (Hochberg)"
+    sentences = [f"Effect: left less right, paired by seed, with its t interval at {intervals}."]
+    if "t" in tests:
+        sentences.append(
+            "Tested by that interval, which takes the differences to be normal, "
+            "and their spread to be no less than rounding's."
+        )
+    if tests - {"t"}:
+        names = " and ".join(TESTS[test] for test in TESTS if test in tests)
+        sentences.append(f"Tested by the {names} where a claim says so.")
+    if any(each.needed for each in checked):
+        sentences.append("So many seeds would do: with a chance of 80 %, at this effect and spread.")
+    return sentences
+
+
+def number_text(value: float, decimals: int) -> str:
+    """A number with a true minus, never minus zero."""
+    return format(value, f"z,.{decimals}f").replace("-", "−")
+
+
+def p_text(p: float) -> str:
+    """`p = .03`, `p < .001`."""
+    if p < 0.001:
+        return "p < .001"
+    return "p = " + (f"{p:.3f}".rstrip("0").lstrip("0") if p < 0.9995 else "1")
+
+
+def seeds_text(finding: Finding, seeds: int, needed: int | None) -> str:
+    """`n = 3`, `n = 2 of 3`, `n = 3, 11 would do`."""
+    if finding.gaps:
+        return f"n = {finding.n} of {seeds}"
+    return f"n = {finding.n}" + (f", {needed:,} would do" if needed else "")
+
+
+def gaps_text(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """What is missing of a claim, cells of which the same is missing together."""
+    where: dict[str, list[str]] = {}
+    for gap in dict.fromkeys(gap for finding in findings for gap in finding.gaps):
+        where.setdefault(gap.what, []).append(gap.where)
+    return tuple(
+        f"{'; '.join(cells)}: {what}" if len(cells) <= _MOST else f"{len(cells)} cells: {what}"
+        for what, cells in where.items()
+    )
+
+
+def _stricter(checked: Checked) -> bool:
+    """Whether a claim's intervals are held at more than its own level."""
+    return checked.level > checked.spec.level + 1e-9 and any(each.interval for each in checked.findings)
+
+
+def _rows(checked: Checked) -> Iterator[_Row]:
+    """The claim with the finding that decides it, then all of its findings where there are several."""
+    found = checked.findings
+    notes = gaps_text(found)
+    if _stricter(checked):
+        notes = (*notes, f"{len(found)} comparisons, intervals at {100 * checked.level:.4g} %")
+    if checked.verdict is Verdict.UNDECIDED and checked.deciding.n == 1:
+        notes = (*notes, "one seed has no spread to judge by")
+    said = (checked.verdict, checked.spec.name)
+    yield _row(checked, checked.deciding, indent=INDENT, said=said, needed=checked.needed, notes=notes)
+    if len(found) > 1 and any(each.effect is not None for each in found):
+        for each in found:
+            said = (each.verdict, each.label)
+            yield _row(checked, each, indent=2 * INDENT, said=said, needed=each.needed)
+
+
+def _row(
+    checked: Checked,
+    finding: Finding,
+    *,
+    indent: int,
+    said: tuple[Verdict, str],
+    needed: int | None,
+    notes: tuple[str, ...] = (),
+) -> _Row:
+    """One row."""
+    decimals = finding.decimals
+    n = seeds_text(finding, checked.seeds, needed)
+    p = finding.p if said[0] is not Verdict.UNDECIDED else None
+    ends = [number_text(end, decimals) for end in finding.interval or ()]
+    return _Row(
+        indent=indent,
+        verdict=said[0],
+        words=said[1],
+        effect="" if finding.effect is None else signed(number_text(finding.effect, decimals)),
+        interval=(ends[0], ends[1]) if ends else ("", ""),
+        end=n if p is None else f"{p_text(p):<8}  {n}",
+        notes=notes,
+    )
+
+
+def _numbers(rows: Sequence[_Row]) -> list[str]:
+    """Effect, interval, p and n of every row, each below the others."""
+    effect = max(len(row.effect) for row in rows)
+    low, high = (max(len(row.interval[side]) for row in rows) for side in (0, 1))
+    blank = " " * (low + high + 4)
+    return [
+        f"{row.effect:>{effect}} "
+        + (f"[{row.interval[0]:>{low}}, {row.interval[1]:>{high}}]" if row.interval[0] else blank)
+        + f"  {row.end}"
+        for row in rows
+    ]

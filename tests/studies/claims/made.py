@@ -1,0 +1,69 @@
+"""A small study to make claims of, and outcomes of it as if it had run."""
+
+from datetime import UTC, datetime
+
+import polars as pl
+
+from activemem.studies.study import Study, load
+
+TEXT = """\
+[study]
+name = "tiny"
+title = "A tiny study"
+
+[model]
+recipe = "2 * ({mixer} >> ff(8))"
+d_model = "{width}"
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 4
+epochs = 2
+steps_per_epoch = 2
+curriculum = { start = 5 }
+
+[factors]
+mixer = ["sa", "conv(k=3)", "conv(k=20)", "sa + conv(k=3)"]
+task = ["reverse", "not", "addition"]
+width = [8]
+seed = [0, 1, 2]
+"""
+
+WHEN = datetime(2026, 11, 28, 12, tzinfo=UTC)
+
+
+def claiming(*holds, text=TEXT, overrides=(), **keys):
+    """The study with a claim for each of these, named by its number."""
+    more = "".join(f"{key} = {value!r}\n" for key, value in keys.items())
+    claims = "".join(
+        f'\n[[claim]]\nname = "{number}"\nholds = """{each}"""\n{more}' for number, each in enumerate(holds)
+    )
+    return load(text + claims, overrides)
+
+
+def outcomes(study: Study, found, *, metric="max_length"):
+    """What the store would hold; `found` has values or "failed: why" by mixer and task, one for each seed."""
+    rows = []
+    for trial in study.asked:
+        ends = found.get((trial.levels["mixer"], trial.levels["task"]), ())
+        place = study.seeds.index(trial.levels["seed"])
+        end = ends[place] if place < len(ends) else None
+        if end is None:
+            continue
+        status, _, reason = end.partition(": ") if isinstance(end, str) else ("done", "", None)
+        metrics = [] if isinstance(end, str) else [{"name": metric, "value": float(end)}]
+        rows.append((trial.id, status, reason, metrics, len(trial.levels["mixer"]), 1.0, 1.0, 1.0))
+    schema = {
+        "trial": pl.String,
+        "status": pl.String,
+        "reason": pl.String,
+        "metrics": pl.List(pl.Struct({"name": pl.String, "value": pl.Float64})),
+        "parameters": pl.Int64,
+        "flops": pl.Float64,
+        "seconds": pl.Float64,
+        "peak_mib": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
