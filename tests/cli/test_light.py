@@ -10,7 +10,7 @@ from .results import run_in_part
 PROBE = """\
 import atexit, json, sys
 from activemem.__main__ import main
-heavy = ("torch", "ray", "optuna", "polars", "pyarrow", "pydantic", "rich", "numpy")
+heavy = ("torch", "ray", "optuna", "polars", "pyarrow", "pydantic", "rich", "numpy", "matplotlib")
 def tell():
     sys.stdout = open("loaded.json", "w")
     json.dump([name for name in heavy if name in sys.modules], sys.stdout)
@@ -62,4 +62,4 @@ def test_help_and_recipes_load_no_more_than_typer_does(arguments, run_python):
 )
 def test_studies_and_tables_load_neither_torch_nor_ray(arguments, run_python, tiny):
     run_in_part(tiny)
-    assert not loaded(arguments, run_python) & {"torch", "ray", "optuna", "rich"}
+    assert not loaded(arguments, run_python) & {"torch", "ray", "optuna", "rich", "matplotlib"}
