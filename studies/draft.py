@@ -55,7 +55,7 @@ class Draft:
 
     def axes(self) -> dict[str, Levels]:
         """What fills holes, by name: a factor's levels, a dimension's values that stand for all, a size."""
-        listed = [one for cell in self.listed() for one in cell.items() if one[1][0][0] == "cells"]
+        listed = list(dict.fromkeys(one for cell in self.listed() for one in cell.items()))
         factors = {
             name: (*self.combined(name), *(one for other, one in listed if other == name))
             for name in self.design.factors

@@ -137,7 +137,7 @@ def _check_levels(report: Report, design: Design) -> None:
     """Note levels of the baseline that no cell has."""
     factors = design.factors
     for name, level in design.baseline.items():
-        if same(level) not in map(same, factors[name]):
+        if name in factors and same(level) not in map(same, factors[name]):
             known = nearest(str(level), map(str, factors[name]))
             report.note((*BASELINE, name), f"expected a level of {name}, got {shown(level)}{known}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from .design import MOST_TRIALS, Design
+from .design import MOST_TRIALS, Design, same
 from .factors import SEED
 from .labels import level_text
 from .selecting import selects
@@ -34,12 +34,12 @@ def _mixed_somewhere(
     places: Collection[str], select: Mapping[str, Any], loose: list[str], design: Design
 ) -> dict[str, tuple[Level, ...]]:
     """Those of the factors that vary at one place where not all levels meet, and how they vary there."""
-    met: dict[tuple[Level, ...], dict[str, dict[str, Level]]] = {}
+    met: dict[tuple[str, ...], dict[str, dict[str, Level]]] = {}
     if design.count() > MOST_TRIALS:
         return {}  # it is refused for that
     for cell in design.cells():
         if selects(select, cell):
-            place = tuple(cell[name] for name in places)
+            place = tuple(same(cell[name]) for name in places)
             for name in loose:
                 met.setdefault(place, {}).setdefault(name, {})[level_text(cell[name])] = cell[name]
     worst = max(met.values(), key=lambda names: sum(map(len, names.values())), default={})

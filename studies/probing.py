@@ -90,7 +90,7 @@ def note_of_cell(
 
 def _combined(draft: Draft, name: str, levels: Levels) -> Levels:
     """The levels of an axis that the design combines, that of the baseline first."""
-    own = [one for one in levels if one[0][0] != "cells"]
+    own = [one for one in levels if one[0][0] == "factors" or name not in draft.design.factors]
     named = draft.design.baseline
     return tuple(sorted(own, key=lambda one: name in named and same(one[1]) != same(named[name])))
 

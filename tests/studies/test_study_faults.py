@@ -277,7 +277,8 @@ def test_the_error_of_a_study_survives_pickling():
 VALUES = st.recursive(
     st.sampled_from(
         """0 3 -1 1e-3 inf true 2024-01-01 "" "{mixer}" "{k}" "sa" "conv(" "integer(3,5)" "{" "x{mixer}y"
-        "{mixer}>>ff(8)" "choice(sa,conv(k=3))" "reverse" """.split()  # noqa: SIM905 -- easier to read than a list
+        "{mixer}>>ff(8)" "choice(sa,conv(k=3))" "reverse" "zip" "one_at_a_time" "parameters" "{part}"
+        "conv(k={k})" "{part}+{k}" """.split()  # noqa: SIM905 -- easier to read than a list
     ),
     lambda inner: (
         st.lists(inner, max_size=3).map(lambda parts: f"[{', '.join(parts)}]")
@@ -286,8 +287,10 @@ VALUES = st.recursive(
     max_leaves=4,
 )
 KEYS = st.sampled_from(
-    """study study.name model model.recipe model.d_model task task.name train train.epochs train.optimizer
-    train.optimizer.betas train.curriculum.start factors factors.mixer factors.k factors.seed search
+    """study study.name study.design study.match study.baseline study.baseline.mixer study.baseline.k
+    study.tolerance study.max_parameters study.max_flops recipes recipes.k recipes.mixer recipes.part cells
+    model model.recipe model.d_model task task.name train train.epochs train.optimizer train.optimizer.betas
+    train.curriculum.start factors factors.mixer factors.k factors.seed search
     search.space search.space.k search.trials table other 'a_b' """.split()  # noqa: SIM905 -- as above
 )
 
