@@ -199,10 +199,10 @@ def test_a_claim_of_a_search_is_refused():
         claiming("max_length[task=not, mixer=sa] > 3", text=text)
 
 
-PIECES = (
+PIECES = (  # noqa: SIM905 -- easier to read than a list
     "all any best min not ( ) [ ] , for m in mixer task = conv(k=3) sa + - > >= == within 1 of is and or "
     "max_length max_length[task=not,mixer=sa] except ' \" { } ≥ 1e9 . k"
-).split()  # noqa: SIM905 -- easier to read than a list
+).split()
 
 
 @settings(max_examples=200, deadline=None)
