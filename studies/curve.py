@@ -156,3 +156,9 @@ class Curve:
     y: Axis
     panels: tuple[Panel, ...]
     provenance: str
+
+    def _repr_svg_(self) -> str:
+        """The figure as a notebook shows it."""
+        from .figures import draw  # noqa: PLC0415 -- loads matplotlib, which data does without
+
+        return draw(self, "svg").decode()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
 from ..storage import Store
+from .curve import Curve, CurveError
+from .curves import curve
 from .faults import nearest
 from .frames import metrics_frame, study_levels, trials_frame
 from .labels import one_line
@@ -18,6 +21,8 @@ from .standing import Standing, standing
 from .study import Study
 from .table import Table, TableError
 from .tables import table
+
+Spec = TypeVar("Spec")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +53,28 @@ class Results:
         return standing(self.study, self.store)
 
     def table(self, name: str | None = None, *, published: bool = True) -> Table:
-        """A table of the study file, by default its first, the published numbers beside; else TableError."""
+        """A table of the study file, by default its first, the published numbers beside.
+
+        Raises TableError where the file has none of that name.
+        """
         specs = {spec.name: spec for spec in self.study.tables}
-        wanted = next(iter(specs), "") if name is None else name
-        if wanted not in specs:
-            raise TableError(f"study {self.study.name} has no table '{wanted}'{nearest(wanted, specs)}")
+        if (spec := _chosen(name, specs)) is None:
+            raise TableError(
+                f"study {self.study.name} has no table '{name or ''}'{nearest(name or '', specs)}"
+            )
         outcomes = self.store.trials()
         begun = standing(self.study, self.store, outcomes).begun
-        return table(self.study, specs[wanted], outcomes, published=published, begun=begun)
+        return table(self.study, spec, outcomes, published=published, begun=begun)
+
+    def curve(self, name: str | None = None) -> Curve:
+        """A figure of the study file, by default its first; CurveError where it has none such."""
+        specs = {spec.name: spec for spec in self.study.curves}
+        if (spec := _chosen(name, specs)) is None:
+            raise CurveError(
+                f"study {self.study.name} has no curve '{name or ''}'{nearest(name or '', specs)}"
+            )
+        metrics = self.store.metrics([trial.id for trial in self.study.trials()])
+        return curve(self.study, spec, self.store.trials(), metrics)
 
     def __repr__(self) -> str:
         study = self.study
@@ -63,11 +82,14 @@ class Results:
 
     def _repr_html_(self) -> str:
         """Title, counts and tables, as a notebook shows them."""
-        from .render import to_html  # noqa: PLC0415  only notebooks ask for it
-
         name, title = escape(self.study.name), escape(one_line(self.study.title))
         head = f"<p><strong>{title}</strong><br>{name} · {escape(self.standing.words())}</p>"
-        return "\n".join([head, *(to_html(self.table(spec.name)) for spec in self.study.tables)])
+        return "\n".join([head, *(self.table(spec.name)._repr_html_() for spec in self.study.tables)])
+
+
+def _chosen(name: str | None, specs: Mapping[str, Spec]) -> Spec | None:
+    """The one of that name, the first where none is named."""
+    return next(iter(specs.values()), None) if name is None else specs.get(name)
 
 
 def open_study(

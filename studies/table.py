@@ -115,6 +115,12 @@ class Table:
 
         return frame(self)
 
+    def _repr_html_(self) -> str:
+        """The table as a notebook shows it."""
+        from .render import to_html  # noqa: PLC0415 -- renderers know tables, and not the other way round
+
+        return to_html(self)
+
     def grouped(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """The headings of the rows with the numbers of those below each, in order."""
         runs: list[tuple[str, list[int]]] = []

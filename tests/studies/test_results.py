@@ -2,8 +2,10 @@ import pytest
 
 from activemem import open_study
 from activemem.storage import MetricRow, Store, TrialRow
+from activemem.studies.curve import CurveError
 from activemem.studies.faults import StudyError
 from activemem.studies.results import Results
+from activemem.studies.study import load
 from activemem.studies.table import TableError
 
 
@@ -36,10 +38,22 @@ def test_a_course_has_the_levels_beside_it(results, tmp_path):
 
 def test_a_table_is_made_by_its_name_or_the_first_one_is(results):
     assert results.table() == results.table("table4")
-    assert results.table().rows[0] == "sa"
+    assert results.table()._repr_html_().startswith('<figure class="activemem-table" id="table4">')
     with pytest.raises(TableError) as caught:
         results.table("table5")
     assert str(caught.value) == "study everything has no table 'table5'; nearest: table4"
+
+
+def test_a_figure_is_made_by_its_name_or_the_first_one_is(everything, kept, results):
+    spec = (
+        '[[curve]]\nname = "by_task"\nkind = "bar"\nx = "task"\nvalue = "loss"\nselect = { mixer = "sa" }\n'
+    )
+    figures = Results(load(everything.text + spec), kept)
+    assert figures.curve() == figures.curve("by_task")
+    assert figures.curve()._repr_svg_().rstrip().endswith("</svg>")
+    with pytest.raises(CurveError) as caught:
+        results.curve()
+    assert str(caught.value) == "study everything has no curve ''"
 
 
 def test_a_notebook_shows_title_counts_and_tables(results):
