@@ -90,8 +90,8 @@ def note_of_cell(
 
 def _combined(draft: Draft, name: str, levels: Levels) -> Levels:
     """The levels of an axis that the design combines, that of the baseline first."""
-    own = [one for one in levels if one[0][0] == "factors" or name not in draft.design.factors]
-    named = draft.design.baseline
+    cells = ("cells", "study") if name in draft.design.factors else ()
+    own, named = [one for one in levels if one[0][0] not in cells], draft.design.baseline
     return tuple(sorted(own, key=lambda one: name in named and same(one[1]) != same(named[name])))
 
 
