@@ -1,0 +1,144 @@
+"""How long a table over 10,000 trials takes; the targets are below 0.3 s warm and below 2 s cold.
+
+Run: python bench/tables.py. The store is synthetic and compacted: each trial has 100 epochs of 5 metrics.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+
+from activemem.storage import Store
+from activemem.storage.layout import Layout, compacted
+from activemem.storage.schema import METRICS, TRIALS
+from activemem.storage.write import encode, write_durably
+from activemem.studies.render import to_terminal
+from activemem.studies.study import Study, load
+from activemem.studies.tables import table
+
+NAMES = ("max_length", "accuracy", "loss", "length", "tokens_per_s")
+EPOCHS, REPEATS, WARM_S, COLD_S = 100, 5, 0.3, 2.0
+STUDY = f"""\
+[study]
+name = "wide"
+title = "Ten thousand trials"
+
+[model]
+recipe = "2 * ({{mixer}} >> ff(8))"
+d_model = 8
+
+[task]
+name = "{{task}}"
+
+[train]
+optimizer = {{ name = "adam", lr = 1e-3 }}
+batch_size = 4
+epochs = {EPOCHS}
+steps_per_epoch = 2
+curriculum = {{ start = 5 }}
+
+[factors]
+mixer = {json.dumps([f"conv(k={k})" for k in range(1, 41)])}
+task = ["reverse", "sort", "addition", "multiply", "not"]
+seed = {list(range(50))}
+
+[[table]]
+name = "all"
+rows = "mixer"
+columns = "task"
+value = {json.dumps(NAMES)}
+"""
+
+
+def fill(folder: Path, study: Study) -> None:
+    """Write a store of everything the study asks for, as a compaction would leave it."""
+    values = pl.DataFrame({"trial": [trial.id for trial in study.trials()]})
+    values = values.with_columns(number=pl.int_range(pl.len()).cast(pl.Float64))
+    layout = Layout(folder)
+    for name, frame, schema in (
+        ("trials", rows(study, values), TRIALS),
+        ("metrics", epochs(values), METRICS),
+    ):
+        columns = [pl.col(each).cast(kind) for each, kind in schema.items()]
+        data = encode(frame.with_columns(attempt=0, study=pl.lit(study.name)).sort("trial").select(columns))
+        write_durably(layout, compacted(folder / name / study.name), data)
+    Store(folder).remember_study(study.name, {"text": STUDY, "overrides": [], "path": None})
+
+
+def rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:
+    """A row for each trial."""
+    settings = [trial.settings for trial in study.trials()]
+    finals = (
+        pl.struct(name=pl.lit(name), value=(pl.col("number") * (7 + place)) % 97)
+        for place, name in enumerate(NAMES)
+    )
+    now = pl.lit(datetime.now(UTC))
+    texts = {"recipe_id": "00000000", "status": "done", "version": "0.1.0", "device": "none", "host": "none"}
+    numbers = {"parameters": 1, "flops": 1, "epochs": EPOCHS, "steps": EPOCHS, "seconds": 1, "peak_mib": 1}
+    return values.with_columns(
+        pl.Series("seed", [each.seed for each in settings]),
+        pl.Series("task", [each.task.name for each in settings]),
+        pl.Series("recipe", [each.model.recipe for each in settings]),
+        pl.Series("factors", [json.dumps(dict(trial.levels)) for trial in study.trials()]),
+        pl.Series("settings", [each.model_dump_json() for each in settings]),
+        *(pl.lit(value).alias(name) for name, value in (texts | numbers).items()),
+        *(pl.lit(None).alias(name) for name in ("reason", "commit")),
+        metrics=pl.concat_list(*finals),
+        started=now,
+        finished=now,
+    )
+
+
+def epochs(values: pl.DataFrame) -> pl.DataFrame:
+    """A row for each epoch and metric of each trial."""
+    steps = pl.DataFrame({"epoch": range(1, EPOCHS + 1)}).join(pl.DataFrame({"name": NAMES}), how="cross")
+    return values.join(steps, how="cross").with_columns(
+        step=2 * pl.col("epoch"), value=(pl.col("number") * pl.col("epoch") * 0.001).sin()
+    )
+
+
+def fastest(what: Callable[[], object], repeats: int = REPEATS) -> float:
+    """The least seconds that a call takes; others share the machine."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        what()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def main() -> None:
+    """Fill a store, and say how long its table takes, and what a look at every epoch would."""
+    study = load(STUDY)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        fill(folder, study)
+        store = Store(folder)
+        command = [sys.executable, "-m", "activemem", "table", "render", "wide", "--results", name]
+        cold = fastest(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), 3)
+        warm = fastest(lambda: to_terminal(table(study, study.tables[0], store.trials())))
+        made = table(study, study.tables[0], store.trials())
+        assert all(cell.count == 50 for row in made.cells for cell in row), (
+            "expected every trial in the table"
+        )
+        every = fastest(store.metrics, 1)
+        megabytes = sum(path.stat().st_size for path in folder.rglob("*.parquet")) / 1e6
+    count = len(study.trials())
+    print(f"{count:,} trials × {EPOCHS} epochs × {len(NAMES)} metrics, {megabytes:.0f} MB")
+    met = warm < WARM_S and cold < COLD_S
+    print(f"  table, in a process that has it loaded   {warm:5.2f} s   target below {WARM_S} s")
+    print(f"  table, as a command of its own           {cold:5.2f} s   target below {COLD_S} s")
+    print(f"  every epoch of every trial, read once    {every:5.2f} s   no table needs it")
+    sys.exit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main()
