@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from ..claims.verdicts import Checked, Finding, Verdict
 from ..measures import signed
-from ..statistics import TESTS
+from ..statistics import MOST_PAIRS, TESTS
 
 INDENT = 2
 _VERDICT = max(map(len, Verdict)) + 3  # columns, with the gap behind it
@@ -84,11 +84,13 @@ def p_text(p: float) -> str:
     return "p = " + (f"{p:.3f}".rstrip("0").lstrip("0") if p < 0.9995 else "1")
 
 
-def seeds_text(finding: Finding, seeds: int, needed: int | None) -> str:
+def seeds_text(finding: Finding, seeds: int, verdict: Verdict, needed: int | None) -> str:
     """`n = 3`, `n = 2 of 3`, `n = 3, 11 would do`."""
     if finding.gaps:
         return f"n = {finding.n} of {seeds}"
-    return f"n = {finding.n}" + (f", {needed:,} would do" if needed else "")
+    if verdict is not Verdict.UNDECIDED or finding.n < 2:
+        return f"n = {finding.n}"
+    return f"n = {finding.n}, {f'{needed:,}' if needed else f'> {MOST_PAIRS:,}'} would do"
 
 
 def gaps_text(findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -134,7 +136,7 @@ def _row(
 ) -> _Row:
     """One row."""
     decimals = finding.decimals
-    n = seeds_text(finding, checked.seeds, needed)
+    n = seeds_text(finding, checked.seeds, said[0], needed)
     p = finding.p if said[0] is not Verdict.UNDECIDED else None
     ends = [number_text(end, decimals) for end in finding.interval or ()]
     return _Row(

@@ -56,6 +56,7 @@ def test_help_and_recipes_load_no_more_than_typer_does(arguments, run_python):
         ("study", "list"),
         ("study", "query", "SELECT * FROM metrics"),
         ("table", "render", "tiny", "--published"),
+        ("claim", "check", "algorithmic"),
         ("report", "build", "tiny"),
         ("config", "show"),
     ],
