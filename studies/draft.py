@@ -1,4 +1,7 @@
-"""A study that is still being checked: its parts, and the report on them."""
+"""A study that is still being checked: its parts, and the report on them.
+
+A name fills holes if it is a factor, a dimension of the search, the size that is solved, or a fragment.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What the checks of holes and levels look at."""
+    """What the checks of holes and levels look at.
+
+    `space` has the dimensions of [search.space]; `searched` is whether there is a search, right or wrong.
+    """
 
     report: Report
     template: Template
@@ -54,7 +60,10 @@ class Draft:
         return {*fillers(self.report.document.data), *named_fragments(self.report.document.data)} - {SEED}
 
     def axes(self) -> dict[str, Levels]:
-        """What fills holes, by name: a factor's levels, a dimension's values that stand for all, a size."""
+        """What fills holes, by name: a factor's levels, a dimension's values that stand for all, a size.
+
+        Each comes with where it stands: levels in [factors] first, then those that only [[cells]] have.
+        """
         listed = list(dict.fromkeys(one for cell in self.listed() for one in cell.items()))
         factors = {
             name: (*self.combined(name), *(one for other, one in listed if other == name))
@@ -75,7 +84,10 @@ class Draft:
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
     def listed(self) -> list[dict[str, tuple[KeyPath, Level]]]:
-        """The cells of [[cells]]: each level with where it stands, which may be in the baseline."""
+        """The cells of [[cells]], by factor: each level with where it stands, which may be in the baseline.
+
+        Cells that lack a factor or have one that is none are not among them.
+        """
         own = {index: self.report.document.data["cells"][index] for index in self.design.listed}
         return [
             {

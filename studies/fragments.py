@@ -1,4 +1,7 @@
-"""[recipes]: fragments of recipes by name, for the recipe, for levels and for each other to use as holes."""
+"""[recipes]: fragments of recipes by name, for the recipe, for levels and for each other to use as holes.
+
+They are written out before anything else is filled, so that a trial knows nothing of them.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,10 @@ def _way(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
 
 
 def _whole(texts: dict[str, str], others: Collection[str]) -> dict[str, str]:
-    """The fragments all of whose holes can be filled, by these fragments or by the others."""
+    """The fragments all of whose holes can be filled, by these fragments or by the others.
+
+    A fragment falls with the one that would fill its hole, until no more fall.
+    """
     while True:
         left = {
             name: text

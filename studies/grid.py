@@ -1,4 +1,7 @@
-"""The trials of a grid: every cell of the design with its settings, sized and held against the budget."""
+"""The trials of a grid: every cell of the design with its settings, sized and held against the budget.
+
+Nothing is built for it: settings come from the text, parameters and operations from its analysis.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,10 @@ class Grid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maker:
-    """Makes the grid of a study; what only several levels together make wrong is noted."""
+    """Makes the grid of a study; what only several levels together make wrong is noted.
+
+    `tolerance` bounds how far a cell's parameters may be from its baseline's, as a share of those.
+    """
 
     report: Report
     study: str
@@ -56,7 +62,10 @@ class Maker:
     told: set[tuple[KeyPath | None, str]] = field(default_factory=set)  # what no size can match
 
     def grid(self) -> Grid:
-        """The grid; an empty one where there are faults."""
+        """The grid, without the cells that have faults; an empty one of too many trials.
+
+        A budget that refuses every cell is a fault: there would be nothing to run.
+        """
         count = self.design.count()
         if count > MOST_TRIALS:
             where = "factors" if "factors" in self.report.document.data else "cells"
@@ -76,7 +85,10 @@ class Maker:
         return Grid(asked=tuple(asked), refused=tuple(refused), sized=sized)
 
     def _settled(self) -> Iterator[tuple[dict[str, Level], Settings, Sized | None]]:
-        """Every cell with every seed, and its settings; cells that differ in the seed settle once."""
+        """Every cell with every seed, its settings, and what was solved for it.
+
+        Cells that differ in the seed settle once. It ends early when there are faults enough.
+        """
         known: dict[object, tuple[Settings, Sized | None] | None] = {}
         for levels in self.design.cells():
             key = tuple(same(level) for factor, level in levels.items() if factor != SEED)
@@ -118,7 +130,10 @@ class Maker:
         return None
 
     def _note_mismatch(self, name: str, levels: Mapping[str, Level], found: Sequence[Sized]) -> None:
-        """Note a cell whose parameters come not near enough to its baseline's."""
+        """Note a cell whose parameters come not near enough to its baseline's, and what comes nearest.
+
+        At the level that makes it so, if the cell's model hangs on one alone; else at the recipe, with all.
+        """
         texts = {factor: [level] for factor, level in levels.items()}
         factors = list(dict.fromkeys(one for path in PLACES for one in self.template.names_at(path, texts)))
         factors = [factor for factor in factors if factor in levels and len(self.design.factors[factor]) > 1]
@@ -140,7 +155,7 @@ class Maker:
         return ("factors", factor, found.index(same(level))) if same(level) in found else None
 
     def _note_refusal(self, refused: Sequence[Trial]) -> None:
-        """Note a budget that no cell keeps to."""
+        """Note a budget that no cell keeps to, and by how much the smallest of them misses it."""
         least = min(refused, key=lambda trial: self.budget.load(trial.settings))
         cell = ", ".join(
             f"{name}={level_text(level)}" for name, level in least.levels.items() if name != SEED

@@ -1,4 +1,7 @@
-"""What fills the holes of a study: recipes and their parts are read, holes and fillings brought together."""
+"""What fills the holes of a study: recipes and their parts are read, holes and fillings brought together.
+
+A level is a part of a recipe where its factor's hole takes a part, and plain data where it takes a value.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,11 @@ _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 
 
 def check_recipes(draft: Draft) -> None:
-    """Read the recipe, then every level and option that becomes a part of it, and note their faults."""
+    """Read the recipe, then every level and option that becomes a part of it, and note their faults.
+
+    Holes inside of levels and fragments are followed. A hole that is misspelt is followed to what it is
+    likely to mean, so that the faults of those levels are told too.
+    """
     report, axes = draft.report, draft.axes()
     text = draft.template.texts.get(RECIPE)
     if text is None:
@@ -43,7 +50,10 @@ def check_recipes(draft: Draft) -> None:
 
 
 def check_holes(draft: Draft) -> None:
-    """Note holes that nothing fills, what fills none, and what stands where it cannot."""
+    """Note holes that nothing fills, what fills none, and what stands where it cannot.
+
+    One misspelt hole is one fault: what it is likely to mean counts as used.
+    """
     declared, axes, used = draft.declared(), draft.axes(), set[str | None]()
     fragments = named_fragments(draft.report.document.data)
     for path, text in _texts(draft):

@@ -1,4 +1,8 @@
-"""What [study] and [[cells]] say of a study's cells, read and held against its factors."""
+"""What [study] and [[cells]] say of a study's cells, read and held against its factors.
+
+Names that fill holes are levels of factors, and the one size that `match` solves. What is wrong here is told
+here; whether levels fit the holes that they fill is found where all of them are tried.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,11 @@ _NO_SEED = "seeds cross every cell: they stand in [factors]"
 def read_design(
     report: Report, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
 ) -> Design:
-    """The design of a study; what is wrong with it is noted, and left out."""
+    """The design of a study; what is wrong with it is noted, and left out.
+
+    A study without factors takes those that its cells name, in the order in which they are met. A cell has
+    the baseline's level of each factor that it does not name.
+    """
     own = {name: levels for name, levels in factors.items() if name != SEED}
     tables = _tables(report)
     names = tuple(own or dict.fromkeys(name for table in tables for name in table if name != SEED))
@@ -47,7 +55,7 @@ def read_design(
 
 
 def _tables(report: Report) -> list[Mapping[str, Any]]:
-    """The tables of [[cells]]."""
+    """The tables of [[cells]]; none of them where one is no table."""
     found = report.document.data.get(TABLE, [])
     if isinstance(found, list) and all(isinstance(table, Mapping) for table in found):
         return found
@@ -72,7 +80,10 @@ def _is_cell(
     names: Collection[str],
     given: Collection[str],
 ) -> bool:
-    """Whether a table of [[cells]] has a level for each factor that the baseline has none for."""
+    """Whether a table of [[cells]] has a level for each factor that the baseline has none for.
+
+    Names that are no factors and levels that are none are noted too, each at its key or value.
+    """
     wrong = False
     for name, level in table.items():
         place = (*path, name)
@@ -95,7 +106,10 @@ def _is_cell(
 
 
 def _baseline(report: Report, header: StudySettings | None, names: Collection[str]) -> dict[str, Level]:
-    """The levels of factors in the baseline; other names are noted where nothing solves them."""
+    """The levels of factors in the baseline.
+
+    Other names are noted, unless they have a number and `match` asks for one to be solved.
+    """
     found: dict[str, Level] = {}
     for name, level in (header.baseline if header else {}).items():
         place = (*BASELINE, name)
@@ -111,7 +125,10 @@ def _baseline(report: Report, header: StudySettings | None, names: Collection[st
 
 
 def _size(report: Report, header: StudySettings | None, names: Collection[str]) -> tuple[str, int] | None:
-    """The one name of the baseline that is no factor, with its value; noted if there is not exactly one."""
+    """The size that `match` solves: the one name of the baseline that is no factor, with its value.
+
+    None without `match`, and where there is not exactly one with a whole number, which is noted.
+    """
     if header is None or header.match is None:
         if header and "tolerance" in header.model_fields_set:
             report.note(("study", "tolerance"), "only match has a tolerance", key=True)
@@ -134,7 +151,7 @@ def _size(report: Report, header: StudySettings | None, names: Collection[str]) 
 
 
 def _check_levels(report: Report, design: Design) -> None:
-    """Note levels of the baseline that no cell has."""
+    """Note levels of the baseline that no factor has, with the nearest one that it has."""
     factors = design.factors
     for name, level in design.baseline.items():
         if name in factors and same(level) not in map(same, factors[name]):
@@ -154,10 +171,12 @@ def _check_search(report: Report, header: StudySettings | None, listed: Collecti
 
 
 def _equal(one: Mapping[str, Level], other: Mapping[str, Level]) -> bool:
+    """Whether two cells have the same levels, their types too."""
     return {name: same(level) for name, level in one.items()} == {
         name: same(level) for name, level in other.items()
     }
 
 
 def _is_number(value: object) -> bool:
+    """Whether a value of TOML is a number; true and false are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -20,7 +20,11 @@ from .wording import Problem, ProblemsError, shown
 
 
 def check_settings(draft: Draft) -> None:
-    """Try what the cells of the design and [[cells]] are made of, and note what is wrong with that."""
+    """Try what the cells of the design and [[cells]] are made of, and note what is wrong with that.
+
+    Levels that a design combines freely are tried one by one, cells that it pairs or lists each as it is: a
+    pair that is never asked for is no fault.
+    """
     axes, design = _sound_axes(draft), draft.design
     combined = {name: _combined(draft, name, levels) for name, levels in axes.items()}
     if design.kind == "zip":
@@ -77,7 +81,10 @@ def note_of_cell(
     levels: Mapping[str, Level],
     places: Mapping[str, KeyPath],
 ) -> None:
-    """Note a problem of a cell: at the one level that it comes from if that has a place, else with all."""
+    """Note a problem of a cell: at the one level that it comes from if that has a place, else with all.
+
+    `places` has where levels stand; where it is empty, each problem is told at its key, with the levels.
+    """
     texts = {name: [level] for name, level in levels.items()}
     names = [name for name in template.names_at(problem.path, texts) if name in levels]
     if len(names) == 1 and names[0] in places:

@@ -17,7 +17,11 @@ _STAND_IN = "sa"  # for a recipe that is wrong, so that all else is checked too
 
 
 def settle(template: Template, values: Mapping[str, Level]) -> Settings:
-    """The settings of the trial that has these values; ProblemsError with all that is wrong with it."""
+    """The settings of the trial that has these values; ProblemsError with all that is wrong with it.
+
+    `values` has a level for every hole, and for every dimension that is to be settled. A wrong recipe does
+    not keep the other tables from being checked.
+    """
     tables = template.fill(values)
     problems: list[Problem] = []
     if RECIPE in template.texts:
@@ -37,7 +41,7 @@ def settle(template: Template, values: Mapping[str, Level]) -> Settings:
 
 
 def _mismatches(settings: Settings) -> Iterator[Problem]:
-    """What fits each table but not all of them together."""
+    """What fits each table but not all of them together: a recipe or a length that the task cannot take."""
     task = require_task(settings.task.name)
     root = read_recipe(settings.model.recipe).root
     gives = output(root)
