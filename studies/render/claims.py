@@ -84,11 +84,11 @@ def p_text(p: float) -> str:
     return "p = " + (f"{p:.3f}".rstrip("0").lstrip("0") if p < 0.9995 else "1")
 
 
-def seeds_text(finding: Finding, seeds: int, verdict: Verdict, needed: int | None) -> str:
+def seeds_text(finding: Finding, seeds: int, needed: int | None) -> str:
     """`n = 3`, `n = 2 of 3`, `n = 3, 11 would do`."""
     if finding.gaps:
         return f"n = {finding.n} of {seeds}"
-    if verdict is not Verdict.UNDECIDED or finding.n < 2:
+    if finding.verdict is not Verdict.UNDECIDED or finding.n < 2:
         return f"n = {finding.n}"
     return f"n = {finding.n}, {f'{needed:,}' if needed else f'> {MOST_PAIRS:,}'} would do"
 
@@ -136,7 +136,7 @@ def _row(
 ) -> _Row:
     """One row."""
     decimals = finding.decimals
-    n = seeds_text(finding, checked.seeds, said[0], needed)
+    n = seeds_text(finding, checked.seeds, needed)
     p = finding.p if said[0] is not Verdict.UNDECIDED else None
     ends = [number_text(end, decimals) for end in finding.interval or ()]
     return _Row(
