@@ -11,6 +11,8 @@ from typing import TypeVar
 import polars as pl
 
 from ..storage import Store
+from .claims.checking import check, needs_metrics
+from .claims.verdicts import Checked
 from .curve import Curve, CurveError
 from .curves import curve
 from .faults import nearest
@@ -23,6 +25,17 @@ from .table import Table, TableError
 from .tables import table
 
 Spec = TypeVar("Spec")
+
+_CLAIMS = {
+    "claim": pl.String,
+    "verdict": pl.String,
+    "effect": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "p": pl.Float64,
+    "n": pl.Int64,
+    "needed": pl.Int64,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +89,17 @@ class Results:
         metrics = self.store.metrics([trial.id for trial in self.study.trials()])
         return curve(self.study, spec, self.store.trials(), metrics)
 
+    @property
+    def claims(self) -> pl.DataFrame:
+        """The verdict on each claim of the study file, with the numbers that it hangs on.
+
+        `effect`, `low` and `high` are null where there is nothing to compare, `p` where nothing was tested.
+        """
+        ids = [trial.id for trial in self.study.trials()]
+        metrics = self.store.metrics(ids) if needs_metrics(self.study) else None
+        found = check(self.study, self.store.trials(), metrics)
+        return pl.DataFrame([_verdict(each) for each in found], schema=_CLAIMS, orient="row")
+
     def __repr__(self) -> str:
         study = self.study
         return f"{study.name} · {one_line(study.title)}\n{self.standing.words()}\n{self.store.root}"
@@ -85,6 +109,14 @@ class Results:
         name, title = escape(self.study.name), escape(one_line(self.study.title))
         head = f"<p><strong>{title}</strong><br>{name} · {escape(self.standing.words())}</p>"
         return "\n".join([head, *(self.table(spec.name)._repr_html_() for spec in self.study.tables)])
+
+
+def _verdict(checked: Checked) -> tuple[object, ...]:
+    """One row of the claims."""
+    deciding = checked.deciding
+    low, high = deciding.interval or (None, None)
+    numbers = (deciding.effect, low, high, deciding.p, deciding.n, checked.needed)
+    return (checked.spec.name, checked.verdict.value, *numbers)
 
 
 def _chosen(name: str | None, specs: Mapping[str, Spec]) -> Spec | None:

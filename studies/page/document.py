@@ -10,7 +10,7 @@ from ... import __version__
 from ...storage import Store
 from ..labels import one_line
 from ..study import Study
-from . import asking, failing, findings, modelling, origins, repeating, standing, values
+from . import asking, failing, findings, judging, modelling, origins, repeating, standing, values
 from .markup import Section
 from .material import Draw, Material, gather
 
@@ -20,6 +20,7 @@ SECTIONS: tuple[Callable[[Material], Section | None], ...] = (
     modelling.section,
     findings.tables,
     findings.figures,
+    judging.section,
     failing.section,
     values.section,
     origins.section,

@@ -15,12 +15,14 @@ def section(material: Material) -> Section:
     study = material.study
     known = _comes_along(study)
     what = study.name if known else f"{study.name}.toml"
-    told = "These commands train what a store lacks of the study, and make its tables and this page."
+    told = "These commands train what a store lacks of the study, and make this page and what is on it."
     if not known:
         told = f"Save the study file below as {what}. {told}"
     overrides = [word for override in study.overrides for word in ("--set", override)]
     commands = [["study", "run", what, *overrides]]
     commands += [["table", "render", study.name, "--published"]] if study.tables else []
+    commands += [["curve", "render", study.name]] if study.curves else []
+    commands += [["claim", "check", study.name]] if study.claims else []
     commands += [["report", "build", study.name]]
     lines = "\n".join(shlex.join(["activemem", *each]) for each in commands)
     file = folded(plain("The study file"), block(study.text))

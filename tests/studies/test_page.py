@@ -125,6 +125,25 @@ def test_figures_are_drawn_once_there_is_something_to_draw(everything, kept, tmp
     assert "figures" not in Reader(report(study, Store(tmp_path))).texts
 
 
+def test_claims_have_their_verdicts_and_every_comparison(everything, kept, tmp_path):
+    claim = """
+[[claim]]
+name = "convolution wins <on> sort"
+source = "Table 4"
+holds = "max_length[task=sort, mixer=conv(k=20)] > max_length[task=sort, mixer=sa]"
+"""
+    study = load(everything.text + claim)
+    read = Reader(report(study, kept))
+    assert [each["aria-labelledby"] for each in read.all("section")][3:5] == ["tables", "claims"]
+    text = " ".join(read.texts["claims"].split())
+    assert "0 confirmed · 0 refuted · 1 undecided." in text
+    assert "undecidedconvolution wins <on> sortTable 4+15.0[−7.4, 37.4]n = 3, 6 would do" in text
+    assert (
+        "convolution wins <on> sort: max_length[task=sort, mixer=conv(k=20)] > max_length[task=sort" in text
+    )
+    assert "claims" not in Reader(report(study, Store(tmp_path))).texts
+
+
 def test_failures_have_their_levels_and_reasons_whole_on_demand(read):
     text = read.texts["failures"]
     assert "3 × 90 % of <memory> & more _x_ | $y^2 {#1} ~ \\" in text

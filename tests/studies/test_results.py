@@ -56,6 +56,21 @@ def test_a_figure_is_made_by_its_name_or_the_first_one_is(everything, kept, resu
     assert str(caught.value) == "study everything has no curve ''"
 
 
+def test_claims_are_a_frame_with_a_verdict_each(everything, kept, results):
+    holds = "max_length[task=sort, mixer=conv(k=20)] > max_length[task=sort, mixer=sa]"
+    claim = f'[[claim]]\nname = "convolution wins"\nholds = "{holds}"\n'
+    [found] = Results(load(everything.text + claim), kept).claims.iter_rows(named=True)
+    assert (found["claim"], found["verdict"], found["effect"], found["n"]) == (
+        "convolution wins",
+        "undecided",
+        15.0,
+        3,
+    )
+    assert found["low"] < 0 < found["high"]
+    assert results.claims.columns == ["claim", "verdict", "effect", "low", "high", "p", "n", "needed"]
+    assert len(results.claims) == 0
+
+
 def test_a_notebook_shows_title_counts_and_tables(results):
     shown = results._repr_html_()
     assert shown.startswith(
