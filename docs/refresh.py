@@ -5,7 +5,7 @@
 
 A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->`, is what the command prints:
 as it is for Markdown, else in a fence. `<!-- generated: NAME -->` is followed by what `language.py` or
-`keys.py` has under that name.
+`keys.py` has under that name, and `<!-- figure: activemem curve render … -->` by the figure.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from drawn import drawn
 from keys import KEYS
 from language import GENERATED
 
@@ -30,8 +31,12 @@ def documents() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def refreshed(text: str) -> str:
-    """The text with every marked output as the program prints it now, and what the code says."""
+def refreshed(text: str, stale: list[Path]) -> str:
+    """The text with every marked output as the program prints it now, and what the code says.
+
+    Figures that are out of date join the stale.
+    """
+    text = drawn(text, stale, check="--check" in sys.argv)
     text = TAKEN.sub(lambda found: f"{found[1]}\n{(GENERATED | KEYS)[found['name']]()}\n\n{found[3]}", text)
     return MARKED.sub(lambda found: f"{found[1]}{_shown(found['command'])}{found[3]}", text)
 
@@ -66,10 +71,10 @@ def _shown(command: str) -> str:
 
 def main() -> None:
     """Write or check."""
-    stale = []
+    stale: list[Path] = []
     for path in documents():
         before = path.read_text(encoding="utf-8")
-        after = refreshed(before)
+        after = refreshed(before, stale)
         if after != before:
             stale.append(path.relative_to(ROOT))
             if "--check" not in sys.argv:

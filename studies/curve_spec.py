@@ -40,28 +40,36 @@ _ALL = {"name", "kind", "value", "x", "select", "caption"}
 
 
 class CurveSpec(Section):
-    """`[[curve]]`: a metric over a factor, over time, over its own index, or against a cost.
+    """`[[curve]]`: a metric over a factor, over time, over its own index, or against a cost."""
 
-    `x` names a factor; for a line also epoch, step or index, for a box or a heat map index or index2, for a
-    pareto front a cost or a second metric. `series` and `panels` name factors, `y` the rows of a heat map.
-    `select` has a level, or a list of them, for factors that are not drawn whole. `accent` is the one level
-    of the series, or of a bar's or a box's x, in colour. `published` names the paper's table of marks.
-    """
-
-    name: Name
-    kind: Literal["line", "bar", "box", "heat", "pareto"]
-    value: str
-    x: str
-    y: str | None = None
-    series: str | None = None
-    panels: str | None = None
-    select: dict[str, Any] = Field(default={})
-    band: Band = "sd"
-    logx: bool = False
-    logy: bool = False
-    accent: Any = None
-    published: str | None = None
-    caption: str | None = None
+    name: Name = Field(description="what `--curve` and the file call it")
+    kind: Literal["line", "bar", "box", "heat", "pareto"] = Field(
+        description="lines with bands, bars in rows, box plots, a heat map, or a cloud with its front"
+    )
+    value: str = Field(description="the metric; a family such as `bleu` over its index, or a cost")
+    x: str = Field(
+        description="a factor; for lines also `epoch`, `step` or `index`, for boxes `index`, for heat maps too "
+        "`index2`; for a front a cost, `parameters` or `flops` say, or another metric"
+    )
+    y: str | None = Field(default=None, description="the rows of a heat map, as `x` are its columns")
+    series: str | None = Field(default=None, description="the factor with a line for each of its levels")
+    panels: str | None = Field(default=None, description="the factor with a panel for each of its levels")
+    select: dict[str, Any] = Field(
+        default={}, description="a level, or a list of them, of factors that are not drawn whole"
+    )
+    band: Band = Field(
+        default="sd",
+        description="bands and whiskers: deviation, standard error, 95 % interval, or from end to end",
+    )
+    logx: bool = Field(default=False, description="whether `x` is logarithmic; 0 stands in front")
+    logy: bool = Field(default=False, description="whether the metric's axis is")
+    accent: Any = Field(
+        default=None, description="the one level in colour: of `series`, or of the `x` of bars and boxes"
+    )
+    published: str | None = Field(
+        default=None, description="the paper's table whose numbers stand as diamonds by ours"
+    )
+    caption: str | None = Field(default=None, description="what stands above; else metric, axis and levels")
 
     @property
     def roles(self) -> dict[str, str]:

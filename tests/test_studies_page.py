@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from activemem.studies import settings
+from activemem.studies.curve_spec import CurveSpec
 from activemem.studies.settings import Section
 from activemem.studies.study import load
 from activemem.studies.table_spec import TableSpec
@@ -77,6 +78,7 @@ def keys(model, before=""):
         ("model", settings.ModelSettings),
         ("train", settings.TrainSettings),
         ("search", settings.SearchSettings),
+        ("curve", CurveSpec),
     ],
 )
 def test_every_key_is_on_the_page_and_says_what_it_means(name, model):

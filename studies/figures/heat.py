@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.patches import Rectangle
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.transforms import Affine2D
 
 from ..curve import Curve, Matrix
 from .plot import Plot, Room
@@ -54,19 +56,26 @@ def paint(plot: Plot, content: Matrix, curve: Curve) -> None:
     """Draw the cells of a panel, the first row at the top."""
     plot.frame(x=False, y=False)
     low, high = (value for value, _ in content.ends)
-    count, edge = len(content.rows), "white" if content.readable else "none"
+    count, cells = len(content.rows), dict[str, list[Path]]()
     for number, (values, texts) in enumerate(zip(content.values, content.texts, strict=True)):
         y = count - 1 - number
         for x, (value, text) in enumerate(zip(values, texts, strict=True)):
             share = None if value is None else (value - low) / (high - low) if high > low else 0.5
-            shade = "white" if share is None else str(_LIGHT + share * (_DARK - _LIGHT))
-            plot.axes.add_patch(Rectangle((x, y - 0.5), 1, 1, facecolor=shade, edgecolor=edge, linewidth=1))
+            shade = "white" if share is None else f"{_LIGHT + share * (_DARK - _LIGHT):.2f}"
+            cells.setdefault(shade, []).append(Path.unit_rectangle().transformed(_to(x, y - 0.5)))
             if content.readable:
                 color = DIM if share is None else INK if share < 0.6 else "white"
                 plot.axes.text(x + 0.5, y, text, size=TICK, color=color, ha="center", va="center")
+    edge = {"edgecolor": "white", "linewidth": 1} if content.readable else {"linewidth": 0}
+    for shade, places in sorted(cells.items()):
+        plot.axes.add_patch(PathPatch(Path.make_compound_path(*places), facecolor=shade, **edge))
     _names(plot, content, curve)
     if plot.last and not content.readable:
         _scale(plot, [text for _, text in content.ends])
+
+
+def _to(x: float, y: float) -> Affine2D:
+    return Affine2D().translate(x, y)
 
 
 def _names(plot: Plot, content: Matrix, curve: Curve) -> None:

@@ -1,0 +1,55 @@
+"""What the documents show of figures: each drawn anew by its command, and kept in docs/figures."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+MARKED = re.compile(
+    r"(<!-- figure: (?P<command>activemem curve render [^\n]*?--curve (?P<name>\S+)) -->\n)"
+    r".*?(?P<end><!-- end -->)",
+    re.DOTALL,
+)
+SYNTHETIC = "results/synthetic"
+"""What documents call the store that `synthetic.py` makes; it is made anew for them."""
+
+_FOLDER = tempfile.TemporaryDirectory()
+
+
+def drawn(text: str, stale: list[Path], *, check: bool) -> str:
+    """The text with a picture after every mark; a file that was not as it is drawn now joins the stale."""
+
+    def shown(found: re.Match[str]) -> str:
+        files = _files(found["command"].replace(f" --curve {found['name']}", ""))
+        fresh = next(path for path in files if path.stem.endswith(f"-{found['name']}"))
+        kept = DOCS / "figures" / fresh.name
+        if not kept.is_file() or kept.read_bytes() != fresh.read_bytes():
+            stale.append(kept.relative_to(DOCS.parent))
+            if not check:
+                kept.parent.mkdir(exist_ok=True)
+                kept.write_bytes(fresh.read_bytes())
+        title = re.search("<title>(.*)</title>", fresh.read_text(encoding="utf-8"))
+        picture = f"![{title[1] if title else fresh.stem}](figures/{fresh.name})"
+        return f"{found[1]}\n    {found['command']}\n\n{picture}\n\n{found['end']}"
+
+    return MARKED.sub(shown, text)
+
+
+@cache
+def _files(command: str) -> list[Path]:
+    """The files of all figures of a study, drawn by one command."""
+    folder = Path(_FOLDER.name)
+    if SYNTHETIC in command:
+        subprocess.run([sys.executable, DOCS / "synthetic.py", folder / SYNTHETIC], check=True)
+        command = command.replace(SYNTHETIC, str(folder / SYNTHETIC))
+    words = [sys.executable, "-m", *shlex.split(command), "--out", f"{folder}/"]
+    done = subprocess.run(words, cwd=DOCS.parent, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"$ {command}\n{done.stderr}")
+    return [Path(line) for line in done.stdout.splitlines()]
