@@ -35,7 +35,7 @@ def caption(
     sentences = [f"{what}{_average(spec, levels, tallies)}."]
     if any(cell.difference for cell in cells):
         sentences.append(f"In parentheses: difference from {level_text(spec.baseline)}.")
-    sentences += _best(spec, columns, tallies, cells)
+    sentences += _best(spec, columns, cells)
     if beside and any(cell.published for cell in cells):
         sentences.append(_published(spec, beside, cells))
     if any(cell.status is Status.BEGUN for cell in cells):
@@ -72,9 +72,7 @@ def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: 
     return f": {averaged}{over}" + (f", each cell at its best of {each}" if spec.pick else "")
 
 
-def _best(
-    spec: TableSpec, columns: Sequence[Column], tallies: Collection[Tally], cells: Sequence[Cell]
-) -> list[str]:
+def _best(spec: TableSpec, columns: Sequence[Column], cells: Sequence[Cell]) -> list[str]:
     """What bold means, where it occurs, and what so few seeds can never show."""
     if not any(cell.best for cell in cells):
         return []
@@ -84,12 +82,20 @@ def _best(
         return [f"Bold: {side} in its column, with all that tie at the digits shown."]
     told = f"Bold: {side} in its column, with all that a {TESTS[spec.test]}"
     sentences = [f"{told} (Holm over the column, p < {LEVEL}) cannot tell apart from it."]
-    most = max((len(tally.values) for tally in tallies), default=0)
-    if smallest_p(most) >= LEVEL:
-        sentences.append(
-            f"With {most} values a cell it can tell none apart: p is never below {smallest_p(most):g}."
-        )
+    least = _least_p(columns, cells)
+    if least >= LEVEL:
+        sentences.append(f"With so few values it can tell none apart: p is never below {least:.2g}.")
     return sentences
+
+
+def _least_p(columns: Sequence[Column], cells: Sequence[Cell]) -> float:
+    """The smallest corrected p that a test in one of the columns can give, however large the effect."""
+    counts = [
+        [cell.count for cell in cells[number :: len(columns)] if cell.estimate]
+        for number in range(len(columns))
+    ]
+    several = [each for each in counts if len(each) > 1]
+    return min((min(1.0, smallest_p(max(each)) * (len(each) - 1)) for each in several), default=1.0)
 
 
 def _published(spec: TableSpec, beside: Beside, cells: Sequence[Cell]) -> str:

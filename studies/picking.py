@@ -30,7 +30,7 @@ def pick(
 def _best(spec: TableSpec, tallies: tuple[Tally, ...]) -> int | None:
     """The number of the tally with the best centre, None where none has a value."""
     sign = 1 if measure(spec.value[0]).higher else -1
-    centers = [tally.estimate(spec.center, spec.spread) for tally in tallies]
+    centers = [tally.estimate(spec.center) for tally in tallies]
     known = {number: sign * center.value for number, center in enumerate(centers) if center is not None}
     return max(known, key=lambda number: known[number], default=None)
 

@@ -108,7 +108,13 @@ def test_the_other_test_is_named_too(make: Make) -> None:
 def test_three_seeds_tell_nothing_apart_and_the_caption_says_so(make: Make) -> None:
     made = make(best="test", select={"lr": 1e-3, "seed": [0, 1, 2]})
     assert all(row[0].best for row in made.cells)
-    assert made.caption[2] == "With 3 values a cell it can tell none apart: p is never below 0.25."
+    assert made.caption[2] == "With so few values it can tell none apart: p is never below 0.5."
+
+
+def test_even_six_seeds_are_few_for_three_comparisons(make: Make) -> None:
+    six = make(best="test", select={"lr": 1e-3, "seed": [0, 1, 2, 3, 4, 5]})
+    assert six.caption[2] == "With so few values it can tell none apart: p is never below 0.062."
+    assert not any(sentence.startswith("With so few") for sentence in make(best="test").caption)
 
 
 def test_differences_from_a_baseline_are_of_the_centres(make: Make) -> None:
