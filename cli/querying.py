@@ -1,4 +1,8 @@
-"""The answer to a query: columns for eyes, or Markdown, CSV and JSON, or a file."""
+"""The answer to a query: columns for eyes, or Markdown, CSV and JSON, or a file.
+
+What is for eyes is shortened: long texts are cropped, numbers have six digits. Everything else has every
+digit, and Parquet has the types, too.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +60,7 @@ def columns(answer: pl.DataFrame, width: int) -> str:
 
 
 def markdown(answer: pl.DataFrame) -> str:
-    """A table with pipes."""
+    """A table with pipes, numbers to the right; a pipe in a text is escaped, so that it ends no cell."""
     sides = ["--:" if series.dtype.is_numeric() else ":--" for series in answer]
     rows = [answer.columns, sides, *([_text(value) for value in row] for row in answer.iter_rows())]
     return "\n".join(["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows] + [""])
@@ -103,6 +107,7 @@ def _text(value: object) -> str:
 
 
 def _plain(value: object) -> object:
+    """A value that JSON has; infinities and what is not a number become null, what is unknown its text."""
     match value:
         case float():
             return value if value - value == 0 else None
@@ -119,10 +124,12 @@ def _plain(value: object) -> object:
 
 
 def _escaped(text: str) -> str:
+    """The text with its pipes as text."""
     return text.replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _csv(answer: pl.DataFrame) -> str:
+    """The answer as CSV with a head; QueryError for what CSV cannot hold, such as lists."""
     try:
         return answer.write_csv()
     except pl.exceptions.ComputeError as error:
@@ -130,6 +137,7 @@ def _csv(answer: pl.DataFrame) -> str:
 
 
 def _parquet(answer: pl.DataFrame) -> bytes:
+    """The answer as a file of Parquet; compressed, without the store's seal, for it is no part of one."""
     from io import BytesIO
 
     sink = BytesIO()

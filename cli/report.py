@@ -1,4 +1,7 @@
-"""`activemem report`: all that a study is and found, on one page."""
+"""`activemem report`: all that a study is and found, on one page.
+
+The page is made in `studies`; what is added here is the diagram of each recipe, as `recipe show` draws it.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def build(
 
 
 def _drawn(settings: Settings) -> str:
-    """The diagram of a trial's model."""
+    """The diagram of a trial's model, for sequences as long as those of the costs beside it."""
     from ..grammar import parse
     from ..studies.costs import TOKENS
     from ..studies.tasks import require_task

@@ -1,4 +1,7 @@
-"""What the study asks: its own words, what it varies, its tasks."""
+"""What the study asks: its own words, what it varies, its tasks.
+
+The words are the comment with which the study file begins, so that a file explains itself in one place.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The page: head, contents, sections and foot, around what each section has to say."""
+"""The page: head, contents, sections and foot, around what each section has to say.
+
+No date of writing is on it: two pages of one store are equal, and a difference between two pages is one of
+their stores or of the program.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,10 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 
 
 def report(study: Study, store: Store, draw: Draw | None = None) -> str:
-    """The page of a study; `draw` makes a diagram of each model."""
+    """The page of a study, whole from its doctype on; `draw` makes a diagram of each model.
+
+    Raises StoreError, and TableError or CurveError for what does not fit the study.
+    """
     material = gather(study, store, draw)
     sections = [found for section in SECTIONS if (found := section(material)) is not None]
     title = escape(one_line(study.title))
@@ -69,5 +76,6 @@ def style() -> str:
 
 
 def _section(section: Section) -> str:
+    """A section under its heading, which names it to readers that jump from landmark to landmark."""
     head = f'<h2 id="{section.name}">{escape(section.title)}</h2>'
     return f'<section aria-labelledby="{section.name}">\n{head}\n{section.body}\n</section>'

@@ -1,4 +1,7 @@
-"""The trials that failed, and why."""
+"""The trials that failed, and why.
+
+Nothing is left out of it: a table marks how many of a cell's seeds are missing, here is which and for what.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ def section(material: Material) -> Section | None:
 
 
 def _level(level: Level | None) -> Html:
+    """A level as the study file has it; nothing where the cell has no such factor."""
     return plain("") if level is None else code(level_text(level))
 
 

@@ -1,4 +1,8 @@
-"""What the study found: its tables and figures, with the published numbers beside ours."""
+"""What the study found: its tables and figures, with the published numbers beside ours.
+
+Both are made by what makes them on the command line, so that a page and a paper never differ. Figures are
+pictures with their own style; their caption and notes are also the words for those who do not see them.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +40,7 @@ def figures(material: Material) -> Section | None:
 
 
 def _figure(name: str, body: Html) -> Html:
+    """A picture with the anchor by which it can be pointed to."""
     return Html(f'<figure id="{escape(name)}">\n{body}\n</figure>')
 
 

@@ -1,4 +1,8 @@
-"""HTML in small pieces: what is `Html` is markup already, any other text becomes it through `plain`."""
+"""HTML in small pieces: what is `Html` is markup already, any other text becomes it through `plain`.
+
+The type keeps the two apart: a text from a study file or a store cannot reach a page without being escaped,
+for no function here takes it where it wants `Html`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of the page with its own heading and place in the contents."""
+    """A part of the page with its own heading and place in the contents.
+
+    `name` is its anchor, which is part of the address that people pass on: it stays.
+    """
 
     name: str
     title: str
@@ -85,7 +92,10 @@ def grid(label: str, columns: Sequence[Column], rows: Iterable[Sequence[Html]]) 
 
 
 def picture(svg: bytes, alt: str) -> Html:
-    """A drawing, with its own style and names kept to itself, and the words for those who do not see it."""
+    """A drawing, and the words for those who do not see it.
+
+    It goes into the page as a picture and not as elements, so that its style and names stay its own.
+    """
     data = b64encode(svg).decode("ascii")
     image = Html(f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}">')
     return scrolling(alt, image)

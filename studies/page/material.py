@@ -1,4 +1,7 @@
-"""What a page is made of: a study and what its store holds, read once, so that all sections agree."""
+"""What a page is made of: a study and what its store holds, read once, so that all sections agree.
+
+A store may grow while a page is made of it; counts, tables and claims all speak of the same moment.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,11 @@ Draw = Callable[[Settings], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """The study, the store, the latest attempts in it, and those of the study; `draw` may be missing."""
+    """The study with its store, how it stands, and what is known of it without training.
+
+    `outcomes` are the latest attempts in the store, `own` those at trials of the study. Without `draw` there
+    are no diagrams.
+    """
 
     study: Study
     store: Store
@@ -37,7 +44,7 @@ class Material:
 
 
 def gather(study: Study, store: Store, draw: Draw | None) -> Material:
-    """Read the store."""
+    """The material of a page, from all trials of the store; raises StoreError."""
     outcomes = store.trials()
     return Material(
         study=study,

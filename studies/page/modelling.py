@@ -1,4 +1,8 @@
-"""The models of the study: what each costs, how far it sees, what training it took, and a diagram of it."""
+"""The models of the study: what each costs, how far it sees, what training it took, and a diagram of it.
+
+Costs and reach are counted from the text, times and memory are measured. A search has no models before it
+runs: the two ends of its dimensions stand for them.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +63,10 @@ def _dearest(trials: Sequence[Trial]) -> Trial:
 
 
 def _costs(material: Material, groups: Sequence[Sequence[Trial]]) -> Html:
-    """A row for each model: what the text tells, then what training told."""
+    """A row for each model: what the text tells, then what training told.
+
+    Of a size that was solved for equal parameters, the row has the size and how far off it is.
+    """
     models, sized = material.plan.models, material.study.design.size
     unit, size = prefix(max(model.step_flops for model in models))
     columns = [

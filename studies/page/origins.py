@@ -1,4 +1,7 @@
-"""Where the numbers come from: versions, commits, devices, dates."""
+"""Where the numbers come from: versions, commits, devices, dates.
+
+The names of the machines are not told: a page is for others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How to have the same again: the commands, and the study file itself."""
+"""How to have the same again: the commands, and the study file itself.
+
+A study that comes with the package is named; any other is on the page, to be saved.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How far the study is, and what a search has found so far."""
+"""How far the study is, and what a search has found so far.
+
+A page may be built at any time; this is what tells whether it is the last one.
+"""
 
 from __future__ import annotations
 

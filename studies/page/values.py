@@ -1,4 +1,8 @@
-"""Every setting of the trials: its value where all share it, else the holes that the file has there."""
+"""Every setting of the trials: its value where all share it, else the holes that the file has there.
+
+Defaults are included, so that nothing about the trials is left to guess, and what a later version takes for
+a default does not matter.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from .material import Material
 
 
 def section(material: Material) -> Section | None:
-    """Defaults included, so that nothing about the trials is left to guess."""
+    """A row for each setting, named as in the study file; the seed is a factor."""
     found: dict[KeyPath, dict[str, None]] = {}
     for settings in _all(material):
         for path, value in _flat(settings.model_dump(mode="json", exclude={"seed"})):
