@@ -1,7 +1,10 @@
 """Cells of every design, listed cells, and budgets: what is asked for, and what is not run."""
 
 from activemem.grammar import analyse, parse
+from activemem.storage import Store
 from activemem.studies.study import load
+from activemem.studies.table import Status
+from activemem.studies.tables import table
 
 TEXT = """\
 [study]
@@ -165,3 +168,42 @@ def test_a_search_asks_whether_a_point_is_within_budget():
     assert load(text.replace("max_parameters = 7000\n", "")).within_budget(
         found.trial_for({"k": 40}).settings
     )
+
+
+TABLE = """
+[[table]]
+name = "t"
+rows = "mixer"
+columns = "task"
+value = "loss"
+select = { filter = 8 }
+"""
+
+
+def statuses(found, tmp_path):
+    """How far each cell of the study's table came in an empty store, by row."""
+    made = table(found, found.tables[0], Store(tmp_path).trials())
+    return {row: [cell.status for cell in cells] for row, cells in zip(made.rows, made.cells, strict=True)}
+
+
+def test_a_table_leaves_empty_what_a_design_does_not_ask_for(tmp_path):
+    asked, not_asked = Status.MISSING, Status.UNPLANNED
+    assert statuses(study(FACTORS + TABLE, 'design = "one_at_a_time"'), tmp_path) == {
+        "sa": [asked, asked, asked],
+        "conv(k=3)": [asked, not_asked, not_asked],
+        "cgru(k=3)": [asked, not_asked, not_asked],
+    }
+    assert statuses(study(FACTORS + TABLE + TWO.replace("64", "8")), tmp_path)["conv(k=5)"] == [
+        not_asked,
+        asked,
+        not_asked,
+    ]
+
+
+def test_a_table_says_what_is_over_budget_and_shows_a_trial_in_all_of_its_cells(tmp_path):
+    found = study(FACTORS.replace('"cgru(k=3)"', '"conv(3)"') + TABLE, "max_parameters = 9000")
+    assert statuses(found, tmp_path) == {
+        "sa": [Status.REFUSED] * 3,
+        "conv(k=3)": [Status.MISSING] * 3,
+        "conv(3)": [Status.MISSING] * 3,
+    }
