@@ -62,6 +62,7 @@ class Filler:
         )
 
     def _place(self, row: str, column: Column) -> Place:
+        """Where a cell's trials are in the tallies."""
         return row, column.level, column.metric.name
 
     def _cell(

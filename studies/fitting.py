@@ -63,6 +63,7 @@ def _mixed(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], design: Des
 
 
 def _baseline_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[Fault]:
+    """A baseline that is no row, and one whose differences would stand where others are asked for."""
     if spec.baseline is None:
         return
     if message := unknown_level(spec.baseline, levels[spec.rows]):
@@ -72,7 +73,10 @@ def _baseline_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -
 
 
 def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[Fault]:
-    """Levels under a heading that are none, or under two."""
+    """Levels under a heading that are none, or under two.
+
+    The members of a heading over columns are metrics where metrics alone are columns.
+    """
     columns = levels[spec.columns] if spec.columns else spec.value
     for side, groups, known in (
         ("rows", spec.groups.rows, levels[spec.rows]),
@@ -91,7 +95,10 @@ def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> I
 
 
 def _metric_faults(spec: TableSpec) -> Iterator[Fault]:
-    """Metrics that no trial has, and one that cannot tell which level is best."""
+    """Metrics that no trial has, and one that cannot tell which level is best.
+
+    A metric with an index is known by its family.
+    """
     for number, name in enumerate(spec.value):
         path: KeyPath = ("value",) if len(spec.value) == 1 else ("value", number)
         if family(name) not in MEASURES:
@@ -108,7 +115,10 @@ def _metric_faults(spec: TableSpec) -> Iterator[Fault]:
 def _published_faults(
     spec: TableSpec, factors: Mapping[str, tuple[Level, ...]], paper: str | None
 ) -> Iterator[Fault]:
-    """A table that the paper does not have, and names of it, or of ours, that are none."""
+    """A table that the paper does not have, and names of it, or of ours, that are none.
+
+    Names are only looked at where the table is known, since nothing could be said of them otherwise.
+    """
     printed = {name: table for (known, name), table in published_tables().items() if known == paper}
     if spec.published.table is not None and spec.published.table not in printed:
         where = f"no published table '{spec.published.table}' of {paper or 'a paper: [study] names none'}"

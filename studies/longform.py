@@ -65,6 +65,7 @@ def frame(table: Table) -> pl.DataFrame:
 
 
 def _record(table: Table, entry: Entry) -> Mapping[str, object]:
+    """A cell's row; what it does not have is null."""
     cell, estimate, published = entry.cell, entry.cell.estimate, entry.cell.published
     return {
         "table": table.name,

@@ -107,6 +107,7 @@ def _paper_of(text: str) -> str | None:
 
 
 def _is_of(theirs: PublishedTable, study: Study, spec: TableSpec) -> bool:
+    """Whether a study's table is the published one, made again."""
     return (study.paper, spec.printed) == (theirs.paper, theirs.name)
 
 
@@ -126,6 +127,7 @@ def _arrow(theirs: PublishedTable, column: str) -> str:
 
 
 def _cell(number: Published | None, notes: Footnotes, *, noted: bool) -> Cell:
+    """A cell with the paper's number, and a mark for what the paper says of it where that is `noted`."""
     if number is None:
         return Cell(status=Status.UNPLANNED)
     marks = (notes.mark(number.remark),) if noted and number.remark else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 import polars as pl
@@ -17,6 +17,7 @@ from .labels import level_text, one_line
 from .picking import pick
 from .published import published_tables
 from .selecting import chosen, selects
+from .settings import Level
 from .study import Study
 from .table import Key, Table, TableError
 from .table_spec import TableSpec
@@ -42,49 +43,14 @@ def table(
     if wrong := misfits(spec, study.design, study.paper):
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))
-    levels = chosen(spec.select, study.factors)
-    rows, columns = rows_of(spec, levels), columns_of(spec, levels)
     trials = [trial for trial in study.asked if selects(spec.select, trial.levels)]
     tallies, lost = _tallies(spec, trials, outcomes, begun)
-    paper = published_tables().get((study.paper or "", spec.printed)) if published else None
-    theirs = beside(paper, spec.published, rows, columns) if paper else None
-    notes = Footnotes()
-    filler = Filler(
-        spec=spec,
-        rows=rows,
-        columns=columns,
-        tallies=tallies,
-        lost=lost,
-        refused=_refused(study, spec),
-        beside=theirs,
-        notes=notes,
-    )
-    cells = filler.fill()
+    filler = _filler(study, spec, tallies, lost, published=published)
     ids = list(dict.fromkeys(trial.id for trial in trials))
-    made = Table(
-        name=spec.name,
-        caption=caption(
-            spec,
-            columns=columns,
-            levels=levels,
-            tallies=tallies.values(),
-            cells=list(chain(*cells)),
-            beside=theirs,
-        ),
-        corner=one_line(spec.rows),
-        rows=tuple(row.level for row in rows),
-        columns=tuple(column.head for column in columns),
-        cells=cells,
-        footnotes=notes.all(),
-        provenance=provenance(ids, outcomes),
-        keys=tuple(Key(metric=column.metric.name, level=column.level) for column in columns),
-        bands=tuple(zip(*(column.bands for column in columns), strict=True)),
-        groups=tuple(row.group for row in rows) if spec.groups.rows else (),
-        center=spec.center,
-        spread=spec.spread,
-    )
+    made = _assembled(filler, chosen(spec.select, study.factors), provenance(ids, outcomes))
+    theirs = filler.beside
     if theirs and rest:
-        made = with_rest(made, theirs, columns)
+        made = with_rest(made, theirs, filler.columns)
     return with_columns(made) if theirs and spec.published.show == "columns" else made
 
 
@@ -101,6 +67,61 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
         parts.append(", ".join(known["device"].unique().sort()))
         parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series())
     return one_line(" · ".join(parts))
+
+
+def _filler(
+    study: Study,
+    spec: TableSpec,
+    tallies: Mapping[Place, Tally],
+    lost: Mapping[Place, int],
+    *,
+    published: bool,
+) -> Filler:
+    """What fills the cells of a table: its rows and columns, what is in them, and the paper's beside."""
+    levels = chosen(spec.select, study.factors)
+    rows, columns = rows_of(spec, levels), columns_of(spec, levels)
+    paper = published_tables().get((study.paper or "", spec.printed)) if published else None
+    return Filler(
+        spec=spec,
+        rows=rows,
+        columns=columns,
+        tallies=tallies,
+        lost=lost,
+        refused=_refused(study, spec),
+        beside=beside(paper, spec.published, rows, columns) if paper else None,
+        notes=Footnotes(),
+    )
+
+
+def _assembled(filler: Filler, levels: Mapping[str, tuple[Level, ...]], provenance: str) -> Table:
+    """The table of what a filler fills, with the sentences around it.
+
+    The cells come first, since the footnotes are those that filling them has asked for.
+    """
+    spec, rows, columns = filler.spec, filler.rows, filler.columns
+    cells = filler.fill()
+    return Table(
+        name=spec.name,
+        caption=caption(
+            spec,
+            columns=columns,
+            levels=levels,
+            tallies=filler.tallies.values(),
+            cells=list(chain(*cells)),
+            beside=filler.beside,
+        ),
+        corner=one_line(spec.rows),
+        rows=tuple(row.level for row in rows),
+        columns=tuple(column.head for column in columns),
+        cells=cells,
+        footnotes=filler.notes.all(),
+        provenance=provenance,
+        keys=tuple(Key(metric=column.metric.name, level=column.level) for column in columns),
+        bands=tuple(zip(*(column.bands for column in columns), strict=True)),
+        groups=tuple(row.group for row in rows) if spec.groups.rows else (),
+        center=spec.center,
+        spread=spec.spread,
+    )
 
 
 def _tallies(

@@ -15,7 +15,10 @@ ALONE = "published only"
 
 
 def with_rest(made: Table, theirs: Beside, columns: Sequence[Column]) -> Table:
-    """The table with the rows and the columns that only the paper has, below and behind ours."""
+    """The table with the rows and the columns that only the paper has, below and behind ours.
+
+    They keep the paper's names and order. What the study has no trial for is UNPLANNED there too.
+    """
     cells, more = theirs.paper.cells, theirs.more_columns
     ours = [theirs.columns.get((column.metric.name, column.level), "") for column in columns]
     keys = [theirs.rows.get(row, "") for row in made.rows]
@@ -36,7 +39,11 @@ def with_rest(made: Table, theirs: Beside, columns: Sequence[Column]) -> Table:
 
 
 def with_columns(made: Table) -> Table:
-    """The table with a column of the paper's numbers behind each of ours that has some, under one heading."""
+    """The table with a column of the paper's numbers behind each of ours that has some, under one heading.
+
+    The column's own name becomes that heading. The new columns have no key: in long form, a cell of ours has
+    the paper's number already.
+    """
     has = [any(row[number].printed for row in made.cells) for number in range(len(made.columns))]
     wide = [number for number, its in enumerate(has) for _ in range(1 + its)]
     theirs = [place > 0 and wide[place - 1] == number for place, number in enumerate(wide)]

@@ -21,7 +21,11 @@ def winners(
     metric: Metric,
     spec: TableSpec,
 ) -> list[Place]:
-    """The best places of a column; none where there is nothing to beat, or neither side is better."""
+    """The best places of a column; none where there is nothing to beat, or neither side is better.
+
+    Cells without a value are no candidates. With `best = "shown"` digits decide, so that a table never prints
+    one of two equal numbers bold.
+    """
     known = [place for place in column if place in estimates]
     if len(known) < 2 or metric.higher is None:
         return []
@@ -37,7 +41,10 @@ def winners(
 def _apart(
     first: Place, others: Sequence[Place], tallies: Mapping[Place, Tally], spec: TableSpec
 ) -> set[Place]:
-    """Those that the test tells apart from the first, corrected for how many they are; none without pairs."""
+    """Those that the test tells apart from the first, corrected for how many they are.
+
+    A place that shares no seed with the first cannot be told apart from it.
+    """
     own = tallies[first].by_unit
     met = [place for place in others if own.keys() & tallies[place].by_unit.keys()]
     p_values = holm([paired(own, tallies[place].by_unit, test=spec.test).p for place in met])

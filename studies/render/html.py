@@ -67,6 +67,7 @@ def _head(table: Table) -> str:
 
 
 def _cell(cell: Cell) -> str:
+    """Ours, and the paper's below it with its note as a title."""
     ours = f"<strong>{escape(cell.text)}</strong>" if cell.best else escape(cell.text)
     if cell.marks:
         ours += f"<sup>{','.join(cell.marks)}</sup>"

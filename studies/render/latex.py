@@ -93,11 +93,13 @@ def _row(name: str, cells: Sequence[Cell]) -> list[str]:
 
 
 def _ours(cell: Cell) -> str:
+    """What is ours, its marks beside the column so that numbers stay below each other."""
     text = rf"\textbf{{{_plain(cell.text)}}}" if cell.best else _plain(cell.text)
     return text + (rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else "")
 
 
 def _papers(cell: Cell) -> str:
+    """What is the paper's, in small type."""
     return rf"{{\footnotesize {_plain(cell.printed)}}}" if cell.printed else ""
 
 

@@ -33,6 +33,7 @@ def _line(cells: list[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
+    """Ours with its marks, and the paper's in small type on a second line."""
     text = _bounds(cell.text)
     ours = f"**{text}**" if cell.best else text
     if cell.marks:
