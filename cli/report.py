@@ -32,17 +32,19 @@ def build(
 ) -> None:
     """Write one HTML page that needs nothing else, and print its name.
 
-    It has the study's question, recipes, tables, failures, settings and provenance, and the commands that
-    repeat it.
+    It has the study's question, recipes, tables, figures, claims, failures, settings and provenance, and the
+    commands that repeat it.
     """
     from ..storage import Store, StoreError
+    from ..studies.claims.verdicts import ClaimError
+    from ..studies.curve import CurveError
     from ..studies.faults import StudyError
     from ..studies.page import report
     from ..studies.table import TableError
     from .finding import as_last_run
     from .settings import SettingsError, settings
 
-    with wrong_input(SettingsError, StoreError, StudyError, TableError, OSError):
+    with wrong_input(SettingsError, StoreError, StudyError, TableError, CurveError, ClaimError, OSError):
         store = Store(settings({"results": results}).results)
         found = as_last_run(study, store)
         path = out or Path(f"{found.name}.html")
