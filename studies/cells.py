@@ -34,7 +34,7 @@ class Filler:
     rows: Sequence[Row]
     columns: Sequence[Column]
     tallies: Mapping[Place, Tally]
-    lost: Mapping[Place, int]
+    lost: Mapping[Place, str]
     refused: Collection[tuple[str, str]]
     beside: Beside | None
     notes: Footnotes
@@ -108,8 +108,8 @@ class Filler:
             several = bool(self.spec.over) and not tally.label  # levels, each with its seeds
             remarks += [tally.label] if tally.label else []
             remarks += tally.remarks(place[2], "trials" if several else "seeds")
-        if lost := self.lost.get(place, 0):
-            remarks.append(f"picked without {lost} more of {', '.join(self.spec.over)}: no value yet")
+        if lost := self.lost.get(place, ""):
+            remarks.append(f"{lost} of {' and '.join(self.spec.over)} gave no value")
         return remarks
 
     def _less(self, row: str, column: Column, estimates: Mapping[Place, Estimate]) -> float | None:

@@ -11,19 +11,21 @@ from .tally import Place, Tally
 
 def pick(
     spec: TableSpec, found: Mapping[Place, tuple[Tally, ...]]
-) -> tuple[dict[Place, Tally], dict[Place, int]]:
+) -> tuple[dict[Place, Tally], dict[Place, str]]:
     """The tally of the best levels at each place, and how many levels have no value that could be better.
 
     Of levels with equal centres the first is taken. Where none has a value, all of their trials are together.
     """
     first = spec.value[0]
     taken: dict[Place, Tally] = {}
-    lost: dict[Place, int] = {}
+    lost: dict[Place, str] = {}
     for (row, column, metric), tallies in found.items():
         ranked = found[row, column, first]
         number = _best(spec, ranked)
         taken[row, column, metric] = _together(tallies) if number is None else tallies[number]
-        lost[row, column, metric] = 0 if number is None else sum(not tally.values for tally in ranked)
+        empty = sum(not tally.values for tally in ranked)
+        if number is not None and empty:
+            lost[row, column, metric] = f"{empty} of {len(ranked)} levels"
     return taken, lost
 
 

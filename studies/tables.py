@@ -73,7 +73,7 @@ def _filler(
     study: Study,
     spec: TableSpec,
     tallies: Mapping[Place, Tally],
-    lost: Mapping[Place, int],
+    lost: Mapping[Place, str],
     *,
     published: bool,
 ) -> Filler:
@@ -126,7 +126,7 @@ def _assembled(filler: Filler, levels: Mapping[str, tuple[Level, ...]], provenan
 
 def _tallies(
     spec: TableSpec, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str]
-) -> tuple[dict[Place, Tally], dict[Place, int]]:
+) -> tuple[dict[Place, Tally], dict[Place, str]]:
     """The tally that each place shows, and of how many levels that it was picked from there is no value."""
     found = gather(
         trials,

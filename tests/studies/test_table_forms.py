@@ -185,7 +185,7 @@ def test_a_cell_picks_its_best_level_and_says_which(make: Make) -> None:
     }
     assert picked["sa", "sort"] == ["lr 0.003"]
     assert picked["sa", "addition"] == ["lr 0.001"]  # both are as good: the first
-    assert picked["conv(k=20)", "sort"] == ["lr 0.001", "picked without 1 more of lr: no value yet"]
+    assert picked["conv(k=20)", "sort"] == ["lr 0.001", "1 of 2 levels of lr gave no value"]
     assert cell_of(made, "sa", "sort").picked == "lr 0.003"
     assert cell_of(made, "sa", "sort").count == 8
 
@@ -284,5 +284,5 @@ def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
         "picked": "lr 0.001",
         "published": 20.7,
         "unit": "tokens",
-        "note": "lr 0.001; picked without 1 more of lr: no value yet",
+        "note": "lr 0.001; 1 of 2 levels of lr gave no value",
     }
