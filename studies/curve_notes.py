@@ -67,7 +67,7 @@ def _centers(spec: CurveSpec, panels: Sequence[Panel], drawn: Samples) -> Iterat
     if spec.kind == "box":
         yield from _boxes(panels)
         return
-    low, high = _seeds(drawn.frame)
+    low, high = _seeds(spec, drawn.frame)
     what = _what(panels[0].content)
     if high == 1:
         yield f"{what}: one seed."
@@ -90,9 +90,10 @@ def _what(content: Content) -> str:
             return "Point"
 
 
-def _seeds(frame: pl.DataFrame) -> tuple[int, int]:
-    """The fewest and the most values at a place."""
-    counts = frame.group_by("panel", "series", "x", "y", "cell").len()["len"]
+def _seeds(spec: CurveSpec, frame: pl.DataFrame) -> tuple[int, int]:
+    """The fewest and the most values at a place; a point of a cloud is a cell, whatever its seeds cost."""
+    places = ("panel", "cell") if spec.kind == "pareto" else ("panel", "series", "x", "y")
+    counts = frame.group_by(places).len()["len"]
     return min(counts), max(counts)
 
 

@@ -48,8 +48,8 @@ class CurveSpec(Section):
     )
     value: str = Field(description="the metric; a family such as `bleu` over its index, or a cost")
     x: str = Field(
-        description="a factor; for lines also `epoch`, `step` or `index`, for boxes `index`, for heat maps too "
-        "`index2`; for a front a cost, `parameters` or `flops` say, or another metric"
+        description="a factor; for lines also `epoch`, `step` or `index`, for boxes `index`, for heat maps "
+        "`index` or `index2`; for a front a cost, `parameters` or `flops` say, or another metric"
     )
     y: str | None = Field(default=None, description="the rows of a heat map, as `x` are its columns")
     series: str | None = Field(default=None, description="the factor with a line for each of its levels")

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import polars as pl
 
 from . import contents
-from .contents import Naming, places_of
 from .curve import Axis, Bars, Content, Curve, CurveError, Line, Lines, Matrix, Panel
+from .curve_names import Names
 from .curve_notes import axis_title, notes, title
-from .curve_spec import INDICES, TIMES, CurveSpec, curve_misfits
-from .labels import level_text, one_line, short_levels
+from .curve_spec import INDICES, CurveSpec, curve_misfits
+from .labels import level_text, one_line
 from .measures import MEASURES, measure
 from .metrics import Metric, family
 from .published import PublishedTable, match, published_tables
-from .samples import Samples, samples
+from .samples import samples
 from .selecting import chosen
-from .settings import Level
 from .study import Study
 from .tables import provenance
 
@@ -38,82 +37,72 @@ def curve(study: Study, spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.Dat
     if wrong := curve_misfits(spec, study.design, study.paper):
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise CurveError("\n".join(faults))
-    trials = study.asked
+    levels = chosen(spec.select, study.factors)
+    drawn = samples(spec, study.factors, study.asked, outcomes, metrics)
     maker = _Maker(
         spec=spec,
-        levels=chosen(spec.select, study.factors),
         metric=measure(spec.value),
-        drawn=samples(spec, study.factors, trials, outcomes, metrics),
+        names=Names(spec=spec, levels=levels, drawn=drawn),
         paper=published_tables().get((study.paper or "", spec.published or "")),
-        names={trial.id: trial.levels for trial in trials},
     )
     panels = maker.panels()
     return Curve(
         name=spec.name,
         caption=one_line(spec.caption or title(spec, maker.metric, study.factors)).removesuffix("."),
-        notes=notes(spec, panels, maker.drawn, study.paper),
+        notes=notes(spec, panels, drawn, study.paper),
         x=maker.x_axis(),
         y=maker.y_axis(),
         panels=panels,
-        provenance=provenance(maker.drawn.trials, outcomes),
+        provenance=provenance(drawn.trials, outcomes),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Maker:
-    """Makes the panels of one figure; `names` has the levels of every trial."""
+    """Makes the axes and panels of one figure; `paper` is the table whose numbers stand beside ours."""
 
     spec: CurveSpec
-    levels: Mapping[str, tuple[Level, ...]]
     metric: Metric
-    drawn: Samples
+    names: Names
     paper: PublishedTable | None
-    names: Mapping[str, Mapping[str, Level]]
 
     def panels(self) -> tuple[Panel, ...]:
         """One panel for every level of the factor `panels`, or the only one; of many lines, one for each."""
-        titles = self.named(self.spec.panels) or ("",)
+        frame, titles = self.names.drawn.frame, self.names.full(self.spec.panels) or ("",)
         made = tuple(
-            Panel(
-                title=title,
-                content=self.content(self.drawn.frame.filter(pl.col("panel") == number), number),
-            )
-            for number, title in enumerate(titles)
+            Panel(title=each, content=self.content(frame.filter(pl.col("panel") == number), number))
+            for number, each in enumerate(titles)
         )
         if len(made) == 1 and isinstance(made[0].content, Lines):
             return _apart(made[0].content)
         return _alike(made, self.metric) if self.spec.kind in ("bar", "heat") else made
 
     def content(self, frame: pl.DataFrame, panel: int) -> Content:
-        """What stands in a panel, of its part of the frame."""
-        naming, band = self.naming(), self.spec.band
+        """What stands in a panel, of its part of the samples."""
+        naming, band = self.names.naming(), self.spec.band
         match self.spec.kind:
             case "line":
-                found = contents.lines(frame, naming, self.places()[0], band)
+                found = contents.lines(frame, naming, self.names.places()[0], band)
                 return Lines(lines=tuple(self.printed_beside(line, panel) for line in found))
             case "bar":
-                words = {x: word for (at, _, x, _), word in self.drawn.words.items() if at == panel}
-                found = contents.bars(frame, naming, band, self.metric, words)
-                return Bars(
-                    bars=tuple(
-                        replace(bar, published=self.printed(panel=panel, x=x)) for x, bar in enumerate(found)
-                    ),
-                    points=False,
-                )
+                words = {x: word for (at, _, x, _), word in self.names.drawn.words.items() if at == panel}
+                bars = contents.bars(frame, naming, band, self.metric, words)
+                beside = (self.printed(panel=panel, x=x) for x in range(len(bars)))
+                both = zip(bars, beside, strict=True)
+                return Bars(bars=tuple(replace(bar, published=each) for bar, each in both), points=False)
             case "box":
-                return contents.boxes(frame, naming, self.places()[0])
+                return contents.boxes(frame, naming, self.names.places()[0])
             case "heat":
-                return contents.matrix(
-                    frame, self.side("y"), self.side("x"), self.metric, self.words_by_side(panel)
-                )
+                rows, columns = self.names.side("y"), self.names.side("x")
+                return contents.matrix(frame, rows, columns, self.metric, self.words_by_side(panel))
             case "pareto":
                 cost = MEASURES.get(self.spec.x)
                 signs = (1 if cost and cost.higher else -1, 1 if self.metric.higher else -1)
-                return contents.cloud(frame, self.call, naming.accent, band=band, signs=signs)
+                return contents.cloud(frame, self.names.point, naming.accent, band=band, signs=signs)
 
     def x_axis(self) -> Axis:
         """The axis along the bottom."""
-        ticks = self.places()[1] if self.spec.kind in ("line", "box") else ()
+        ticks = self.names.places()[1] if self.spec.kind in ("line", "box") else ()
         return Axis(title=axis_title(self.spec.x, self.metric), log=self.spec.logx, ticks=ticks)
 
     def y_axis(self) -> Axis:
@@ -123,124 +112,80 @@ class _Maker:
         index = self.metric.name.removeprefix(family(self.metric.name))
         return Axis(title=(self.metric.axis or self.metric.title) + index, log=self.spec.logy)
 
-    def places(self) -> tuple[Mapping[object, float], tuple[tuple[float, str], ...]]:
-        """Where each x of the frame stands, and the ticks."""
-        name = self.spec.x
-        if name in TIMES:
-            return {x: float(x) for x in self.drawn.frame["x"].unique()}, ()
-        if name in INDICES:
-            return places_of(self.drawn.frame["x"].unique().sort().to_list())
-        if self.spec.kind == "box":
-            return {number: float(number) for number in range(len(self.levels[name]))}, ()
-        numbers = [float(level) for level in self.levels[name]]
-        texts = map(level_text, self.levels[name])
-        return dict(enumerate(numbers)), tuple(sorted(zip(numbers, texts, strict=True)))
-
-    def naming(self) -> Naming:
-        """The names of the levels that the frame numbers, those of indices left out."""
-        accented = self.levels.get(self.spec.accented or "", ())
-        same = [(type(level), level) == (type(self.spec.accent), self.spec.accent) for level in accented]
-        return Naming(
-            x=self.named(self.spec.x),
-            series=self.named(self.spec.series),
-            accent=same.index(True) if True in same else None,
-        )
-
-    def short(self, factor: str | None) -> tuple[str, ...]:
-        """The short names of a factor's levels; none for what is no factor."""
-        return short_levels(self.levels.get(factor or "", ()))
-
-    def named(self, factor: str | None) -> tuple[str, ...]:
-        """The short names of a factor's levels, numbers with the name of the factor."""
-        texts = self.short(factor)
-        words = [isinstance(level, str) for level in self.levels.get(factor or "", ())]
-        return texts if all(words) else tuple(f"{one_line(str(factor))} {text}" for text in texts)
-
-    def side(self, role: str) -> tuple[Sequence[object], Sequence[str]]:
-        """The rows or the columns of a heat map, as the frame has them, and their names."""
-        name = self.spec.roles[role]
-        if name in self.levels:
-            return range(len(self.levels[name])), self.short(name)
-        at, _ = places_of(self.drawn.frame[role].unique().sort().to_list())
-        order = sorted(at, key=at.__getitem__)
-        return order, [str(index) for index in order]
-
     def words_by_side(self, panel: int) -> dict[tuple[object, object], str]:
-        """What stands in the cells of a heat map that have no value."""
-        if set(INDICES) & set(self.spec.roles.values()):
+        """What stands in the cells of a heat map that have no value, by row and column."""
+        if not {*INDICES}.isdisjoint(self.spec.roles.values()):
             return {}
-        return {(y, x): word for (at, _, x, y), word in self.drawn.words.items() if at == panel}
-
-    def call(self, series: int, cell: int) -> str:
-        """The name of a point: its series, or all levels of its cell that vary."""
-        if self.spec.series is not None:
-            return self.named(self.spec.series)[series]
-        trial = self.drawn.frame.filter(pl.col("cell") == cell)["trial"][0]
-        varied = {name: each for name, each in self.levels.items() if name != "seed" and len(each) > 1}
-        return ", ".join(
-            self.named(name)[each.index(self.names[trial][name])]
-            for name, each in varied.items()
-            if name != self.spec.panels
-        )
+        return {(y, x): word for (at, _, x, y), word in self.names.drawn.words.items() if at == panel}
 
     def printed_beside(self, line: Line, panel: int) -> Line:
         """The line with what the paper has for its series at every level of x."""
         if self.paper is None:
             return line
-        series = self.named(self.spec.series).index(line.name) if line.name else 0
-        at, _ = self.places()
+        series = self.names.full(self.spec.series).index(line.name) if line.name else 0
+        at, _ = self.names.places()
         numbers = ((place, self.printed(panel=panel, series=series, x=x)) for x, place in at.items())
         return replace(line, published=tuple((place, value) for place, value in numbers if value is not None))
 
-    def printed(self, **numbers: object) -> float | None:
-        """What the paper prints at these levels and the selected ones; None where it has no such cell."""
+    def printed(self, **at: object) -> float | None:
+        """What the paper prints at the levels of these roles and the selected ones; None where it does not.
+
+        Any of these levels may be the paper's row and any its column, each as `match` finds it; a table of
+        one column has no other.
+        """
         if self.paper is None:
             return None
-        roles = {"panel": self.spec.panels, "series": self.spec.series, "x": self.spec.x}
-        at = {name: numbers[role] for role, name in roles.items() if role in numbers and name in self.levels}
-        rows, columns = [], []
-        for factor, levels in self.levels.items():
-            number = at.get(str(factor), 0 if len(levels) == 1 else None)
-            if not isinstance(number, int):
-                continue
-            text = level_text(levels[number])
-            texts = [level_text(level) for level in levels]
-            rows += [key for key in [match(texts, self.paper.rows).get(text)] if key]
-            columns += [key for key in [match(texts, self.paper.columns).get(text)] if key]
-        columns += self.paper.columns if len(self.paper.columns) == 1 else ()
+        rows = list[str]()
+        columns = list(self.paper.columns) if len(self.paper.columns) == 1 else []
+        for factor, number in self.settled(at):
+            texts = [level_text(level) for level in self.names.levels[factor]]
+            for keys, known in ((rows, self.paper.rows), (columns, self.paper.columns)):
+                keys += [key for level, key in match(texts, known).items() if level == texts[number]]
         cells = (self.paper.cells.get((row, column)) for row in rows for column in columns)
         return next((cell.value for cell in cells if cell is not None), None)
 
+    def settled(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
+        """Every factor of which one level is meant, with its number: by a role, or as it has no other."""
+        roles = {
+            self.spec.panels: at.get("panel"),
+            self.spec.series: at.get("series"),
+            self.spec.x: at.get("x"),
+        }
+        for factor, levels in self.names.levels.items():
+            number = roles.get(factor, 0 if len(levels) == 1 else None)
+            if isinstance(number, int):
+                yield factor, number
+
 
 def _alike(panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-    """The panels on common terms: bars or points in all, one scale of shades."""
+    """Panels of bars or of heat maps on common terms: bars or points in all, one scale of shades."""
     contents = [panel.content for panel in panels]
-    values = [
-        value
-        for each in contents
-        for value in (
-            [bar.value for bar in each.bars]
-            if isinstance(each, Bars)
-            else [value for row in each.values for value in row]
-            if isinstance(each, Matrix)
-            else []
-        )
-        if value is not None
-    ]
+    values = [value for content in contents for value in _values(content) if value is not None]
     if not values:
         return panels
     low, high = min(values), max(values)
-    alike = []
-    for each in contents:
-        if isinstance(each, Bars):
-            alike.append(replace(each, points=len(values) > 1 and low > FAR * high > 0))
-        elif isinstance(each, Matrix):
-            alike.append(replace(each, ends=((low, metric.show(low)), (high, metric.show(high)))))
-    return tuple(replace(panel, content=each) for panel, each in zip(panels, alike, strict=True))
+    points = len(values) > 1 and low > FAR * high > 0
+    ends = ((low, metric.show(low)), (high, metric.show(high)))
+    return tuple(
+        replace(panel, content=replace(each, points=points))
+        if isinstance(each, Bars)
+        else replace(panel, content=replace(each, ends=ends))
+        if isinstance(each, Matrix)
+        else panel
+        for panel, each in zip(panels, contents, strict=True)
+    )
+
+
+def _values(content: Content) -> Iterator[float | None]:
+    """Every number of bars or of a heat map."""
+    if isinstance(content, Bars):
+        yield from (bar.value for bar in content.bars)
+    if isinstance(content, Matrix):
+        yield from (value for row in content.values for value in row)
 
 
 def _apart(found: Lines) -> tuple[Panel, ...]:
-    """The lines in one panel, or where they are too many in one each, the accented one in all of them."""
+    """The lines in one panel, or where they are too many in one each, the others behind."""
     if len(found.lines) <= MOST_LINES:
         return (Panel(title="", content=found),)
     return tuple(

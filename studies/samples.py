@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from .curve_spec import INDICES, TIMES, CurveSpec
+from .design import same
 from .factors import SEED
 from .measures import COSTS
 from .selecting import chosen
@@ -26,12 +27,13 @@ class Samples:
     """The finite values of trials that are done, and how many trials gave none and why.
 
     `frame` has the columns of PLACES, `cell`, the number of its combination of levels without the seed,
-    `trial` and `value`. `trials` are all that it asks for. `words` says of each place of levels without a
-    value what its trials did instead.
+    `trial` and `value`. `trials` are all that it asks for, `cells` the levels of each cell by its number.
+    `words` says of each place of levels without a value what its trials did instead.
     """
 
     frame: pl.DataFrame
     trials: tuple[str, ...]
+    cells: tuple[Mapping[str, Level], ...]
     failed: int
     pruned: int
     missing: int
@@ -47,7 +49,7 @@ def samples(
     metrics: pl.DataFrame,
 ) -> Samples:
     """The values that a figure asks for, of the study's trials in the store's latest attempts."""
-    placed = _placed(spec, chosen(spec.select, factors), trials)
+    placed, cells = _placed(spec, chosen(spec.select, factors), trials)
     ends = placed.join(outcomes.select("trial", "status"), on="trial", how="left", maintain_order="left")
     done = ends.filter(pl.col("status") == "done").drop("status")
     values = _values(spec, outcomes, metrics.filter(pl.col("trial").is_in(done["trial"].to_list())))
@@ -57,6 +59,7 @@ def samples(
     return Samples(
         frame=frame.select("trial", "cell", *PLACES, "value"),
         trials=tuple(placed["trial"].unique(maintain_order=True)),
+        cells=cells,
         failed=int((statuses == "failed").sum()),
         pruned=int((statuses == "pruned").sum()),
         missing=statuses.null_count(),
@@ -67,25 +70,30 @@ def samples(
 
 def _placed(
     spec: CurveSpec, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
-) -> pl.DataFrame:
-    """Every selected trial with the numbers of its levels in each role, 0 where the figure shows none."""
-    orders = {
-        factor: {(type(level), level): n for n, level in enumerate(each)} for factor, each in levels.items()
-    }
-    roles = {"panel": spec.panels, "series": spec.series, "x": spec.x, "y": spec.y}
+) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
+    """Every selected trial with the numbers of its levels in each role, and the levels of each cell.
+
+    A role that no factor has, or a cost or an index, counts as one level, 0.
+    """
+    orders = {factor: {same(level): n for n, level in enumerate(each)} for factor, each in levels.items()}
+    roles = (spec.panels, spec.series, spec.x, spec.y)
     cells: dict[tuple[int, ...], int] = {}
-    rows = []
+    kept: list[Mapping[str, Level]] = []
+    rows: list[tuple[str | int, ...]] = []
     for trial in trials:
-        numbers = {name: orders[name].get((type(each), each)) for name, each in trial.levels.items()}
+        numbers = {name: orders[name].get(same(level)) for name, level in trial.levels.items()}
         if None in numbers.values():
             continue
-        cell = cells.setdefault(tuple(n or 0 for name, n in numbers.items() if name != SEED), len(cells))
-        rows.append((trial.id, cell, *(numbers.get(name or "") or 0 for name in roles.values())))
-    return pl.DataFrame(rows, schema=_PLACED, orient="row")
+        place = tuple(number or 0 for name, number in numbers.items() if name != SEED)
+        if place not in cells:
+            cells[place] = len(kept)
+            kept.append(trial.levels)
+        rows.append((trial.id, cells[place], *(numbers.get(name or "") or 0 for name in roles)))
+    return pl.DataFrame(rows, schema=_PLACED, orient="row"), tuple(kept)
 
 
 def _values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
-    """Trial and value, and x or y where those are measured."""
+    """Trial and value, and x or y where those are measured: rows for every time or index of a trial."""
     if spec.x in TIMES:
         named = metrics.filter(pl.col("name") == spec.value)
         return named.unique(["trial", spec.x], keep="last", maintain_order=True).select(
@@ -108,19 +116,27 @@ def finals(outcomes: pl.DataFrame, metric: str) -> pl.DataFrame:
 
 
 def _indexed(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
-    """The last values of a family, by the indices along the axes; of a plain metric its final ones."""
+    """The last values of a family, by the indices along the axes; of a plain metric its final ones.
+
+    What has one index more than there are axes is averaged over it within each trial, but in a box, which is
+    over all of its members.
+    """
     members = metrics.filter(pl.col("name").str.starts_with(spec.value + "["))
     last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
     axes = {role: name for role, name in spec.roles.items() if name in INDICES}
     where = [
         pl.col("name").str.extract(_NAME, INDICES.index(name) + 1).alias(role) for role, name in axes.items()
     ]
-    values = last.select("trial", *where, "value").drop_nulls(list(axes))
-    return values if axes else pl.concat([finals(outcomes, spec.value), values])
+    values = last.sort("trial", "name").select("trial", *where, "value").drop_nulls(list(axes))
+    if not axes:
+        return pl.concat([finals(outcomes, spec.value), values])
+    if spec.kind == "box":
+        return values
+    return values.group_by("trial", *axes, maintain_order=True).agg(pl.col("value").mean())
 
 
 def _words(ends: pl.DataFrame) -> dict[tuple[int, ...], str]:
-    """What became of the trials at each place of levels, where none is done."""
+    """What became of the trials at each place of levels, for the places where none has a value."""
     status = pl.col("status")
     kinds = ends.group_by(PLACES, maintain_order=True).agg(
         done=(status == "done").any(), failed=(status == "failed").any(), pruned=(status == "pruned").any()

@@ -67,18 +67,7 @@ def _row(plot: Plot, bar: Bar, row: float, *, points: bool) -> None:
             )
         end = plot.x(max(0 if not points else bar.value, bar.value, bar.high or bar.value))
     if bar.published is not None:
-        axes.plot(
-            [bar.published],
-            [row],
-            marker="D",
-            markersize=4.2,
-            markerfacecolor="white",
-            markeredgecolor=INK,
-            markeredgewidth=0.8,
-            linestyle="none",
-            clip_on=False,
-            zorder=5,
-        )
+        plot.diamond(bar.published, row, INK)
         mark = plot.x(bar.published)
         if end - 4 < mark < end + text_width(bar.text, TICK, bold=True) + 8:
             end = mark + 3

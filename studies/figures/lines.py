@@ -52,7 +52,7 @@ def paint(plot: Plot, content: Lines, curve: Curve) -> None:
     for line in order:
         _line(plot, line, strokes[line.name], marked=len(line.points) < _MARKED)
         for x, y in line.published:
-            _diamond(plot, x, y, strokes[line.name][0])
+            plot.diamond(plot.room.x.at(x), plot.room.y.at(y), strokes[line.name][0])
     if not content.context:
         name_lines(plot, content.lines, strokes)
     plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
@@ -121,20 +121,6 @@ def _band(plot: Plot, line: Line, color: str) -> None:
             alpha=0.15,
             linewidth=0,
         )
-
-
-def _diamond(plot: Plot, x: float, y: float, color: str) -> None:
-    plot.axes.plot(
-        [plot.room.x.at(x)],
-        [plot.room.y.at(y)],
-        marker="D",
-        markersize=4.5,
-        markerfacecolor="white",
-        markeredgecolor=color,
-        linestyle="none",
-        clip_on=False,
-        zorder=5,
-    )
 
 
 def _heights(points: Sequence[Point]) -> list[float]:

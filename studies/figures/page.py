@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from ..curve import Bars, Boxes, Cloud, Content, Curve, Lines, Matrix
 from . import bars, boxes, heat, lines, pareto
 from .plot import Plot, Room, write
-from .style import DIM, SETTINGS, SMALL, TEXT, TICK, TITLE, cropped, wrapped
+from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, cropped, wrapped
 
 Form = Literal["svg", "png", "pdf"]
 
@@ -123,9 +123,14 @@ def _figure(curve: Curve) -> Figure:
         paint(plot, panel.content, curve)
         if panel.title:
             title = cropped(panel.title, page.plot_width + page.room.right, TEXT)
-            plot.write(0, page.room.height + 7, title)
+            plot.write(0, page.room.height + 7, title, color=ACCENT if _is_accented(panel.content) else INK)
     _write_below(figure, page)
     return figure
+
+
+def _is_accented(content: Content) -> bool:
+    """Whether a panel has the accented line for itself."""
+    return isinstance(content, Lines) and [line.accent for line in content.lines] == [True]
 
 
 def _laid_out(curve: Curve, room: Room) -> _Page:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from .scale import Scale
-from .style import FAINT, INK, TEXT, printable
+from .style import FAINT, INK, TEXT, TICK, printable, text_width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +82,28 @@ class Plot:
             self.axes.spines[side].set_visible(wanted)
         for axis, ticks, wanted in ((self.axes.xaxis, across.ticks, x), (self.axes.yaxis, up.ticks, y)):
             axis.set_ticks([at for at, _ in ticks] if wanted else [])
-            axis.set_ticklabels([printable(text) for _, text in ticks] if wanted else [])
+            axis.set_ticklabels(self._apart(ticks, across=ticks is across.ticks) if wanted else [])
         if not self.first:
             self.axes.tick_params(labelleft=False)
+
+    def _apart(self, ticks: Sequence[tuple[float, str]], *, across: bool) -> list[str]:
+        """The texts of ticks, those left empty that would stand over the one before."""
+        texts, end = [], -math.inf
+        for at, text in ticks:
+            scale = self.room.x
+            middle = (at - scale.low) / (scale.high - scale.low) * self.width
+            half = text_width(text, TICK) / 2
+            free = not across or middle - half >= end
+            texts.append(printable(text) if free else "")
+            end = middle + half + 3 if free else end
+        return texts
+
+    def diamond(self, x: float, y: float, color: str) -> None:
+        """Mark a published number at a place of the axes."""
+        look = {"markerfacecolor": "white", "markeredgecolor": color, "markeredgewidth": 0.8}
+        self.axes.plot(
+            [x], [y], marker="D", markersize=4.2, linestyle="none", clip_on=False, zorder=5, **look
+        )
 
 
 def write(figure: Figure, x: float, y: float, text: str, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own

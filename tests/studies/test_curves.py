@@ -3,12 +3,13 @@
 import polars as pl
 import pytest
 
+from activemem.storage import Store
 from activemem.studies.curve import CurveError
 from activemem.studies.curve_spec import CurveSpec
 from activemem.studies.curves import curve
 from activemem.studies.study import load
 
-from .drawn import TEXT, make, store
+from .drawn import TEXT, make, outcome, store
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +212,44 @@ def test_a_front_has_the_cells_that_no_other_surpasses(drawn):
     assert [point.y for point in longest.front] == [31, 32, 33]
     assert [line.name for line in longest.lines][:2] == ["sa, filter 8", "sa, filter 80"]
     assert longest.steps == "post"
+
+
+def test_a_cost_that_differs_by_seed_is_averaged_like_the_result(study, frames):
+    outcomes, metrics = frames
+    timed = outcomes.with_columns(seconds=60.0 + pl.col("seed"))
+    spec = CurveSpec(
+        name="each", kind="pareto", value="loss", x="seconds", select={"task": "sort", "filter": 8}
+    )
+    made = curve(study, spec, timed, metrics)
+    assert [(line.name, line.points[0].x, line.points[0].n) for line in only(made).lines] == [
+        ("sa", 61, 3),
+        ("conv", 61, 3),
+        ("sa + conv", 61, 3),
+    ]
+    assert made.notes == ("Point: mean of 3 seeds; whisker: ± 1 s.d.",)
+
+
+def test_a_second_index_that_is_not_drawn_is_averaged_within_each_trial(drawn):
+    made = drawn(
+        kind="line", value="attention", x="index", series="mixer", select={"task": "sort", "filter": 8}
+    )
+    points = only(made).lines[0].points
+    assert [(point.x, point.y, point.n) for point in points] == [
+        (place, pytest.approx(1 / 3), 3) for place in range(3)
+    ]
+
+
+def test_a_trial_stands_in_every_cell_that_it_is_the_trial_of(tmp_path):
+    twice = load(TEXT.replace('"sa", "conv(k=20)", "sa + conv(k=20)"', '"sa", "sa(heads=8)"'))
+    found = Store(tmp_path)
+    for trial in twice.trials():
+        found.write(*outcome(trial, "done"))
+    select = {"task": "sort", "filter": 8}
+    made = make(
+        twice, (found.trials(), found.metrics()), kind="bar", value="max_length", x="mixer", select=select
+    )
+    assert [(bar.name, bar.value) for bar in only(made).bars] == [("sa", 11), ("sa(heads=8)", 11)]
+    assert made.provenance.startswith("3 trials")
 
 
 def test_many_lines_stand_in_panels_with_the_others_behind(tmp_path):

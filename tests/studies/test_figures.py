@@ -28,7 +28,8 @@ from activemem.studies.study import load
 from .drawn import TEXT, make, store
 
 GOLDEN = Path(__file__).with_name("golden") / "figures"
-PINNED = re.search(r"^matplotlib==(.*)$", Path("constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
+PINNED = re.search(r"^matplotlib==(.*)$", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def curve(*contents, **changes):
@@ -147,6 +148,13 @@ def test_logarithmic_axes_show_zero_in_front():
     steps = [round(b - a) for a, b in zip(numbers[:-2:2], numbers[2::2], strict=True)]
     assert len(steps) == 3
     assert len(set(steps)) == 1  # from 0 to 1 as far as from 1 to 10
+
+
+def test_ticks_that_would_stand_over_each_other_have_no_text():
+    ticks = tuple((place, f"level {place}") for place in (1, 2, 3, 1000))
+    line = Line(name="", points=tuple(Point(x=place, y=1) for place, _ in ticks))
+    drawn = draw(curve(Lines(lines=(line,)), x=Axis(title="x", ticks=ticks)), "svg").decode()
+    assert re.findall("<!-- (level [0-9]+) -->", drawn) == ["level 1", "level 1000"]
 
 
 def test_every_kind_is_drawn_from_a_store(tmp_path):
