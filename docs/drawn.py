@@ -41,14 +41,22 @@ def drawn(text: str, stale: list[Path], *, check: bool) -> str:
     return MARKED.sub(shown, text)
 
 
+def stocked(command: str) -> str:
+    """The command with the synthetic store, if it names that, made where it is looked for."""
+    return command.replace(SYNTHETIC, str(_synthetic())) if SYNTHETIC in command else command
+
+
+@cache
+def _synthetic() -> Path:
+    folder = Path(_FOLDER.name) / SYNTHETIC
+    subprocess.run([sys.executable, DOCS / "synthetic.py", folder], check=True)
+    return folder
+
+
 @cache
 def _files(command: str) -> list[Path]:
     """The files of all figures of a study, drawn by one command."""
-    folder = Path(_FOLDER.name)
-    if SYNTHETIC in command:
-        subprocess.run([sys.executable, DOCS / "synthetic.py", folder / SYNTHETIC], check=True)
-        command = command.replace(SYNTHETIC, str(folder / SYNTHETIC))
-    words = [sys.executable, "-m", *shlex.split(command), "--out", f"{folder}/"]
+    words = [sys.executable, "-m", *shlex.split(stocked(command)), "--out", f"{_FOLDER.name}/"]
     done = subprocess.run(words, cwd=DOCS.parent, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"$ {command}\n{done.stderr}")

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from activemem.studies import settings
+from activemem.studies.claims.claim import ClaimSpec
 from activemem.studies.curve_spec import CurveSpec
 from activemem.studies.settings import Section
 from activemem.studies.table_spec import TableSpec
@@ -23,6 +24,7 @@ TABLES: Mapping[str, type[Section]] = {
     "search": settings.SearchSettings,
     "table": TableSpec,
     "curve": CurveSpec,
+    "claim": ClaimSpec,
 }
 """Each table of a study file whose keys are known, with its model."""
 

@@ -16,16 +16,15 @@ Test = Literal["t", "permutation", "wilcoxon"]
 
 
 class ClaimSpec(Section):
-    """`[[claim]]`: a name for people, what holds if it is true, and where a paper says so.
+    """`[[claim]]`: a name for people, what holds if it is true, and where a paper says so."""
 
-    `level` is the confidence that the verdict needs, `test` what it is asked of.
-    """
-
-    name: Annotated[str, Field(min_length=1, max_length=200)]
-    holds: Annotated[str, Field(max_length=4000)]
-    source: str | None = None
-    level: float = Field(default=0.95, ge=0.5, lt=1)
-    test: Test = "t"
+    name: Annotated[str, Field(min_length=1, max_length=200, description="the claim in words, in one line")]
+    holds: Annotated[str, Field(max_length=4000, description="what holds if the claim is true")]
+    source: str | None = Field(default=None, description="where a paper says so, or its words")
+    level: float = Field(
+        default=0.95, ge=0.5, lt=1, description="the confidence of the claim's verdicts together"
+    )
+    test: Test = Field(default="t", description="what decides: the t interval, or a test that assumes less")
 
     @field_validator("name")
     @classmethod

@@ -12,7 +12,7 @@ from .statements import AllOf, AnyOf, Comparison, NotOf, Statement
 
 
 class ClaimError(ActivememError):
-    """Claims that cannot be checked."""
+    """Claims are asked for of a study that makes none."""
 
 
 class Verdict(StrEnum):
