@@ -13,7 +13,7 @@ class Budget:
     """Bounds of a model's parameters, and of a training step's operations on sequences of TOKENS tokens."""
 
     max_parameters: int | None = None
-    max_flops: float | None = None
+    max_step_flops: float | None = None
 
     def allows(self, settings: Settings) -> bool:
         """Whether a trial's model is within both bounds."""
@@ -22,7 +22,7 @@ class Budget:
     def load(self, settings: Settings) -> float:
         """What a trial's model has, as a share of what the tighter of the bounds allows; 0 without bounds."""
         parameters = cost(settings, TOKENS).parameters / self.max_parameters if self.max_parameters else 0.0
-        return max(parameters, step_flops(settings) / self.max_flops if self.max_flops else 0.0)
+        return max(parameters, step_flops(settings) / self.max_step_flops if self.max_step_flops else 0.0)
 
     def excess(self, settings: Settings) -> str:
         """What a trial's model has too much of, `4,488,548 parameters, at most 2,000,000`, or nothing."""
@@ -31,8 +31,8 @@ class Budget:
             parameters = cost(settings, TOKENS).parameters
             if parameters > self.max_parameters:
                 parts.append(f"{parameters:,} parameters, at most {self.max_parameters:,}")
-        if self.max_flops is not None:
+        if self.max_step_flops is not None:
             flops = step_flops(settings)
-            if flops > self.max_flops:
-                parts.append(f"{flops:.4g} FLOPs a step, at most {self.max_flops:.4g}")
+            if flops > self.max_step_flops:
+                parts.append(f"{flops:.4g} FLOPs a step, at most {self.max_step_flops:.4g}")
         return " and ".join(parts)

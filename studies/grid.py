@@ -161,5 +161,5 @@ class Maker:
             f"{name}={level_text(level)}" for name, level in least.levels.items() if name != SEED
         )
         what = f"every cell is over budget; the least{f' is {cell}' if cell else ''}: "
-        key = "max_parameters" if self.budget.max_parameters is not None else "max_flops"
+        key = "max_parameters" if self.budget.max_parameters is not None else "max_step_flops"
         self.report.note(("study", key), what + self.budget.excess(least.settings))

@@ -51,7 +51,7 @@ class StudySettings(Section):
     """how far from the baseline's parameters, as a share of them, a matched model may be"""
     max_parameters: int | None = Field(default=None, ge=1)
     """cells and search points whose models have more are not run"""
-    max_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_step_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """so for the operations of one training step, forward and backward, on a batch of 40-token sequences"""
 
 

@@ -92,7 +92,7 @@ class Study:
         return self.grid
 
     def within_budget(self, settings: Settings) -> bool:
-        """Whether a trial's model is within `max_parameters` and `max_flops`, told from the text alone."""
+        """Whether a trial's model is within `max_parameters` and `max_step_flops`, told from the text alone."""
         return self.budget.allows(settings)
 
     def point(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
@@ -182,7 +182,7 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
         check_search(report, search, factors, found)
     if header is None or report.faults:
         return None
-    budget = Budget(max_parameters=header.max_parameters, max_flops=header.max_flops)
+    budget = Budget(max_parameters=header.max_parameters, max_step_flops=header.max_step_flops)
     made = Grid()
     if not search:
         maker = Maker(

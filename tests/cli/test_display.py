@@ -1,5 +1,4 @@
 import io
-import pickle
 import re
 
 from rich.console import Console
@@ -53,8 +52,3 @@ def test_the_display_says_that_it_stops_until_it_has():
     first, last = drawn(shown, console)
     assert "1/2   0 running · 1 failed   ETA " in first
     assert last == STOPPING
-
-
-def test_a_display_that_is_pickled_takes_nothing_along():
-    shown, _ = display()
-    assert vars(pickle.loads(pickle.dumps(shown))) == {}

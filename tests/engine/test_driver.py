@@ -1,7 +1,9 @@
 """A study in the calling process: what is missing is run, and nothing else."""
 
 import os
+import pickle
 import signal
+import threading
 
 import pytest
 
@@ -9,6 +11,7 @@ from activemem.engine.driver import Summary, run_study
 from activemem.engine.events import Advanced, Ended, Started
 from activemem.engine.machine import Machine
 from activemem.engine.sources import Grid
+from activemem.engine.stopping import Stop
 from activemem.storage import Store
 from activemem.studies.study import load
 
@@ -86,3 +89,11 @@ def test_cohorts_grow_while_they_are_short_and_shrink_towards_the_end():
     assert sum(sizes) == 100
     assert sizes[:4] == [1, 2, 4, 8]
     assert sizes == sorted(sizes[:5]) + sorted(sizes[5:], reverse=True)
+
+
+def test_what_tune_pickles_takes_nothing_of_the_listener_along():
+    from activemem.engine.cluster import _Feed, _Relay
+
+    listener = threading.Lock()  # cannot be pickled, as a display on a terminal cannot
+    for held in (_Feed(Grid([]), Stop(), listener), _Relay(listener)):
+        assert vars(pickle.loads(pickle.dumps(held))) == {}

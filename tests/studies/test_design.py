@@ -140,7 +140,7 @@ def test_cells_over_budget_are_not_run_and_not_forgotten():
 
 
 def test_both_bounds_of_a_budget_hold():
-    found = study(FACTORS.replace("3, 5", "0"), "max_parameters = 9000", "max_flops = 4e6")
+    found = study(FACTORS.replace("3, 5", "0"), "max_parameters = 9000", "max_step_flops = 4e6")
     assert {trial.levels["mixer"] for trial in found.asked} == {"conv(k=3)"}
     whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
     assert 4 * whole.training_flops == 142_356_480
