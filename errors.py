@@ -6,6 +6,7 @@ ActivememError      a ValueError
 ├── BuildError      a recipe that cannot become a module    activemem.blocks
 ├── StudyError      a study file, with all of its faults    activemem.studies.study
 ├── TableError      a table that does not fit its study     activemem.studies.table
+├── CurveError      a figure that does not fit its study   activemem.studies.curve
 ├── ClaimError      claims that a study does not make       activemem.studies.claims.verdicts
 ├── StatisticsError values of which nothing can be said    activemem.studies.statistics
 ├── TaskError       a task, or a length that it cannot have activemem.studies.tasks
