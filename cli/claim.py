@@ -69,7 +69,11 @@ def _tell(found: tuple[Checked, ...], provenance: str) -> None:
 
 
 def _data(checked: Checked) -> dict[str, Any]:
-    """A claim for a program."""
+    """A claim for a program.
+
+    `level` is what was asked for, `interval_level` what Hochberg's procedure made of it: at that level all
+    intervals are drawn. `deciding` is the place in `comparisons` of the one that the verdict hangs on.
+    """
     spec = checked.spec
     return {
         "name": spec.name,
@@ -87,6 +91,7 @@ def _data(checked: Checked) -> dict[str, Any]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
+    """A comparison for a program; `missing` has a sentence for each gap."""
     return {
         "text": finding.text,
         "verdict": finding.verdict,

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 def check(study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None) -> tuple[Checked, ...]:
     """What came of each claim of a study, over its trials in the store's latest attempts.
 
-    `metrics` are the store's of these trials; they are needed where `needs_metrics` says so.
+    `metrics` are the store's of these trials; they are needed where `needs_metrics` says so, and are not
+    looked at otherwise. The result is in the order of the study file, one for each claim, and empty without
+    any.
     """
     asked = {each for claim in study.claims for each in _asked(claim)}
     results = Results(study, asked, outcomes, metrics)

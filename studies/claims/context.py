@@ -22,12 +22,16 @@ Bindings = Mapping[str, Bound]
 """Every variable with what it stands for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Context:
-    """The study's names, and the faults of the text; each is noted once, however often a loop meets it."""
+    """The study's names, and the faults of the text; each is noted once, however often a loop meets it.
+
+    `rounds` counts how often the inside of a loop was read, so that loops in loops come to an end.
+    """
 
     scope: Scope
     faults: Faults
+    rounds: int = 0
 
     def note(self, start: int, end: int, message: str) -> None:
         """Note a fault, unless it is known."""

@@ -1,4 +1,13 @@
-"""From what a claim says to the comparisons that it asks for, each name held against the study."""
+"""From what a claim says to the comparisons that it asks for, each name held against the study.
+
+Loops are written out, chains cut into pairs, and `best` into what it is better than, so that nothing but
+comparisons of numbers in known cells is left for the test of the results:
+
+    all(loss[mixer=m] > loss[mixer=sa] > 1 for m in [conv(k=3), cgru(k=3)])
+
+is an AllOf of two AllOf, of two comparisons each. Whatever is wrong is noted and gives None, and so does all
+that it is a part of; the other parts are still read, so that their faults are told too.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +52,10 @@ def ground(context: Context, said: syntax.Syntax) -> Statement | None:
 def statement(  # noqa: PLR0911 -- one return for each kind
     context: Context, node: syntax.Syntax, bound: Bindings
 ) -> Statement | None:
-    """What is true or not."""
+    """What is true or not: comparisons, what joins them, and what a loop makes of them.
+
+    A number in its place, or a `best` of which nothing is said, is a fault.
+    """
     match node:
         case syntax.Junction():
             parts = [statement(context, part, bound) for part in node.parts]
@@ -73,7 +85,10 @@ def statement(  # noqa: PLR0911 -- one return for each kind
 
 
 def number(context: Context, node: syntax.Syntax, bound: Bindings) -> Number | None:
-    """What has a value for each seed."""
+    """What has a value for each seed: a metric in one cell, a number, a variable's, a sum, a fold.
+
+    A statement in its place is a fault, and so is the level that `best` gives.
+    """
     match node:
         case syntax.Number():
             return Constant(node.value)
@@ -110,7 +125,7 @@ def _compared(
     sign: str,
     margin: float = 0.0,
 ) -> Statement | None:
-    """One comparison, in which something must have been measured."""
+    """One comparison, in which something must have been measured; `!=` is written as no `==`."""
     left, right = sides
     if left is None or right is None:
         return None
@@ -137,7 +152,10 @@ def _absent(side: Number) -> bool:
 
 
 def _fold(context: Context, node: syntax.Call, bound: Bindings) -> Number | None:
-    """The least, greatest or mean over a call's loops, over its arguments, or over the factor left open."""
+    """The least, greatest or mean over a call's loops, over its arguments, or over the factors left open.
+
+    `max(loss[task=sort])` is over every mixer; one number alone has no greatest, which is a fault.
+    """
     function, first = _FOLDS[node.function.text], node.arguments[0]
     if not node.loops and len(node.arguments) == 1:
         found = select(context, first, bound) if isinstance(first, syntax.Name) else None

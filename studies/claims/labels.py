@@ -17,7 +17,10 @@ Selectors = frozenset[tuple[str, object]]
 
 
 def full_text(comparison: Comparison, claim: Claim) -> str:
-    """A comparison as a claim could write it."""
+    """A comparison as a claim could write it: read again, it is the same comparison.
+
+    Factors of one level are left out.
+    """
     names = {factor: [level_text(level) for level in levels] for factor, levels in claim.varied.items()}
     return _Writer(varied=claim.varied, names=names, full=True).comparison(comparison)
 
@@ -25,7 +28,9 @@ def full_text(comparison: Comparison, claim: Claim) -> str:
 def labels(claim: Claim) -> dict[Comparison, str]:
     """A short name for each comparison of a claim: `addition: conv > sa`.
 
-    Levels that the whole claim shares are left out; those that both sides share stand in front.
+    Levels that the whole claim shares are left out; those that both sides share stand in front. Where what is
+    left behind these is the same for all, as `max_length >= 104`, it is left out too. Blocks lose the
+    arguments that they have wherever they stand in the study.
     """
     names = {factor: short_levels(levels) for factor, levels in claim.varied.items()}
     family = list(dict.fromkeys(comparisons(claim.statement)))

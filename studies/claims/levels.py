@@ -1,4 +1,9 @@
-"""Levels and sets of levels as a claim writes them, with variables put in."""
+"""Levels and sets of levels as a claim writes them, with variables put in.
+
+With c standing for `conv(k=3)`, `sa + c` is the level `sa + conv(k=3)`, and `4 * (c >> ff(8))` is what it
+reads as: a recipe of several parts is put in with parentheses. A level that is unknown has its caret where it
+is written, which for a variable is the set that it goes through.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,7 @@ from .syntax import Call, LevelText, Loop, Set
 MOST = 1000
 """A claim that goes through more combinations of levels, or makes more comparisons, is refused."""
 
+_MOST_ROUNDS = 10 * MOST
 _OPERATOR = re.compile(r"[+*>]")
 
 
@@ -51,7 +57,10 @@ def level_of(context: Context, factor: str, level: LevelText, bound: Bindings) -
 
 
 def members(context: Context, these: Set, bound: Bindings) -> tuple[Bound, ...]:
-    """The levels of a set; what it speaks of and is not there is noted."""
+    """The levels of a set in its order, those after `except` left out.
+
+    An unknown factor, and an exception that is not there, are noted; so is a set of which nothing is left.
+    """
     listed = tuple(written(context, level, bound) for level in these.levels)
     factor = these.factor
     if factor is not None:
@@ -74,7 +83,10 @@ def members(context: Context, these: Set, bound: Bindings) -> tuple[Bound, ...]:
 
 
 def bindings(context: Context, call: Call, bound: Bindings) -> list[Bindings]:
-    """What the variables stand for in each round of a call's loops, the last varying fastest."""
+    """What the variables stand for in each round of a call's loops, the last varying fastest.
+
+    A set may speak of the variables before it. A call without loops has one round.
+    """
     found: list[Bindings] = [bound]
     for loop in call.loops:
         _check(context, call, loop)
@@ -87,6 +99,10 @@ def bindings(context: Context, call: Call, bound: Bindings) -> list[Bindings]:
             message = f"expected at most {MOST:,} combinations of levels, got {len(found):,}"
             context.note(loop.variable.start, loop.over.end, message)
             return []
+    context.rounds += len(found)
+    if context.rounds > _MOST_ROUNDS:
+        context.note(call.start, call.end, f"expected at most {_MOST_ROUNDS:,} rounds of all loops, got more")
+        return []
     return found
 
 

@@ -1,6 +1,8 @@
 """The rules of a claim: one method a rule, whose docstring is the rule; a fault in brackets ends only them.
 
-Nothing is evaluated, and nothing is read that is nested deeper than DEEPEST.
+Nothing is evaluated, and nothing is read that is nested deeper than DEEPEST. Names are not looked up here:
+whether `loss` is a metric and `m` a variable is for `grounding` to say, which has the study. A level is taken
+as it stands, token by token up to a comma or bracket of the claim's own, so that it may be any recipe.
 """
 
 from __future__ import annotations
@@ -55,7 +57,11 @@ def read(text: str, faults: Faults) -> Syntax:
 
 
 class _Parser:
-    """One reading of a text; `token` is the next one that no rule has taken yet."""
+    """One reading of a text; `token` is the next one that no rule has taken yet.
+
+    A rule that cannot go on notes the fault and raises _StopError. The brackets around it catch that, pass
+    over what is left inside of them, and give Broken, so that faults further on are told as well.
+    """
 
     def __init__(self, tokens: list[Token], faults: Faults) -> None:
         self._tokens = tokens
@@ -89,7 +95,10 @@ class _Parser:
         return Denial(start=start, end=self._end(), part=part) if denied else part
 
     def relation(self) -> Syntax:
-        """`relation = sum { sign sum } | sum "within" NUMBER "of" sum | sum ( "is" level | "in" set )`."""
+        """`relation = sum { sign sum } | sum "within" NUMBER "of" sum | sum ( "is" level | "in" set )`.
+
+        Whether a `best` stands before `is` and numbers beside the signs is not looked at yet.
+        """
         start, first = self.token.start, self.sum()
         match self.token.kind:
             case "within":
@@ -181,7 +190,11 @@ class _Parser:
         return Set(start=start, end=self._end(), factor=factor, levels=levels, less=less)
 
     def level(self) -> LevelText:
-        """A level as the study file has it: everything up to what can only come after a level."""
+        """A level as the study file has it: everything up to what can only come after a level.
+
+        Brackets that it opens are its own. One token in quotes is the text between them; `and`, `or`, `for`
+        and `except` end a level, but may be all of it: there is a task `and`.
+        """
         tokens: list[Token] = []
         inside: list[str] = []  # what closes the brackets that the level has opened
         while self.token.kind != "end":
@@ -290,7 +303,10 @@ class _Parser:
         return tuple(levels)
 
     def _inside(self, rule: Callable[[], Part]) -> Part | Broken:
-        """What stands between brackets; with a fault in it Broken, and reading goes on behind them."""
+        """What stands between brackets; with a fault in it Broken, and reading goes on behind them.
+
+        The fault goes on to the brackets around where these are never closed.
+        """
         opened, depth = self._advance(), self._depth
         if depth > DEEPEST:
             raise self._stop(f"expected at most {DEEPEST} open brackets, got one more", opened)

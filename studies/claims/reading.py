@@ -29,7 +29,9 @@ def read_claims(
 ) -> tuple[Claim, ...]:
     """Every claim of a study in the order of the file; what is wrong with one is noted, and it is left out.
 
-    Nothing is held against factors that have faults of their own.
+    `metrics` are those that a claim may name. Nothing is held against factors that have faults of their own.
+    Levels that a claim names and that an override has taken away are no faults: the claim stays, and is
+    undecided.
     """
     tables = report.document.data.get(TABLE, [])
     if not isinstance(tables, list):
@@ -80,7 +82,7 @@ def _scope(report: Report, design: Design, metrics: Mapping[str, Metric]) -> Sco
     changed = [
         name
         for name in names
-        for path in (("factors", name), ("cells",), ("study", "baseline"))
+        for path in (("factors", name), ("cells",), ("study", "baseline"), ("study", "design"))
         if path in document.places and document.places[path][0] != document.text
     ]
     return scope(design, metrics, changed)

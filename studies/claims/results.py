@@ -1,4 +1,9 @@
-"""What the store says of the cells that a claim speaks of: a value for each seed, and why some have none."""
+"""What the store says of the cells that a claim speaks of: a value for each seed, and why some have none.
+
+A trial counts when it is done and its final value is finite. One that has not run, failed, was pruned or is
+over the study's budget leaves a gap, with its reason in the trial's own words. Trials that stand in several
+cells, as do two spellings of one recipe, count in each of them.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +91,7 @@ class Results:
         return tuple(found)
 
     def step(self, comparison: Comparison) -> float:
-        """The smallest difference that all that is compared can show."""
+        """The smallest difference that all that is compared can show: the largest of their steps."""
         parts = (part for side in (comparison.left, comparison.right) for part in _leaves(side))
         return max((self._answers[part].step for part in parts if isinstance(part, Quantity)), default=0.0)
 
@@ -113,7 +118,12 @@ class Results:
                 return None
 
     def _variance(self, number: Number) -> float:
-        """What rounding adds to the variance of a number."""
+        """What rounding adds to the variance of a number.
+
+        A value that is rounded to steps of s is off by a number between −s/2 and s/2, whose variance is
+        s²/12. Terms add theirs, a mean of k has that of their sum over k², and the least or greatest that of
+        the coarsest.
+        """
         match number:
             case Quantity():
                 return self._answers[number].step ** 2 / 12

@@ -17,6 +17,9 @@ _KINDS = ("text", "number", "recipe")
 Cell = tuple[tuple[str, Level], ...]
 """Every factor but the seed with its level, in the order of the study."""
 
+Place = frozenset[tuple[str, object]]
+"""The same without an order."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
@@ -32,7 +35,7 @@ class Scope:
     first: Callable[[str], Level] | None  # of each factor the baseline's level; None where there is none
     changed: frozenset[str] = frozenset()
     _known: Mapping[str, Mapping[str, Mapping[object, Level]]] = field(init=False, compare=False, repr=False)
-    _places: Mapping[object, Cell] = field(init=False, compare=False, repr=False)
+    _places: Mapping[Place, Cell] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Index levels by all that they can be called, and cells by their levels."""
@@ -53,7 +56,7 @@ class Scope:
         wanted = _place(tuple(named.items()))
         if wanted in self._places:
             return (self._places[wanted],)
-        found = tuple(cell for cell in self.cells if wanted <= _place(cell))
+        found = tuple(cell for place, cell in self._places.items() if wanted <= place)
         if len(found) > 1 and self.first is not None:
             first = {factor: named.get(factor, self.first(factor)) for factor in self.factors}
             base = self._places.get(_place(tuple(first.items())))
@@ -88,7 +91,7 @@ def scope(design: Design, metrics: Mapping[str, Metric], changed: Iterable[str] 
     )
 
 
-def _place(cell: Cell) -> frozenset[tuple[str, object]]:
+def _place(cell: Cell) -> Place:
     """What finds a cell, whatever the order of its factors."""
     return frozenset([(factor, same(level)) for factor, level in cell])
 

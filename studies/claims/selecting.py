@@ -1,4 +1,10 @@
-"""Which cells a quantity speaks of, by the levels that are named in its brackets."""
+"""Which cells a quantity speaks of, by the levels that are named in its brackets.
+
+Factors that are not named are left open. That is fine where only one cell has the levels that are: where the
+others have one level, or follow from those named, as in a zip; in a design of one at a time they are as in
+the baseline. The seed is never named: a quantity is a value for each seed, and is compared with another seed
+by seed.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +32,10 @@ class Selection:
 
 
 def one(context: Context, node: Name, bound: Bindings) -> Number | None:
-    """The number that a name stands for: a variable's, or a metric's in one cell; None with a fault."""
+    """The number that a name stands for: a variable's, or a metric's in one cell.
+
+    None where it is wrong, or stands for several cells; the message says whose level is to be named.
+    """
     if node.bare and node.word.text in bound:
         return _variable(context, node, bound)
     found = select(context, node, bound)
@@ -42,7 +51,10 @@ def one(context: Context, node: Name, bound: Bindings) -> Number | None:
 
 
 def select(context: Context, node: Name, bound: Bindings) -> Selection | None:
-    """The cells that a metric is taken in; None where something is wrong with it, which is noted."""
+    """The cells that a metric is taken in; None where something is wrong with it, which is noted.
+
+    Where an override has taken a level away there is no cell, and the one number is Absent.
+    """
     metric = _metric(context, node, bound)
     named, absent, sound = dict[str, Level](), list[str](), metric is not None
     for factor, level in _selectors(context, node):

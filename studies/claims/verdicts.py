@@ -73,7 +73,10 @@ class Checked:
 
 
 def judge(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:
-    """The verdict of a statement from those of its comparisons, undecided where they do not settle it."""
+    """The verdict of a statement from those of its comparisons, undecided where they do not settle it.
+
+    One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, whatever the others are.
+    """
     match statement:
         case Comparison():
             return verdicts[statement]
@@ -108,7 +111,10 @@ def deciding(
 def seeds_needed(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], needed: Callable[[Comparison], int | None]
 ) -> int | None:
-    """How many seeds would settle an undecided statement; None where that cannot be said."""
+    """How many seeds would settle an undecided statement: as many as its slowest open part needs.
+
+    None where that cannot be said of one of them. A single part may well settle it sooner.
+    """
     match statement:
         case Comparison():
             return needed(statement)

@@ -1,4 +1,8 @@
-"""`best(…) is level`: which level of a factor comes out first, written out as comparisons with the others."""
+"""`best(…) is level`: which level of a factor comes out first, written out as comparisons with the others.
+
+Of the levels a, b, c and d, `best(x) is a` says that a is ahead of b, of c and of d. `best(x) in [a, b]` says
+that a is ahead of c and d, or that b is; which of the two is ahead of the other, it does not say.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,10 @@ Valued = Callable[[Context, syntax.Syntax, Bindings], Number | None]
 def membership(
     context: Context, node: syntax.Membership, bound: Bindings, number: Valued
 ) -> Statement | None:
-    """One of the named levels is ahead of every other level."""
+    """One of the named levels is ahead of every other level.
+
+    A named level that is not compared at all is a fault, and so is a set that leaves no level to be ahead of.
+    """
     winner = node.winner
     if not isinstance(winner, syntax.Call) or winner.function.text not in WINNERS:
         if not isinstance(winner, syntax.Broken):
@@ -100,7 +107,10 @@ def _named(context: Context, named: tuple[Bound, ...], candidates: list[Candidat
 
 
 def _sign(context: Context, winner: syntax.Call, candidates: list[Candidate]) -> str | None:
-    """How a level stands to one that it is ahead of."""
+    """How a level stands to one that it is ahead of: for `best` and `worst` as its metrics are better.
+
+    A metric of which neither side is better, and two that differ in it, are faults.
+    """
     function = winner.function.text
     if function in ("argmax", "argmin"):
         return ">" if function == "argmax" else "<"

@@ -1,4 +1,14 @@
-"""Claims for a terminal: verdict, claim, and the numbers that it hangs on; below it every comparison."""
+"""Claims for a terminal: verdict, claim, and the numbers that it hangs on; below it every comparison.
+
+      confirmed   convolution beats     +34.0 [32.0, 36.0]  p < .001  n = 3
+                  attention
+      undecided   sa is best on sort     +1.3 [−4.0,  6.7]  n = 3, 11 would do
+        confirmed   sa > cgru           +22.0 [17.7, 26.3]  p = .004  n = 3
+        undecided   sa > conv            +1.3 [−4.0,  6.7]  n = 3, 11 would do
+
+Names wrap in their column. No p is shown where nothing is decided. The texts of numbers serve the report as
+well.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +40,10 @@ class _Row:
 
 
 def claims_to_terminal(checked: Sequence[Checked], provenance: str, *, width: int = 80) -> str:
-    """Lines of at most `width` columns where words allow it."""
+    """Lines of at most `width` columns where words allow it.
+
+    Claims stand apart where one of them has several comparisons. The end says what the numbers are.
+    """
     rows = [row for each in checked for row in _rows(each)]
     numbers, apart = _numbers(rows), any(row.indent > INDENT for row in rows)
     room = max(_LEAST, width - INDENT - _VERDICT - 2 - max(map(len, numbers)))
@@ -85,7 +98,10 @@ def p_text(p: float) -> str:
 
 
 def seeds_text(finding: Finding, seeds: int, needed: int | None) -> str:
-    """`n = 3`, `n = 2 of 3`, `n = 3, 11 would do`."""
+    """`n = 3`, `n = 2 of 3`, `n = 3, 11 would do`.
+
+    Where no number of seeds would do at that effect, it is above the most that is looked at.
+    """
     if finding.gaps:
         return f"n = {finding.n} of {seeds}"
     if finding.verdict is not Verdict.UNDECIDED or finding.n < 2:

@@ -215,3 +215,19 @@ def test_any_text_is_read_or_its_faults_are_told_and_nothing_else_happens(pieces
         assert error.faults
     else:
         assert list(comparisons(study.claims[0].statement))
+
+
+def test_loops_in_loops_come_to_an_end():
+    levels = f"[{', '.join(['sa', 'conv(k=3)'] * 16)}]"
+    inner = "max_length[task=not, mixer={}] > 3"
+    holds = inner.format("a")
+    for name in "abcdefg":
+        holds = f"all({holds}, {inner.format(name)} for {name} in {levels})"
+    with pytest.raises(StudyError, match="expected at most 10,000 rounds of all loops, got more"):
+        claiming(holds)
+
+
+def test_brackets_without_end_are_told():
+    for text in ("(" * 3000, "[" * 3000, "not " * 900, "all(" * 900, "-" * 3000, "loss[a=" + "(" * 3000):
+        with pytest.raises(StudyError):
+            claiming(text)
