@@ -29,7 +29,7 @@ class Estimate:
 
 
 LARGE = 1e8
-"""FLOPs of a step from which its time says something about other recipes; below, overheads are all there is."""
+"""FLOPs of a step from which its time says something of other recipes; below, overheads are all there is."""
 
 UNKNOWN = Estimate(None, "unknown")
 

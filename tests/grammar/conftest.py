@@ -49,6 +49,6 @@ SPECS = (
 
 @pytest.fixture
 def more_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`pool`, `stretch`, `blend(rate=0.5, gated=false)` and `pair(first, second)` for the length of a test."""
+    """`pool`, `stretch`, `blend(rate=0.5, gated=false)`, `pair(first, second)` for the length of a test."""
     for spec in SPECS:
         monkeypatch.setitem(vocabulary._specs, spec.name, spec)
