@@ -289,8 +289,8 @@ VALUES = st.recursive(
 KEYS = st.sampled_from(
     """study study.name study.design study.match study.baseline study.baseline.mixer study.baseline.k
     study.tolerance study.max_parameters study.max_step_flops recipes recipes.k recipes.mixer recipes.part
-    cells    model model.recipe model.d_model task task.name train train.epochs train.optimizer train.optimizer.betas
-    train.curriculum.start factors factors.mixer factors.k factors.seed search
+    cells model model.recipe model.d_model task task.name train train.epochs train.optimizer
+    train.optimizer.betas train.curriculum.start factors factors.mixer factors.k factors.seed search
     search.space search.space.k search.trials table other 'a_b' """.split()  # noqa: SIM905 -- as above
 )
 
