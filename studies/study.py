@@ -92,7 +92,7 @@ class Study:
         return self.grid
 
     def within_budget(self, settings: Settings) -> bool:
-        """Whether a trial's model keeps to `max_parameters` and `max_step_flops`, told from the text alone."""
+        """Whether a trial's model keeps to `max_parameters` and `max_step_flops`, told from its text."""
         return self.budget.allows(settings)
 
     def point(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
