@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ from .options import AsJson, Results
 from .streams import give, give_json, wrong_input
 
 if TYPE_CHECKING:
+    from ..studies.curve import Curve
     from ..studies.curve_spec import CurveSpec
     from ..studies.study import Study
 
@@ -62,20 +64,24 @@ def render(
         wanted = as_last_run(study, store)
         specs = _specs(wanted, curve)
         form, paths = _files(wanted, specs, out, form)
-        outcomes = store.trials()
-        metrics = store.metrics([trial.id for trial in wanted.trials()])
+        outcomes, metrics = store.trials(), None
+        if any(spec.over_time for spec in specs):
+            metrics = store.metrics([trial.id for trial in wanted.trials()])
         curves = [made(wanted, spec, outcomes, metrics) for spec in specs]
         if as_json:
-            from dataclasses import asdict
-
             give_json([asdict(each) for each in curves])
-            return
-        from ..studies.figures import draw
+        else:
+            _draw(curves, paths, form)
 
-        for each, path in zip(curves, paths, strict=True):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(draw(each, form.value))
-            give(str(path))
+
+def _draw(curves: list[Curve], paths: list[Path], form: Form) -> None:
+    """Draw each figure into its file, and print the file's name."""
+    from ..studies.figures import draw
+
+    for each, path in zip(curves, paths, strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(draw(each, form.value))
+        give(str(path))
 
 
 def _specs(study: Study, name: str | None) -> list[CurveSpec]:

@@ -27,7 +27,10 @@ class Naming:
 
 
 def center(values: Sequence[float], band: Band) -> tuple[float, float | None, float | None]:
-    """The mean of the values with its interval, none of a single value."""
+    """The mean of the values with its interval, none of a single value.
+
+    The same to the last bit in any order of them.
+    """
     if band == "minmax":
         low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
         return mean(sorted(values)), low, high
@@ -36,7 +39,10 @@ def center(values: Sequence[float], band: Band) -> tuple[float, float | None, fl
 
 
 def lines(frame: pl.DataFrame, naming: Naming, at: Mapping[object, float], band: Band) -> tuple[Line, ...]:
-    """The lines of a panel, one a series; `at` says where each x stands."""
+    """The lines of a panel, one a series, each from left to right; `at` says where each x stands.
+
+    A series without a value has no line, and a place without one no point: the line goes on over it.
+    """
     found: dict[int, list[Point]] = {}
     for series, x, values in _by(frame, "series", "x"):
         low_to_high = center(values, band)
@@ -44,6 +50,7 @@ def lines(frame: pl.DataFrame, naming: Naming, at: Mapping[object, float], band:
     return tuple(
         Line(
             name=naming.series[series] if naming.series else "",
+            number=series - (naming.accent is not None and naming.accent < series),
             points=tuple(sorted(points, key=lambda point: point.x)),
             accent=naming.accent == series,
         )
@@ -68,14 +75,19 @@ def bars(
     return tuple(found)
 
 
-def boxes(frame: pl.DataFrame, naming: Naming, at: Mapping[object, float]) -> Boxes:
-    """A box for every place along x that has values, in rows where x is a factor."""
-    found = []
-    for x, values in _by(frame, "x"):
-        name = str(naming.x[x] if naming.x else x)
-        accent = naming.x != () and naming.accent == x
-        found.append(_box(name, at[x], sorted(values), accent=accent))
-    return Boxes(boxes=tuple(sorted(found, key=lambda box: box.at)), rows=bool(naming.x))
+def boxes(frame: pl.DataFrame, naming: Naming, at: Mapping[object, float], words: Mapping[int, str]) -> Boxes:
+    """A box for every place along x that has values; for every level, with a word where it has none."""
+    values = dict(_by(frame, "x"))
+    if not naming.x:
+        found = [_box(str(x), at[x], sorted(each), accent=False) for x, each in values.items()]
+        return Boxes(boxes=tuple(sorted(found, key=lambda box: box.at)), rows=False)
+    levels = [
+        _box(name, at[number], sorted(values[number]), accent=naming.accent == number)
+        if number in values
+        else Box(name=name, at=at[number], n=0, text=words.get(number, "–"), accent=naming.accent == number)
+        for number, name in enumerate(naming.x)
+    ]
+    return Boxes(boxes=tuple(levels), rows=True)
 
 
 def matrix(
@@ -164,6 +176,7 @@ def places_of(indices: Sequence[str]) -> tuple[dict[object, float], tuple[tuple[
 
 
 def _number(text: str) -> float | None:
+    """An index as a number, None if it is none."""
     try:
         return float(text)
     except ValueError:
@@ -181,6 +194,7 @@ def _by(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> li
 
 
 def _point(x: float, found: tuple[float, float | None, float | None], n: int) -> Point:
+    """A point of a centre with its interval, as `center` has it."""
     value, low, high = found
     return Point(x=float(x), y=value, low=low, high=high, n=n)
 
@@ -204,6 +218,7 @@ def _box(name: str, at: float, ordered: Sequence[float], *, accent: bool) -> Box
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
+    """The value below which a share of the sorted ones lies, between the two nearest of them."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

@@ -37,9 +37,13 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """The points of one series from left to right, and what a paper printed for it."""
+    """The points of one series from left to right, and what a paper printed for it.
+
+    `number` is that of its level among those not accented, so that it is drawn alike in every panel.
+    """
 
     name: str
+    number: int = 0
     points: tuple[Point, ...]
     published: tuple[tuple[float, float], ...] = ()
     accent: bool = False
@@ -78,12 +82,14 @@ class Bars:
 class Box:
     """Quartiles of `n` values, whiskers to the last value within 1.5 interquartile ranges, those beyond.
 
-    `values` has them all instead, and no quartiles are told, where they are fewer than `FEW`.
+    `values` has them all instead, and no quartiles are told, where they are fewer than `FEW`. Where there are
+    none, `text` says why.
     """
 
     name: str
-    at: float
+    at: float  # the number of its level, or the place of its index
     n: int
+    text: str = ""
     quartiles: tuple[float, float, float] | None = None
     whiskers: tuple[float, float] | None = None
     values: tuple[float, ...] = ()  # beyond the whiskers, or all of few
@@ -96,7 +102,10 @@ FEW = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes:
-    """One box for every level in rows, or side by side where they stand at the index of a metric."""
+    """One box for every level in rows, or side by side where they stand at the index of a metric.
+
+    Rows are in the order of the study, with a box for each level in each panel.
+    """
 
     boxes: tuple[Box, ...]
     rows: bool

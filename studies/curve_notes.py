@@ -1,4 +1,8 @@
-"""The sentences around a figure: what it shows, what centre and interval are, what is left out."""
+"""The sentences around a figure: what it shows, what centre and interval are, what is left out.
+
+A reader can tell from them how many seeds stand behind each mark, and that a trial which failed, was stopped
+early or has not run is in none of them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,10 @@ BANDS: Mapping[Band, str] = {
 
 
 def title(spec: CurveSpec, metric: Metric, factors: Mapping[str, tuple[Level, ...]]) -> str:
-    """What a figure shows, in the words of its specification: the metric, what it is over, what is fixed."""
+    """What a figure shows, in the words of its specification: the metric, what it is over, what is fixed.
+
+    Fixed are the factors of several levels of which one is selected: `Loss, by epoch; task sort`.
+    """
     what = (metric.axis or metric.title) + metric.name.removeprefix(family(metric.name))
     axes = [name for name in (spec.y, spec.x) if name is not None]
     over = " and ".join(_lower(axis_title(name, metric)).partition(",")[0] for name in axes)
@@ -98,7 +105,10 @@ def _seeds(spec: CurveSpec, frame: pl.DataFrame) -> tuple[int, int]:
 
 
 def _boxes(panels: Sequence[Panel]) -> Iterator[str]:
-    boxes = [box for panel in panels if isinstance(panel.content, Boxes) for box in panel.content.boxes]
+    """What the parts of a box are, and how many values it has."""
+    boxes = [
+        box for panel in panels if isinstance(panel.content, Boxes) for box in panel.content.boxes if box.n
+    ]
     counts = [box.n for box in boxes]
     n = f"{counts[0]:,}" if len(set(counts)) == 1 else f"{min(counts):,} to {max(counts):,}"
     if max(counts) >= FEW:
@@ -121,10 +131,12 @@ def _marks(spec: CurveSpec, panels: Sequence[Panel], paper: str | None) -> Itera
 
 
 def _of(content: Content) -> tuple[Line, ...]:
+    """The lines that a panel is of, those behind left out."""
     return content.lines if isinstance(content, Lines) else ()
 
 
 def _has_published(content: object) -> bool:
+    """Whether a number of the paper stands in a panel."""
     match content:
         case Lines():
             return any(line.published for line in content.lines)

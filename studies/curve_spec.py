@@ -89,7 +89,10 @@ class CurveSpec(Section):
 
 
 def curve_misfits(spec: CurveSpec, design: Design, paper: str | None) -> list[tuple[KeyPath, str]]:
-    """Everything in a figure's specification that does not fit a study: the key's path, and what is wrong."""
+    """Everything in a figure's specification that does not fit a study: the key's path, and what is wrong.
+
+    Levels are looked at once the factors are right: what follows from a fault is not told beside it.
+    """
     factors = design.factors
     wrong = [*_key_faults(spec), *select_faults(spec.select, factors), *_role_faults(spec, factors)]
     if not wrong:
@@ -118,6 +121,7 @@ def _key_faults(spec: CurveSpec) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _have(takers: list[str]) -> str:
+    """The verb for one kind or for several."""
     return "has" if len(takers) == 1 else "have"
 
 
@@ -137,7 +141,7 @@ def _role_faults(spec: CurveSpec, factors: Mapping[str, tuple[Level, ...]]) -> I
 
 
 def _others(kind: str, role: str) -> tuple[str, ...]:
-    """What may stand in a role beside a factor."""
+    """What may stand in a role beside a factor; it goes before a factor of the same name."""
     if kind == "pareto" and role == "x":
         return tuple(MEASURES)
     if kind == "line" and role == "x":

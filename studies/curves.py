@@ -28,11 +28,13 @@ MOST_LINES = 5
 """More lines than these stand in a panel each, with the others in grey behind."""
 
 
-def curve(study: Study, spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> Curve:
+def curve(
+    study: Study, spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
+) -> Curve:
     """The figure that `spec` describes, over the study's trials in the latest attempts of a store.
 
-    `metrics` are the store's of these trials, of which nothing is read but where `spec.over_time` says so.
-    CurveError if the specification does not fit the study.
+    `metrics` are the store's of these trials, needed where `spec.over_time` says so. CurveError if the
+    specification does not fit the study.
     """
     if wrong := curve_misfits(spec, study.design, study.paper):
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
@@ -85,13 +87,12 @@ class _Maker:
                 found = contents.lines(frame, naming, self.names.places()[0], band)
                 return Lines(lines=tuple(self.printed_beside(line, panel) for line in found))
             case "bar":
-                words = {x: word for (at, _, x, _), word in self.names.drawn.words.items() if at == panel}
-                bars = contents.bars(frame, naming, band, self.metric, words)
+                bars = contents.bars(frame, naming, band, self.metric, self.words(panel))
                 beside = (self.printed(panel=panel, x=x) for x in range(len(bars)))
                 both = zip(bars, beside, strict=True)
                 return Bars(bars=tuple(replace(bar, published=each) for bar, each in both), points=False)
             case "box":
-                return contents.boxes(frame, naming, self.names.places()[0])
+                return contents.boxes(frame, naming, self.names.places()[0], self.words(panel))
             case "heat":
                 rows, columns = self.names.side("y"), self.names.side("x")
                 return contents.matrix(frame, rows, columns, self.metric, self.words_by_side(panel))
@@ -111,6 +112,10 @@ class _Maker:
             return Axis(title=axis_title(self.spec.y, self.metric))
         index = self.metric.name.removeprefix(family(self.metric.name))
         return Axis(title=(self.metric.axis or self.metric.title) + index, log=self.spec.logy)
+
+    def words(self, panel: int) -> dict[int, str]:
+        """What became of the levels of x that have no value."""
+        return {x: word for (at, _, x, _), word in self.names.drawn.words.items() if at == panel}
 
     def words_by_side(self, panel: int) -> dict[tuple[object, object], str]:
         """What stands in the cells of a heat map that have no value, by row and column."""

@@ -46,13 +46,16 @@ def samples(
     factors: Mapping[str, tuple[Level, ...]],
     trials: Sequence[Trial],
     outcomes: pl.DataFrame,
-    metrics: pl.DataFrame,
+    metrics: pl.DataFrame | None,
 ) -> Samples:
-    """The values that a figure asks for, of the study's trials in the store's latest attempts."""
+    """The values that a figure asks for, of the study's trials in the store's latest attempts.
+
+    `metrics` is not needed, and not looked at, for a figure of final values.
+    """
     placed, cells = _placed(spec, chosen(spec.select, factors), trials)
     ends = placed.join(outcomes.select("trial", "status"), on="trial", how="left", maintain_order="left")
     done = ends.filter(pl.col("status") == "done").drop("status")
-    values = _values(spec, outcomes, metrics.filter(pl.col("trial").is_in(done["trial"].to_list())))
+    values = _values(spec, outcomes, metrics)
     taken = [name for name in values.columns if name in PLACES]
     frame = done.drop(taken).join(values.filter(pl.col("value").is_finite()), on="trial")
     statuses = ends["status"]
@@ -92,14 +95,16 @@ def _placed(
     return pl.DataFrame(rows, schema=_PLACED, orient="row"), tuple(kept)
 
 
-def _values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
+def _values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> pl.DataFrame:
     """Trial and value, and x or y where those are measured: rows for every time or index of a trial."""
-    if spec.x in TIMES:
+    if spec.over_time and metrics is None:
+        raise ValueError(f"expected the metrics of the store for the curve {spec.name}, got none")
+    if metrics is not None and spec.x in TIMES:
         named = metrics.filter(pl.col("name") == spec.value)
         return named.unique(["trial", spec.x], keep="last", maintain_order=True).select(
             "trial", pl.col(spec.x).alias("x"), "value"
         )
-    if spec.over_time:
+    if metrics is not None and spec.over_time:
         return _indexed(spec, outcomes, metrics)
     values = finals(outcomes, spec.value)
     if spec.kind != "pareto":

@@ -1,4 +1,8 @@
-"""Bars in rows with their whiskers and numbers; points where bars would hide what is told apart."""
+"""Bars in rows with their whiskers and numbers; points where bars would hide what is told apart.
+
+Bars begin at 0 always. With the number at its end a bar needs no axis; points have one, since theirs does not
+begin at 0.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +51,10 @@ def paint(plot: Plot, content: Bars, curve: Curve) -> None:
 
 
 def _row(plot: Plot, bar: Bar, row: float, *, points: bool) -> None:
-    """One bar or point with its whisker, its number and the paper's."""
+    """One bar or point with its whisker, its number and the paper's.
+
+    The number stands behind all that would be under it: the whisker, and the paper's mark where it is near.
+    """
     axes, color = plot.axes, ACCENT if bar.accent else _GREY
     end = plot.x(0 if not points else plot.room.x.low)
     if bar.value is not None:

@@ -1,4 +1,7 @@
-"""Box plots: rows where they stand for levels, upright where they stand along the index of a metric."""
+"""Box plots: rows where they stand for levels, upright where they stand along the index of a metric.
+
+The median is the thick line; few values are drawn one by one, since quartiles of them would say too much.
+"""
 
 from __future__ import annotations
 
@@ -21,59 +24,53 @@ def room(curve: Curve, contents: Sequence[Boxes]) -> Room:
     every = [box for content in contents for box in content.boxes]
     numbers = [number for box in every for number in (*box.values, *(box.whiskers or ()))]
     values = scale(numbers, Axis(title=""), margin=0.03)
-    alone = len(contents) == 1
-    if any(content.rows for content in contents):
-        names = _names(contents)
-        name_width, pitch = names_room(names)
-        along = Scale(log=False, smallest=1, step=1, low=-0.5, high=max(len(names), 1) - 0.5, ticks=())
-        height = (pitch + 2) * max(len(names), 1)
-        return Room(
-            left=name_width, right=8, bottom=13, width=270, least=80, height=height, x=values, y=along
-        )
-    places = sorted({box.at for box in every})
-    gap = _gap(places)
-    bare = scale(places, curve.x)
-    along = Scale(
-        log=False,
-        smallest=1,
-        step=1,
-        low=(places[0] if places else 0) - gap,
-        high=(places[-1] if places else 1) + gap,
-        ticks=bare.ticks,
-    )
-    ticks = max((text_width(text, TICK) for _, text in values.ticks), default=0.0)
+    if contents[0].rows:
+        return _rows_room(contents[0], values)
+    places = sorted({box.at for box in every}) or [0.0]
+    gap, ticks = _gap(places), scale(places, curve.x).ticks
+    widest = max((text_width(text, TICK) for _, text in values.ticks), default=0.0)
     return Room(
-        left=ticks + 8,
+        left=widest + 8,
         right=4,
         bottom=24,
         width=360,
         least=160,
-        height=170 if alone else 110,
-        x=along,
+        height=170 if len(contents) == 1 else 110,
+        x=Scale(log=False, smallest=1, step=1, low=places[0] - gap, high=places[-1] + gap, ticks=ticks),
         y=values,
+    )
+
+
+def _rows_room(content: Boxes, values: Scale) -> Room:
+    """What boxes in rows need, the same in every panel."""
+    name_width, pitch = names_room([box.name for box in content.boxes])
+    count = max(len(content.boxes), 1)
+    return Room(
+        left=name_width,
+        right=8,
+        bottom=13,
+        width=270,
+        least=80,
+        height=(pitch + 2) * count,
+        x=values,
+        y=Scale(log=False, smallest=1, step=1, low=-0.5, high=count - 0.5, ticks=()),
     )
 
 
 def paint(plot: Plot, content: Boxes, curve: Curve) -> None:
     """Draw the boxes of a panel."""
     plot.frame(x=True, y=not content.rows)
-    names = _names([content])
-    if content.rows:
-        rows = dict(zip(names, row_places(len(names)), strict=True))
+    if not content.rows:
+        half = 0.32 * _gap(sorted({box.at for box in content.boxes}))
         for box in content.boxes:
-            _box(plot, box, rows[box.name], 0.3, upright=False)
-        if plot.first:
-            name_rows(plot, [(box.name, box.accent) for box in content.boxes])
+            _box(plot, box, box.at, half, upright=True)
+        plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
         return
-    half = 0.32 * _gap(sorted({box.at for box in content.boxes}))
-    for box in content.boxes:
-        _box(plot, box, box.at, half, upright=True)
-    plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
-
-
-def _names(contents: Sequence[Boxes]) -> list[str]:
-    """The names of the rows in order."""
-    return list(dict.fromkeys(box.name for content in contents for box in content.boxes))
+    for box, row in zip(content.boxes, row_places(len(content.boxes)), strict=True):
+        _box(plot, box, row, 0.3, upright=False)
+        plot.write(4, plot.y(row), box.text, size=TICK, color=DIM, style="italic")
+    if plot.first:
+        name_rows(plot, [(box.name, box.accent) for box in content.boxes])
 
 
 def _gap(places: Sequence[float]) -> float:
@@ -85,6 +82,7 @@ def _box(plot: Plot, box: Box, at: float, half: float, *, upright: bool) -> None
     """One box across its place, or the values one by one."""
 
     def line(along: tuple[float, float], values: tuple[float, float], color: str, width: float) -> None:
+        """A line from two places along the boxes to two values, whichever way the boxes lie."""
         plot.axes.plot(
             *((along, values) if upright else (values, along)),
             color=color,

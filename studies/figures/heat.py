@@ -1,4 +1,7 @@
-"""Heat maps in greys, darker for higher, with the numbers in the cells or a scale beside them."""
+"""Heat maps in greys, darker for higher, with the numbers in the cells or a scale beside them.
+
+All panels share one scale of shades. A cell without a value is white and says why.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ _SIDE = 240.0  # of a map without numbers, at most
 
 
 def room(curve: Curve, contents: Sequence[Matrix]) -> Room:
-    """What a heat map needs: names at the left and below, room for the widest number in every cell."""
+    """What a heat map needs: names at the left and below, room for the widest number in every cell.
+
+    Names of columns that are wider than a cell are steep; a map without numbers has small square cells.
+    """
     first = contents[0]
     down, across = max(len(first.rows), 1), max(len(first.columns), 1)
     name_width, pitch = names_room(first.rows)
@@ -49,14 +55,20 @@ def room(curve: Curve, contents: Sequence[Matrix]) -> Room:
 
 
 def _wide(text: str) -> float:
+    """The width of a number in a cell, or beside the scale."""
     return text_width(text, TICK)
 
 
 def paint(plot: Plot, content: Matrix, curve: Curve) -> None:
-    """Draw the cells of a panel, the first row at the top."""
+    """Draw the cells of a panel, the first row at the top.
+
+    Cells of one shade are one path, for small files. Numbers shrink where they would be wider than cells.
+    """
     plot.frame(x=False, y=False)
     low, high = (value for value, _ in content.ends)
     count, cells = len(content.rows), dict[str, list[Path]]()
+    widest = max((_wide(text) for row in content.texts for text in row), default=1.0)
+    size = min(TICK, TICK * (plot.width / max(len(content.columns), 1) - 2) / widest)
     for number, (values, texts) in enumerate(zip(content.values, content.texts, strict=True)):
         y = count - 1 - number
         for x, (value, text) in enumerate(zip(values, texts, strict=True)):
@@ -65,7 +77,7 @@ def paint(plot: Plot, content: Matrix, curve: Curve) -> None:
             cells.setdefault(shade, []).append(Path.unit_rectangle().transformed(_to(x, y - 0.5)))
             if content.readable:
                 color = DIM if share is None else INK if share < 0.6 else "white"
-                plot.axes.text(x + 0.5, y, text, size=TICK, color=color, ha="center", va="center")
+                plot.axes.text(x + 0.5, y, text, size=size, color=color, ha="center", va="center")
     edge = {"edgecolor": "white", "linewidth": 1} if content.readable else {"linewidth": 0}
     for shade, places in sorted(cells.items()):
         plot.axes.add_patch(PathPatch(Path.make_compound_path(*places), facecolor=shade, **edge))
@@ -75,11 +87,12 @@ def paint(plot: Plot, content: Matrix, curve: Curve) -> None:
 
 
 def _to(x: float, y: float) -> Affine2D:
+    """The way from the unit square to a cell, by its lower left."""
     return Affine2D().translate(x, y)
 
 
 def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
-    """Write the names of columns and rows; every so many where they are too many."""
+    """Write the names of columns and rows, every fifth where they are too many, and what both are."""
     cell = plot.width / max(len(content.columns), 1)
     flat = all(text_width(name, TICK) <= cell for name in content.columns)
     step = 1 if cell >= 9 else 5

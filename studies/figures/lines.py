@@ -1,4 +1,8 @@
-"""Lines with their bands, named at their right ends; what a paper printed as diamonds."""
+"""Lines with their bands, named at their right ends; what a paper printed as diamonds.
+
+Shade and dashes tell lines apart without colour. Names stand in the order of the lines' ends, pushed apart
+where they meet, with a thin way back to the line where they had to move.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,10 @@ _LINE = 9.5  # from one name to the next
 
 
 def room(curve: Curve, contents: Sequence[Lines]) -> Room:
-    """What lines need: ticks at the left and below, names at the right."""
+    """What lines need: ticks at the left and below, names at the right.
+
+    In panels of one line each, with the others behind, the title is the name.
+    """
     every = [line for content in contents for line in (*content.lines, *content.context)]
     points = [point for line in every for point in line.points]
     printed = [number for line in every for number in line.published]
@@ -77,19 +84,18 @@ def spread_in(plot: Plot, wanted: Sequence[float]) -> list[float]:
 
 
 def _strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
-    """How each line is drawn."""
-    number = 0
+    """The name and the stroke of each line: the same for one level in every panel."""
     for line in lines:
         if line.accent:
             yield line.name, ACCENTED
         elif len(lines) == 1:
             yield line.name, (INK, "-", 1.5)
         else:
-            yield line.name, STROKES[number % len(STROKES)]
-            number += 1
+            yield line.name, STROKES[line.number % len(STROKES)]
 
 
 def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bool = False) -> None:
+    """Draw one line, with a dot at each of its points if they are few."""
     color, dashes, width = stroke
     across, up = plot.room.x, plot.room.y
     plot.axes.plot(
@@ -106,6 +112,7 @@ def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bo
 
 
 def _band(plot: Plot, line: Line, color: str) -> None:
+    """Draw the intervals of a line as one area; points without an interval are left out of it."""
     across, up = plot.room.x, plot.room.y
     bounds = [(point, point.low, point.high) for point in line.points]
     sure = [
@@ -124,4 +131,5 @@ def _band(plot: Plot, line: Line, color: str) -> None:
 
 
 def _heights(points: Sequence[Point]) -> list[float]:
+    """Everything that the metric's axis must reach: centres and both ends of their intervals."""
     return [y for point in points for y in (point.y, point.low, point.high) if y is not None]

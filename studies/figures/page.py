@@ -1,4 +1,8 @@
-"""The page of a figure: caption, panels side by side, notes and provenance, laid out in points."""
+"""The page of a figure: caption, panels side by side, notes and provenance, laid out in points.
+
+Each kind says what room its panels need and paints one of them; everything around them is the same for all.
+Nothing is measured by a back end: sizes of texts come from the font, so that SVG, PNG and PDF agree.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +84,10 @@ class _Page:
 
 
 def draw(curve: Curve, form: Form) -> bytes:
-    """The figure as a file; without a date, so that one figure is one file."""
+    """The figure as a file: SVG with letters as paths, PDF with text that can be searched, PNG of 200 dpi.
+
+    Without a date, and whatever the user has set for matplotlib, so that one figure is one file.
+    """
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(SETTINGS)  # pyright: ignore[reportCallIssue, reportArgumentType] -- names of settings are texts
@@ -92,11 +99,12 @@ def draw(curve: Curve, form: Form) -> bytes:
 
 
 def _shorter(path: re.Match[bytes]) -> bytes:
-    """The data of an SVG's path on one line, to a hundredth of a point."""
+    """The data of an SVG's path on one line, to a hundredth of a point, so that the file is small."""
     return b" " + b" ".join(_NUMBER.sub(lambda number: b"%.2f" % float(number[0]), path[0]).split())
 
 
 def _figure(curve: Curve) -> Figure:
+    """The figure with all that stands on it, row by row from the top."""
     room_for, paint = _KINDS[type(curve.panels[0].content)]
     contents: list[Content] = [panel.content for panel in curve.panels]
     page = _laid_out(curve, room_for(curve, contents))
@@ -134,7 +142,11 @@ def _is_accented(content: Content) -> bool:
 
 
 def _laid_out(curve: Curve, room: Room) -> _Page:
-    """The sizes of everything, from what the panels need."""
+    """The sizes of everything, from what the panels need.
+
+    As many panels stand side by side as there is room for, the rows as even as can be. The metric's title is
+    left out where the caption has it already.
+    """
     count, inner = len(curve.panels), WIDTH - 2 * _EDGE - room.end
     if count == 1:
         columns, plot_width = 1, min(room.width, inner - room.left - room.right)

@@ -1,4 +1,8 @@
-"""Results against their cost: the cells of one series joined, the front as steps in the accent colour."""
+"""Results against their cost: the cells of one series joined, the front as steps in the accent colour.
+
+Dots on the front are full, the others hollow. A name stands beside the last cell of its series, where it
+covers neither dots nor lines, as far as there is such a place.
+"""
 
 from __future__ import annotations
 

@@ -78,6 +78,7 @@ def beside(
 
 
 def _option(x: float, y: float, width: float, height: float, toward: float) -> tuple[Spot, Rectangle]:
+    """A name at a place, on the side that it was moved towards, and the rectangle that it covers."""
     side = "center" if abs(toward) < 0.1 else "left" if toward > 0 else "right"
     left = x - {"left": 0.0, "center": width / 2, "right": width}[side]
     return Spot(x=x, y=y, side=side), (left, y - height / 2, left + width, y + height / 2)

@@ -1,4 +1,8 @@
-"""Scales: where a number stands along an axis, and the few ticks that say so."""
+"""Scales: where a number stands along an axis, and the few ticks that say so.
+
+Logarithms are taken here and not by matplotlib, which has no place for 0: it often is an ablation's first
+level.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,10 @@ class Scale:
 
 
 def scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> Scale:
-    """The scale of an axis that has these numbers on it; `margin` is a share of its length at both ends."""
+    """The scale of an axis that has these numbers on it; `margin` is a share of its length at both ends.
+
+    A single number, or none, gets a stretch around it. Ticks that the axis has are kept as they are.
+    """
     every = sorted(set(numbers)) or [0.0, 1.0]
     positive = [number for number in every if number > 0] or [1.0]
     whole = all(float(number).is_integer() for number in every)
@@ -68,6 +75,7 @@ def texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _prefixed(number: float) -> str:
+    """A large number with the prefix of its size: `2.5M`."""
     for size, letter in _PREFIXES:
         if abs(number) >= size:
             return f"{number / size:g}{letter}".replace("-", "−")
@@ -75,6 +83,7 @@ def _prefixed(number: float) -> str:
 
 
 def _is_round(number: float, digits: int) -> bool:
+    """Whether so many decimals say all of a number."""
     return math.isclose(round(number, digits), number, rel_tol=1e-9, abs_tol=1e-12)
 
 

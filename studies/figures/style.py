@@ -1,4 +1,8 @@
-"""The house style: greys and one accent, thin lines, one font; the user's matplotlib settings stay out."""
+"""The house style: greys and one accent, thin lines, one font; the user's matplotlib settings stay out.
+
+Colour never says anything alone: the accent is wider or bold too, lines differ in shade and dashes, and what
+a figure shows in colour it shows in grey print. Text is measured in the font itself, in points.
+"""
 
 from __future__ import annotations
 

@@ -167,6 +167,30 @@ def test_boxes_stand_along_an_index_too(drawn):
     assert not only(made).rows
 
 
+def test_every_panel_has_the_same_rows_and_lines_whatever_is_missing(drawn):
+    boxes = drawn(kind="box", value="max_length", x="mixer", panels="task", select={"filter": 8})
+    sort, reverse = (panel.content.boxes for panel in boxes.panels)
+    assert [(box.name, box.text) for box in reverse] == [("sa", ""), ("conv", "failed"), ("sa + conv", "")]
+    assert [box.name for box in sort] == [box.name for box in reverse]
+    lines = drawn(kind="line", value="length", x="epoch", series="mixer", panels="task", select={"filter": 8})
+    assert [line.number for line in lines.panels[0].content.lines] == [0, 1, 2]
+    assert [line.number for line in lines.panels[1].content.lines] == [0, 2]
+
+
+def test_a_figure_of_final_values_needs_no_others(study, frames):
+    spec = CurveSpec(name="each", kind="heat", value="loss", x="filter", y="mixer", select={"task": "sort"})
+    assert curve(study, spec, frames[0]) == curve(study, spec, *frames)
+    learning = CurveSpec(
+        name="each",
+        kind="line",
+        value="length",
+        x="epoch",
+        select={"task": "sort", "filter": 8, "mixer": "sa"},
+    )
+    with pytest.raises(ValueError, match=r"^expected the metrics of the store for the curve each, got none$"):
+        curve(study, learning, frames[0])
+
+
 def test_values_beyond_the_whiskers_are_kept(study, frames):
     outcomes, metrics = frames
     far = metrics.with_columns(

@@ -48,7 +48,7 @@ def points(*ys):
 LINES = Lines(
     lines=(
         Line(name="a", points=points(1, 2, 3), published=((2, 2.5),)),
-        Line(name="b", points=points(3, 2, 3), accent=True),
+        Line(name="b", number=1, points=points(3, 2, 3), accent=True),
     )
 )
 BARS = Bars(
@@ -62,6 +62,7 @@ BARS = Bars(
 BOXES = (
     Box(name="a", at=0, n=12, quartiles=(1, 2, 3), whiskers=(0, 4), values=(7.0,)),
     Box(name="b", at=1, n=3, values=(1.0, 2.0, 2.5), accent=True),
+    Box(name="c", at=2, n=0, text="failed"),
 )
 MATRIX = Matrix(
     rows=("a", "b"),
@@ -80,7 +81,7 @@ KINDS = {
     "bars": curve(BARS),
     "points": curve(replace(BARS, points=True)),
     "boxes": curve(Boxes(boxes=BOXES, rows=True)),
-    "upright": curve(Boxes(boxes=BOXES, rows=False)),
+    "upright": curve(Boxes(boxes=BOXES[:2], rows=False)),
     "heat": curve(MATRIX),
     "pareto": curve(CLOUD),
     "panels": curve(LINES, Lines(lines=LINES.lines[:1], context=LINES.lines[1:])),
