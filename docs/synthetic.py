@@ -92,7 +92,9 @@ def last(chance: random.Random, skill: float) -> list[MetricRow]:
     """What is measured once, after the last epoch: by length, by sample, by place."""
     found = {"bleu": 30 * skill}
     for start in range(0, 60, 10):
-        found[f"bleu[{start}-{start + 10}]"] = 30 * skill - (1.1 - skill) * start * 0.7 + chance.gauss(0, 0.8)
+        found[f"bleu[{start}-{start + 10}]"] = (
+            30 * skill - (1.1 - skill) * start * 0.25 + chance.gauss(0, 0.8)
+        )
     for sample in range(40):
         found[f"memory_change[{sample}]"] = math.tanh(1 + skill + chance.gauss(0, 0.35))
     for row in range(16):

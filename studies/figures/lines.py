@@ -12,7 +12,7 @@ from ..curve import Curve, Line, Lines, Point
 from .placing import spread
 from .plot import AXIS, Plot, Room
 from .scale import scale
-from .style import ACCENT, ACCENTED, DIM, INK, PALE, STROKES, TEXT, TICK, Dash, cropped, text_width
+from .style import ACCENT, ACCENTED, DIM, INK, LIGHT, PALE, STROKES, TEXT, TICK, Dash, cropped, text_width
 
 _MARKED = 16  # points of a line with fewer of them are marked
 _NAME = 8.0  # from the plot to a name
@@ -71,7 +71,7 @@ def name_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, 
     ends = [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named]
     places = spread_in(plot, [y for _, y in ends])
     for line, (x, y), place in zip(named, ends, places, strict=True):
-        color = strokes[line.name][0]
+        color = DIM if strokes[line.name][0] == LIGHT else strokes[line.name][0]
         if abs(y - place) > 2 or x < plot.width - 8:
             plot.stroke([x + 3, plot.width + _NAME - 2], [y, place], color=AXIS, linewidth=0.5)
         weight = "bold" if line.accent else "normal"

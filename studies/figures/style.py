@@ -18,15 +18,18 @@ ACCENT = "#d55e00"
 INK, DIM, FAINT, PALE = "#1a1a1a", "#6b6b6b", "#a8a8a8", "#cfcfcf"
 """Greys for text and marks, for what explains them, for axes, and for what stands behind."""
 
+LIGHT = "#a0a0a0"
+"""The grey of lines that are neither black nor, in grey print, like the accent; too light for letters."""
+
 Dash = str | tuple[float, tuple[float, ...]]
 
 STROKES: tuple[tuple[str, Dash, float], ...] = (
     ("#1a1a1a", "-", 1.5),
-    ("#7f7f7f", "-", 1.5),
+    (LIGHT, "-", 1.5),
     ("#1a1a1a", (0, (4, 1.5)), 1.3),
-    ("#7f7f7f", (0, (4, 1.5)), 1.3),
+    (LIGHT, (0, (4, 1.5)), 1.3),
     ("#4d4d4d", (0, (1, 1)), 1.5),
-    ("#7f7f7f", (0, (6, 1.5, 1, 1.5)), 1.3),
+    (LIGHT, (0, (6, 1.5, 1, 1.5)), 1.3),
 )
 """Shade, dashes and width of each line that is not accented, told apart without colour."""
 
