@@ -79,20 +79,16 @@ def test_a_loss_that_is_not_a_number_is_an_outcome(store, task):
 
 
 def test_running_out_of_memory_is_an_outcome(store, task):
-    huge = task(recipe="ff(1048576) >> ff(1048576)")
-    huge = Task(
-        trial=Trial(
-            study="tiny",
-            levels={},
-            settings=huge.trial.settings.model_copy(
-                update={"model": huge.trial.settings.model.model_copy(update={"d_model": 65536})}
-            ),
-        ),
-        number=0,
-        run="run",
-    )
+    huge = task(batch_size=10**12)  # 40 TB of tokens
     finish(Attempt(huge, store, CPU))
     assert row(store, huge)["reason"].splitlines()[0] == "out of memory at epoch 1"
+
+
+def test_a_model_that_is_too_large_is_an_outcome(store, task):
+    large = task(recipe="100 * ff(1048576)")
+    finish(Attempt(large, store, CPU))
+    assert row(store, large)["reason"].startswith("BuildError: ")
+    assert row(store, large)["parameters"] == 0
 
 
 def test_an_exception_is_an_outcome_with_its_traceback(store, task):
