@@ -140,17 +140,17 @@ def test_a_study_survives_the_death_of_its_driver_of_a_worker_and_of_its_head(fo
     until(folder, 1, first)
     family = psutil.Process(first.pid).children(recursive=True)
     first.send_signal(signal.SIGKILL)
-    first.wait()
+    first.communicate()
     psutil.wait_procs(family, timeout=30)
     before = rows(folder)
 
     second = begin(folder)
     until(folder, len(before) + 1, second)
-    descendants(second, "CohortActor")[0].kill()
+    wait_for(lambda: descendants(second, "ray::ResourceTrainable"))[0].kill()  # Tune's wrap around the actor
     until(folder, len(before) + 3, second)
     family = psutil.Process(second.pid).children(recursive=True)
     descendants(second, "gcs_server")[0].kill()
-    wait_for(lambda: second.poll() is not None)
+    second.communicate(timeout=PATIENCE_S)
     assert second.returncode != 0
     psutil.wait_procs(family, timeout=30)
     before = rows(folder)
@@ -206,7 +206,7 @@ def test_a_study_on_a_cluster_survives_the_death_of_the_head(folder):
         first = begin(folder, "--address", address)
         until(folder, 2, first)
         descendants(head, "gcs_server")[0].kill()
-        wait_for(lambda: first.poll() is not None)
+        first.communicate(timeout=PATIENCE_S)
         assert first.returncode != 0
     before = rows(folder)
     assert 0 < len(before) < 8
