@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import polars as pl
@@ -48,6 +49,10 @@ def table(
     filler = _filler(study, spec, tallies, lost, published=published)
     ids = list(dict.fromkeys(trial.id for trial in trials))
     made = _assembled(filler, chosen(spec.select, study.factors), provenance(ids, outcomes))
+    # what the file's caption says of the settings may not hold; levels show by themselves
+    if changed := [change for change in study.overrides if not change.startswith("factors.")]:
+        sentence = one_line(f"Other than in the study's file: {', '.join(changed)}.")
+        made = replace(made, caption=(made.caption[0], sentence, *made.caption[1:]))
     theirs = filler.beside
     if theirs and rest:
         made = with_rest(made, theirs, filler.columns)

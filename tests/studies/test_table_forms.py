@@ -221,7 +221,8 @@ def test_trials_over_the_budget_are_refused_not_missing(forms: Forms) -> None:
     made = table(small, spec(), outcomes)
     assert [row[0].status for row in made.cells] == [Status.REFUSED, Status.DONE, Status.DONE, Status.DONE]
     assert made.cells[0][0].text == "refused"
-    assert made.caption[2:] == ("refused: over the study's budget.", "–: not run.")
+    assert made.caption[1] == "Other than in the study's file: study.max_parameters=6000."
+    assert made.caption[3:] == ("refused: over the study's budget.", "–: not run.")
 
 
 def test_rows_and_columns_that_only_the_paper_has_come_last(make: Make) -> None:
