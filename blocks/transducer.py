@@ -1,0 +1,120 @@
+"""What a transducer is: a block that reads one sequence and writes another, symbol by symbol."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Generic, Self, TypeVar
+
+from torch import Tensor, nn
+
+from ..grammar import nodes
+from ..grammar.vocabulary import Settings, lookup
+from .block import BuildError, Context
+
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """All that the next step of a transducer depends on.
+
+    Of its fields, tensors have the batch as their first dimension, states and tuples hold further ones, and
+    anything else is the same for all rows.
+    """
+
+    def rows(self, index: Tensor) -> Self:
+        """The state of the rows with these indices (rows,), in their order; a row may come again."""
+        return replace(self, **{each.name: _rows(getattr(self, each.name), index) for each in fields(self)})
+
+
+def _rows(value: Kind, index: Tensor) -> Kind:
+    """The rows of one field, of whatever kind it is."""
+    match value:
+        case Tensor():
+            return value[index]  # pyright: ignore[reportReturnType] -- of a tensor
+        case State():
+            return value.rows(index)  # pyright: ignore[reportReturnType] -- of a state
+        case tuple():
+            return tuple(_rows(one, index) for one in value)  # pyright: ignore[reportReturnType] -- of a tuple
+        case _:
+            return value
+
+
+StateOf = TypeVar("StateOf", bound=State)
+
+
+class Transducer(nn.Module, ABC, Generic[StateOf]):
+    """A map of a source and of the outputs so far to the next output, for every output at once or in steps.
+
+    The steps give what `forward` gives. Output t sees the targets before t alone. What stands at masked
+    positions of the source or of the target never reaches a valid position of the output. `outputs` is the
+    width of what it gives to the output layer.
+    """
+
+    outputs: int
+
+    @classmethod
+    @abstractmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The transducer with these settings; its weights are drawn later, by the parts that are Drawn."""
+
+    @abstractmethod
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Map source (batch, n, width) and target (batch, m, width) to (batch, m, outputs).
+
+        Position t of the target is what was written before output t: a start symbol at position 0, then the
+        embedded outputs 0 to m - 2. The masks (batch, n) and (batch, m) are true on a prefix of each row.
+        """
+
+    @abstractmethod
+    def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> StateOf:
+        """The state before the first output; `lengths` (batch,) are those of the targets to be written.
+
+        `forward` takes them from the target's mask; a transducer whose outputs do not depend on how many
+        there will be may be asked for more of them.
+        """
+
+    @abstractmethod
+    def step(self, state: StateOf, previous: Tensor) -> tuple[Tensor, StateOf]:
+        """One output (batch, outputs) after the embedded previous one (batch, width), and the next state."""
+
+
+AnyTransducer = Transducer[Any]
+_transducers: dict[str, type[AnyTransducer]] = {}
+TransducerClass = TypeVar("TransducerClass", bound=type[AnyTransducer])
+
+
+def transducer(name: str) -> Callable[[TransducerClass], TransducerClass]:
+    """Register the decorated class as the module of that transducer; a taken name raises ValueError."""
+
+    def register(cls: TransducerClass) -> TransducerClass:
+        taken = _transducers.get(name)
+        if taken is not None:
+            raise ValueError(
+                f"the module of transducer '{name}' is already {taken.__qualname__}, got {cls.__qualname__}"
+            )
+        _transducers[name] = cls
+        return cls
+
+    return register
+
+
+def missing_transducer(name: str) -> str | None:
+    """Why a transducer of that name cannot be built; None if it can."""
+    return None if name in _transducers else f"transducer '{name}' has no module"
+
+
+def build_transducing(node: nodes.Block, context: Context) -> AnyTransducer:
+    """The module of a transducer of a recipe; raises BuildError for one without."""
+    spec, cls = lookup(node.name), _transducers.get(node.name)
+    if spec is None or cls is None:
+        raise BuildError(missing_transducer(node.name))
+    return cls.build(spec.settings(node), context)
