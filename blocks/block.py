@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Self, TypeVar, cast
 
+import torch
 from torch import Tensor, nn
 
 from ..errors import ActivememError
 from ..grammar import nodes
 from ..grammar.plugins import MODULES, Plugins
+from ..grammar.vocabulary import Context as Surroundings
 from ..grammar.vocabulary import Settings, lookup
 
 Shared = TypeVar("Shared", bound=nn.Module)
@@ -28,7 +31,9 @@ class Context:
     width: int
     causal: bool
     dropout: float
+    attention_dropout: float = 0.0
     norm: str = "pre"
+    residual: bool = True
     timing: bool = False
     shared: dict[Hashable, nn.Module] = field(default_factory=dict)
 
@@ -43,7 +48,11 @@ class Block(nn.Module, ABC):
     """A map of sequences to sequences of the same shape, from its parameters, its input and its mask alone.
 
     What stands at masked positions of the input never reaches a valid position of the output.
+    `memory` is how many past inputs a causal stream must hold for exact outputs, None where there is no
+    bound; `build_block` takes it from the reach that the specification states.
     """
+
+    memory: int | None = None
 
     @classmethod
     @abstractmethod
@@ -53,6 +62,33 @@ class Block(nn.Module, ABC):
     @abstractmethod
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map (batch, length, width) to the same; `mask` (batch, length) is true on a prefix of each row."""
+
+    def stream(self, x: Tensor, past: Tensor) -> Tensor:
+        """The outputs at x (batch, length, width), in front of which `past` (batch, p, width) was seen.
+
+        p is `memory`, or less where the stream began p positions ago. Blocks of causal models only.
+        """
+        return self(torch.cat([past, x], 1))[:, past.shape[1] :]
+
+    def carry(self, x: Tensor, kept: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """One piece of a stream: the outputs at x, and what the next piece needs (batch first, no gradient).
+
+        `kept` is what the piece before gave, None for the first. Raises BuildError where nothing bounds it.
+        """
+        if self.memory is None:
+            raise BuildError(f"{type(self).__name__} sees all of the past, and a stream has no beginning")
+        if self.memory == 0:
+            return self(x), None
+        past = x[:, :0] if kept is None else kept[:, max(0, kept.shape[1] - self.memory) :]
+        y = self.stream(x, past)
+        return y, torch.cat([past, x], 1)[:, -self.memory :].detach()
+
+    def after_step(self) -> None:
+        """Take note of new weights: called after every step of the optimiser and when weights are loaded."""
+
+    def penalty(self) -> Tensor | None:
+        """A term for the loss beside that of the task, or None."""
+        return None
 
 
 _modules: dict[str, type[Block]] = {}
@@ -102,4 +138,9 @@ def build_block(node: nodes.Block, context: Context) -> Block:
     spec, cls = lookup(node.name), find_module(node.name)
     if spec is None or cls is None:
         raise BuildError(missing_module(node.name))
-    return cls.build(spec.settings(node), context)
+    settings = spec.settings(node)
+    block = cls.build(settings, context)
+    if block.memory is None:
+        sees = spec.reach(settings, Surroundings(width=context.width, length=1, causal=context.causal))
+        block.memory = None if math.isinf(sees.left) else int(sees.left)
+    return block

@@ -14,8 +14,8 @@ from .plugins import SPECIFICATIONS, Plugins, Problem
 Kind = Literal["integer", "real", "word", "boolean", "recipe", "any"]
 """What a parameter takes; "any" is for values whose place is not known yet."""
 
-Norm = Literal["pre", "post"]
-"""Where a sub-layer's normalisation stands: in front of it, or behind its residual sum."""
+Norm = Literal["pre", "post", "none"]
+"""Where a sub-layer's normalisation stands: in front of it, behind its residual sum, or nowhere."""
 
 Position = Literal["timing", "none"]
 """How a model tells positions apart: by a timing signal that is added, or not at all."""
@@ -63,7 +63,8 @@ class Parameter:
 class Context:
     """Where a block stands: model width, sequence length in tokens, and whether the future is hidden.
 
-    `dropout` is the model's rate in training, `norm` and `position` are the model's too.
+    `dropout` is the model's rate in training, `norm` and `position` are the model's too, and so is the rate
+    on the weights of attention. `past` positions in front of the sequence are held, as in a stream.
     """
 
     width: int
@@ -72,6 +73,8 @@ class Context:
     dropout: float = 0.0
     norm: Norm = "pre"
     position: Position = "timing"
+    attention_dropout: float = 0.0
+    past: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,7 @@ class Cost:
     Generation keeps `state` numbers for each past token, and `window` numbers however many are past.
     Training keeps `saved` numbers of each sequence for the backward pass, `saved_once` of each batch, and,
     where `saves_input`, the block's input, which the parts of a sum have in common.
+    A whole model says how wide its `outputs` are; 0 is the model's width.
     """
 
     parameters: int
@@ -93,6 +97,7 @@ class Cost:
     saved: int = 0
     saved_once: int = 0
     saves_input: bool = True
+    outputs: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
