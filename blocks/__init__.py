@@ -1,6 +1,6 @@
 """How it computes: a block maps (batch, length, width) to the same, from its arguments and its mask alone."""
 
-from . import attention, cgru, convolution, feedforward, persistent  # each registers its modules
+from . import attention, cgru, convolution, feedforward, persistent, pools  # each registers its modules
 from .block import Block, BuildError, Context, build_block, module
 from .initial import Drawn, Linear
 from .model import Model, build
@@ -20,4 +20,5 @@ __all__ = [
     "feedforward",
     "module",
     "persistent",
+    "pools",
 ]

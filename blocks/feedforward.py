@@ -37,3 +37,40 @@ class FeedForward(Block):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Each position by itself; the mask changes nothing."""
         return self.outer(self.dropout(self.act(self.inner(x))))
+
+
+@module("activation")
+class Activation(Block):
+    """y = act(x)."""
+
+    def __init__(self, act: str) -> None:
+        super().__init__()
+        self.act = ACTIVATIONS[act]
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `activation(act)`."""
+        return cls(word(settings, "act"))
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each number by itself; the mask changes nothing."""
+        return self.act(x)
+
+
+@module("dense")
+class Dense(Block):
+    """y = act(W x + b), of the width of its input."""
+
+    def __init__(self, *, width: int, act: str) -> None:
+        super().__init__()
+        self.map = Linear(width, width, bias=True)
+        self.act = ACTIVATIONS[act]
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `dense(act)`."""
+        return cls(width=context.width, act=word(settings, "act"))
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each position by itself; the mask changes nothing."""
+        return self.act(self.map(x))

@@ -20,9 +20,10 @@ A call is a block of the vocabulary or one of `tied(n * part)`, `choice(option, 
 `integer(lo, hi, step=, log=)` and `real(lo, hi, log=)`; a bare name may be a word, as in `act=gelu`.
 """
 
-from . import attention, channel, convolutions
-from .analysis import Analysis, analyse, analyse_part
+from . import attention, channel, convolutions, pools
+from .analysis import Analysis, analyse, analyse_framed, analyse_part
 from .faults import Fault, RecipeError
+from .frame import Embedding, Frame, FrameError, Init
 from .parts import Form, Memory, Part
 from .recipe import Expression, Recipe, parse, parse_dimension
 from .space.budget import Budget
@@ -55,9 +56,13 @@ __all__ = [
     "Context",
     "Cost",
     "Count",
+    "Embedding",
     "Expression",
     "Fault",
     "Form",
+    "Frame",
+    "FrameError",
+    "Init",
     "Memory",
     "Norm",
     "Parameter",
@@ -73,6 +78,7 @@ __all__ = [
     "SpaceError",
     "Spec",
     "analyse",
+    "analyse_framed",
     "analyse_part",
     "attention",
     "channel",
@@ -82,6 +88,7 @@ __all__ = [
     "number",
     "parse",
     "parse_dimension",
+    "pools",
     "register",
     "render",
     "whole",

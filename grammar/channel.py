@@ -34,6 +34,21 @@ def _cost(settings: Settings, context: Context) -> Cost:
     )
 
 
+def _activation(settings: Settings, context: Context) -> Cost:
+    """Nothing is trained; what the activation gives or takes is saved."""
+    takes = word(settings, "act") not in _FROM_OUTPUT
+    return Cost(
+        parameters=0, flops=0, saved=0 if takes else context.length * context.width, saves_input=takes
+    )
+
+
+def _dense(_settings: Settings, context: Context) -> Cost:
+    """One linear layer with bias; what the activation gives or takes is saved."""
+    plane = context.length * context.width
+    parameters = context.width**2 + context.width
+    return Cost(parameters=parameters, flops=2 * plane * context.width, saved=plane)
+
+
 def _reach(_settings: Settings, _context: Context) -> Reach:
     """The position itself."""
     return Reach(left=0, right=0)
@@ -58,6 +73,32 @@ FF = register(
         equation="y = W₂ · act(W₁ · x + b₁) + b₂",
         source="Vaswani et al. 2017, section 3.3",
         cost=_cost,
+        reach=_reach,
+    )
+)
+
+ACTIVATION = register(
+    Spec(
+        name="activation",
+        role=Role.CHANNEL,
+        parameters=(ACT,),
+        summary="activation by itself",
+        equation="y = act(x)",
+        source="Raffel and Ellis 2016, section 2",
+        cost=_activation,
+        reach=_reach,
+    )
+)
+
+DENSE = register(
+    Spec(
+        name="dense",
+        role=Role.CHANNEL,
+        parameters=(ACT,),
+        summary="one linear layer on each position",
+        equation="y = act(W · x + b)",
+        source="Raffel and Ellis 2016, section 2",
+        cost=_dense,
         reach=_reach,
     )
 )

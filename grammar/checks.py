@@ -120,15 +120,23 @@ class _Checker:
         if syntax.operator == "+":
             self._check_alike(syntax.operands, parts, "a sum adds like to like", roles.beside(parts))
         else:
-            for operand, part, after in zip(syntax.operands, parts, syntax.operands[1:], strict=False):
-                if part is not None and roles.output(part) == roles.VECTOR:
-                    what, next_one = (self._faults.quote(one.start, one.end) for one in (operand, after))
-                    message = f"{what} gives a vector, but {next_one} needs a sequence: a pool stands last"
-                    self._fault(operand, message)
+            self._check_pools(syntax.operands, parts)
         whole = [part for part in parts if part is not None]
         if len(whole) < len(parts):
             return None
         return sum_of(whole) if syntax.operator == "+" else series_of(whole)
+
+    def _check_pools(self, operands: tuple[Syntax, ...], parts: tuple[Node | None, ...]) -> None:
+        """Note a fault for each part of a series that gives a vector to one that needs a sequence."""
+        pool: Syntax | None = None
+        for operand, part in zip(operands, parts, strict=True):
+            if pool is not None and part is not None and not roles.single(part):
+                what, next_one = (self._faults.quote(one.start, one.end) for one in (pool, operand))
+                law = "behind a pool stand channel blocks alone"
+                self._fault(pool, f"{what} gives a vector, but {next_one} needs a sequence: {law}")
+                pool = None
+            if part is not None and roles.output(part) == roles.VECTOR:
+                pool = operand
 
     def _check_alike(
         self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], law: str, advice: str = ""
@@ -156,7 +164,7 @@ class _Checker:
         if roles.output(body) == roles.VECTOR:
             what = self._faults.quote(last.start, last.end)
             needs = "its next copy needs a sequence"
-            self._fault(last, f"{what} gives a vector, but {needs}: a pool stands last, and once")
+            self._fault(last, f"{what} gives a vector, but {needs}: a pool stands once")
             return None
         assert isinstance(count, int | Hole | Integer | Choice)
         return Repeat(count, body)

@@ -8,13 +8,47 @@ from .expressions import Open
 from .recipe import Recipe
 
 __all__ = [
+    "activation",
+    "attention_pool",
     "cgru",
     "conv",
+    "dense",
     "ff",
     "highway_conv",
+    "last",
+    "mean_pool",
     "persistent_conv",
     "sa",
 ]
+
+class _Activation(Recipe):
+    """The block `activation`: activation by itself."""
+
+    def __call__(
+        self,
+        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Open = "relu",
+    ) -> Recipe:
+        """Activation by itself: y = act(x).
+
+        act: activation; relu, gelu, tanh or leaky_relu.
+
+        Raffel and Ellis 2016, section 2.
+        """
+
+activation: _Activation
+
+class _AttentionPool(Recipe):
+    """The block `attention_pool`: mean of all positions, weighted by how each scores."""
+
+    def __call__(
+        self,
+    ) -> Recipe:
+        """Mean of all positions, weighted by how each scores: e_t = tanh(w · x_t + b); α = softmax(e); y = Σ_t α_t x_t.
+
+        Raffel and Ellis 2016, section 1.3.
+        """
+
+attention_pool: _AttentionPool
 
 class _Cgru:
     """The block `cgru`: convolutional gated recurrent unit, one step of it."""
@@ -50,6 +84,22 @@ class _Conv:
 
 conv: _Conv
 
+class _Dense(Recipe):
+    """The block `dense`: one linear layer on each position."""
+
+    def __call__(
+        self,
+        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Open = "relu",
+    ) -> Recipe:
+        """One linear layer on each position: y = act(W · x + b).
+
+        act: activation; relu, gelu, tanh or leaky_relu.
+
+        Raffel and Ellis 2016, section 2.
+        """
+
+dense: _Dense
+
 class _Ff:
     """The block `ff`: feed-forward layer on each position."""
 
@@ -83,6 +133,32 @@ class _HighwayConv:
         """
 
 highway_conv: _HighwayConv
+
+class _Last(Recipe):
+    """The block `last`: the last position by itself."""
+
+    def __call__(
+        self,
+    ) -> Recipe:
+        """The last position by itself: y = x_T.
+
+        Sutskever et al. 2014, section 2.
+        """
+
+last: _Last
+
+class _MeanPool(Recipe):
+    """The block `mean_pool`: plain mean of all positions."""
+
+    def __call__(
+        self,
+    ) -> Recipe:
+        """Plain mean of all positions: y = Σ_t x_t / T.
+
+        Raffel and Ellis 2016, section 1.3.
+        """
+
+mean_pool: _MeanPool
 
 class _PersistentConv:
     """The block `persistent_conv`: convolution padded with trained vectors, which all of the model's with one k share."""

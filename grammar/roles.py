@@ -1,6 +1,7 @@
 """What the parts of a recipe give, so that sums and series can be checked: a sequence or a vector.
 
-A hole gives what its filling will give; it is checked once it is filled.
+Channel blocks map what they get: behind a pool, the vector, as a sequence of one. A hole gives what its
+filling will give; it is checked once it is filled.
 """
 
 from __future__ import annotations
@@ -43,6 +44,22 @@ def mixes(node: Value) -> bool:
     return any(spec.role is Role.MIXER for block in blocks if (spec := lookup(block.name)) is not None)
 
 
+def single(node: Value) -> bool:
+    """Whether all of the part works on each position by itself, so that it can map a vector; holes may."""
+    match node:
+        case Block():
+            spec = lookup(node.name)
+            return spec is not None and spec.role is Role.CHANNEL
+        case Series() | Sum():
+            return all(single(part) for part in node.parts)
+        case Choice():
+            return all(single(option) for option in node.options)
+        case Repeat() | Tied():
+            return single(node.body)
+        case _:
+            return True
+
+
 def odd_one(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
     """Two parts that give different things: the first that gives anything and the first unlike it."""
     known = [(place, output(part)) for place, part in enumerate(parts) if part is not None]
@@ -54,15 +71,16 @@ def beside(parts: tuple[Value | None, ...]) -> str:
     """The end of a message on the unlike parts of a sum: where what cannot stand in it can."""
     outputs = {output(part) for part in parts if part is not None}
     if VECTOR in outputs:
-        return ": a pool stands last, behind the sum"
+        return ": a pool stands behind the sum"
     return ": what changes the length stands before the sum or behind it"
 
 
 def _last(parts: tuple[Value, ...]) -> str | None:
-    """What a series gives: that of its last part, unless a part before has changed the length."""
-    last = output(parts[-1])
-    changed = any(output(part) == OTHER_LENGTH for part in parts)
-    return OTHER_LENGTH if last == SEQUENCE and changed else last
+    """What a series gives: that of its last part, unless a part before has made something else of it."""
+    found = [output(part) for part in parts]
+    if VECTOR in found:
+        return VECTOR
+    return OTHER_LENGTH if found[-1] == SEQUENCE and OTHER_LENGTH in found else found[-1]
 
 
 def _first(parts: tuple[Value, ...]) -> str | None:

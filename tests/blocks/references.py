@@ -64,6 +64,14 @@ def ff(block, x, *, act="relu", **_):
     return torch.stack(rows) + block.outer.bias
 
 
+def activation(_block, x, *, act="relu", **_):
+    return torch.stack([ACTS[act](row) for row in x])
+
+
+def dense(block, x, *, act="relu", **_):
+    return torch.stack([ACTS[act](block.map.weight @ row + block.map.bias) for row in x])
+
+
 def sa(block, x, *, causal, heads=8, head_width=64):
     wq, wk, wv = (w.reshape(heads, head_width, -1) for w in block.qkv.weight.chunk(3))
     outputs = []
@@ -107,8 +115,10 @@ def logits(model, tokens, apply, *, pre, mixes, timed=True):
 
 
 REFERENCES = {
+    "activation": activation,
     "cgru": cgru,
     "conv": conv,
+    "dense": dense,
     "ff": ff,
     "highway_conv": highway_conv,
     "persistent_conv": persistent_conv,

@@ -42,12 +42,13 @@ def _class(spec: Spec) -> str:
     name = "_" + "".join(part.capitalize() for part in spec.name.split("_"))
     typed = "".join(f"        {each.name}: {_type(each)}{_default(each)},\n" for each in spec.parameters)
     told = "".join(f"        {each.name}: {each.meaning}; {takes(each)}.\n" for each in spec.parameters)
+    told = told and f"{told}\n"
     return (
         f"\nclass {name}{'' if needs else '(Recipe)'}:\n"
         f'    """The block `{spec.name}`: {spec.summary}."""\n'
         f"\n    def __call__(\n        self,\n{typed}    ) -> Recipe:\n"
         f'        """{spec.summary[0].upper()}{spec.summary[1:]}: {spec.equation}.\n\n'
-        f'{told}\n        {spec.source}.\n        """\n'
+        f'{told}        {spec.source}.\n        """\n'
         f"\n{spec.name}: {name}\n"
     )
 
