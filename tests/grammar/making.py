@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from activemem.grammar import Parameter, lookup, names
+from activemem.grammar import Parameter, Role, lookup, names
 from activemem.grammar.nodes import Block, Node, Repeat, Tied, Value, series_of, sum_of
 from activemem.grammar.vocabulary import REQUIRED
+
+JOINABLE = tuple(name for name in names() if lookup(name).role in (Role.MIXER, Role.CHANNEL))
+"""The blocks that can stand anywhere in sums and series."""
 
 
 def plain(parameter: Parameter) -> st.SearchStrategy[Value]:
@@ -24,8 +27,8 @@ def plain(parameter: Parameter) -> st.SearchStrategy[Value]:
 
 @st.composite
 def blocks(draw: st.DrawFn, values=plain, given: tuple[str, ...] = ()) -> Block:
-    """A block of the given names, or of the whole vocabulary, its values drawn by strategy."""
-    spec = lookup(draw(st.sampled_from(given or names())))
+    """A block of the given names, or of all that map sequences to the same, its values drawn by strategy."""
+    spec = lookup(draw(st.sampled_from(given or JOINABLE)))
     assert spec is not None
     arguments: list[tuple[str, Value]] = []
     for parameter in spec.parameters:
