@@ -1,4 +1,4 @@
-"""How weights begin: Glorot uniform, drawn from one generator in the order of the modules."""
+"""How weights begin: drawn from one generator in the order of the modules, maps Glorot uniform by default."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
+
+from ..grammar.frame import Init
 
 
 class Drawn(nn.Module, ABC):
@@ -18,7 +20,7 @@ class Drawn(nn.Module, ABC):
 
 
 class Linear(nn.Linear, Drawn):
-    """A linear map, or several of one input side by side, each Glorot uniform; the bias is zero."""
+    """A linear map, or several of one input side by side, drawn by the rule of its model; the bias is zero."""
 
     def __init__(self, inputs: int, outputs: int, *, bias: bool, maps: int = 1) -> None:
         super().__init__(inputs, maps * outputs, bias=bias)
@@ -27,22 +29,35 @@ class Linear(nn.Linear, Drawn):
     def reset_parameters(self) -> None:
         """Nothing, so that building leaves the global generator alone."""
 
-    def initialise(self, generator: torch.Generator | None) -> None:
+    def initialise(self, generator: torch.Generator | None, rule: Init = "glorot") -> None:
         """Draw the weight, clear the bias."""
-        glorot(self.weight, self.in_features, self.out_features // self.maps, generator)
+        inputs = self.in_features
+        match rule:
+            case "glorot":
+                glorot(self.weight, inputs, self.out_features // self.maps, generator)
+            case "he":  # He et al. 2015, equation 10
+                nn.init.normal_(self.weight, std=math.sqrt(2.0 / inputs), generator=generator)
+            case "uniform":
+                bound = inputs**-0.5
+                nn.init.uniform_(self.weight, -bound, bound, generator=generator)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
 
 class Embedding(nn.Embedding, Drawn):
-    """Vectors N(0, 1 / width) by token."""
+    """Vectors by token: N(0, 1 / width), to be scaled where they are used, or N(0, 1) if `unit`."""
+
+    def __init__(self, symbols: int, width: int, *, unit: bool = False) -> None:
+        super().__init__(symbols, width)
+        self.unit = unit
 
     def reset_parameters(self) -> None:
         """Nothing, so that building leaves the global generator alone."""
 
     def initialise(self, generator: torch.Generator | None) -> None:
         """Draw the vectors."""
-        nn.init.normal_(self.weight, std=self.embedding_dim**-0.5, generator=generator)
+        spread = 1.0 if self.unit else self.embedding_dim**-0.5
+        nn.init.normal_(self.weight, std=spread, generator=generator)
 
 
 def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator | None) -> None:
@@ -54,8 +69,10 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
     nn.init.uniform_(weight, -bound, bound, generator=generator)
 
 
-def initialise(model: nn.Module, generator: torch.Generator | None) -> None:
-    """Draw everything inside in one pass, a shared module where it is first met."""
+def initialise(model: nn.Module, generator: torch.Generator | None, rule: Init = "glorot") -> None:
+    """Draw everything inside in one pass, a shared module where it is first met; `rule` is that of all maps."""
     for module in model.modules():
-        if isinstance(module, Drawn):
+        if isinstance(module, Linear):
+            module.initialise(generator, rule)
+        elif isinstance(module, Drawn):
             module.initialise(generator)

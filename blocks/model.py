@@ -6,11 +6,17 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from ..grammar import Norm, Position, Recipe, analyse, nodes, parse
-from .block import BuildError, Context, missing_module
+from ..grammar import Embedding as EmbeddingStart
+from ..grammar import Frame, Init, Norm, Position, Recipe, analyse_framed, nodes, parse
+from ..grammar.roles import VECTOR, output
+from .adaptive import AdaptiveEmbedding, AdaptiveSoftmax, Shared
+from .block import Block, BuildError, Context, missing_module
+from .dropout import Dropout
 from .initial import Embedding, Linear, initialise
 from .stack import build_body
+from .streams import Piece, Stream
 from .timing import timing_signal
 
 MOST_PARAMETERS = 1_000_000_000
@@ -18,70 +24,214 @@ MOST_PARAMETERS = 1_000_000_000
 
 
 class Model(nn.Module):
-    """A sequence model: tokens (batch, length) to logits (batch, length, vocab).
+    """A sequence model: symbols (batch, length), or numbers (batch, length, columns), to outputs.
 
-    The embedding is scaled by sqrt(d_model). The timing signal, if any, is added to it and again to the
+    Outputs are logits (batch, length, vocab), log-probabilities where the softmax is adaptive, or numbers
+    (batch, length, targets); behind a pool, (batch, vocab) or (batch, targets). A scaled embedding is
+    multiplied by sqrt(d_model). The timing signal, if any, is added to what comes in and again to the
     residual stream in front of every sub-layer in which positions mix (the active memory paper's program).
     """
 
-    def __init__(self, recipe: Recipe, *, vocab: int, context: Context) -> None:
+    def __init__(self, recipe: Recipe, frame: Frame) -> None:
         super().__init__()
         self.recipe = recipe
-        self.width = context.width
-        self.timing = context.timing
-        self.embedding = Embedding(vocab, context.width)
-        self.body = build_body(recipe.root, context)
-        self.norm = nn.LayerNorm(context.width) if context.norm == "pre" else None
-        self.output = Linear(context.width, vocab, bias=True)
+        self.frame = frame
+        scaled = frame.columns is None and frame.embedding == "scaled"
+        self.scale = math.sqrt(frame.d_model) if scaled else None
+        self.pooled = output(recipe.root) == VECTOR
+        self.embedding = _entrance(frame)
+        self.dropout = Dropout(frame.embedding_dropout)
+        self.body = build_body(recipe.root, _context(frame))
+        self.norm = nn.LayerNorm(frame.d_model) if frame.norm == "pre" else None
+        self.output = _exit(frame, self.embedding)
 
     def __repr__(self) -> str:
         return self.recipe.text
 
-    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Logits of every position; `lengths` (batch,), each at least 1, tells valid tokens from padding."""
-        length = tokens.shape[1]
-        x = self.embedding(tokens) * math.sqrt(self.width)  # (batch, length, width)
-        mask = None if lengths is None else torch.arange(length, device=tokens.device) < lengths[:, None]
-        signal = timing_signal(length, self.width, like=x) if self.timing else None
-        x = self.body(x if signal is None else x + signal, mask, signal)
-        return self.output(x if self.norm is None else self.norm(x))
+    def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """The outputs; `lengths` (batch,), each at least 1, tells valid positions from padding."""
+        return self.output(self._hidden(inputs, lengths))
+
+    def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Minus the log-probability of each target, in nats: (batch, length), or (batch,) behind a pool.
+
+        0 at padding, where any symbol may stand. An adaptive softmax is not computed where it need not be.
+        """
+        lost = self._nll(self._hidden(inputs, lengths), targets)
+        mask = None if self.pooled else _mask(inputs, lengths)
+        return lost if mask is None else torch.where(mask, lost, 0.0)
+
+    def stream(self, inputs: Tensor, stream: Stream) -> tuple[Tensor, Stream]:
+        """The outputs of the next piece of endless sequences, and where they then stand.
+
+        The model is causal. Raises BuildError for a block to which nothing bounds the past.
+        """
+        hidden, stream = self._continued(inputs, stream)
+        return self.output(hidden), stream
+
+    def nll_stream(self, inputs: Tensor, targets: Tensor, stream: Stream) -> tuple[Tensor, Stream]:
+        """As `nll`, of the next piece of endless sequences, and where they then stand."""
+        hidden, stream = self._continued(inputs, stream)
+        return self._nll(hidden, targets), stream
+
+    def after_step(self) -> None:
+        """Let every block take note of new weights, as after each step of the optimiser."""
+        for block in self._blocks():
+            block.after_step()
+
+    def penalty(self) -> Tensor | None:
+        """The sum of what blocks add to the loss; None if none of them does."""
+        terms = [term for block in self._blocks() if (term := block.penalty()) is not None]
+        return sum(terms[1:], start=terms[0]) if terms else None
+
+    def _blocks(self) -> list[Block]:
+        return [module for module in self.body.modules() if isinstance(module, Block)]
+
+    def _hidden(self, inputs: Tensor, lengths: Tensor | None) -> Tensor:
+        """What enters the output layer: (batch, length, width), or (batch, width) behind a pool."""
+        x, signal = self._entered(inputs, 0)
+        x = self._left(self.body(x, _mask(inputs, lengths), signal))
+        return x.squeeze(1) if self.pooled else x
+
+    def _continued(self, inputs: Tensor, stream: Stream) -> tuple[Tensor, Stream]:
+        """What enters the output layer at the next piece, and the stream behind it."""
+        if not self.frame.causal:
+            raise BuildError("expected a causal model for a stream, got one that sees the future")
+        x, signal = self._entered(inputs, stream.seen)
+        piece = Piece(stream)
+        x = self._left(self.body(x, None, signal, piece))
+        return x, Stream(stream.seen + inputs.shape[1], piece.kept())
+
+    def _entered(self, inputs: Tensor, start: int) -> tuple[Tensor, Tensor | None]:
+        """What enters the body, (batch, length, width), and the timing signal from position `start` on."""
+        x = self.embedding(inputs)
+        x = self.dropout(x if self.scale is None else x * self.scale)
+        if self.frame.position == "none":
+            return x, None
+        signal = timing_signal(x.shape[1], x.shape[2], like=x, start=start)
+        return x + signal, signal
+
+    def _left(self, x: Tensor) -> Tensor:
+        """What is made of the body's output before the output layer."""
+        return self.dropout(x if self.norm is None else self.norm(x))
+
+    def _nll(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        if self.frame.targets is not None:
+            raise BuildError(f"expected a model of a distribution, got one of {self.frame.targets} numbers")
+        if isinstance(self.output, AdaptiveSoftmax):
+            return self.output.nll(hidden, targets)
+        logits = self.output(hidden)
+        return functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none").view_as(
+            targets
+        )
 
 
 def build(
     recipe: str | Recipe,
     *,
     d_model: int,
-    vocab: int,
+    vocab: int | None = None,
     causal: bool = False,
     norm: Norm = "pre",
+    residual: bool = True,
     position: Position = "timing",
     dropout: float = 0.1,
+    attention_dropout: float = 0.0,
+    embedding_dropout: float = 0.0,
+    embedding: EmbeddingStart = "scaled",
+    tied: bool = False,
+    cutoffs: tuple[int, ...] = (),
+    init: Init = "glorot",
+    columns: int | None = None,
+    targets: int | None = None,
     generator: torch.Generator | None = None,
     max_parameters: int | None = MOST_PARAMETERS,
 ) -> Model:
     """The model of a recipe, its weights drawn from `generator` (CPU), or from the global one.
 
-    `norm` is pre or post, `position` timing or none; `dropout` is the probability to drop. The embedding
-    begins as N(0, 1 / d_model), maps and paddings Glorot uniform, biases 0, norms 1 and 0. A model of more
-    than `max_parameters` is refused before anything is allocated; None sets no limit.
+    `norm` is pre, post or none, `position` timing or none; `dropout` is the probability to drop,
+    `embedding_dropout` that on embeddings and in front of the output. Without `residual` a sub-layer's output
+    takes the place of its input. An embedding that is scaled begins as N(0, 1 / d_model), one that is unit as
+    N(0, 1); maps as `init` says, glorot (uniform), he (normal) or uniform (within 1 / √inputs); paddings
+    Glorot uniform, biases 0, norms 1 and 0. A model of more than `max_parameters` is refused before anything
+    is allocated; None sets no limit.
+
+    Inputs are symbols, or `columns` real numbers at each position; outputs a distribution over `vocab`, or
+    `targets` real numbers. `cutoffs` divide the vocabulary into clusters, in the input and in the softmax;
+    `tied` gives the softmax the embedding's weights.
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
     recipe = parse(recipe)
-    faults = [
-        *_recipe_faults(recipe),
-        *_setting_faults(d_model=d_model, vocab=vocab, dropout=dropout, norm=norm, position=position),
-    ]
+    frame = Frame(
+        d_model=d_model,
+        vocab=vocab,
+        causal=causal,
+        norm=norm,
+        residual=residual,
+        position=position,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        embedding_dropout=embedding_dropout,
+        embedding=embedding,
+        tied=tied,
+        cutoffs=cutoffs,
+        init=init,
+        columns=columns,
+        targets=targets,
+    )
+    faults = [*_recipe_faults(recipe), *frame.faults()]
     if not faults and max_parameters is not None:
-        parameters = analyse(recipe, d_model=d_model, length=1, vocab=vocab, norm=norm).parameters
+        parameters = analyse_framed(recipe, frame, 1).parameters
         if parameters > max_parameters:
             faults = [f"expected at most {max_parameters:,} parameters (max_parameters), got {parameters:,}"]
     if faults:
         lines = (f"  {fault}" for fault in faults)
         raise BuildError("\n".join([f"recipe '{recipe.text}' cannot be built", *lines]))
-    context = Context(width=d_model, causal=causal, dropout=dropout, norm=norm, timing=position == "timing")
-    model = Model(recipe, vocab=vocab, context=context)
-    initialise(model, generator)
+    model = Model(recipe, frame)
+    initialise(model, generator, init)
     return model
+
+
+def _entrance(frame: Frame) -> nn.Module:
+    """What makes vectors of the inputs."""
+    if frame.columns is not None:
+        return Linear(frame.columns, frame.d_model, bias=True)
+    unit = frame.embedding == "unit"
+    if frame.cutoffs:
+        return AdaptiveEmbedding(frame.clusters, frame.d_model, unit=unit)
+    return Embedding(frame.symbols, frame.d_model, unit=unit)
+
+
+def _exit(frame: Frame, embedding: nn.Module) -> nn.Module:
+    """What makes outputs of vectors."""
+    if frame.targets is not None:
+        return Linear(frame.d_model, frame.targets, bias=True)
+    if frame.cutoffs:
+        tied = embedding if frame.tied and isinstance(embedding, AdaptiveEmbedding) else None
+        return AdaptiveSoftmax(frame.clusters, frame.d_model, tied)
+    if frame.tied and isinstance(embedding, Embedding):
+        return Shared(embedding.weight)
+    return Linear(frame.d_model, frame.symbols, bias=True)
+
+
+def _context(frame: Frame) -> Context:
+    """Where its blocks are built."""
+    return Context(
+        width=frame.d_model,
+        causal=frame.causal,
+        dropout=frame.dropout,
+        attention_dropout=frame.attention_dropout,
+        norm=frame.norm,
+        residual=frame.residual,
+        timing=frame.position == "timing",
+    )
+
+
+def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
+    """Which positions are valid, (batch, length); None for all."""
+    if lengths is None:
+        return None
+    return torch.arange(inputs.shape[1], device=inputs.device) < lengths[:, None]
 
 
 def _recipe_faults(recipe: Recipe) -> list[str]:
@@ -90,15 +240,3 @@ def _recipe_faults(recipe: Recipe) -> list[str]:
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     blocks = dict.fromkeys(node.name for node in nodes.walk(recipe.root) if isinstance(node, nodes.Block))
     return faults + [missing for name in blocks if (missing := missing_module(name)) is not None]
-
-
-def _setting_faults(*, d_model: int, vocab: int, dropout: float, norm: str, position: str) -> list[str]:
-    """Which settings of the model are out of bounds."""
-    rules = (
-        (d_model >= 1, f"expected d_model of at least 1, got {d_model}"),
-        (vocab >= 1, f"expected vocab of at least 1, got {vocab}"),
-        (0.0 <= dropout < 1.0, f"expected dropout from 0 up to below 1, got {dropout}"),
-        (norm in ("pre", "post"), f"expected norm to be pre or post, got '{norm}'"),
-        (position in ("timing", "none"), f"expected position to be timing or none, got '{position}'"),
-    )
-    return [fault for holds, fault in rules if not holds]

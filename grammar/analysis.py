@@ -1,9 +1,10 @@
 """What a recipe costs and reaches, from its text alone: exact, and without building anything.
 
 The whole model is counted: an embedding of `vocab` rows, the body, a final normalisation where the norm is
-"pre", and a linear output with bias. A normalisation has a gain and an offset for each channel, one
-normalisation stands at each sub-layer of the body's series and of any series or repeat inside a sum. A body
-is walked once however often it is repeated, so the time depends on the text alone.
+"pre", and a linear output with bias; `frame` has what else may stand there. A normalisation has a gain and an
+offset for each channel, one normalisation stands at each sub-layer of the body's series and of any series or
+repeat inside a sum, but for pools, which have none. A body is walked once however often it is repeated, so
+the time depends on the text alone.
 """
 
 from __future__ import annotations
@@ -11,20 +12,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from .faults import Fault, RecipeError
+from .frame import Embedding, Frame, Init, input_part, output_part
 from .nodes import Block, Choice, Hole, Integer, Node, Real, Repeat, Series, Sum, Tied, Value, walk
 from .parts import Form, Memory, Part, copies, in_series, side_by_side
 from .recipe import Recipe, parse
-from .roles import mixes
+from .roles import VECTOR, mixes, output
 from .text import render
-from .vocabulary import Context, Norm, Position, Reach, lookup
+from .vocabulary import Context, Cost, Norm, Position, Reach, Role, Spec, lookup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """A whole model, embedding and output included, on one sequence; counted as Cost counts."""
+    """A whole model, embedding and output included, on one sequence; counted as Cost counts.
+
+    `outputs` is how many numbers it gives: of a clustered vocabulary those of the head.
+    """
 
     length: int
-    vocab: int
+    outputs: int
     tree: Part
 
     @property
@@ -72,7 +77,7 @@ class Analysis:
         return Memory(
             parameters=4 * self.parameters,
             activations=self.tree.activations(batch),
-            logits=4 * batch * self.length * self.vocab,
+            logits=4 * batch * self.outputs,
         )
 
 
@@ -81,22 +86,54 @@ def analyse(
     *,
     d_model: int,
     length: int,
-    vocab: int,
+    vocab: int | None = None,
     causal: bool = False,
     norm: Norm = "pre",
+    residual: bool = True,
     position: Position = "timing",
     dropout: float = 0.1,
+    attention_dropout: float = 0.0,
+    embedding_dropout: float = 0.0,
+    embedding: Embedding = "scaled",
+    tied: bool = False,
+    cutoffs: tuple[int, ...] = (),
+    init: Init = "glorot",
+    columns: int | None = None,
+    targets: int | None = None,
+    past: int = 0,
 ) -> Analysis:
     """The cost and reach of the model that the recipe describes, its settings as `build` takes them.
 
-    Raises RecipeError for a wrong text, and when it still has holes or search dimensions.
+    In front of the sequence `past` positions are held, as in a stream. Raises RecipeError for a wrong text,
+    and when it still has holes or search dimensions; FrameError for settings that cannot be.
     """
-    recipe = parse(recipe)
-    _check_settled(recipe)
-    context = Context(
-        width=d_model, length=length, causal=causal, dropout=dropout, norm=norm, position=position
+    frame = Frame(
+        d_model=d_model,
+        vocab=vocab,
+        causal=causal,
+        norm=norm,
+        residual=residual,
+        position=position,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        embedding_dropout=embedding_dropout,
+        embedding=embedding,
+        tied=tied,
+        cutoffs=cutoffs,
+        init=init,
+        columns=columns,
+        targets=targets,
     )
-    return Analysis(length=length, vocab=vocab, tree=_Model(context).whole(recipe.root, vocab))
+    frame.check()
+    return analyse_framed(parse(recipe), frame, length, past)
+
+
+def analyse_framed(recipe: Recipe, frame: Frame, length: int, past: int = 0) -> Analysis:
+    """The cost and reach of a recipe in its frame, whose settings go together; else as `analyse`."""
+    _check_settled(recipe)
+    model = _Model(frame.context(length, past))
+    positions = 1 if output(recipe.root) == VECTOR else length
+    return Analysis(length=length, outputs=positions * frame.outputs, tree=model.whole(recipe.root, frame))
 
 
 def analyse_part(part: Value, context: Context) -> Part:
@@ -119,33 +156,38 @@ class _Model:
         """The numbers of one sequence of the model's width."""
         return self.context.length * self.context.width
 
-    def whole(self, root: Node, vocab: int) -> Part:
-        """The model, its parts in the order in which data pass through them.
-
-        Saved besides the body are the tokens and targets, of eight bytes each, and the softmax of the logits.
-        """
-        width, length, plane = self.context.width, self.context.length, self._plane
-        layers = self.layers(root).with_input(plane)
+    def whole(self, root: Node, frame: Frame) -> Part:
+        """The model, its parts in the order in which data pass through them."""
+        if isinstance(root, Block) and (spec := lookup(root.name)) and spec.role is Role.TRANSDUCER:
+            return self._transduction(root, frame)
+        length = self.context.length
+        positions = 1 if output(root) == VECTOR else length
+        layers = self.layers(root).with_input(self._plane)
         body = layers.parts if isinstance(root, Series) else (layers,)
-        parts = [Part(label="embedding", parameters=vocab * width, flops=0, saved=2 * length), *body]
-        shared = layers.shared.items()
-        parts += [Part(label=key, form=Form.SHARED, parameters=count, flops=0) for key, count in shared]
-        if self.context.norm == "pre":
-            parts.append(self._final_norm())
-        output = Part(
-            label="output",
-            parameters=vocab * (width + 1),
-            flops=2 * plane * vocab,
-            saved=plane + length * (vocab + 2),
+        parts = [input_part(frame, length), *body, *_shared(layers)]
+        if frame.norm == "pre":
+            parts.append(self._final_norm(positions))
+        parts.append(output_part(frame, positions))
+        return in_series("model", tuple(parts), self._plane)
+
+    def _transduction(self, root: Block, frame: Frame) -> Part:
+        """A whole model of a source and a target as long: embeddings of both, the block, and the output."""
+        length, cost = self.context.length, self._cost(root)
+        block = self._block(root).with_input(self._plane)
+        parts = (
+            input_part(frame, length, "source embedding"),
+            input_part(frame, length, "target embedding"),
+            block,
+            *_shared(block),
+            output_part(frame, length, cost.outputs),
         )
-        return in_series("model", (*parts, output), plane)
+        return in_series("model", parts, self._plane)
 
     def layers(self, node: Value) -> Part:
         """A residual stack: each block or sum in it is a sub-layer with a normalisation."""
         match node:
             case Series():
-                parts = tuple(self.layers(part) for part in node.parts)
-                return in_series(render(node), parts, self._plane)
+                return self._series(node)
             case Repeat(count=int(count)):
                 one = self.layers(node.body)
                 found = self._copies(f"{count} ×", node.body, one, count)
@@ -155,26 +197,42 @@ class _Model:
             case _:
                 return self._sublayer(node)
 
+    def _series(self, node: Series) -> Part:
+        """The parts one after another; behind a pool they map a sequence of one."""
+        parts: list[Part] = []
+        model = self
+        for place, part in enumerate(node.parts):
+            found = model.layers(part)
+            parts.append(found if place == 0 else found.with_input(model._plane))
+            if output(part) == VECTOR:
+                model = _Model(replace(self.context, length=1, position="none"))
+        return in_series(render(node), tuple(parts), self._plane)
+
     def _copies(self, label: str, body: Node, one: Part, count: int) -> Part:
         """So many copies of a body, its parts those of a series or itself."""
         parts = one.parts if isinstance(body, Series) else (one,)
         return copies(label, one, count, parts, self._plane)
 
     def _sublayer(self, node: Value) -> Part:
-        """A branch with its normalisation, as one step of the residual stream.
+        """A branch with its normalisation, as one step of the residual stream; a pool is its branch alone.
 
         Saved are the normalisation's input and two figures of each token, the branch's input if that is
-        another, and the mask of dropout. A timing signal makes the input anew.
+        another, and the mask of the residual's dropout. A timing signal makes the input anew.
         """
-        branch, plane, norm = self._branch(node), self._plane, self.context.norm
-        timed = self.context.position == "timing" and mixes(node)
-        before = norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
-        within = norm == "post" or branch.saves_input  # whether what lies behind its first step is
-        planes = within + (self.context.dropout > 0) + (timed and before)
+        branch, plane, context = self._branch(node), self._plane, self.context
+        if output(node) == VECTOR:
+            return branch
+        normed = context.norm != "none"
+        timed = context.position == "timing" and mixes(node)
+        before = context.norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
+        within = context.norm == "post" or (
+            context.norm == "pre" and branch.saves_input
+        )  # behind its first step
+        planes = within + (context.residual and context.dropout > 0) + (timed and before)
         return replace(
             branch,
-            parameters=branch.parameters + self._norm_parameters,
-            saved=branch.saved + planes * plane + 2 * self.context.length,
+            parameters=branch.parameters + normed * self._norm_parameters,
+            saved=branch.saved + planes * plane + normed * 2 * context.length,
             saves_input=before and not timed,
         )
 
@@ -190,16 +248,13 @@ class _Model:
 
     def _block(self, block: Block) -> Part:
         """A block by itself, as its specification counts it."""
-        spec = lookup(block.name)
-        assert spec is not None, f"{block.name} has left the vocabulary"
-        settings = spec.settings(block)
-        cost = spec.cost(settings, self.context)
+        cost, spec = self._cost(block), _spec(block)
         return Part(
             label=render(block),
             form=Form.BLOCK,
             parameters=cost.parameters,
             flops=cost.flops,
-            reach=spec.reach(settings, self.context),
+            reach=spec.reach(spec.settings(block), self.context),
             state=cost.state,
             window=cost.window,
             saved=cost.saved,
@@ -208,13 +263,33 @@ class _Model:
             shared=cost.shared,
         )
 
-    def _final_norm(self) -> Part:
-        saved = self._plane + 2 * self.context.length
+    def _cost(self, block: Block) -> Cost:
+        """What its specification counts here."""
+        spec = _spec(block)
+        return spec.cost(spec.settings(block), self.context)
+
+    def _final_norm(self, positions: int) -> Part:
+        """The normalisation in front of the output; saved are its input and two figures of each position."""
+        saved = positions * (self.context.width + 2)
         return Part(label="final norm", parameters=self._norm_parameters, flops=0, saved=saved)
 
     @property
     def _norm_parameters(self) -> int:
         return 2 * self.context.width  # a gain and an offset for each channel
+
+
+def _spec(block: Block) -> Spec:
+    """The specification of a block of a checked recipe."""
+    spec = lookup(block.name)
+    assert spec is not None, f"{block.name} has left the vocabulary"
+    return spec
+
+
+def _shared(part: Part) -> list[Part]:
+    """What several blocks of it have in common, each counted once."""
+    return [
+        Part(label=key, form=Form.SHARED, parameters=count, flops=0) for key, count in part.shared.items()
+    ]
 
 
 def _check_settled(recipe: Recipe) -> None:

@@ -63,8 +63,9 @@ class Parameter:
 class Context:
     """Where a block stands: model width, sequence length in tokens, and whether the future is hidden.
 
-    `dropout` is the model's rate in training, `norm` and `position` are the model's too, and so is the rate
-    on the weights of attention. `past` positions in front of the sequence are held, as in a stream.
+    `dropout` is the model's rate in training, `attention_dropout` that on the weights of attention; `norm`,
+    `residual` and `position` are the model's too. `past` positions in front of the sequence are held, as in a
+    stream.
     """
 
     width: int
@@ -72,6 +73,7 @@ class Context:
     causal: bool
     dropout: float = 0.0
     norm: Norm = "pre"
+    residual: bool = True
     position: Position = "timing"
     attention_dropout: float = 0.0
     past: int = 0

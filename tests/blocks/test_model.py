@@ -230,7 +230,7 @@ def without_module():
 def test_what_cannot_be_built_says_so_with_all_reasons(without_module):
     recipe = f"{{mixer}} + conv(k=integer(1, 3)) >> {without_module}"
     with pytest.raises(BuildError) as caught:
-        build(recipe, d_model=0, vocab=0, norm="none", position="learnt", dropout=1.0)
+        build(recipe, d_model=0, vocab=0, norm="both", position="learnt", dropout=1.0)
     assert find_module(without_module) is None
     assert str(caught.value) == "\n".join(
         [
@@ -241,7 +241,7 @@ def test_what_cannot_be_built_says_so_with_all_reasons(without_module):
             "  expected d_model of at least 1, got 0",
             "  expected vocab of at least 1, got 0",
             "  expected dropout from 0 up to below 1, got 1.0",
-            "  expected norm to be pre or post, got 'none'",
+            "  expected norm to be pre, post or none, got 'both'",
             "  expected position to be timing or none, got 'learnt'",
         ]
     )
