@@ -1,6 +1,15 @@
 """How it computes: a block maps (batch, length, width) to the same, from its arguments and its mask alone."""
 
-from . import attention, cgru, convolution, feedforward, persistent, pools  # each registers its modules
+from . import (  # each registers its modules
+    attention,
+    cgru,
+    convolution,
+    extended_neural_gpu,
+    feedforward,
+    neural_gpu,
+    persistent,
+    pools,
+)
 from .block import Block, BuildError, Context, build_block, module
 from .initial import Drawn, Linear
 from .model import Model, build
@@ -17,8 +26,10 @@ __all__ = [
     "build_block",
     "cgru",
     "convolution",
+    "extended_neural_gpu",
     "feedforward",
     "module",
+    "neural_gpu",
     "persistent",
     "pools",
 ]

@@ -19,7 +19,8 @@ def _example(parameter: Parameter) -> Value:
     if parameter.kind == "word":
         return parameter.words[-1]
     assert parameter.kind == "integer", f"no example for {parameter.kind}"
-    return int(parameter.low or 0) + 2
+    value = int(parameter.low or 0) + 2
+    return value if value != parameter.default else value + 1
 
 
 def test_the_first_papers_blocks_are_there():

@@ -1,0 +1,156 @@
+"""The Neural GPU family of the vocabulary: whole models that hold both sequences in one image.
+
+An image s is length × width × maps numbers, the length that of the longer of source and target. In the
+equations `∗` is a convolution in two dimensions with zeros around the image, `⊗` a product of numbers,
+hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1), and U, U′, U″, W, W′, W″ kernels of each layer by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .vocabulary import ALL, Context, Cost, Parameter, Reach, Role, Settings, Spec, register, whole, word
+
+PARAMETERS = (
+    Parameter(name="layers", kind="integer", default=2, low=1, high=64, meaning="gated units in one step"),
+    Parameter(name="width", kind="integer", default=4, low=1, high=256, meaning="width of the image"),
+    Parameter(
+        name="maps", kind="integer", default=0, low=0, high=65536, meaning="maps of the image; 0: d_model"
+    ),
+    Parameter(
+        name="kernel", kind="integer", default=3, low=1, high=64, meaning="length and width of a kernel"
+    ),
+)
+
+TAPE = Parameter(
+    name="tape",
+    kind="word",
+    default="first",
+    words=("first", "all"),
+    meaning="the columns of the tape that an output is written to, across the image's width",
+)
+
+_SAVED = 9
+"""What training keeps of one unit, in images: its input, both gates in three steps, r ⊗ s, and tanh."""
+
+_UNIT = (
+    "CGRU(s) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + B); u = hardsig(U′ ∗ s + B′); r = hardsig(U″ ∗ s + B″)"
+)
+
+
+def maps_of(settings: Settings, width: int) -> int:
+    """The maps of the image, in a model of that width."""
+    return whole(settings, "maps") or width
+
+
+def _stack(settings: Settings, context: Context) -> Cost:
+    """A stack of units, applied as often as the image is long."""
+    channels, layers = maps_of(settings, context.width), whole(settings, "layers")
+    weights = 3 * layers * whole(settings, "kernel") ** 2 * channels**2
+    plane = context.length * whole(settings, "width") * channels
+    return Cost(
+        parameters=weights + 3 * layers * channels,
+        flops=context.length * 2 * context.length * whole(settings, "width") * weights,
+        saved=context.length * (_SAVED * layers + (context.dropout > 0)) * plane,
+    )
+
+
+def _entry(settings: Settings, context: Context) -> int:
+    """The parameters of the map from the model's width to the image's maps, where they differ."""
+    channels = maps_of(settings, context.width)
+    return 0 if channels == context.width else channels * context.width
+
+
+def _plain(settings: Settings, context: Context) -> Cost:
+    """The map of the embeddings, and the stack; generation keeps one column of the image."""
+    stack, entry = _stack(settings, context), _entry(settings, context)
+    channels = maps_of(settings, context.width)
+    return replace(
+        stack,
+        parameters=stack.parameters + entry,
+        flops=stack.flops + 2 * context.length * entry,
+        state=channels,
+        outputs=channels,
+        saves_input=entry > 0,
+    )
+
+
+def _markov(settings: Settings, context: Context) -> Cost:
+    """As plain; the embedded output before is handed on as it is."""
+    plain = _plain(settings, context)
+    return replace(plain, outputs=plain.outputs + context.width)
+
+
+def _extended(settings: Settings, context: Context) -> Cost:
+    """A second stack, applied as often; what an output on the tape adds to each unit is computed once.
+
+    An output moves as many columns of the image as its kernel reaches. Generation keeps the image, and what
+    the tape adds to the three convolutions of each unit.
+    """
+    plain, stack, entry = _plain(settings, context), _stack(settings, context), _entry(settings, context)
+    layers, width, kernel = (whole(settings, name) for name in ("layers", "width", "kernel"))
+    channels = maps_of(settings, context.width)
+    columns = width if word(settings, "tape") == "all" else min(width, (kernel - 1) // 2 + 1)
+    spread = 3 * layers * kernel * columns * channels**2
+    return replace(
+        plain,
+        parameters=plain.parameters + stack.parameters + 3 * layers * (kernel * channels) ** 2 + entry,
+        flops=plain.flops + stack.flops + 2 * (context.length - 1) * (spread + entry),
+        state=(1 + 3 * layers) * width * channels,
+        saved=plain.saved + stack.saved + (entry > 0) * (context.length - 1) * channels,
+        saved_once=spread,
+    )
+
+
+def _reach(settings: Settings, context: Context) -> Reach:
+    """As many steps as positions carry a number over the whole image, in the directions of the kernel.
+
+    A causal model hides the outputs that are still to come, never the source.
+    """
+    kernel = whole(settings, "kernel")
+    return Reach(left=ALL if kernel > 2 else 0, right=0 if context.causal or kernel == 1 else ALL)
+
+
+NEURAL_GPU = register(
+    Spec(
+        name="neural_gpu",
+        role=Role.TRANSDUCER,
+        parameters=PARAMETERS,
+        summary="Neural GPU, whose outputs are independent of each other",
+        equation=f"{_UNIT}; s_n = (CGRU_l ∘ … ∘ CGRU_1)ⁿ(s_0), n the length; o_i from s_n[i, 0]",
+        source="Kaiser and Sutskever 2016; Kaiser and Bengio 2016, section 2",
+        cost=_plain,
+        reach=_reach,
+    )
+)
+
+MARKOV_NEURAL_GPU = register(
+    Spec(
+        name="markov_neural_gpu",
+        role=Role.TRANSDUCER,
+        parameters=PARAMETERS,
+        summary="Neural GPU, each of whose outputs depends on the one before",
+        equation="o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n that of neural_gpu",
+        source="Kaiser and Bengio 2016, section 2.1",
+        cost=_markov,
+        reach=_reach,
+    )
+)
+
+EXTENDED_NEURAL_GPU = register(
+    Spec(
+        name="extended_neural_gpu",
+        role=Role.TRANSDUCER,
+        parameters=(*PARAMETERS, TAPE),
+        summary="Neural GPU with a decoder that reads all outputs so far from a tape",
+        equation=(
+            "d_0 = s_n, that of neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), "
+            "CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), "
+            "u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); "
+            "o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t"
+        ),
+        source="Kaiser and Bengio 2016, section 2.2; the order of steps is that of their program",
+        cost=_extended,
+        reach=_reach,
+    )
+)
