@@ -49,8 +49,8 @@ class Nothing:
     seconds = flops = 0.0
     finished = True
 
-    def __init__(self, settings: Settings, device: torch.device) -> None:
-        del settings, device
+    def __init__(self, settings: Settings, device: torch.device, data: Path) -> None:
+        del settings, device, data
 
     def advance(self) -> dict[str, float]:
         """Nothing."""

@@ -46,7 +46,7 @@ def ours(recipe: str) -> Callable[[], None]:
     training = Training(settings(recipe), CPU)
 
     def steps() -> None:
-        float(training._steps(LENGTH))
+        float(training._steps())
 
     return steps
 

@@ -56,14 +56,14 @@ def _drawn(settings: Settings) -> str:
     """The diagram of a trial's model, for sequences as long as those of the costs beside it."""
     from ..grammar import parse
     from ..studies.costs import TOKENS
-    from ..studies.tasks import require_task
+    from ..studies.tasks import require_algorithmic
     from . import diagram
     from .sizes import Sizes
 
     sizes = Sizes(
         d_model=settings.model.d_model,
         length=TOKENS,
-        vocab=require_task(settings.task.name).vocab,
+        vocab=require_algorithmic(settings.task.name).vocab,
         masked=False,
         norm=settings.model.norm,
         batch=settings.train.batch_size,

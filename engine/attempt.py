@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -14,8 +15,9 @@ from ..studies.settings import Settings
 from . import provenance
 from .checkpoints import Checkpoint, Saved
 from .events import Advanced, Ended, Event, Started
+from .objectives import Metrics
 from .outcome import Task, Totals, last_of, outcome
-from .training import Metrics, NotANumberError, Training
+from .training import NotANumberError, Training
 
 DEATHS = 3
 """So often may a worker die in one run within the same epoch of a trial before the trial counts as failed."""
@@ -52,8 +54,8 @@ class Trainable(Protocol):
         ...
 
 
-Begin = Callable[[Settings, torch.device], Trainable]
-"""Makes a training from a trial's settings, on a device."""
+Begin = Callable[[Settings, torch.device, Path], Trainable]
+"""Makes a training from a trial's settings, on a device, with the folder of the corpora."""
 
 
 class Attempt:
@@ -70,10 +72,12 @@ class Attempt:
         device: torch.device,
         *,
         time_limit_s: float | None = None,
+        data: Path = Path("data"),
         begin: Begin = Training,
     ) -> None:
         self.task, self.ended = task, False
-        self._store, self._device, self._limit, self._begin = store, device, time_limit_s, begin
+        self._store, self._device, self._limit = store, device, time_limit_s
+        self._data, self._begin = data, begin
         self._checkpoint = Checkpoint(store.checkpoint_dir(task.trial.id))
         self._training: Trainable | None = None
         self._totals, self._rows = Totals(), list[MetricRow]()
@@ -109,7 +113,7 @@ class Attempt:
         if starts > DEATHS:
             return self._end("failed", f"the worker died {DEATHS} times {self._where()}")
         provenance.restart_peak(self._device)
-        self._training = self._begin(self.task.trial.settings, self._device)
+        self._training = self._begin(self.task.trial.settings, self._device, self._data)
         if saved is not None:
             self._training.restore(saved.state)
         return Started(trial=self.task.trial.id, epoch=self._training.epoch)

@@ -23,13 +23,21 @@ class Worker:
     def __init__(self, store: Store, machine: Machine, begin: Begin = Training) -> None:
         torch.set_num_threads(machine.threads)
         self._store, self._limit, self._begin = store, machine.time_limit_s, begin
+        self._data = machine.data
         self._device = torch.device("cuda" if machine.gpus else "cpu")
 
     def attempts(self, tasks: Sequence[Task], *, again: bool = False) -> list[Attempt]:
         """The tasks, ready to advance; `again` after a worker's death leaves out those that it had ended."""
         held = self._store.outcomes() if again else {}
         return [
-            Attempt(task, self._store, self._device, time_limit_s=self._limit, begin=self._begin)
+            Attempt(
+                task,
+                self._store,
+                self._device,
+                time_limit_s=self._limit,
+                data=self._data,
+                begin=self._begin,
+            )
             for task in tasks
             if held.get(task.trial.id, ("", -1))[1] < task.number
         ]

@@ -11,6 +11,7 @@ import polars as pl
 from ..storage import Store
 from ..studies.study import Study
 from .events import Ended, Event, Listener
+from .leaks import check_leaks
 from .local import run_local
 from .machine import Machine
 from .outcome import Task
@@ -72,6 +73,7 @@ def run_study(
             "run": datetime.now(UTC).isoformat(timespec="seconds"),
         },
     )
+    check_leaks(trial.settings for trial in study.trials())
     counter = _Counter(listener)
     with on_interrupt(listener.stopping) as stop:
         source = _source(study, store, counter, max_trials, retry_failed=retry_failed)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """CPUs and GPUs (a share of one is meant) of a trial, its limit in training seconds, and the Ray cluster.
 
-    Without an address a cluster of this machine alone is started for the run.
+    Without an address a cluster of this machine alone is started for the run. `data` is the folder of the
+    corpora, on every machine of a cluster.
     """
 
     cpus: float = 1.0
     gpus: float = 0.0
     time_limit_s: float | None = None
     address: str | None = None
+    data: Path = Path("data")
 
     @property
     def threads(self) -> int:

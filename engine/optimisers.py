@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,6 +25,10 @@ def optimizer(settings: OptimizerSettings, parameters: Iterable[nn.Parameter]) -
                 eps=settings.eps,
                 weight_decay=settings.weight_decay,
                 fused=True,
+            )
+        case "adagrad":
+            return torch.optim.Adagrad(
+                parameters, lr=settings.lr, eps=settings.eps, weight_decay=settings.weight_decay
             )
         case "sgd":
             return torch.optim.SGD(parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
@@ -51,3 +57,36 @@ def schedule(settings: ScheduleSettings, total_steps: int) -> Callable[[int], fl
                 return 1.0
 
     return factor
+
+
+def clip_each(parameters: Iterable[nn.Parameter], norm: float) -> None:
+    """Scale the gradient of each weight down to this norm where it is above it (Sukhbaatar et al. 2019)."""
+    gradients = [weights.grad for weights in parameters if weights.grad is not None]
+    scales = [(norm / (own + 1e-6)).clamp(max=1.0) for own in torch._foreach_norm(gradients)]  # pyright: ignore[reportPrivateImportUsage]
+    torch._foreach_mul_(gradients, scales)  # pyright: ignore[reportPrivateImportUsage]
+
+
+@dataclass(slots=True, kw_only=True)
+class Plateau:
+    """A factor on the learning rate, a tenth of what it was whenever a loss has stopped to improve.
+
+    `waited` counts the epochs since the best loss or the last fall; `patience` of them make it fall.
+    """
+
+    patience: int
+    factor: float = 1.0
+    best: float = math.inf
+    waited: int = 0
+
+    def record(self, loss: float) -> None:
+        """Take the loss of an epoch."""
+        if loss < self.best:
+            self.best, self.waited = loss, 0
+            return
+        self.waited += 1
+        if self.waited >= self.patience:
+            self.factor, self.waited = self.factor / 10, 0
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on, as plain numbers."""
+        return asdict(self)

@@ -6,21 +6,17 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from ..blocks import build
-from ..grammar import analyse, parse
 from ..studies.settings import Settings
-from .curriculum import Curriculum
-from .optimisers import optimizer, schedule
+from .models import build_model, sequence_flops
+from .objectives import Load, Metrics, objective
+from .optimisers import Plateau, clip_each, optimizer, schedule
 from .seeds import derive
-from .tasks import task
-
-Metrics = dict[str, float]
 
 
 class NotANumberError(ArithmeticError):
@@ -28,70 +24,50 @@ class NotANumberError(ArithmeticError):
 
 
 class Training:
-    """The model, optimiser, generators and curriculum of one trial on one device.
+    """The model, optimiser, generators and objective of one trial on one device.
 
     The generators are its own, dropout's included, so several can take turns in one process, and a state that
-    is restored goes on bit for bit.
+    is restored goes on bit for bit. `data` is the folder of the corpora.
     """
 
-    def __init__(self, settings: Settings, device: torch.device) -> None:
+    def __init__(self, settings: Settings, device: torch.device, data: Path = Path("data")) -> None:
         self._settings, self._device = settings, device
-        seed, train, model = settings.seed, settings.train, settings.model
-        self._task = task(settings.task.name)
-        self._spec = self._task.spec
-        self._recipe = parse(model.recipe)
-        self._model = build(
-            self._recipe,
-            d_model=model.d_model,
-            vocab=self._spec.vocab,
-            norm=model.norm,
-            position=model.position,
-            dropout=model.dropout,
-            generator=torch.Generator().manual_seed(derive(seed, "initialisation")),
-        ).to(device)
+        seed, train = settings.seed, settings.train
+        self._objective = objective(settings, device, data)
+        drawn = torch.Generator().manual_seed(derive(seed, "initialisation"))
+        self._model = build_model(settings.model, self._objective.demand, drawn).to(device)
+        if train.compile:
+            self._model.body.compile()
         self._optimizer = optimizer(train.optimizer, self._model.parameters())
         self._factor = schedule(train.schedule, train.epochs * train.steps_per_epoch)
-        self._data = torch.Generator(device).manual_seed(derive(seed, "data"))
-        self._fresh = torch.Generator(device).manual_seed(derive(seed, "evaluation"))
+        self._plateau = Plateau(patience=train.schedule.patience)
         self._noise = torch.Generator(device).manual_seed(derive(seed, "dropout")).get_state()
-        self._curriculum = Curriculum(
-            length=train.curriculum.start, step=self._spec.step, grow_at=train.curriculum.grow_at
-        )
         self.parameters = sum(weights.numel() for weights in self._model.parameters())
         self.epoch = self.step = 0
         self.seconds = self.flops = self._tokens = 0.0
 
     @property
     def finished(self) -> bool:
-        """Whether the last epoch is over."""
-        return self.epoch >= self._settings.train.epochs
+        """Whether the last epoch is over, or nothing is left to learn."""
+        return self.epoch >= self._settings.train.epochs or self._objective.solved
 
     def advance(self) -> Metrics:
-        """Train one epoch, evaluate on one fresh batch, grow the length if all of it is right; its metrics.
+        """Train one epoch and evaluate the model; the metrics of both.
 
         Raises NotANumberError when the mean loss of the epoch is not finite.
         """
-        train, length = self._settings.train, self._curriculum.length
         started = time.perf_counter()
         with self._own_noise():
-            loss = float(self._steps(length))
+            loss = float(self._steps())
+        load = self._objective.load
         self.epoch += 1
-        tokens = train.steps_per_epoch * train.batch_size * self._spec.sequence_length(length)
         if not math.isfinite(loss):
             raise NotANumberError(f"not a number at epoch {self.epoch}")
-        accuracy = self._evaluate(length)
-        self._curriculum.record(accuracy)
+        measured = self._evaluate()
         seconds = time.perf_counter() - started
         self.seconds += seconds
-        self.flops += train.steps_per_epoch * train.batch_size * self._step_flops(length)
-        self._tokens += tokens
-        return {
-            "loss": loss,
-            "accuracy": accuracy,
-            "length": float(length),
-            "max_length": float(self._curriculum.passed),
-            "tokens_per_s": tokens / seconds,
-        }
+        tokens = self._account(load)
+        return {"loss": loss, **measured, "tokens_per_s": tokens / seconds}
 
     def summary(self, last: Metrics) -> Metrics:
         """The final metrics: those of the last epoch, the speed over all epochs."""
@@ -102,59 +78,81 @@ class Training:
         return {
             "model": self._model.state_dict(),
             "optimizer": self._optimizer.state_dict(),
-            "data": self._data.get_state(),
-            "fresh": self._fresh.get_state(),
+            "objective": self._objective.state(),
+            "plateau": self._plateau.state(),
             "noise": self._noise,
-            "curriculum": self._curriculum.state(),
             "progress": (self.epoch, self.step, self.seconds, self.flops, self._tokens),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the settings must be those that it was made with."""
         self._model.load_state_dict(state["model"])
+        self._model.after_step()
         self._optimizer.load_state_dict(state["optimizer"])
-        self._data.set_state(state["data"].cpu())
-        self._fresh.set_state(state["fresh"].cpu())
+        self._objective.restore(state["objective"])
+        self._plateau = Plateau(**state["plateau"])
         self._noise = state["noise"].cpu()
-        self._curriculum = Curriculum(**state["curriculum"])
         self.epoch, self.step, self.seconds, self.flops, self._tokens = state["progress"]
 
-    def _steps(self, length: int) -> Tensor:
+    def _steps(self) -> Tensor:
         """The mean loss over one epoch's steps, still on the device."""
         train, model = self._settings.train, self._model.train()
         total = torch.zeros((), device=self._device)
         for _ in range(train.steps_per_epoch):
             self.step += 1
-            batch = self._task.batch(train.batch_size, length, self._data, self._device)
-            # (batch, tokens, vocab) against (batch, tokens)
-            loss = functional.cross_entropy(model(batch.inputs).flatten(0, 1), batch.targets.flatten())
             self._optimizer.zero_grad()
-            loss.backward()
+            for part in range(train.accumulate):
+                total += self._gradients(part)
             if train.clip_norm is not None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
-            if train.schedule.name != "constant" or train.schedule.warmup:
-                for group in self._optimizer.param_groups:
-                    group["lr"] = train.optimizer.lr * self._factor(self.step)
+            if train.clip_tensor_norm is not None:
+                clip_each(model.parameters(), train.clip_tensor_norm)
+            self._set_rate()
             self._optimizer.step()
-            total += loss.detach()
+            model.after_step()
         return total / train.steps_per_epoch
 
-    @torch.no_grad()
-    def _evaluate(self, length: int) -> float:
-        """The fraction of tokens that are right on one fresh batch, without dropout."""
-        batch = self._task.batch(self._settings.train.batch_size, length, self._fresh, self._device)
-        predicted = self._model.eval()(batch.inputs).argmax(-1)
-        return float((predicted == batch.targets).double().mean())
+    def _gradients(self, part: int) -> Tensor:
+        """Add the gradients of one part of the next batch; its share of the step's loss."""
+        train = self._settings.train
+        with self._precision():
+            loss = self._objective.loss(self._model, part, train.accumulate)
+        penalty = self._model.penalty() if train.span_loss else None
+        wanted = loss if penalty is None else loss + train.span_loss * penalty
+        if train.accumulate > 1:
+            wanted, loss = wanted / train.accumulate, loss / train.accumulate
+        wanted.backward()
+        return loss.detach()
 
-    def _step_flops(self, length: int) -> float:
-        """Training FLOPs of one sequence."""
-        return analyse(
-            self._recipe,
-            d_model=self._settings.model.d_model,
-            length=self._spec.sequence_length(length),
-            vocab=self._spec.vocab,
-            norm=self._settings.model.norm,
-        ).training_flops
+    def _set_rate(self) -> None:
+        """The learning rate of this step."""
+        train = self._settings.train
+        if train.schedule.name != "constant" or train.schedule.warmup:
+            for group in self._optimizer.param_groups:
+                group["lr"] = train.optimizer.lr * self._factor(self.step) * self._plateau.factor
+
+    @torch.no_grad()
+    def _evaluate(self) -> Metrics:
+        """What the objective measures, without dropout."""
+        last = self.epoch >= self._settings.train.epochs
+        with self._precision():
+            measured = self._objective.evaluate(self._model.eval(), last=last)
+        if self._settings.train.schedule.name == "plateau":
+            self._plateau.record(measured["dev_loss"])
+        return measured
+
+    def _account(self, load: Load) -> float:
+        """Count the operations and the tokens of an epoch; its tokens."""
+        sequences = self._settings.train.steps_per_epoch * load.sequences
+        model, demand = self._settings.model, self._objective.demand
+        self.flops += sequences * sequence_flops(model, demand, tokens=load.tokens, past=load.past)
+        self._tokens += sequences * load.tokens
+        return sequences * load.tokens
+
+    def _precision(self) -> torch.autocast:
+        """Products in bf16 where that is asked for."""
+        half = self._settings.train.precision == "bf16"
+        return torch.autocast(self._device.type, dtype=torch.bfloat16, enabled=half)
 
     @contextmanager
     def _own_noise(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..grammar.nodes import Repeat
 from .costs import ceiling, longest, reach
 from .settings import Settings, read_recipe
-from .tasks import require_task
+from .tasks import AlgorithmicTask, require_algorithmic, require_task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,8 @@ def predict(labelled: Iterable[tuple[str, Settings]]) -> tuple[Ceiling, ...]:
     sides: dict[str, tuple[int | None, int | None]] = {}
     layers: dict[str, int | None] = {}
     for label, settings in labelled:
+        if not isinstance(require_task(settings.task.name), AlgorithmicTask):
+            continue
         bound = ceiling(settings)
         if bound is None or bound >= longest(settings):
             continue
@@ -70,7 +72,7 @@ def predict(labelled: Iterable[tuple[str, Settings]]) -> tuple[Ceiling, ...]:
 
 def _binding(settings: Settings, bound: int) -> tuple[int | None, int | None]:
     """The reach to the left and to the right, each only if the next length after the bound asks for more."""
-    task, sees = require_task(settings.task.name), reach(settings)
+    task, sees = require_algorithmic(settings.task.name), reach(settings)
     asked = task.certain(bound + task.step if bound else task.shortest)
     left = int(sees.left) if asked.left > sees.left else None
     return left, int(sees.right) if asked.right > sees.right else None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ..grammar import Analysis, Norm, Reach, analyse, parse
-from .settings import Settings, read_recipe
-from .tasks import TaskSpec, require_task
+from ..grammar import Analysis, Frame, Reach, analyse_framed, parse
+from .demands import Demand, demand
+from .settings import ModelSettings, Settings, read_recipe
+from .tasks import AlgorithmicTask, require_algorithmic, require_task
 
 TOKENS = 40
-"""The length of the sequences for which the operations of a training step are stated and bounded."""
+"""The length for which a training step's operations are stated and bounded, where it grows in training."""
 
 _SMALLEST = parse("ff(1)")
 
@@ -23,50 +24,69 @@ class Cost:
     flops: int
 
 
-def cost(settings: Settings, tokens: int) -> Cost:
-    """The cost of a trial's model on a sequence of so many tokens.
-
-    Equal to that of `analyse` for the task's vocabulary.
-    """
-    model, vocab = settings.model, require_task(settings.task.name).vocab
-    body = _body(model.recipe, model.d_model, model.norm, tokens)
-    symbol = _symbol(model.d_model, tokens)
-    return Cost(
-        parameters=body.parameters + vocab * symbol.parameters,
-        flops=body.training_flops + vocab * symbol.flops,
+def frame(model: ModelSettings, asked: Demand) -> Frame:
+    """What stands around the body of a trial's model: its settings, and what its task asks."""
+    return Frame(
+        **model.model_dump(exclude={"recipe"}),
+        vocab=asked.vocab,
+        columns=asked.columns,
+        targets=asked.targets,
+        causal=asked.causal,
     )
 
 
+def cost(settings: Settings, tokens: int) -> Cost:
+    """The cost of a trial's model on a sequence of so many tokens, equal to that of `analyse`.
+
+    Tasks share what does not depend on the vocabulary: every cost is affine in its size.
+    """
+    asked = demand(settings.task)
+    least = _least(frame(settings.model, asked))
+    body = _body(settings.model.recipe, least, tokens, asked.past)
+    parameters, flops = body.parameters, body.training_flops
+    if asked.vocab is not None and least.vocab is not None:
+        symbol, more = _symbol(least, tokens), asked.vocab - least.vocab
+        parameters, flops = parameters + more * symbol.parameters, flops + more * symbol.flops
+    return Cost(parameters=parameters, flops=flops)
+
+
+def sequence(settings: Settings) -> int:
+    """The tokens of the sequence that stands for all of a trial's; TOKENS where the length grows."""
+    return demand(settings.task).tokens or TOKENS
+
+
 def step_flops(settings: Settings) -> int:
-    """The operations of a training step, forward and backward, on a batch of sequences of TOKENS tokens."""
-    return settings.train.batch_size * cost(settings, TOKENS).flops
+    """The operations of a training step, forward and backward, on a batch of such sequences."""
+    return settings.train.batch_size * cost(settings, sequence(settings)).flops
 
 
 def reach(settings: Settings) -> Reach:
     """How far a trial's model sees."""
-    return _body(settings.model.recipe, settings.model.d_model, settings.model.norm, 1).reach
+    asked = demand(settings.task)
+    return _body(settings.model.recipe, _least(frame(settings.model, asked)), 1, 0).reach
 
 
 def ceiling(settings: Settings) -> int | None:
     """The longest length that a trial can learn but for luck; None if its reach sets no bound."""
-    return require_task(settings.task.name).ceiling(reach(settings))
+    task = require_task(settings.task.name)
+    return task.ceiling(reach(settings)) if isinstance(task, AlgorithmicTask) else None
 
 
 def longest(settings: Settings) -> int:
-    """The longest length of a trial that passes one in every epoch."""
-    return settings.train.curriculum.start + require_task(settings.task.name).step * (
-        settings.train.epochs - 1
-    )
+    """The longest length of an algorithmic trial that passes one in every epoch."""
+    return _first(settings) + require_algorithmic(settings.task.name).step * (settings.train.epochs - 1)
 
 
 def most_flops(settings: Settings) -> float:
-    """The training operations of a trial that grows in every epoch until it is one step past its ceiling.
+    """The training operations of a trial, one whose length grows in every epoch until one step past its ceiling.
 
     There it is stuck for the epochs that are left. The sum over the lengths before is that of the parabola
     through the first, the middle and the last: exact for most recipes, and quick.
     """
     train, task = settings.train, require_task(settings.task.name)
-    start, bound, top = train.curriculum.start, ceiling(settings), longest(settings)
+    if not isinstance(task, AlgorithmicTask):
+        return float(train.epochs * train.steps_per_epoch * step_flops(settings))
+    start, bound, top = _first(settings), ceiling(settings), longest(settings)
     if bound is not None:
         top = max(start, min(top, bound + task.step))
     growing = (top - start) // task.step + 1  # epochs
@@ -82,20 +102,37 @@ def most_flops(settings: Settings) -> float:
     return growing * mean + (train.epochs - growing) * _epoch_flops(settings, task, top)
 
 
-def _epoch_flops(settings: Settings, task: TaskSpec, length: int) -> float:
+def _first(settings: Settings) -> int:
+    """The length with which an algorithmic trial begins."""
+    assert settings.train.curriculum is not None, "an algorithmic task without a curriculum"
+    return settings.train.curriculum.start
+
+
+def _epoch_flops(settings: Settings, task: AlgorithmicTask, length: int) -> float:
     """The training operations of one epoch at a length."""
     train = settings.train
     return train.steps_per_epoch * train.batch_size * cost(settings, task.sequence_length(length)).flops
 
 
+def _least(around: Frame) -> Frame:
+    """The same frame with the smallest vocabulary that it can have, if it has any."""
+    if around.vocab is None:
+        return around
+    return replace(around, vocab=1 + max(around.cutoffs, default=0))
+
+
 @lru_cache(maxsize=65536)
-def _body(recipe: str, d_model: int, norm: Norm, tokens: int) -> Analysis:
-    """A model without any symbols: costs are linear in the vocabulary, so that tasks can share them."""
-    return analyse(read_recipe(recipe), d_model=d_model, length=tokens, vocab=0, norm=norm)
+def _body(recipe: str, around: Frame, tokens: int, past: int) -> Analysis:
+    """A model of few symbols."""
+    return analyse_framed(read_recipe(recipe), around, tokens, past)
 
 
 @lru_cache(maxsize=4096)
-def _symbol(d_model: int, tokens: int) -> Cost:
+def _symbol(least: Frame, tokens: int) -> Cost:
     """What one more symbol of the vocabulary adds to any model."""
-    without, within = (analyse(_SMALLEST, d_model=d_model, length=tokens, vocab=vocab) for vocab in (0, 1))
+    assert least.vocab is not None
+    without, within = (
+        analyse_framed(_SMALLEST, replace(least, vocab=vocab), tokens)
+        for vocab in (least.vocab, least.vocab + 1)
+    )
     return Cost(within.parameters - without.parameters, within.training_flops - without.training_flops)

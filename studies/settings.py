@@ -62,12 +62,26 @@ class ModelSettings(Section):
     """the body, in the recipe language"""
     d_model: int = Field(ge=1, le=65536)
     """width of the model"""
-    norm: Literal["pre", "post"] = "pre"
-    """where a sub-layer is normalised: its input, or its sum with its input"""
+    norm: Literal["pre", "post", "none"] = "pre"
+    """where a sub-layer is normalised: its input, its sum with its input, or nowhere"""
+    residual: bool = True
+    """whether each sub-layer's output is added to its input"""
     position: Literal["timing", "none"] = "timing"
     """sinusoids added in front of every mixer, or none"""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """probability to drop"""
+    """probability to drop, behind each sub-layer and inside feed-forward blocks"""
+    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """probability to drop a weight of attention"""
+    embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """probability to drop a number of an embedding, or of what enters the output layer"""
+    embedding: Literal["scaled", "unit"] = "scaled"
+    """embeddings begin as N(0, 1 / d_model) and are multiplied by its root, or as N(0, 1) and are not"""
+    tied: bool = False
+    """whether the output layer has the embedding's weights"""
+    cutoffs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
+    """adaptive input and softmax: where a cluster of rarer symbols begins, a quarter as wide as the last"""
+    init: Literal["glorot", "he", "uniform"] = "glorot"
+    """how maps begin: Glorot uniform, He normal, or uniform within 1 / √inputs"""
 
     @field_validator("recipe", mode="before")
     @classmethod
@@ -87,10 +101,28 @@ class ModelSettings(Section):
 
 
 class TaskSettings(Section):
-    """`[task]`: what is learned."""
+    """`[task]`: what is learned; each task takes some of the keys below its name."""
 
     name: str
     """what is learned: the name of a task"""
+    corpus: str | None = None
+    """of language_model: the text"""
+    tokens: Literal["characters", "words", "bpe"] = "characters"
+    """of language_model: what a token is"""
+    pieces: int = Field(default=32000, ge=300, le=1_000_000)
+    """of language_model with bpe: the size of the vocabulary"""
+    batching: Literal["stream", "lines"] = "stream"
+    """of language_model: one endless text in each row of a batch, or one line of it"""
+    block: int = Field(default=512, ge=1)
+    """of language_model in streams: tokens that are read at a time"""
+    longest: int = Field(default=300, ge=1)
+    """of language_model in lines: longer lines, in tokens, are left out"""
+    dev_tokens: int | None = Field(default=None, ge=1)
+    """of language_model: so many first tokens of the dev split are scored after each epoch but the last"""
+    length: int = Field(default=50, ge=12)
+    """of the long-term problems: the shortest sequence; the longest is a tenth longer"""
+    variable: bool = False
+    """of the long-term problems: each training batch at a length of its own, 50 to 10,000"""
 
     @field_validator("name")
     @classmethod
@@ -98,11 +130,25 @@ class TaskSettings(Section):
         """The name, if a task has it; else ValueError with the nearest one."""
         return require_task(name).name
 
+    @model_validator(mode="after")
+    def taken(self) -> TaskSettings:
+        """Only what the task takes; ValueError with all that it does not."""
+        takes = require_task(self.name).keys
+        fields = type(self).model_fields.items()
+        others = [
+            key
+            for key, field in fields
+            if key not in ("name", *takes) and getattr(self, key) != field.default
+        ]
+        if others:
+            raise ValueError(f"{self.name} takes {', '.join(takes) or 'no keys'}, got {', '.join(others)}")
+        return self
+
 
 class OptimizerSettings(Section):
-    """`train.optimizer`: the rule that moves the weights; `betas` and `eps` belong to adam and adamw."""
+    """`train.optimizer`: the rule that moves the weights."""
 
-    name: Literal["adam", "adamw", "sgd"]
+    name: Literal["adam", "adamw", "adagrad", "sgd"]
     """the rule"""
     lr: float = Field(gt=0, allow_inf_nan=False)
     """highest learning rate"""
@@ -113,7 +159,7 @@ class OptimizerSettings(Section):
     ] = (0.9, 0.999)
     """of adam and adamw: decay of the two moments"""
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
-    """of adam and adamw: added to the denominator"""
+    """of all but sgd: added to the denominator"""
 
 
 class ScheduleSettings(Section):
@@ -121,13 +167,16 @@ class ScheduleSettings(Section):
 
     It rises linearly over the first `warmup` steps. Then constant stays, linear falls in a line and cosine in
     half a wave to 0 at the last step, and inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017,
-    equation 3, whose highest value is (d_model * warmup) ** -0.5).
+    equation 3, whose highest value is (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss
+    on the dev split has not improved for `patience` epochs.
     """
 
-    name: Literal["constant", "linear", "inverse_sqrt", "cosine"] = "constant"
+    name: Literal["constant", "linear", "inverse_sqrt", "cosine", "plateau"] = "constant"
     """how the learning rate goes on after the warm-up"""
     warmup: int = Field(default=0, ge=0)
     """steps over which it rises in a line"""
+    patience: int = Field(default=5, ge=1)
+    """of plateau: epochs without a better loss before it falls"""
 
     @model_validator(mode="after")
     def warms_up(self) -> ScheduleSettings:
@@ -147,7 +196,7 @@ class CurriculumSettings(Section):
 
 
 class TrainSettings(Section):
-    """`[train]`: how the weights are found; `clip_norm` bounds the norm of all gradients together."""
+    """`[train]`: how the weights are found."""
 
     optimizer: OptimizerSettings
     """the rule that moves the weights"""
@@ -155,14 +204,31 @@ class TrainSettings(Section):
     """the learning rate over the steps"""
     clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """most that the norm of all gradients together may be"""
+    clip_tensor_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """most that the norm of the gradient of each weight by itself may be"""
+    span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """weight of the learned spans of attention in the loss"""
     batch_size: int = Field(ge=1)
     """sequences of a step"""
+    accumulate: int = Field(default=1, ge=1)
+    """parts in which the sequences of a step are taken, one after the other"""
     epochs: int = Field(ge=1)
-    """after each of them a fresh batch is evaluated"""
+    """after each of them the model is evaluated"""
     steps_per_epoch: int = Field(ge=1)
     """training steps of an epoch"""
-    curriculum: CurriculumSettings
-    """lengths, from the first on"""
+    precision: Literal["float32", "bf16"] = "float32"
+    """bf16: products in half the bits, weights as ever"""
+    compile: bool = False
+    """whether torch compiles the body"""
+    curriculum: CurriculumSettings | None = None
+    """of the algorithmic tasks: lengths, from the first on"""
+
+    @model_validator(mode="after")
+    def divides(self) -> TrainSettings:
+        """A batch is taken in parts of one size."""
+        if self.batch_size % self.accumulate:
+            raise ValueError(f"a batch of {self.batch_size} cannot be taken in {self.accumulate} equal parts")
+        return self
 
 
 class Settings(Section):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import isinf
 
 from ..grammar import RecipeError, render
 from ..grammar.nodes import Block, Node, Series, walk
 from ..grammar.roles import SEQUENCE, VECTOR, output
+from ..grammar.vocabulary import Context, lookup
 from .factors import SEED
 from .settings import Level, Settings, read_recipe
-from .tasks import TaskError, require_task
+from .tasks import AlgorithmicTask, Kind, TaskError, require_task
 from .template import RECIPE, Template
 from .wording import Problem, ProblemsError, checked
 
@@ -41,18 +43,51 @@ def settle(template: Template, values: Mapping[str, Level]) -> Settings:
 
 
 def _mismatches(settings: Settings) -> Iterator[Problem]:
-    """What fits each table but not all of them together: a recipe or a length that the task cannot take."""
-    task = require_task(settings.task.name)
-    root = read_recipe(settings.model.recipe).root
-    gives = output(root)
-    if gives != SEQUENCE:
+    """What fits each table but not all of them together: what the task cannot take, or does not find."""
+    task, root = require_task(settings.task.name), read_recipe(settings.model.recipe).root
+    gives, needs = output(root), VECTOR if task.kind is Kind.REGRESSION else SEQUENCE
+    if gives != needs:
         what, out = _odd(root, gives), "the pool" if gives == VECTOR else "it"
-        needs = f"{task.name} needs an output for each token of its input"
-        yield Problem(RECIPE, f"{what} gives {gives}, but {needs}: leave {out} out")
-    try:
-        task.check(settings.train.curriculum.start)
-    except TaskError as error:
-        yield Problem(("train", "curriculum", "start"), str(error))
+        cure = "end it in a pool, as in `>> mean_pool`" if gives == SEQUENCE else f"leave {out} out"
+        yield Problem(RECIPE, f"{what} gives {gives}, but {task.name} needs {task.kind}: {cure}")
+    elif task.kind is Kind.LANGUAGE:
+        yield from _leaks(settings, root)
+    yield from _lengths(settings)
+
+
+def _leaks(settings: Settings, root: Node) -> Iterator[Problem]:
+    """Blocks that a causal task cannot take: they see the future, or more past than a stream can hold."""
+    surroundings = Context(width=settings.model.d_model, length=1, causal=True)
+    for name, block in {render(one): one for one in walk(root) if isinstance(one, Block)}.items():
+        spec = lookup(block.name)
+        assert spec is not None, f"{block.name} has left the vocabulary"
+        values = spec.settings(block)
+        reach = spec.reach(values, surroundings)
+        if reach.right:
+            yield Problem(RECIPE, f"{name} sees later tokens, which {settings.task.name} asks for")
+        elif (
+            settings.task.batching == "stream" and isinf(reach.left) and spec.cost(values, surroundings).state
+        ):
+            unbounded = f"{name} sees all of the past, and a stream has no beginning"
+            yield Problem(RECIPE, f'{unbounded}: give it a span, or read lines (batching = "lines")')
+
+
+def _lengths(settings: Settings) -> Iterator[Problem]:
+    """A curriculum that the task needs and has not, or cannot have; a corpus that is missing."""
+    task, curriculum = require_task(settings.task.name), settings.train.curriculum
+    place = ("train", "curriculum")
+    if task.kind is Kind.LANGUAGE and settings.task.corpus is None:
+        yield Problem(("task", "corpus"), f"{task.name} needs a corpus")
+    if not isinstance(task, AlgorithmicTask):
+        if curriculum is not None:
+            yield Problem(place, f"{task.name} has no lengths that grow: leave it out")
+    elif curriculum is None:
+        yield Problem(place, f"{task.name} needs the length that it begins with, as in {{ start = 5 }}")
+    else:
+        try:
+            task.check(curriculum.start)
+        except TaskError as error:
+            yield Problem((*place, "start"), str(error))
 
 
 def _odd(root: Node, gives: str | None) -> str:

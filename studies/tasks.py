@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import StrEnum
 
 from ..errors import ActivememError
 from ..grammar.vocabulary import Reach
@@ -18,8 +19,27 @@ class TaskError(ActivememError):
     """A task that does not exist, or a length that it cannot have."""
 
 
+class Kind(StrEnum):
+    """What a model must give for a task."""
+
+    TAGGING = "an output for each token of its input"
+    LANGUAGE = "an output for each token, from those before it"
+    REGRESSION = "one output for a whole sequence"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
+    """One task; `keys` are those of the table `[task]` that it takes besides its name."""
+
+    name: str
+    kind: Kind
+    summary: str
+    source: str
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlgorithmicTask(TaskSpec):
     """One task of sequences to sequences of the same length.
 
     `length` is always the nominal one, which the curriculum grows and the tables report.
@@ -29,7 +49,8 @@ class TaskSpec:
     again. The two differ where far inputs matter rarely, as in long carries.
     """
 
-    name: str
+    kind: Kind = Kind.TAGGING
+    source: str = _SOURCE
     vocab: int
     start: int = 5
     step: int = 1
@@ -38,8 +59,6 @@ class TaskSpec:
     doubled: bool = False  # the sequence is twice as long as the nominal length
     needs: Callable[[int], Reach]
     certain: Callable[[int], Reach]
-    summary: str
-    source: str = _SOURCE
 
     def sequence_length(self, length: int) -> int:
         """The number of tokens of a sequence."""
@@ -153,20 +172,32 @@ def require_task(name: str) -> TaskSpec:
     return spec
 
 
+def require_algorithmic(name: str) -> AlgorithmicTask:
+    """The algorithmic task of that name; TaskError if there is none."""
+    spec = require_task(name)
+    if not isinstance(spec, AlgorithmicTask):
+        raise TaskError(f"expected an algorithmic task, got {name}")
+    return spec
+
+
 def task_names() -> tuple[str, ...]:
     """The names of all tasks, sorted."""
     return tuple(sorted(_tasks))
 
 
-register_task(TaskSpec(name="copy", vocab=100, needs=_nothing, certain=_nothing, summary="x to x"))
+register_task(AlgorithmicTask(name="copy", vocab=100, needs=_nothing, certain=_nothing, summary="x to x"))
 register_task(
-    TaskSpec(name="reverse", vocab=100, needs=_everything, certain=_everything, summary="x to x reversed")
+    AlgorithmicTask(
+        name="reverse", vocab=100, needs=_everything, certain=_everything, summary="x to x reversed"
+    )
 )
 register_task(
-    TaskSpec(name="sort", vocab=20, needs=_everything, certain=_three_quarters, summary="x to x ascending")
+    AlgorithmicTask(
+        name="sort", vocab=20, needs=_everything, certain=_three_quarters, summary="x to x ascending"
+    )
 )
 register_task(
-    TaskSpec(
+    AlgorithmicTask(
         name="remember",
         vocab=20,
         doubled=True,
@@ -176,7 +207,7 @@ register_task(
     )
 )
 register_task(
-    TaskSpec(
+    AlgorithmicTask(
         name="duplicate",
         vocab=20,
         doubled=True,
@@ -186,7 +217,7 @@ register_task(
     )
 )
 register_task(
-    TaskSpec(
+    AlgorithmicTask(
         name="addition",
         vocab=3,
         step=2,
@@ -198,7 +229,7 @@ register_task(
     )
 )
 register_task(
-    TaskSpec(
+    AlgorithmicTask(
         name="multiply",
         vocab=3,
         step=2,
@@ -209,11 +240,13 @@ register_task(
         summary="a 2 b to a · b, in bits, the highest first",
     )
 )
-register_task(TaskSpec(name="not", vocab=3, needs=_nothing, certain=_nothing, summary="bits to flipped bits"))
+register_task(
+    AlgorithmicTask(name="not", vocab=3, needs=_nothing, certain=_nothing, summary="bits to flipped bits")
+)
 
 for _gate in ("and", "nand", "or", "nor", "xor", "xnor"):
     register_task(
-        TaskSpec(
+        AlgorithmicTask(
             name=_gate,
             vocab=3,
             step=2,
@@ -222,3 +255,13 @@ for _gate in ("and", "nand", "or", "nor", "xor", "xnor"):
             summary=f"each pair of neighbouring bits to its {_gate}, in the place of the first",
         )
     )
+
+register_task(
+    TaskSpec(
+        name="language_model",
+        kind=Kind.LANGUAGE,
+        summary="each token of a text from those before it",
+        source="Active memory in a Transformer, section 4.1; all-attention, section 4",
+        keys=("corpus", "tokens", "pieces", "batching", "block", "longest", "dev_tokens"),
+    )
+)

@@ -13,7 +13,7 @@ import math
 import torch
 from torch import Tensor
 
-from ...studies.tasks import TaskSpec
+from ...studies.tasks import AlgorithmicTask
 from .task import register
 
 _SEPARATOR = 2
@@ -21,7 +21,7 @@ _LIMB = 32  # bits that are carried at once; with n < 2^31 no sum of a limb leav
 _NEGLIGIBLE = 64  # rejection stops at a chance of 2^-64
 
 
-def operands(_spec: TaskSpec, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+def operands(_spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """A separator b, each operand uniform over the n-bit numbers that are not all ones.
 
     Draws so many candidates for each operand that all are refused with a chance of at most 2^-64, and takes

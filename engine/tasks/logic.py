@@ -12,13 +12,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ...studies.tasks import TaskSpec
+from ...studies.tasks import AlgorithmicTask
 from .task import register
 
 Gate = Callable[[Tensor, Tensor], Tensor]
 
 
-def bits(_spec: TaskSpec, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+def bits(_spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """Fair bits; the vocabulary's third symbol is never used."""
     return torch.randint(2, (batch_size, length), generator=generator, device=generator.device)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...studies.tasks import TaskSpec
+from ...studies.tasks import AlgorithmicTask
 from .permuting import symbols
 from .task import register
 
 
-def symbols_then_zeros(spec: TaskSpec, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+def symbols_then_zeros(
+    spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.Generator
+) -> Tensor:
     """[x ; 0…0], x uniform over the vocabulary; symbol 0 is one of x's too, as in the released program."""
     return torch.nn.functional.pad(symbols(spec, batch_size, length, generator), (0, length))
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...studies.tasks import TaskSpec
+from ...studies.tasks import AlgorithmicTask
 from .task import register
 
 
-def symbols(spec: TaskSpec, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+def symbols(spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """Rows uniform over the vocabulary, symbol 0 included."""
     return torch.randint(spec.vocab, (batch_size, length), generator=generator, device=generator.device)
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ...studies.tasks import TaskSpec, require_task
+from ...studies.tasks import AlgorithmicTask, require_algorithmic
 
-Draw = Callable[[TaskSpec, int, int, torch.Generator], Tensor]
+Draw = Callable[[AlgorithmicTask, int, int, torch.Generator], Tensor]
 """(spec, batch size, nominal length, generator) to inputs (batch, tokens), on the generator's device."""
 
 
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
 class Task:
     """One task: how its inputs are drawn, and the rule that gives the targets of any inputs."""
 
-    spec: TaskSpec
+    spec: AlgorithmicTask
     draw: Draw
     solve: Callable[[Tensor], Tensor]
 
@@ -50,13 +50,13 @@ def register(name: str, draw: Draw, solve: Callable[[Tensor], Tensor]) -> Task:
     """Add the generator of a task that studies know; a second one for the same name raises ValueError."""
     if name in _tasks:
         raise ValueError(f"task '{name}' has a generator already")
-    _tasks[name] = made = Task(spec=require_task(name), draw=draw, solve=solve)
+    _tasks[name] = made = Task(spec=require_algorithmic(name), draw=draw, solve=solve)
     return made
 
 
 def task(name: str) -> Task:
     """The task of that name; TaskError with the nearest name if there is none."""
-    return _tasks[require_task(name).name]
+    return _tasks[require_algorithmic(name).name]
 
 
 def generators() -> tuple[str, ...]:

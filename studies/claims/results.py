@@ -17,7 +17,7 @@ from ..design import same
 from ..factors import SEED
 from ..labels import one_line
 from ..measures import COSTS, measure
-from ..tasks import require_task
+from ..tasks import require_algorithmic
 from .scope import Cell
 from .statements import Absent, Comparison, Constant, Fold, Number, Quantity, Total, call
 from .verdicts import Gap
@@ -203,7 +203,7 @@ def _step(metric: str, trial: Trial | None) -> float:
     """The smallest difference that a metric can show in a trial."""
     known = measure(metric)
     if known.stepped and trial is not None:
-        return float(require_task(trial.settings.task.name).step)
+        return float(require_algorithmic(trial.settings.task.name).step)
     return 10.0**-known.decimals
 
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from ...grammar.text import render
+from ..demands import demand
 from ..labels import level_text, one_line
 from ..metrics import METRICS
 from ..quantities import plural
-from ..settings import Level
+from ..settings import Level, TaskSettings
 from ..tasks import require_task
 from .markup import Column, Html, Section, code, grid, joined, paragraph, plain
 from .material import Material
@@ -82,10 +83,15 @@ def _searched(material: Material) -> Iterator[Html]:
 
 def _tasks(material: Material) -> Iterator[Html]:
     """What is learnt, and after whom."""
-    names = dict.fromkeys(trial.settings.task.name for trial in material.study.trials())
-    tasks = [require_task(name) for name in names]
-    if tasks:
+    asked = {trial.settings.task.name: trial.settings.task for trial in material.study.trials()}
+    if tasks := [require_task(name) for name in asked]:
         columns = [Column("task"), Column("input to target", "words"), Column("symbols", "number")]
-        rows = [(code(task.name), plain(task.summary), plain(f"{task.vocab:,}")) for task in tasks]
+        rows = [(code(task.name), plain(task.summary), plain(_symbols(asked[task.name]))) for task in tasks]
         yield grid("tasks", columns, rows)
         yield paragraph(plain("; ".join(dict.fromkeys(task.source for task in tasks)) + "."), "faint")
+
+
+def _symbols(task: TaskSettings) -> str:
+    """How many symbols a task has; a dash where it has numbers."""
+    vocab = demand(task).vocab
+    return "–" if vocab is None else f"{vocab:,}"

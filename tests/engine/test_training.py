@@ -70,8 +70,8 @@ def test_the_order_of_a_sum_changes_no_bit(settings):
 
 def test_cells_of_one_seed_see_the_same_data(settings):
     first, second = Training(settings(recipe="ff(8)"), CPU), Training(settings(recipe="conv(k=3)"), CPU)
-    assert torch.equal(first.state()["data"], second.state()["data"])
-    assert not torch.equal(first.state()["data"], Training(settings(seed=1), CPU).state()["data"])
+    assert torch.equal(first.state()["objective"]["data"], second.state()["objective"]["data"])
+    assert not torch.equal(first.state()["objective"]["data"], Training(settings(seed=1), CPU).state()["objective"]["data"])
 
 
 def test_not_grows_by_one_in_every_epoch(settings):

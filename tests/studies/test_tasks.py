@@ -16,6 +16,7 @@ def test_the_tasks_are_those_of_the_paper_and_of_its_program():
         "and",
         "copy",
         "duplicate",
+        "language_model",
         "multiply",
         "nand",
         "nor",

@@ -1,0 +1,63 @@
+"""What a training works on: the data of a trial, its loss, and what is measured after an epoch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...blocks import Model
+from ...studies.demands import Demand, demand
+from ...studies.settings import Settings
+
+Metrics = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """A training step at this moment: so many sequences of so many tokens, and `past` held before each."""
+
+    sequences: int
+    tokens: int
+    past: int = 0
+
+
+class Objective(ABC):
+    """The data, the loss and the measures of one trial; its draws come from generators of its own.
+
+    `folder` is where data lie. An epoch's losses are asked for step by step, each in `parts` equal parts.
+    """
+
+    def __init__(self, settings: Settings, device: torch.device, folder: Path) -> None:
+        self.settings, self.device, self.folder = settings, device, folder
+        self.demand: Demand = demand(settings.task)
+
+    @property
+    def solved(self) -> bool:
+        """Whether nothing is left to learn, so that the training ends before its last epoch."""
+        return False
+
+    @property
+    @abstractmethod
+    def load(self) -> Load:
+        """What a training step takes at this moment."""
+
+    @abstractmethod
+    def loss(self, model: Model, part: int, parts: int) -> Tensor:
+        """The mean loss over one part of the next batch, which part 0 draws."""
+
+    @abstractmethod
+    def evaluate(self, model: Model, *, last: bool) -> Metrics:
+        """What is measured after an epoch, of a model in evaluation; `last` if it is the last one."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Everything that the next epoch depends on, as tensors and plain values."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""

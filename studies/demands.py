@@ -1,0 +1,49 @@
+"""What the task of a trial asks of its model: symbols or numbers, in and out; what it may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .corpora import vocabulary_size
+from .settings import TaskSettings
+from .tasks import AlgorithmicTask, Kind, require_task
+
+LINE = 40
+"""The tokens of a sequence whose length the data decide."""
+
+UNBOUNDED = 1 << 30
+"""More past positions than any block holds: a stream that has run for long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """The frame of a model, as `build` and `analyse` take it, and the sequence that stands for all of them.
+
+    Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position, `targets` in all.
+    `tokens` is None where the length grows in training; `past` positions in front of them are held.
+    """
+
+    kind: Kind
+    vocab: int | None = None
+    columns: int | None = None
+    targets: int | None = None
+    tokens: int | None = None
+    past: int = 0
+
+    @property
+    def causal(self) -> bool:
+        """Whether no output may see a later input."""
+        return self.kind is Kind.LANGUAGE
+
+
+def demand(task: TaskSettings) -> Demand:
+    """What a table `[task]` asks; TaskError or CorpusError for what does not exist."""
+    spec = require_task(task.name)
+    if isinstance(spec, AlgorithmicTask):
+        return Demand(kind=spec.kind, vocab=spec.vocab)
+    if spec.kind is Kind.REGRESSION:
+        longest = task.length + task.length // 10
+        return Demand(kind=spec.kind, columns=2, targets=1, tokens=(task.length + longest) // 2)
+    if task.batching == "lines":
+        return Demand(kind=spec.kind, vocab=vocabulary_size(task), tokens=LINE)
+    return Demand(kind=spec.kind, vocab=vocabulary_size(task), tokens=task.block, past=UNBOUNDED)
