@@ -1,0 +1,125 @@
+"""From the bytes of a text to the numbers of its tokens; each line ends in a mark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .sources import DataError
+
+MARK = b"<eos>"
+"""The end of a line, as a word."""
+
+UNKNOWN = b"<unk>"
+"""What stands in a text for words that are not in its vocabulary."""
+
+_CHUNK = 1 << 23  # bytes that are split into words at a time
+
+Numbers = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """A split in tokens: the numbers, the offsets at which lines begin and the last ends, words of each line.
+
+    A line's words are those between its spaces, and its end, which word perplexities count as one.
+    """
+
+    tokens: Numbers
+    lines: Numbers
+    words: Numbers
+
+
+Encoder = Callable[[bytes], Encoded]
+
+
+def whole_lines(data: bytes) -> bytes:
+    """The text with an end to its last line."""
+    return data if data.endswith(b"\n") else data + b"\n"
+
+
+def dtype_of(vocab: int) -> np.dtype[Any]:
+    """The smallest signed type (or bytes) that holds the numbers of a vocabulary."""
+    small = np.uint8 if vocab <= 1 << 8 else np.int16 if vocab <= 1 << 15 else np.int32
+    return np.dtype(small).newbyteorder("<")
+
+
+def characters(alphabet: bytes) -> Encoder:
+    """Each byte to its place in an alphabet, counted from 1; the end of a line is 0."""
+    table = np.full(256, -1, np.int16)
+    table[ord("\n")] = 0
+    table[list(alphabet)] = np.arange(1, len(alphabet) + 1)
+
+    def encode(data: bytes) -> Encoded:
+        data = whole_lines(data)
+        letters = np.frombuffer(data, np.uint8)
+        tokens = table[letters]
+        if (unknown := np.flatnonzero(tokens < 0)).size:
+            place = int(unknown[0])
+            raise DataError(
+                f"expected one of {len(alphabet)} characters, got byte {data[place]} at {place:,}"
+            )
+        ends = np.flatnonzero(tokens == 0) + 1
+        return Encoded(
+            tokens=tokens.astype(dtype_of(len(alphabet) + 1)),
+            lines=_offsets(ends),
+            words=_words_of_lines(letters, ends),
+        )
+
+    return encode
+
+
+def vocabulary(train: bytes) -> list[bytes]:
+    """The mark, then the words of a text, the most frequent first, equally frequent ones by spelling."""
+    counts: Counter[bytes] = Counter()
+    for chunk in _chunks(whole_lines(train)):
+        counts.update(chunk.split())
+    counts.pop(MARK, None)
+    return [MARK, *sorted(counts, key=lambda word: (-counts[word], word))]
+
+
+def words(known: list[bytes]) -> Encoder:
+    """Each word to its place in a vocabulary; one that is not there becomes `<unk>`, where there is one."""
+    places = {word: place for place, word in enumerate(known)}
+    unknown = places.get(UNKNOWN)
+
+    def encode(data: bytes) -> Encoded:
+        parts: list[Numbers] = []
+        for chunk in _chunks(whole_lines(data)):
+            text = chunk.replace(b"\n", b" " + MARK + b" ").split()
+            found = [places.get(word, unknown) for word in text]
+            if unknown is None and None in found:
+                raise DataError(f"{text[found.index(None)].decode()} is not in the vocabulary of words")
+            parts.append(np.array(found, dtype_of(len(known))))
+        tokens = np.concatenate(parts)
+        lines = _offsets(np.flatnonzero(tokens == 0) + 1)
+        return Encoded(tokens=tokens, lines=lines, words=np.diff(lines).astype(np.int32))
+
+    return encode
+
+
+def _offsets(ends: Numbers) -> Numbers:
+    return np.concatenate([[0], ends]).astype(np.int64)
+
+
+def _words_of_lines(letters: Numbers, ends: Numbers) -> Numbers:
+    """Runs of anything but white space, of each line, and one for its end."""
+    inside = ~np.isin(letters, np.frombuffer(b" \t\r\v\f\n", np.uint8))
+    begins = inside.copy()
+    begins[1:] &= ~inside[:-1]
+    upto = np.cumsum(begins, dtype=np.int64)[ends - 1]
+    return (np.diff(upto, prepend=0) + 1).astype(np.int32)
+
+
+def _chunks(data: bytes) -> Iterator[bytes]:
+    """A text in pieces that end where lines do."""
+    start = 0
+    while start < len(data):
+        stop = data.find(b"\n", min(start + _CHUNK, len(data) - 1)) + 1
+        yield data[start:stop]
+        start = stop

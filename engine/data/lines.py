@@ -1,0 +1,65 @@
+"""A text line by line: each line is a sequence that begins anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+
+import torch
+from torch import Tensor
+
+from ..seeds import derive
+from .batches import LineBatch
+from .sources import DataError
+from .text import Split
+
+START = 0
+"""What stands before the first token of a line."""
+
+
+def lines(split: Split, *, batch: int, longest: int, seed: int, position: int = 0) -> Iterator[LineBatch]:
+    """Batches of whole lines without an end, from the batch of that number on.
+
+    Each pass over the text has its lines in an order of its own, drawn from the seed and the number of the
+    pass; the last lines of a pass that do not fill a batch are left out of it. Left out of all are lines of
+    more than `longest` tokens, the mark at the end not counted, and those that have none but it.
+    """
+    fitting = _fitting(split, longest)
+    batches = len(fitting) // batch
+    if not batches:
+        raise DataError(f"expected at least {batch} lines of 1 to {longest} tokens, got {len(fitting)}")
+    shuffled, order = -1, fitting
+    for number in count(position):
+        if number // batches != shuffled:
+            shuffled = number // batches
+            generator = torch.Generator().manual_seed(derive(seed, f"lines of pass {shuffled}"))
+            order = fitting[torch.randperm(len(fitting), generator=generator)]
+        place = number % batches * batch
+        yield _batch(split, order[place : place + batch].tolist())
+
+
+def line_eval(split: Split, *, batch: int, longest: int) -> Iterator[LineBatch]:
+    """Each line that `lines` can give, once, the short ones first; the last batch may be smaller."""
+    fitting = _fitting(split, longest)
+    lengths = (split.lines[1:] - split.lines[:-1])[fitting]
+    order = fitting[torch.argsort(lengths, stable=True)].tolist()
+    for place in range(0, len(order), batch):
+        yield _batch(split, order[place : place + batch])
+
+
+def _fitting(split: Split, longest: int) -> Tensor:
+    """The numbers of the lines that are neither empty nor too long."""
+    lengths = split.lines[1:] - split.lines[:-1]  # with the mark
+    return torch.nonzero((lengths > 1) & (lengths <= longest + 1)).flatten()
+
+
+def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
+    begins, ends = split.lines[:-1], split.lines[1:]
+    rows = [split.tokens[int(begins[line]) : int(ends[line])] for line in chosen]
+    lengths = torch.tensor([len(row) for row in rows])
+    targets = torch.zeros(len(rows), int(lengths.max()), dtype=torch.int64)
+    inputs = torch.full_like(targets, START)
+    for row, text in enumerate(rows):
+        targets[row, : len(text)] = text
+        inputs[row, 1 : len(text)] = text[:-1]
+    return LineBatch(inputs, targets, lengths, words=int(split.line_words[torch.tensor(chosen)].sum()))

@@ -1,0 +1,166 @@
+"""A corpus in tokens, in files that are mapped into memory; whoever asks first writes them."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock
+from torch import Tensor
+
+from ...studies.corpora import Corpus, Source, TextSettings, chosen_corpus, vocabulary_size
+from . import encoding
+from .sources import DataError, read
+
+FORMAT = 1
+"""Of the files; raised when they change, or the tokens in them."""
+
+_TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
+_ABOUT = "about.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """One split in tokens, mapped into memory.
+
+    `tokens` is one-dimensional, of the smallest type that holds them; every line ends in a mark. Line i is
+    `tokens[lines[i]:lines[i + 1]]` and stands for `line_words[i]` words, its end among them; `words` is the
+    sum, over which a perplexity per word is taken.
+    """
+
+    tokens: Tensor
+    lines: Tensor
+    line_words: Tensor
+    words: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A corpus in tokens of a vocabulary; number 0 begins and pads a line."""
+
+    vocab: int
+    train: Split
+    dev: Split
+    test: Split
+
+
+def open_corpus(task: TextSettings, folder: Path) -> Text:
+    """The text that a `[task]` table names, from the folder of all data.
+
+    The first call writes its tokens below `encoded/`; several processes may ask at once. Raises CorpusError,
+    and DataError where the text is not there, or not the one that was published.
+    """
+    corpus, vocab = chosen_corpus(task), vocabulary_size(task)
+    place = folder / "encoded" / _name(corpus, task)
+    if not place.is_dir():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(place.with_name(place.name + ".lock")):
+            if not place.is_dir():
+                _write(corpus, task, folder, place)
+    about = json.loads((place / _ABOUT).read_text("utf-8"))
+    splits = {split: _open(place, split, about["files"]) for split in corpus.splits}
+    return Text(vocab=vocab, **splits)
+
+
+def _name(corpus: Corpus, task: TextSettings) -> str:
+    """The folder of these tokens: what they are, and a hash of all that they depend on."""
+    parts = [corpus.name, task.tokens, *([str(task.pieces)] if task.tokens == "bpe" else [])]
+    depends: list[Any] = [FORMAT, parts, [_identity(part.source) for part in corpus.splits.values()]]
+    if task.tokens == "bpe":
+        from . import pieces  # noqa: PLC0415  not every machine that reads characters needs the library
+
+        depends += [corpus.separated, pieces.NORMALISATION, importlib.metadata.version("sentencepiece")]
+    return "-".join([*parts, hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]])
+
+
+def _identity(source: Source) -> list[Any]:
+    return [source.size, source.digest]
+
+
+def _write(corpus: Corpus, task: TextSettings, folder: Path, place: Path) -> None:
+    """Encode all splits into a folder that appears when it is complete."""
+    data = _splits(corpus, folder)
+    encoder, kept = _encoder(corpus, task, data["train"])
+    temporary = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
+    temporary.mkdir()
+    try:
+        files = {}
+        for split, text in data.items():
+            encoded = encoder(text)
+            for name in ("tokens", "lines", "words"):
+                numbers = getattr(encoded, name)
+                files[f"{split}.{name}"] = {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
+                _put(temporary / f"{split}.{name}", numbers.tobytes())
+        for name, content in kept.items():
+            _put(temporary / name, content)
+        sources = {split: hashlib.sha256(text).hexdigest() for split, text in data.items()}
+        about = {"corpus": corpus.name, "tokens": task.tokens, "sha256": sources, "files": files}
+        _put(temporary / _ABOUT, json.dumps(about, indent=2).encode())
+        temporary.rename(place)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
+    """The bytes of each split; a file that has several is read once."""
+    files: dict[Source, bytes] = {}
+    for part in corpus.splits.values():
+        if part.source not in files:
+            files[part.source] = read(corpus, part.source, folder)
+    return {name: files[part.source][part.start : part.stop] for name, part in corpus.splits.items()}
+
+
+def _encoder(
+    corpus: Corpus, task: TextSettings, train: bytes
+) -> tuple[encoding.Encoder, Mapping[str, bytes]]:
+    """How bytes become tokens, and the files that say what the tokens are."""
+    if task.tokens == "characters":
+        return encoding.characters(corpus.alphabet), {}
+    if task.tokens == "words":
+        known = encoding.vocabulary(train)
+        if len(known) != corpus.words:
+            raise DataError(f"{corpus.name}: expected {corpus.words:,} words, got {len(known):,}")
+        return encoding.words(known), {"vocabulary.txt": b"\n".join(known) + b"\n"}
+    from . import pieces  # noqa: PLC0415  as above
+
+    normalise = pieces.lowered if corpus.separated else pieces.separated
+    model = pieces.train(train, task.pieces, normalise)
+    return pieces.bpe(model, normalise), {"pieces.model": model}
+
+
+def _put(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _open(place: Path, split: str, files: Mapping[str, Mapping[str, Any]]) -> Split:
+    found = {
+        name: _mapped(place / f"{split}.{name}", files[f"{split}.{name}"])
+        for name in ("tokens", "lines", "words")
+    }
+    return Split(
+        tokens=found["tokens"],
+        lines=found["lines"],
+        line_words=found["words"],
+        words=int(found["words"].sum()),
+    )
+
+
+def _mapped(path: Path, about: Mapping[str, Any]) -> Tensor:
+    """A file of numbers, read as far as it is used; DataError if it is not as long as it was."""
+    kind, size = _TYPES[about["dtype"]], about["size"]
+    if (found := path.stat().st_size) != size * kind.itemsize:
+        expected = f"expected {size * kind.itemsize:,} bytes, got {found:,}"
+        raise DataError(f"{path}: {expected}; remove {path.parent} to have it made anew")
+    return torch.from_file(str(path), shared=False, size=size, dtype=kind)

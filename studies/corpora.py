@@ -1,0 +1,308 @@
+"""The texts that a language model can be trained on: files, splits, vocabularies, licences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Protocol
+
+from ..errors import ActivememError
+
+_MAHONEY = "Mahoney, Large text compression benchmark"
+_MERITY = "Merity et al. 2017, Pointer sentinel mixture models"
+_WIKIPEDIA = "CC BY-SA 3.0 and GFDL (text of Wikipedia)"
+_WIKITEXT = "CC BY-SA 3.0 (text of Wikipedia)"
+_ASCII = bytes(range(32, 127))
+
+
+class CorpusError(ActivememError):
+    """A corpus that does not exist, or tokens that it cannot be cut into."""
+
+
+class TextSettings(Protocol):
+    """What of a `[task]` table says which tokens a text becomes."""
+
+    @property
+    def corpus(self) -> str | None:
+        """The name of a corpus."""
+        ...
+
+    @property
+    def tokens(self) -> str:
+        """What a token is: characters, words or bpe."""
+        ...
+
+    @property
+    def pieces(self) -> int:
+        """With bpe, the size of the vocabulary."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download:
+    """A file as it is published: where from (the first address that answers), its size, its checksum."""
+
+    name: str
+    urls: tuple[str, ...]
+    size: int | None = None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A text file, by itself or within an archive, under any of its names.
+
+    `size` is the number of its first bytes that count, all of them if None; `digest`, such as `md5:…`, is
+    that of these bytes.
+    """
+
+    names: tuple[str, ...]
+    size: int | None = None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The bytes of one split."""
+
+    source: Source
+    start: int = 0
+    stop: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """One text in three splits.
+
+    `home` is its folder below that of all data; `splits` are train, dev and test. `alphabet` has every byte
+    of the text but the end of a line; `words` is the size of the vocabulary of words, where there is a
+    standard one. Where the text is `separated`, its punctuation stands by itself already.
+    """
+
+    name: str
+    title: str
+    home: str
+    downloads: tuple[Download, ...]
+    splits: Mapping[str, Part]
+    alphabet: bytes
+    words: int | None = None
+    separated: bool = False
+    licence: str
+    source: str
+
+
+_corpora: dict[str, Corpus] = {}
+
+
+def register_corpus(corpus: Corpus) -> Corpus:
+    """Add a corpus; a name that is taken raises ValueError."""
+    if corpus.name in _corpora:
+        raise ValueError(f"corpus '{corpus.name}' is already defined")
+    _corpora[corpus.name] = corpus
+    return corpus
+
+
+def corpus_names() -> tuple[str, ...]:
+    """The names of all corpora, sorted."""
+    return tuple(sorted(_corpora))
+
+
+def require_corpus(name: str) -> Corpus:
+    """The corpus of that name; CorpusError with the nearest name if there is none."""
+    if name not in _corpora:
+        nearest = get_close_matches(name, _corpora, n=1, cutoff=0)
+        raise CorpusError(f"unknown corpus '{name}'; nearest: {', '.join(nearest)}")
+    return _corpora[name]
+
+
+def chosen_corpus(task: TextSettings) -> Corpus:
+    """The corpus that a `[task]` table names; CorpusError if it names none or lacks such tokens."""
+    if task.corpus is None:
+        raise CorpusError(f"expected a corpus ({', '.join(corpus_names())}), got none")
+    corpus = require_corpus(task.corpus)
+    if task.tokens == "words" and corpus.words is None:
+        raise CorpusError(f"{corpus.name} has no standard vocabulary of words; expected characters or bpe")
+    return corpus
+
+
+def vocabulary_size(task: TextSettings) -> int:
+    """Symbols that a `[task]` table's text is written in, the mark at the end of a line among them.
+
+    Raises CorpusError for a table that says no text.
+    """
+    corpus = chosen_corpus(task)
+    if task.tokens == "words":
+        assert corpus.words is not None
+        return corpus.words
+    return task.pieces if task.tokens == "bpe" else len(corpus.alphabet) + 1
+
+
+def _thirds(source: Source, dev: int, test: int, end: int) -> dict[str, Part]:
+    """Train, dev and test, one behind the other in one file."""
+    return {
+        "train": Part(source=source, stop=dev),
+        "dev": Part(source=source, start=dev, stop=test),
+        "test": Part(source=source, start=test, stop=end),
+    }
+
+
+def _between(*ranges: Iterable[int]) -> bytes:
+    return bytes(byte for each in ranges for byte in each)
+
+
+def _wikitext(folder: str, digests: dict[str, tuple[int | None, str]]) -> dict[str, Part]:
+    """Train, dev and test of a WikiText, each a file, in the archive below a folder."""
+    names = {"train": "wiki.train.tokens", "dev": "wiki.valid.tokens", "test": "wiki.test.tokens"}
+    return {
+        split: Part(
+            source=Source(names=(name, f"{folder}/{name}"), size=digests[split][0], digest=digests[split][1])
+        )
+        for split, name in names.items()
+    }
+
+
+def _addresses(name: str) -> tuple[str, ...]:
+    return (
+        f"https://wikitext.smerity.com/{name}",
+        f"https://s3.amazonaws.com/research.metamind.io/wikitext/{name}",
+    )
+
+
+_TEXT8 = Download(
+    name="text8.zip",
+    urls=("https://mattmahoney.net/dc/text8.zip", "http://mattmahoney.net/dc/text8.zip"),
+    size=31_344_016,
+    digest="sha256:a6640522afe85d1963ad56c05b0ede0a0c000dddc9671758a6cc09b7a38e5232",
+)
+_LETTERS = b" abcdefghijklmnopqrstuvwxyz"
+
+register_corpus(
+    Corpus(
+        name="text8",
+        title="100 million characters of Wikipedia, letters and spaces only",
+        home="text8",
+        downloads=(_TEXT8,),
+        splits=_thirds(
+            Source(names=("text8",), size=100_000_000, digest="md5:3bea1919949baf155f99411df5fada7e"),
+            90_000_000,
+            95_000_000,
+            100_000_000,
+        ),
+        alphabet=_LETTERS,
+        licence=_WIKIPEDIA,
+        source=_MAHONEY,
+    )
+)
+register_corpus(
+    Corpus(
+        name="text8-6m",
+        title="the first 6.9 million characters of text8",
+        home="text8",
+        downloads=(_TEXT8,),
+        splits=_thirds(
+            Source(
+                names=("text8", "text8.first6877825"),
+                size=6_877_825,
+                digest="sha256:8c5551457ad85e6f248e016443493f940756c7582473e6bbfcafcbe27fc98836",
+            ),
+            5_877_825,
+            6_377_825,
+            6_877_825,
+        ),
+        alphabet=_LETTERS,
+        licence=_WIKIPEDIA,
+        source=_MAHONEY,
+    )
+)
+register_corpus(
+    Corpus(
+        name="enwik8",
+        title="100 million bytes of Wikipedia with its markup",
+        home="enwik8",
+        downloads=(
+            Download(
+                name="enwik8.zip",
+                urls=("https://mattmahoney.net/dc/enwik8.zip", "http://mattmahoney.net/dc/enwik8.zip"),
+                size=36_445_475,
+                digest="sha256:547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc",
+            ),
+        ),
+        splits=_thirds(
+            Source(names=("enwik8",), size=100_000_000, digest="md5:a1fa5ffddb56f4953e226637dabbb36a"),
+            90_000_000,
+            95_000_000,
+            100_000_000,
+        ),
+        alphabet=_between(
+            b"\t", _ASCII, range(0x80, 0xC0), range(0xC2, 0xDD), (0xDE,), range(0xE0, 0xEE), (0xEF, 0xF0)
+        ),
+        licence=_WIKIPEDIA,
+        source=_MAHONEY,
+    )
+)
+register_corpus(
+    Corpus(
+        name="wikitext-2",
+        title="2 million words of good articles of Wikipedia",
+        home="wikitext-2",
+        downloads=(
+            Download(
+                name="wikitext-2-v1.zip",
+                urls=_addresses("wikitext-2-v1.zip"),
+                digest="md5:542ccefacc6c27f945fb54453812b3cd",
+            ),
+        ),
+        splits=_wikitext(
+            "wikitext-2",
+            {
+                "train": (
+                    10_797_148,
+                    "sha256:9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f",
+                ),
+                "dev": (1_121_681, "sha256:f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8"),
+                "test": (
+                    1_256_449,
+                    "sha256:d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0",
+                ),
+            },
+        ),
+        alphabet=_between(
+            _ASCII.translate(None, b"_{}"),
+            range(0x80, 0xC0),
+            range(0xC2, 0xC7),
+            (0xCA, 0xCC, 0xCE, 0xD0, 0xD1, 0xD8, 0xD9, 0xE0, 0xE1, 0xE2, 0xE3, 0xE5, 0xE6, 0xE7, 0xE9, 0xEF),
+        ),
+        words=33_278,
+        separated=True,
+        licence=_WIKITEXT,
+        source=_MERITY,
+    )
+)
+register_corpus(
+    Corpus(
+        name="wikitext-103",
+        title="103 million words of good articles of Wikipedia",
+        home="wikitext-103",
+        downloads=(
+            Download(
+                name="wikitext-103-v1.zip",
+                urls=_addresses("wikitext-103-v1.zip"),
+                digest="md5:9ddaacaf6af0710eda8c456decff7832",
+            ),
+        ),
+        splits=_wikitext(
+            "wikitext-103",
+            {
+                "train": (None, "sha1:b7497e2dfe77e72cfef5e3dbc61b7b53712ac211"),
+                "dev": (1_142_309, "sha1:c326ac59dc587676d58c422eb8a03e119582f92b"),
+                "test": (1_281_077, "sha1:8a5befc548865cec54ed4273cf87dbbad60d1e47"),
+            },
+        ),
+        alphabet=_between(range(10), range(11, 256)),
+        words=267_735,
+        separated=True,
+        licence=_WIKITEXT,
+        source=_MERITY,
+    )
+)
