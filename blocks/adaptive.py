@@ -7,6 +7,7 @@ before it, and a projection makes them as wide as the model.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ class Shared(nn.Module):
 
     bias: None = None
 
-    def __init__(self, weight: nn.Parameter, *, transposed: bool = False) -> None:
+    def __init__(self, weight: Tensor, *, transposed: bool = False) -> None:
         super().__init__()
         self.weight = weight
         self.transposed = transposed
@@ -76,9 +77,10 @@ class AdaptiveSoftmax(nn.Module):
             self.tables = nn.ModuleList(Linear(each.width, each.size, bias=True) for each in others)
             self.projections = nn.ModuleList(Linear(width, each.width, bias=False) for each in others)
         else:
-            words, *tables = (Shared(table.weight) for table in tied.embeddings)
+            words, *tables = (Shared(cast("Embedding", each).weight) for each in tied.embeddings)
             self.words, self.tables = words, nn.ModuleList(tables)
-            self.projections = nn.ModuleList(Shared(each.weight, transposed=True) for each in tied.maps)
+            maps = (Shared(cast("Linear", each).weight, transposed=True) for each in tied.maps)
+            self.projections = nn.ModuleList(maps)
 
     def forward(self, x: Tensor) -> Tensor:
         """Log-probabilities (..., vocab) of x (..., width); those of each position sum to 1."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 
 from ..grammar import nodes
 from .block import Block, Context, build_block
 from .initial import initialise
+from .model import Model
 
 WIDTH = 6
 """The width of the model around a block that is looked at."""
@@ -54,9 +55,10 @@ def prefix_mask(lengths: Sequence[int], length: int) -> Tensor:
     return torch.arange(length) < torch.tensor(lengths)[:, None]
 
 
-def saved_bytes(model: nn.Module, *, batch: int, length: int, vocab: int) -> int:
+def saved_bytes(model: Model, *, batch: int, length: int) -> int:
     """The bytes of everything saved for the backward pass, parameters left out, each storage once."""
     device = next(model.parameters()).device
+    frame = model.frame
     own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
     kept: dict[int, torch.UntypedStorage] = {}
 
@@ -66,10 +68,15 @@ def saved_bytes(model: nn.Module, *, batch: int, length: int, vocab: int) -> int
             kept[storage._cdata] = storage  # held, so that no other gets its place
         return tensor
 
-    tokens, targets = (torch.zeros(batch, length, dtype=torch.int64, device=device) for _ in range(2))
+    inputs = torch.zeros(batch, length, dtype=torch.int64, device=device)
+    if frame.columns is not None:
+        inputs = torch.zeros(batch, length, frame.columns, device=device)
+    places = (batch,) if model.pooled else (batch, length)
     with saved_tensors_hooks(note, lambda tensor: tensor):
-        logits = model.train()(tokens)
-        loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        if frame.targets is None:
+            loss = model.train().nll(inputs, torch.zeros(places, dtype=torch.int64, device=device))
+        else:
+            outputs = model.train()(inputs)
+            loss = functional.mse_loss(outputs, torch.zeros(*places, frame.targets, device=device))
     assert loss.requires_grad, "expected a loss with a gradient"
-    assert logits.shape == (batch, length, vocab), f"expected {(batch, length, vocab)}, got {logits.shape}"
     return sum(storage.nbytes() for storage in kept.values())

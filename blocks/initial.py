@@ -20,7 +20,7 @@ class Drawn(nn.Module, ABC):
 
 
 class Linear(nn.Linear, Drawn):
-    """A linear map, or several of one input side by side, drawn by the rule of its model; the bias is zero."""
+    """A linear map, or several of one input side by side, drawn by its model's rule; the bias is zero."""
 
     def __init__(self, inputs: int, outputs: int, *, bias: bool, maps: int = 1) -> None:
         super().__init__(inputs, maps * outputs, bias=bias)
@@ -70,7 +70,7 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
 
 
 def initialise(model: nn.Module, generator: torch.Generator | None, rule: Init = "glorot") -> None:
-    """Draw everything inside in one pass, a shared module where it is first met; `rule` is that of all maps."""
+    """Draw everything inside in one pass, a shared module where it is first met; all maps by one rule."""
     for module in model.modules():
         if isinstance(module, Linear):
             module.initialise(generator, rule)

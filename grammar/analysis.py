@@ -225,9 +225,8 @@ class _Model:
         normed = context.norm != "none"
         timed = context.position == "timing" and mixes(node)
         before = context.norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
-        within = context.norm == "post" or (
-            context.norm == "pre" and branch.saves_input
-        )  # behind its first step
+        # whether what lies behind the first step of the sub-layer is saved
+        within = context.norm == "post" or (context.norm == "pre" and branch.saves_input)
         planes = within + (context.residual and context.dropout > 0) + (timed and before)
         return replace(
             branch,

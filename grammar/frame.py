@@ -1,4 +1,4 @@
-"""What stands around the body of a model: what comes in and goes out, and what all sub-layers have in common."""
+"""What stands around the body of a model, and what all of its sub-layers have in common."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .parts import Part
 from .vocabulary import Context, Norm, Position
 
 Embedding = Literal["scaled", "unit"]
-"""How embeddings begin: as N(0, 1 / width), multiplied by the width's root where they are used, or as N(0, 1)."""
+"""How embeddings begin: as N(0, 1 / width), multiplied by the width's root when used, or as N(0, 1)."""
 
 Init = Literal["glorot", "he", "uniform"]
 """How linear maps begin: Glorot uniform, He normal, or uniform within 1 / √inputs."""
@@ -44,7 +44,8 @@ class Frame:
 
     Inputs are symbols of `vocab`, or with `columns` so many real numbers at each position. Outputs are a
     distribution over `vocab`, or so many real numbers as `targets` says. `cutoffs` begin clusters of rarer
-    symbols, in the input as in the softmax. `tied`: the softmax has the weights of the embedding, and no bias.
+    symbols, in the input as in the softmax. Where it is `tied`, the softmax has the embedding's weights, and
+    no biases.
     """
 
     d_model: int
@@ -151,7 +152,7 @@ class Frame:
         symbols = self.columns is None and self.targets is None
         ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
         rising = all(low < high for low, high in pairwise(ends))
-        narrowest = SHRINK ** len(self.cutoffs)
+        count, narrowest = len(self.cutoffs), SHRINK ** len(self.cutoffs)
         cut = f"{', '.join(map(str, self.cutoffs))} of {self.vocab}"
         return (
             (symbols or not self.tied, "expected symbols in and out where the weights are tied, got numbers"),
@@ -159,7 +160,7 @@ class Frame:
             (rising or not self.cutoffs, f"expected cutoffs that rise and stay below vocab, got {cut}"),
             (
                 self.d_model >= narrowest or not self.cutoffs,
-                f"expected d_model of at least {narrowest} for {len(self.cutoffs)} cutoffs, got {self.d_model}",
+                f"expected d_model of at least {narrowest} for {count} cutoffs, got {self.d_model}",
             ),
         )
 

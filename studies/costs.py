@@ -78,10 +78,10 @@ def longest(settings: Settings) -> int:
 
 
 def most_flops(settings: Settings) -> float:
-    """The training operations of a trial, one whose length grows in every epoch until one step past its ceiling.
+    """The training operations of a trial; one whose length grows does so in every epoch.
 
-    There it is stuck for the epochs that are left. The sum over the lengths before is that of the parabola
-    through the first, the middle and the last: exact for most recipes, and quick.
+    One step past its ceiling it is stuck for the epochs that are left. The sum over the lengths before is
+    that of the parabola through the first, the middle and the last: exact for most recipes, and quick.
     """
     train, task = settings.train, require_task(settings.task.name)
     if not isinstance(task, AlgorithmicTask):

@@ -43,5 +43,5 @@ def test_what_training_keeps_is_what_the_module_saves(recipe, length, batch, cau
     sizes = {"d_model": 8, "vocab": 20, "causal": causal, "norm": norm, "position": position}
     model = shape(recipe, **sizes)
     stated = analyse(recipe, length=length, dropout=0.0, **sizes).memory(batch)
-    measured = saved_bytes(model, batch=batch, length=length, vocab=20)
+    measured = saved_bytes(model, batch=batch, length=length)
     assert stated.activations == pytest.approx(measured, rel=0.02)
