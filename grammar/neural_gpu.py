@@ -18,7 +18,7 @@ PARAMETERS = (
         name="maps", kind="integer", default=0, low=0, high=65536, meaning="maps of the image; 0: d_model"
     ),
     Parameter(
-        name="kernel", kind="integer", default=3, low=1, high=64, meaning="length and width of a kernel"
+        name="kernel", kind="integer", default=3, low=3, high=64, meaning="length and width of a kernel"
     ),
 )
 
@@ -102,13 +102,12 @@ def _extended(settings: Settings, context: Context) -> Cost:
     )
 
 
-def _reach(settings: Settings, context: Context) -> Reach:
-    """As many steps as positions carry a number over the whole image, in the directions of the kernel.
+def _reach(_settings: Settings, context: Context) -> Reach:
+    """As many steps as there are positions carry a number from one end of the image to the other.
 
     A causal model hides the outputs that are still to come, never the source.
     """
-    kernel = whole(settings, "kernel")
-    return Reach(left=ALL if kernel > 2 else 0, right=0 if context.causal or kernel == 1 else ALL)
+    return Reach(left=ALL, right=0 if context.causal else ALL)
 
 
 NEURAL_GPU = register(
