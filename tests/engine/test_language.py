@@ -1,0 +1,145 @@
+"""Language models in training: interrupted anywhere, in parts, and scored on every token once."""
+
+import hashlib
+import math
+import pickle
+
+import pytest
+import torch
+
+from activemem.blocks.streams import Stream
+from activemem.engine.training import Training
+from activemem.studies import corpora
+from activemem.studies.corpora import Corpus, Part, Source, register_corpus
+from activemem.studies.settings import Settings
+
+CPU = torch.device("cpu")
+TIMED = "tokens_per_s"
+WORDS = ("the", "a", "cat", "dog", "tree", "sees", "likes", "old", "small", "and", "house", "by")
+
+
+def text() -> bytes:
+    """300 lines of words drawn from a seed, every twentieth of them empty."""
+    generator = torch.Generator().manual_seed(0)
+    lines = []
+    for number in range(300):
+        count = 0 if number % 20 == 0 else int(torch.randint(1, 12, (), generator=generator))
+        drawn = torch.randint(len(WORDS), (count,), generator=generator).tolist()
+        lines.append(" ".join(WORDS[place] for place in drawn))
+    return ("\n".join(lines) + "\n").encode()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder of data with one small corpus, which is known while these tests run."""
+    folder, whole = tmp_path_factory.mktemp("data"), text()
+    digest = f"sha256:{hashlib.sha256(whole).hexdigest()}"
+    source = Source(names=("tiny.txt",), size=len(whole), digest=digest)
+    ends = [whole.index(b"\n", len(whole) * share // 10) + 1 for share in (6, 8)]
+    register_corpus(
+        Corpus(
+            name="tiny",
+            title="300 lines of words",
+            home="tiny",
+            downloads=(),
+            splits={
+                "train": Part(source=source, stop=ends[0]),
+                "dev": Part(source=source, start=ends[0], stop=ends[1]),
+                "test": Part(source=source, start=ends[1]),
+            },
+            alphabet=bytes(sorted(set(whole) - {10})),
+            words=len(WORDS) + 1,
+            licence="none",
+            source="made here",
+        )
+    )
+    (folder / "tiny").mkdir()
+    (folder / "tiny" / "tiny.txt").write_bytes(whole)
+    yield folder
+    del corpora._corpora["tiny"]
+
+
+def settings(recipe="conv(k=3) >> ff(16)", model=(), task=(), **train):
+    return Settings.model_validate(
+        {
+            "model": {"recipe": recipe, "d_model": 16, "position": "none"} | dict(model),
+            "task": {"name": "language_model", "corpus": "tiny", "block": 8, "dev_tokens": 200} | dict(task),
+            "train": {
+                "optimizer": {"name": "adam", "lr": 1e-2},
+                "batch_size": 4,
+                "epochs": 4,
+                "steps_per_epoch": 5,
+            }
+            | train,
+        }
+    )
+
+
+def untimed(metrics):
+    return {name: value for name, value in metrics.items() if name != TIMED}
+
+
+LINES = {"batching": "lines", "tokens": "words"}
+RECIPES = ("conv(k=3) >> ff(16)", "cgru(k=2) + persistent_conv(k=3)", "tied(2 * conv(k=2))")
+
+
+@pytest.mark.parametrize("task", [{}, LINES], ids=["stream", "lines"])
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_restored_state_goes_on_bit_for_bit(folder, recipe, task):
+    asked = settings(recipe, task=task, schedule={"name": "plateau", "patience": 1})
+    whole, half = Training(asked, CPU, folder), Training(asked, CPU, folder)
+    history = [untimed(whole.advance()) for _ in range(4)]
+    first = [untimed(half.advance()) for _ in range(2)]
+    rest = Training(asked, CPU, folder)
+    rest.restore(pickle.loads(pickle.dumps(half.state())))
+    assert first + [untimed(rest.advance()) for _ in range(2)] == history
+
+
+@pytest.mark.parametrize("task", [{}, LINES], ids=["stream", "lines"])
+def test_a_batch_in_parts_gives_the_same_losses(folder, task):
+    whole, parts = (
+        Training(settings(model={"dropout": 0.0}, task=task, accumulate=count), CPU, folder)
+        for count in (1, 4)
+    )
+    for _ in range(4):
+        one, other = whole.advance(), parts.advance()
+        for name in one.keys() - {TIMED}:
+            assert other[name] == pytest.approx(one[name], rel=1e-4)
+
+
+def test_the_loss_falls_below_that_of_guessing(folder):
+    training = Training(settings(steps_per_epoch=40), CPU, folder)
+    *_, last = [training.advance() for _ in range(4)]
+    assert last["test_loss"] < math.log(training._objective.demand.vocab) - 1.0
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_split_is_scored_as_in_one_pass_over_the_whole(folder, recipe):
+    training = Training(settings(recipe, epochs=1), CPU, folder)
+    measured = training.advance()
+    tokens = training._objective._text.test.tokens.long()[None]
+    with torch.no_grad():
+        nats, _ = training._model.nll_stream(tokens[:, :-1], tokens[:, 1:], Stream())
+    assert measured["test_loss"] == pytest.approx(float(nats.double().mean()), rel=1e-5)
+    assert measured["test_bpc"] == pytest.approx(measured["test_loss"] / math.log(2))
+
+
+def test_words_have_a_perplexity_and_characters_bits(folder):
+    words = Training(settings(task=LINES, epochs=1), CPU, folder).advance()
+    assert words["test_perplexity"] == pytest.approx(math.exp(words["test_loss"]))
+    assert "test_bpc" not in words
+    characters = Training(settings(epochs=1), CPU, folder).advance()
+    assert "test_perplexity" not in characters
+
+
+def test_only_the_last_epoch_scores_the_test_split(folder):
+    training = Training(settings(epochs=2), CPU, folder)
+    first, last = training.advance(), training.advance()
+    assert "test_loss" not in first
+    assert {"dev_loss", "test_loss"} <= last.keys()
+
+
+def test_bf16_learns_as_well(folder):
+    training = Training(settings(precision="bf16", steps_per_epoch=40), CPU, folder)
+    *_, last = [training.advance() for _ in range(4)]
+    assert last["test_loss"] < math.log(training._objective.demand.vocab) - 1.0

@@ -1,0 +1,57 @@
+"""A block that sees the future is found before a causal task is trained, whatever it states."""
+
+import pytest
+
+from activemem.blocks import block as registry
+from activemem.blocks.convolution import Conv
+from activemem.engine.leaks import LeakError, check_leaks
+from activemem.grammar import vocabulary
+from activemem.grammar.vocabulary import Reach, lookup
+from activemem.studies.settings import Settings
+
+
+def asked(recipe, task="language_model"):
+    return Settings.model_validate(
+        {
+            "model": {"recipe": recipe, "d_model": 16},
+            "task": {"name": task},
+            "train": {
+                "optimizer": {"name": "adam", "lr": 1e-2},
+                "batch_size": 4,
+                "epochs": 4,
+                "steps_per_epoch": 5,
+            },
+        }
+    )
+
+
+@pytest.fixture
+def leaky(monkeypatch):
+    """A convolution that says that it is causal, and is not."""
+
+    class Leaky(Conv):
+        @classmethod
+        def build(cls, settings, context):
+            from dataclasses import replace
+
+            return super().build(settings, replace(context, causal=False))
+
+    from dataclasses import replace
+
+    spec = replace(lookup("conv"), name="leaky", reach=lambda settings, context: Reach(left=2, right=0))
+    monkeypatch.setitem(vocabulary._specs, "leaky", spec)
+    monkeypatch.setitem(registry._modules, "leaky", Leaky)
+
+
+def test_a_block_that_leaks_is_named(leaky):
+    with pytest.raises(LeakError) as error:
+        check_leaks([asked("conv(k=3) >> ff(8)"), asked("2 * (leaky(k=3) + conv(k=2)) >> leaky(k=5)")])
+    assert str(error.value) == (
+        "a causal task cannot have these blocks, whatever they state\n"
+        "  leaky(k=3) sees later tokens\n"
+        "  leaky(k=5) sees later tokens"
+    )
+
+
+def test_tasks_that_see_everything_are_not_asked(leaky):
+    check_leaks([asked("leaky(k=3)", task="not")])

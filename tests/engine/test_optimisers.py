@@ -1,0 +1,40 @@
+"""Optimisers: gradients clipped weight by weight, and a rate that falls when nothing improves."""
+
+import torch
+
+from activemem.engine.optimisers import Plateau, clip_each, optimizer
+from activemem.studies.settings import OptimizerSettings
+
+
+def weights(*gradients):
+    made = [torch.nn.Parameter(torch.zeros(len(gradient))) for gradient in gradients]
+    for weight, gradient in zip(made, gradients, strict=True):
+        weight.grad = torch.tensor(gradient)
+    return made
+
+
+def test_each_gradient_is_clipped_by_itself():
+    large, small = weights([3.0, 4.0], [0.01, 0.0])
+    clip_each([large, small, torch.nn.Parameter(torch.zeros(1))], 0.5)
+    torch.testing.assert_close(large.grad, torch.tensor([0.3, 0.4]))
+    torch.testing.assert_close(small.grad, torch.tensor([0.01, 0.0]))
+
+
+def test_the_rate_falls_to_a_tenth_after_the_patience_and_again_after_as_many_epochs():
+    plateau, factors = Plateau(patience=2), []
+    for loss in (3.0, 2.0, 2.0, 2.5, 2.0, 2.1, 1.9, 2.0):
+        plateau.record(loss)
+        factors.append(round(plateau.factor, 6))
+    assert factors == [1.0, 1.0, 1.0, 0.1, 0.1, 0.01, 0.01, 0.01]
+
+
+def test_adagrad_steps_as_duchi_et_al_wrote_it():
+    (weight,) = weights([2.0, -1.0])
+    made = optimizer(OptimizerSettings(name="adagrad", lr=0.1, eps=1e-10), [weight])
+    total, expected = torch.zeros(2), torch.zeros(2)
+    for gradient in ([2.0, -1.0], [1.0, 1.0]):
+        weight.grad = torch.tensor(gradient)
+        made.step()
+        total += torch.tensor(gradient) ** 2
+        expected -= 0.1 * torch.tensor(gradient) / total.sqrt()
+    torch.testing.assert_close(weight.detach(), expected)
