@@ -30,8 +30,8 @@ TAPE = Parameter(
     meaning="the columns of the tape that an output is written to, across the image's width",
 )
 
-_SAVED = 9
-"""What training keeps of one unit, in images: its input, both gates in three steps, r ⊗ s, and tanh."""
+_SAVED = 8
+"""What training keeps of one unit beside r ⊗ s, in images: its input, both gates in three steps, tanh."""
 
 _UNIT = (
     "CGRU(s) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + B); u = hardsig(U′ ∗ s + B′); r = hardsig(U″ ∗ s + B″)"
@@ -44,14 +44,19 @@ def maps_of(settings: Settings, width: int) -> int:
 
 
 def _stack(settings: Settings, context: Context) -> Cost:
-    """A stack of units, applied as often as the image is long."""
-    channels, layers = maps_of(settings, context.width), whole(settings, "layers")
-    weights = 3 * layers * whole(settings, "kernel") ** 2 * channels**2
-    plane = context.length * whole(settings, "width") * channels
+    """A stack of units, applied as often as the image is long.
+
+    An even kernel needs its inputs, s and r ⊗ s, padded, and keeps them so.
+    """
+    layers, width, kernel = (whole(settings, name) for name in ("layers", "width", "kernel"))
+    length, channels = context.length, maps_of(settings, context.width)
+    weights = 3 * layers * kernel**2 * channels**2
+    plane, padded = length * width * channels, (length + 1) * (width + 1) * channels
+    kept = _SAVED * plane + (plane if kernel % 2 else 2 * padded)
     return Cost(
         parameters=weights + 3 * layers * channels,
-        flops=context.length * 2 * context.length * whole(settings, "width") * weights,
-        saved=context.length * (_SAVED * layers + (context.dropout > 0)) * plane,
+        flops=length * 2 * length * width * weights,
+        saved=length * (layers * kept + (context.dropout > 0) * plane),
     )
 
 

@@ -1,0 +1,322 @@
+"""The Neural GPU family: equal to its references, what depends on what, masks, counts, how it begins."""
+
+import math
+
+import pytest
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+from torch.func import functional_call, stack_module_state
+from torch.utils.flop_counter import FlopCounterMode
+
+from activemem.blocks import Context
+from activemem.blocks.examples import WIDTH, prefix_mask, seeded, sequences
+from activemem.blocks.initial import initialise
+from activemem.blocks.neural_gpu_image import ImageCGRU, Stack
+from activemem.blocks.transducer import build_transducing
+from activemem.grammar import lookup, parse
+from activemem.grammar.vocabulary import Context as Surroundings
+
+from .neural_gpu_references import REFERENCES
+
+NAMES = list(REFERENCES)
+RECIPES = [
+    *NAMES,
+    *(f"{name}(layers=1, width=2, maps=5, kernel=4)" for name in NAMES),
+    "extended_neural_gpu(layers=1, width=1)",
+    "extended_neural_gpu(layers=1, width=2, kernel=5)",
+    "extended_neural_gpu(width=3, tape=all)",
+    "extended_neural_gpu(layers=1, width=4, maps=3, kernel=4, tape=all)",
+]
+SHAPES = [(1, 1), (4, 4), (5, 2), (2, 5)]  # of source and target
+
+every_model = pytest.mark.parametrize("name", NAMES)
+every_recipe = pytest.mark.parametrize("text", RECIPES)
+
+
+def made(text, *, seed=0, dropout=0.0, width=WIDTH, dtype=torch.float64):
+    """A transducer with drawn weights and biases, in evaluation."""
+    model = build_transducing(parse(text).root, Context(width=width, causal=False, dropout=dropout))
+    generator = seeded(seed)
+    initialise(model, generator)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):
+                parameter.add_(torch.rand(parameter.shape, generator=generator) - 0.5)
+    return model.to(dtype).eval()
+
+
+def pair(batch, source, target, **settings):
+    return sequences(batch, source, seed=1, **settings), sequences(batch, target, seed=2, **settings)
+
+
+def stepped(model, source, target, source_mask, lengths):
+    """What the model gives step by step, and after each step the rows in their order again."""
+    state, outputs = model.begin(source, source_mask, lengths), []
+    for t in range(target.shape[1]):
+        output, state = model.step(state, target[:, t])
+        state = state.rows(torch.arange(len(source)))
+        outputs.append(output)
+    return torch.stack(outputs, 1)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@every_recipe
+def test_a_model_equals_its_reference(text, shape):
+    model = made(text)
+    source, target = pair(2, *shape)
+    with torch.no_grad():
+        reference = REFERENCES[parse(text).root.name]
+        expected = torch.stack([reference(model, *rows) for rows in zip(source, target, strict=True)])
+        found = model(source, target)
+    assert found.shape == (2, shape[1], model.outputs)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@every_recipe
+def test_steps_give_what_all_outputs_at_once_are(text, shape):
+    model = made(text)
+    source, target = pair(3, *shape)
+    with torch.no_grad():
+        found = stepped(model, source, target, None, torch.full((3,), shape[1]))
+        torch.testing.assert_close(found, model(source, target), rtol=1e-10, atol=1e-10)
+
+
+SOURCES, TARGETS = [6, 1, 2, 3, 4], [2, 5, 2, 1, 3]
+
+
+@every_recipe
+def test_a_padded_batch_gives_what_its_sequences_give_alone(text):
+    model = made(text)
+    source, target = pair(5, 6, 5)
+    masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
+    with torch.no_grad():
+        together = model(source, target, *masks)
+        steps = stepped(model, source, target, masks[0], torch.tensor(TARGETS))
+        for row, (n, m) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+            alone = model(source[row : row + 1, :n], target[row : row + 1, :m])[0]
+            torch.testing.assert_close(together[row, :m], alone, rtol=1e-11, atol=1e-11)
+            torch.testing.assert_close(steps[row, :m], alone, rtol=1e-11, atol=1e-11)
+
+
+@every_model
+def test_what_stands_at_padding_changes_nothing(name):
+    model = made(name)
+    source, target = pair(5, 6, 5)
+    masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
+    others = [
+        torch.where(mask[..., None], x, 1e4 * sequences(5, x.shape[1], seed=9))
+        for x, mask in zip((source, target), masks, strict=True)
+    ]
+    before, after = model(source, target, *masks), model(*others, *masks)
+    assert before[masks[1]].equal(after[masks[1]])
+
+
+@every_model
+def test_one_mask_alone_is_that_mask_and_a_full_other(name):
+    model = made(name)
+    source, target = pair(5, 6, 5)
+    masks, full = (
+        (prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)),
+        (prefix_mask([6] * 5, 6), prefix_mask([5] * 5, 5)),
+    )
+    torch.testing.assert_close(
+        model(source, target, masks[0], None), model(source, target, masks[0], full[1])
+    )
+    torch.testing.assert_close(
+        model(source, target, None, masks[1]), model(source, target, full[0], masks[1])
+    )
+    torch.testing.assert_close(model(source, target, *full), model(source, target))
+
+
+@every_model
+def test_the_image_beyond_a_sequence_stays_zero(name):
+    reader = made(name).reader
+    source, target = pair(5, 6, 5)
+    image, mask = reader(source, target, prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5))
+    inside = prefix_mask([max(each) for each in zip(SOURCES, TARGETS, strict=True)], 6)
+    assert mask[:, 0, :, 0].equal(inside.double())
+    assert (image.permute(0, 2, 1, 3)[inside] != 0).all()
+    assert (image.permute(0, 2, 1, 3)[~inside] == 0).all()
+
+
+def moved(model, source, target, masks=(None, None)):
+    """Which outputs move when what was written before one of them does: (written, outputs)."""
+    before, rows = model(source, target, *masks), []
+    for place in range(target.shape[1]):
+        other = target.clone()
+        other[:, place] += 1.0
+        rows.append((model(source, other, *masks) != before).any(-1).all(0))
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("masks", [(None, None), (prefix_mask([3, 7], 7), prefix_mask([7, 7], 7))])
+def test_an_output_moves_none_the_next_or_all_later_ones(masks):
+    source, target = pair(2, 7, 7)
+    depends = {name: moved(made(name), source, target, masks) for name in NAMES}
+    all_later = torch.ones(7, 7, dtype=torch.bool).triu()
+    all_later[0] = False  # the start symbol is not written on the tape
+    assert not depends["neural_gpu"].any()
+    assert depends["markov_neural_gpu"].equal(torch.eye(7, dtype=torch.bool))
+    assert depends["extended_neural_gpu"].equal(all_later)
+
+
+@every_model
+def test_every_symbol_of_the_source_moves_every_output(name):
+    model = made(name)
+    source, target = pair(1, 6, 6)
+    before = model(source, target)
+    for place in range(6):
+        other = source.clone()
+        other[:, place] += 1.0
+        assert (model(other, target) != before).any(-1).all()
+
+
+def test_where_outputs_are_written_on_the_tape_decides():
+    source, target = pair(2, 4, 4)
+    first, everywhere = (made(f"extended_neural_gpu(tape={tape})") for tape in ("first", "all"))
+    everywhere.load_state_dict(first.state_dict())
+    assert first(source, target)[:, 0].equal(everywhere(source, target)[:, 0])
+    assert not first(source, target)[:, 1:].isclose(everywhere(source, target)[:, 1:]).any()
+
+
+@pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
+@pytest.mark.parametrize(
+    "text",
+    [f"{name}(layers=1, width=2, maps=2)" for name in NAMES] + ["extended_neural_gpu(width=2, tape=all)"],
+)
+def test_gradients_are_those_of_finite_differences(text, padded):
+    model = made(text, width=3)
+    source, target = (x.requires_grad_() for x in pair(2, 3, 3, width=3))
+    masks = (prefix_mask([3, 1], 3), prefix_mask([1, 2], 3)) if padded else (None, None)
+    names, values = zip(*model.named_parameters(), strict=True)
+
+    def function(source, target, *values):
+        y = functional_call(model, dict(zip(names, values, strict=True)), (source, target, *masks))
+        return y[masks[1]] if padded else y
+
+    assert torch.autograd.gradcheck(function, (source, target, *values), fast_mode=True)
+
+
+@pytest.mark.parametrize("length", [1, 3, 12])
+@every_recipe
+def test_parameters_and_operations_are_those_stated(text, length):
+    node = parse(text).root
+    model, spec = made(text, dtype=torch.float32), lookup(node.name)
+    cost = spec.cost(spec.settings(node), Surroundings(width=WIDTH, length=length, causal=False))
+    with FlopCounterMode(display=False) as counter:
+        model(*pair(2, length, length, dtype=torch.float32))
+    assert sum(parameter.numel() for parameter in model.parameters()) == cost.parameters
+    assert counter.get_total_flops() == 2 * cost.flops
+    assert model.outputs == cost.outputs
+
+
+def kept(model, source, target):
+    """The numbers saved for the backward pass, beside parameters and inputs, each storage once."""
+    own = {each.untyped_storage()._cdata for each in (*model.parameters(), source, target)}
+    found = {}
+
+    def note(tensor):
+        storage = tensor.untyped_storage()
+        if storage._cdata not in own:
+            found[storage._cdata] = storage  # held, so that no other gets its place
+        return tensor
+
+    with saved_tensors_hooks(note, lambda tensor: tensor):
+        y = model(source, target)
+    assert y.requires_grad
+    return sum(storage.nbytes() for storage in found.values()) / 4
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("length", [4, 12])
+@every_recipe
+def test_what_training_keeps_is_stated(text, length, dropout):
+    node = parse(text).root
+    model, spec = made(text, dropout=dropout, dtype=torch.float32).train(), lookup(node.name)
+    around = Surroundings(width=WIDTH, length=length, causal=False, dropout=dropout)
+    cost = spec.cost(spec.settings(node), around)
+    found = kept(model, *(x.requires_grad_() for x in pair(3, length, length, dtype=torch.float32)))
+    stated = 3 * cost.saved + cost.saved_once
+    assert found == pytest.approx(stated, rel=0.05)
+
+
+@every_model
+def test_kernels_begin_orthogonal_and_gates_open(name):
+    model = build_transducing(parse(f"{name}(maps=7)").root, Context(width=WIDTH, causal=False, dropout=0.0))
+    initialise(model, seeded(0))
+    units = [each for each in model.modules() if isinstance(each, ImageCGRU)]
+    assert len(units) == (4 if name == "extended_neural_gpu" else 2)
+    for unit in units:
+        assert (unit.gates_bias == 1.0).all()
+        assert (unit.candidate_bias == 0.0).all()
+        tapes = [()] * 3 if unit.tape is None else [(tape,) for tape in unit.tape.chunk(3)]
+        for weight, tape in zip((*unit.gates.chunk(2), unit.candidate), tapes, strict=True):
+            rows = torch.cat([weight, *tape], -1).flatten(1)  # (maps, all that one of them sees)
+            torch.testing.assert_close(rows @ rows.T, (1.8 * 0.8) ** 2 * torch.eye(7))
+
+
+@every_model
+def test_the_seed_alone_decides_how_a_model_begins(name):
+    source, target = pair(2, 4, 4)
+    state = torch.get_rng_state()
+    one, same, other = (made(name, seed=seed)(source, target) for seed in (3, 3, 4))
+    assert torch.get_rng_state().equal(state)
+    assert one.equal(same)
+    assert not one.equal(other)
+
+
+@pytest.mark.parametrize(("length", "rate"), [(9, 0.1), (36, 0.05), (400, 0.015), (1, 0.3)])
+def test_dropout_falls_with_the_root_of_the_length(length, rate):
+    step = Stack(layers=0, maps=100, kernel=3, dropout=0.1).train()
+    torch.manual_seed(0)
+    image = step(torch.ones(40_000 // length, 2, length, 100), None)
+    assert (image == 0).float().mean().item() == pytest.approx(rate, rel=0.01)
+    assert image.max().item() == pytest.approx(1 / (1 - rate), rel=1e-3)
+
+
+def test_dropout_never_drops_more_than_nine_tenths():
+    step = Stack(layers=0, maps=100, kernel=3, dropout=0.9).train()
+    torch.manual_seed(0)
+    assert (step(torch.ones(100, 4, 1, 100), None) == 0).float().mean().item() == pytest.approx(0.9, rel=0.02)
+
+
+@every_model
+def test_dropout_acts_in_training_alone(name):
+    source, target = pair(2, 4, 4)
+    model, plain = made(name, dropout=0.2), made(name)
+    assert model(source, target).equal(plain.train()(source, target))
+    model.train()
+    assert not model(source, target).equal(model(source, target))
+
+
+@every_model
+def test_three_models_as_one_batched_computation_are_the_three(name):
+    models = [made(name, seed=seed) for seed in range(3)]
+    sources, targets = (torch.stack(each) for each in zip(*(pair(2, 4, 3) for _ in range(3)), strict=True))
+    masks = prefix_mask([4, 2], 4), prefix_mask([3, 1], 3)
+    weights, _ = stack_module_state(models)
+
+    def one(weights, source, target):
+        return functional_call(models[0], weights, (source, target, *masks))
+
+    together = torch.vmap(one, randomness="error")(weights, sources, targets)
+    alone = torch.stack([model(*each, *masks) for model, *each in zip(models, sources, targets, strict=True)])
+    torch.testing.assert_close(together, alone)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # inductor's own
+@every_model
+def test_the_compiled_model_gives_the_same(name):
+    model = made(name, dtype=torch.float32)
+    source, target = pair(5, 6, 5, dtype=torch.float32)
+    masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
+    compiled = torch.compile(model, fullgraph=True)
+    torch.testing.assert_close(
+        compiled(source, target, *masks)[masks[1]],
+        model(source, target, *masks)[masks[1]],
+        rtol=1e-4,
+        atol=1e-5,
+    )
+    assert math.isfinite(compiled(source, target).square().sum().item())
