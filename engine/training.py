@@ -41,6 +41,7 @@ class Training:
         self._optimizer = optimizer(train.optimizer, self._model.parameters())
         self._factor = schedule(train.schedule, train.epochs * train.steps_per_epoch)
         self._plateau = Plateau(patience=train.schedule.patience)
+        self._losses: list[float] = []  # of the last epochs, as many as tell whether it has come to rest
         self._noise = torch.Generator(device).manual_seed(derive(seed, "dropout")).get_state()
         self.parameters = sum(weights.numel() for weights in self._model.parameters())
         self.epoch = self.step = 0
@@ -48,8 +49,8 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Whether the last epoch is over, or nothing is left to learn."""
-        return self.epoch >= self._settings.train.epochs or self._objective.solved
+        """Whether the last epoch is over, nothing is left to learn, or the loss has come to rest."""
+        return self.epoch >= self._settings.train.epochs or self._objective.solved or self._rests
 
     def advance(self) -> Metrics:
         """Train one epoch and evaluate the model; the metrics of both.
@@ -63,6 +64,8 @@ class Training:
         self.epoch += 1
         if not math.isfinite(loss):
             raise NotANumberError(f"not a number at epoch {self.epoch}")
+        if (stop := self._settings.train.stop) is not None:
+            self._losses = [*self._losses, loss][-stop.epochs - 1 :]
         measured = self._evaluate()
         seconds = time.perf_counter() - started
         self.seconds += seconds
@@ -80,6 +83,7 @@ class Training:
             "optimizer": self._optimizer.state_dict(),
             "objective": self._objective.state(),
             "plateau": self._plateau.state(),
+            "losses": self._losses,
             "noise": self._noise,
             "progress": (self.epoch, self.step, self.seconds, self.flops, self._tokens),
         }
@@ -90,9 +94,15 @@ class Training:
         self._model.after_step()
         self._optimizer.load_state_dict(state["optimizer"])
         self._objective.restore(state["objective"])
-        self._plateau = Plateau(**state["plateau"])
+        self._plateau, self._losses = Plateau(**state["plateau"]), state["losses"]
         self._noise = state["noise"].cpu()
         self.epoch, self.step, self.seconds, self.flops, self._tokens = state["progress"]
+
+    @property
+    def _rests(self) -> bool:
+        """Whether the loss has moved too little over the epochs that are looked at."""
+        stop, losses = self._settings.train.stop, self._losses
+        return stop is not None and len(losses) > stop.epochs and abs(losses[-1] - losses[0]) < stop.change
 
     def _steps(self) -> Tensor:
         """The mean loss over one epoch's steps, still on the device."""
@@ -134,7 +144,7 @@ class Training:
     @torch.no_grad()
     def _evaluate(self) -> Metrics:
         """What the objective measures, without dropout."""
-        last = self.epoch >= self._settings.train.epochs
+        last = self.epoch >= self._settings.train.epochs or self._rests
         with self._precision():
             measured = self._objective.evaluate(self._model.eval(), last=last)
         if self._settings.train.schedule.name == "plateau":

@@ -195,6 +195,15 @@ class CurriculumSettings(Section):
     """accuracy on a fresh batch at which the length grows"""
 
 
+class StopSettings(Section):
+    """`train.stop`: a training ends early once the loss of its epochs has come to rest."""
+
+    change: float = Field(gt=0, allow_inf_nan=False)
+    """it ends when its loss has moved by less than this"""
+    epochs: int = Field(ge=1)
+    """over so many epochs"""
+
+
 class TrainSettings(Section):
     """`[train]`: how the weights are found."""
 
@@ -220,6 +229,8 @@ class TrainSettings(Section):
     """bf16: products in half the bits, weights as ever"""
     compile: bool = False
     """whether torch compiles the body"""
+    stop: StopSettings | None = None
+    """when it ends before its last epoch"""
     curriculum: CurriculumSettings | None = None
     """of the algorithmic tasks: lengths, from the first on"""
 

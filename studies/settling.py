@@ -9,6 +9,7 @@ from ..grammar import RecipeError, render
 from ..grammar.nodes import Block, Node, Series, walk
 from ..grammar.roles import SEQUENCE, VECTOR, output
 from ..grammar.vocabulary import Context, lookup
+from .corpora import CorpusError, chosen_corpus
 from .factors import SEED
 from .settings import Level, Settings, read_recipe
 from .tasks import AlgorithmicTask, Kind, TaskError, require_task
@@ -76,8 +77,11 @@ def _lengths(settings: Settings) -> Iterator[Problem]:
     """A curriculum that the task needs and has not, or cannot have; a corpus that is missing."""
     task, curriculum = require_task(settings.task.name), settings.train.curriculum
     place = ("train", "curriculum")
-    if task.kind is Kind.LANGUAGE and settings.task.corpus is None:
-        yield Problem(("task", "corpus"), f"{task.name} needs a corpus")
+    if task.kind is Kind.LANGUAGE:
+        try:
+            chosen_corpus(settings.task)
+        except CorpusError as error:
+            yield Problem(("task", "corpus"), str(error))
     if not isinstance(task, AlgorithmicTask):
         if curriculum is not None:
             yield Problem(place, f"{task.name} has no lengths that grow: leave it out")

@@ -71,7 +71,9 @@ def test_the_order_of_a_sum_changes_no_bit(settings):
 def test_cells_of_one_seed_see_the_same_data(settings):
     first, second = Training(settings(recipe="ff(8)"), CPU), Training(settings(recipe="conv(k=3)"), CPU)
     assert torch.equal(first.state()["objective"]["data"], second.state()["objective"]["data"])
-    assert not torch.equal(first.state()["objective"]["data"], Training(settings(seed=1), CPU).state()["objective"]["data"])
+    assert not torch.equal(
+        first.state()["objective"]["data"], Training(settings(seed=1), CPU).state()["objective"]["data"]
+    )
 
 
 def test_not_grows_by_one_in_every_epoch(settings):
@@ -125,3 +127,12 @@ def test_seeds_differ_by_purpose_and_stay_what_they_are():
     assert derive(0, "data") != derive(0, "dropout")
     assert derive(0, "data") == 8847680504906427687
     assert math.log2(max(derive(seed, "data") for seed in range(100))) < 63
+
+
+def test_a_training_ends_once_its_loss_has_come_to_rest(settings):
+    training, history = trained(settings(epochs=40, stop={"change": 0.02, "epochs": 3}))
+    losses = [each["loss"] for each in history]
+    moved = [abs(after - before) for before, after in zip(losses, losses[3:], strict=False)]
+    assert 4 <= len(losses) < 40
+    assert moved[-1] < 0.02 <= min(moved[:-1])
+    assert training.finished
