@@ -1,0 +1,65 @@
+"""What the Neural GPU family costs and reaches, from the text, against figures worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from activemem.grammar import Context, Cost, Reach, lookup, parse
+from activemem.grammar.nodes import Block
+
+WIDTH, LENGTH = 16, 10
+UNIT = 3 * (9 * 16 * 16 + 16)  # three kernels of 3 × 3 with their biases
+TAPE = 3 * 9 * 16 * 16
+STEP = 2 * 10 * 4 * 3 * 9 * 16 * 16  # operations of one unit on the whole image
+
+
+def _stated(text: str, *, causal: bool = False) -> tuple[Cost, Reach]:
+    block = parse(text).root
+    assert isinstance(block, Block)
+    spec = lookup(block.name)
+    assert spec is not None
+    context = Context(width=WIDTH, length=LENGTH, causal=causal)
+    return spec.cost(spec.settings(block), context), spec.reach(spec.settings(block), context)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "outputs"),
+    [
+        ("neural_gpu", 2 * UNIT, 16),
+        ("neural_gpu(layers=3, width=7)", 3 * UNIT, 16),
+        ("neural_gpu(maps=16)", 2 * UNIT, 16),
+        ("neural_gpu(layers=1, maps=20)", 16 * 20 + 3 * (9 * 20 * 20 + 20), 20),
+        ("neural_gpu(kernel=4)", 2 * 3 * (16 * 16 * 16 + 16), 16),
+        ("markov_neural_gpu", 2 * UNIT, 16 + 16),
+        ("markov_neural_gpu(layers=1, maps=20)", 16 * 20 + 3 * (9 * 20 * 20 + 20), 20 + 16),
+        ("extended_neural_gpu", 2 * UNIT + 2 * (UNIT + TAPE), 16),
+        ("extended_neural_gpu(tape=all)", 2 * UNIT + 2 * (UNIT + TAPE), 16),
+        ("extended_neural_gpu(layers=1, maps=20)", 2 * 16 * 20 + 3 * (3 * 9 * 20 * 20 + 2 * 20), 20),
+    ],
+)
+def test_parameters_are_those_counted_by_hand(text: str, parameters: int, outputs: int):
+    cost, _ = _stated(text)
+    assert (cost.parameters, cost.outputs) == (parameters, outputs)
+
+
+@pytest.mark.parametrize(
+    ("text", "flops", "state"),
+    [
+        ("neural_gpu", 10 * 2 * STEP, 16),
+        ("markov_neural_gpu", 10 * 2 * STEP, 16),
+        # an output on the tape, the last one left out, moves two columns by three positions in three maps
+        ("extended_neural_gpu", 20 * 2 * STEP + 9 * 2 * 2 * (2 * 3 * 3) * 16 * 16, 4 * 16 * (1 + 2 * 3)),
+        ("extended_neural_gpu(tape=all)", 20 * 2 * STEP + 9 * 2 * 2 * (4 * 3 * 3) * 16 * 16, 4 * 16 * 7),
+    ],
+)
+def test_operations_and_what_generation_keeps_are_those_counted_by_hand(text: str, flops: int, state: int):
+    cost, _ = _stated(text)
+    assert (cost.flops, cost.state) == (flops, state)
+
+
+@pytest.mark.parametrize("name", ["neural_gpu", "markov_neural_gpu", "extended_neural_gpu"])
+def test_every_output_sees_the_whole_source(name: str):
+    assert _stated(name)[1] == Reach(left=math.inf, right=math.inf)
+    assert _stated(name, causal=True)[1] == Reach(left=math.inf, right=0)
