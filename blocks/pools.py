@@ -87,6 +87,6 @@ class Last(Block):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(batch, length, width) to (batch, width)."""
         if mask is None:
-            return x[:, -1]
+            return x[:, -1].clone()  # training would keep the whole sequence with a view of it
         place = (mask.sum(1) - 1).view(-1, 1, 1).expand(-1, 1, x.shape[-1])
         return x.gather(1, place).squeeze(1)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from .faults import Fault, RecipeError
 from .frame import Embedding, Frame, Init, input_part, output_part
 from .nodes import Block, Choice, Hole, Integer, Node, Real, Repeat, Series, Sum, Tied, Value, walk
-from .parts import Form, Memory, Part, copies, in_series, side_by_side
+from .parts import Form, Memory, Part, behind, copies, in_series, side_by_side
 from .recipe import Recipe, parse
 from .roles import VECTOR, mixes, output
 from .text import render
@@ -165,9 +165,11 @@ class _Model:
         layers = self.layers(root).with_input(self._plane)
         body = layers.parts if isinstance(root, Series) else (layers,)
         parts = [input_part(frame, length), *body, *_shared(layers)]
+        last, plane = layers, positions * self.context.width
         if frame.norm == "pre":
-            parts.append(self._final_norm(positions))
-        parts.append(output_part(frame, positions))
+            last = behind(last, self._final_norm(positions), plane)
+            parts.append(last)
+        parts.append(behind(last, output_part(frame, positions), plane))
         return in_series("model", tuple(parts), self._plane)
 
     def _transduction(self, root: Block, frame: Frame) -> Part:
@@ -201,9 +203,9 @@ class _Model:
         """The parts one after another; behind a pool they map a sequence of one."""
         parts: list[Part] = []
         model = self
-        for place, part in enumerate(node.parts):
+        for part in node.parts:
             found = model.layers(part)
-            parts.append(found if place == 0 else found.with_input(model._plane))
+            parts.append(behind(parts[-1], found, model._plane) if parts else found)
             if output(part) == VECTOR:
                 model = _Model(replace(self.context, length=1, position="none"))
         return in_series(render(node), tuple(parts), self._plane)
@@ -225,14 +227,16 @@ class _Model:
         normed = context.norm != "none"
         timed = context.position == "timing" and mixes(node)
         before = context.norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
+        given = branch.saves_output and not context.residual  # whether the branch saves the step's outcome
         # whether what lies behind the first step of the sub-layer is saved
-        within = context.norm == "post" or (context.norm == "pre" and branch.saves_input)
+        within = {"pre": branch.saves_input, "post": not given, "none": False}[context.norm]
         planes = within + (context.residual and context.dropout > 0) + (timed and before)
         return replace(
             branch,
             parameters=branch.parameters + normed * self._norm_parameters,
             saved=branch.saved + planes * plane + normed * 2 * context.length,
             saves_input=before and not timed,
+            saves_output=given and context.norm != "post",
         )
 
     def _branch(self, node: Value) -> Part:
@@ -259,6 +263,7 @@ class _Model:
             saved=cost.saved,
             saved_once=cost.saved_once,
             saves_input=cost.saves_input,
+            saves_output=cost.saves_output,
             shared=cost.shared,
         )
 
@@ -269,8 +274,8 @@ class _Model:
 
     def _final_norm(self, positions: int) -> Part:
         """The normalisation in front of the output; saved are its input and two figures of each position."""
-        saved = positions * (self.context.width + 2)
-        return Part(label="final norm", parameters=self._norm_parameters, flops=0, saved=saved)
+        count = self._norm_parameters
+        return Part(label="final norm", parameters=count, flops=0, saved=2 * positions, saves_input=True)
 
     @property
     def _norm_parameters(self) -> int:

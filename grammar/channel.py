@@ -16,7 +16,7 @@ ACT = Parameter(
 )
 
 
-_FROM_OUTPUT = ("relu", "tanh")
+FROM_OUTPUT = ("relu", "tanh")
 """The activations whose derivative is taken from what they give, so that it alone is saved."""
 
 
@@ -26,7 +26,7 @@ def _cost(settings: Settings, context: Context) -> Cost:
     Saved are the activation's input or output and the second layer's input, and with dropout its mask.
     """
     inner = whole(settings, "filter")
-    saved = 3 if context.dropout else 1 if word(settings, "act") in _FROM_OUTPUT else 2
+    saved = 3 if context.dropout else 1 if word(settings, "act") in FROM_OUTPUT else 2
     return Cost(
         parameters=2 * context.width * inner + inner + context.width,
         flops=2 * context.length * 2 * context.width * inner,
@@ -36,17 +36,17 @@ def _cost(settings: Settings, context: Context) -> Cost:
 
 def _activation(settings: Settings, context: Context) -> Cost:
     """Nothing is trained; what the activation gives or takes is saved."""
-    takes = word(settings, "act") not in _FROM_OUTPUT
-    return Cost(
-        parameters=0, flops=0, saved=0 if takes else context.length * context.width, saves_input=takes
-    )
+    takes = word(settings, "act") not in FROM_OUTPUT
+    plane = context.length * context.width
+    return Cost(parameters=0, flops=0, saved=0 if takes else plane, saves_input=takes, saves_output=not takes)
 
 
-def _dense(_settings: Settings, context: Context) -> Cost:
+def _dense(settings: Settings, context: Context) -> Cost:
     """One linear layer with bias; what the activation gives or takes is saved."""
     plane = context.length * context.width
     parameters = context.width**2 + context.width
-    return Cost(parameters=parameters, flops=2 * plane * context.width, saved=plane)
+    gives = word(settings, "act") in FROM_OUTPUT
+    return Cost(parameters=parameters, flops=2 * plane * context.width, saved=plane, saves_output=gives)
 
 
 def _reach(_settings: Settings, _context: Context) -> Reach:

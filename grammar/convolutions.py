@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .channel import ACT
-from .vocabulary import Context, Cost, Parameter, Reach, Role, Settings, Spec, register, whole
+from .channel import ACT, FROM_OUTPUT
+from .vocabulary import Context, Cost, Parameter, Reach, Role, Settings, Spec, register, whole, word
 
 KERNEL = Parameter(name="k", kind="integer", low=1, high=1024, meaning="kernel width in tokens")
 
@@ -47,7 +47,8 @@ def _convolutions(
 
 def _one(settings: Settings, context: Context) -> Cost:
     """W; what the activation gives or takes is saved."""
-    return _convolutions(1, settings, context, between=1, saves_input=False)
+    found = _convolutions(1, settings, context, between=1, saves_input=False)
+    return replace(found, saves_output=word(settings, "act") in FROM_OUTPUT)
 
 
 def _two(settings: Settings, context: Context) -> Cost:

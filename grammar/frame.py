@@ -175,7 +175,8 @@ def input_part(frame: Frame, length: int, label: str = "embedding") -> Part:
     """What makes vectors of the inputs.
 
     Saved are the tokens, of eight bytes each, or the numbers that come in, and the mask of dropout. Of a
-    clustered vocabulary each cluster's own tokens and vectors are saved too, and which of them are its own.
+    clustered vocabulary that are tokens for each cluster and a byte for which of them are its own, and all
+    vectors that are projected.
     """
     width = frame.d_model
     dropped = length * width if frame.embedding_dropout else 0
@@ -186,12 +187,13 @@ def input_part(frame: Frame, length: int, label: str = "embedding") -> Part:
             flops=2 * length * frame.columns * width,
             saved=length * frame.columns + dropped,
         )
-    projected = sum(cluster.width for cluster in frame.clusters[1:])
+    count, projected = len(frame.clusters), sum(cluster.width for cluster in frame.clusters[1:])
+    looked_up = 2 * length if count == 1 else count * 9 * length // 4 + projected * length
     return Part(
         label=label,
         parameters=sum(cluster.size * cluster.width for cluster in frame.clusters) + projected * width,
         flops=2 * length * projected * width,
-        saved=2 * length + dropped + _clustered(frame, length),
+        saved=looked_up + dropped,
     )
 
 
@@ -212,8 +214,9 @@ def output_part(frame: Frame, positions: int, inputs: int | None = None) -> Part
         label="output",
         parameters=parameters,
         flops=2 * plane * outputs,
-        saved=plane * (2 if frame.embedding_dropout else 1) + positions * loss,
-        saved_once=outputs * inputs if frame.cutoffs else 0,
+        saved=(2 * plane if frame.embedding_dropout else 0) + positions * loss,
+        saved_once=outputs * inputs if frame.cutoffs else 0,  # the head's weights side by side
+        saves_input=not frame.embedding_dropout,
     )
 
 
@@ -229,7 +232,3 @@ def _softmax_parameters(frame: Frame, inputs: int) -> int:
     tables = sum(cluster.size * (cluster.width + 1) for cluster in frame.clusters[1:])
     projections = sum(inputs * cluster.width for cluster in frame.clusters[1:])
     return (frame.clusters[0].size + others) * (inputs + 1) + tables + projections
-
-
-def _clustered(frame: Frame, length: int) -> int:
-    return 0

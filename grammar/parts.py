@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import pairwise
 
 from .vocabulary import Reach
 
@@ -68,6 +69,7 @@ class Part:
     saved: int = 0
     saved_once: int = 0
     saves_input: bool = False
+    saves_output: bool = False
     shared: Mapping[str, int] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
 
@@ -85,6 +87,11 @@ class Part:
         return replace(self, saved=self.saved + plane, saves_input=False, parts=parts)
 
 
+def behind(before: Part, part: Part, plane: int) -> Part:
+    """The part with its input, so many numbers, among what it saves; not if the part before saves that."""
+    return replace(part, saves_input=False) if before.saves_output else part.with_input(plane)
+
+
 def in_series(label: str, parts: tuple[Part, ...], plane: int) -> Part:
     """Parts one after another: what one reaches, the next one reaches further.
 
@@ -92,9 +99,9 @@ def in_series(label: str, parts: tuple[Part, ...], plane: int) -> Part:
     """
     left = sum(part.reach.left for part in parts)
     right = sum(part.reach.right for part in parts)
-    parts = (parts[0], *(part.with_input(plane) for part in parts[1:]))
+    parts = (parts[0], *(behind(before, part, plane) for before, part in pairwise(parts)))
     whole = _together(label, Form.SERIES, parts, Reach(left=left, right=right))
-    return replace(whole, saves_input=parts[0].saves_input)
+    return replace(whole, saves_input=parts[0].saves_input, saves_output=parts[-1].saves_output)
 
 
 def side_by_side(label: str, parts: tuple[Part, ...]) -> Part:
@@ -107,7 +114,7 @@ def side_by_side(label: str, parts: tuple[Part, ...]) -> Part:
 
 def copies(label: str, one: Part, count: int, parts: tuple[Part, ...], plane: int) -> Part:
     """A part applied so many times, with the parameters of one application; `parts` are those of one."""
-    inputs = (count - 1) * plane if one.saves_input else 0
+    inputs = (count - 1) * plane if one.saves_input and not one.saves_output else 0
     return replace(
         one,
         label=label,

@@ -87,7 +87,8 @@ class Cost:
     `flops` counts the forward pass's products and sums (two a multiply-add; element-wise work left out).
     Generation keeps `state` numbers for each past token, and `window` numbers however many are past.
     Training keeps `saved` numbers of each sequence for the backward pass, `saved_once` of each batch, and,
-    where `saves_input`, the block's input, which the parts of a sum have in common.
+    where `saves_input`, the block's input, which the parts of a sum have in common. Where `saves_output`,
+    what the block gives is among what is saved, so that nothing behind it saves that again.
     A whole model says how wide its `outputs` are; 0 is the model's width.
     """
 
@@ -99,6 +100,7 @@ class Cost:
     saved: int = 0
     saved_once: int = 0
     saves_input: bool = True
+    saves_output: bool = False
     outputs: int = 0
 
 
@@ -112,7 +114,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One block of the vocabulary."""
+    """One block of the vocabulary; `check` says what its parameters do not allow each other, or None."""
 
     name: str
     role: Role
@@ -122,6 +124,7 @@ class Spec:
     source: str
     cost: Callable[[Settings, Context], Cost]
     reach: Callable[[Settings, Context], Reach]
+    check: Callable[[Settings], str | None] | None = None
     owner: str = OWNER
 
     def settings(self, block: Block) -> Settings:
@@ -155,6 +158,13 @@ def number(settings: Settings, name: str) -> float:
     """The number that a parameter of a block has, once every hole and dimension is filled."""
     value = settings[name]
     assert isinstance(value, float), f"{name} is still open: {value}"
+    return value
+
+
+def truth(settings: Settings, name: str) -> bool:
+    """The truth value that a parameter of a block has, once every hole and dimension is filled."""
+    value = settings[name]
+    assert isinstance(value, bool), f"{name} is still open: {value}"
     return value
 
 
