@@ -1,6 +1,7 @@
 """How it computes: a block maps (batch, length, width) to the same, from its arguments and its mask alone."""
 
 from . import (  # each registers its modules
+    all_attention,
     attention,
     cgru,
     convolution,
@@ -9,6 +10,8 @@ from . import (  # each registers its modules
     neural_gpu,
     persistent,
     pools,
+    recurrent,
+    seq2seq,
 )
 from .block import Block, BuildError, Context, build_block, module
 from .initial import Drawn, Linear
@@ -21,6 +24,7 @@ __all__ = [
     "Drawn",
     "Linear",
     "Model",
+    "all_attention",
     "attention",
     "build",
     "build_block",
@@ -32,4 +36,6 @@ __all__ = [
     "neural_gpu",
     "persistent",
     "pools",
+    "recurrent",
+    "seq2seq",
 ]

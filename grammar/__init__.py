@@ -20,7 +20,7 @@ A call is a block of the vocabulary or one of `tied(n * part)`, `choice(option, 
 `integer(lo, hi, step=, log=)` and `real(lo, hi, log=)`; a bare name may be a word, as in `act=gelu`.
 """
 
-from . import attention, channel, convolutions, pools
+from . import all_attention, attention, channel, convolutions, neural_gpu, pools, recurrent, transducers
 from .analysis import Analysis, analyse, analyse_framed, analyse_part
 from .faults import Fault, RecipeError
 from .frame import Embedding, Frame, FrameError, Init
@@ -79,18 +79,22 @@ __all__ = [
     "Spec",
     "analyse",
     "analyse_framed",
+    "all_attention",
     "analyse_part",
     "attention",
     "channel",
     "convolutions",
     "lookup",
     "names",
+    "neural_gpu",
     "number",
     "parse",
     "parse_dimension",
     "pools",
+    "recurrent",
     "register",
     "render",
+    "transducers",
     "whole",
     "word",
 ]

@@ -13,12 +13,18 @@ __all__ = [
     "cgru",
     "conv",
     "dense",
+    "extended_neural_gpu",
     "ff",
+    "gru",
     "highway_conv",
     "last",
+    "lstm",
+    "markov_neural_gpu",
     "mean_pool",
+    "neural_gpu",
     "persistent_conv",
     "sa",
+    "seq2seq",
 ]
 
 class _Activation(Recipe):
@@ -100,6 +106,30 @@ class _Dense(Recipe):
 
 dense: _Dense
 
+class _ExtendedNeuralGpu(Recipe):
+    """The block `extended_neural_gpu`: Neural GPU with a decoder that reads all outputs so far from a tape."""
+
+    def __call__(
+        self,
+        layers: int | Open = 2,
+        width: int | Open = 4,
+        maps: int | Open = 0,
+        kernel: int | Open = 3,
+        tape: Literal["first", "all"] | Open = "first",
+    ) -> Recipe:
+        """Neural GPU with a decoder that reads all outputs so far from a tape: d_0 = s_n, that of neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t.
+
+        layers: gated units in one step; whole number, 1 to 64.
+        width: width of the image; whole number, 1 to 256.
+        maps: maps of the image; 0: d_model; whole number, 0 to 65536.
+        kernel: length and width of a kernel; whole number, 3 to 64.
+        tape: the columns of the tape that an output is written to, across the image's width; first or all.
+
+        Kaiser and Bengio 2016, section 2.2; the order of steps is that of their program.
+        """
+
+extended_neural_gpu: _ExtendedNeuralGpu
+
 class _Ff:
     """The block `ff`: feed-forward layer on each position."""
 
@@ -117,6 +147,22 @@ class _Ff:
         """
 
 ff: _Ff
+
+class _Gru(Recipe):
+    """The block `gru`: gated recurrent unit, read from left to right."""
+
+    def __call__(
+        self,
+        layers: int | Open = 1,
+    ) -> Recipe:
+        """Gated recurrent unit, read from left to right: r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊗(U_n h_{t−1} + c)); y_t = h_t = (1−z)⊗n + z⊗h_{t−1}.
+
+        layers: number of layers, one on the other; whole number, 1 to 64.
+
+        Cho et al. 2014, section 2.3; the reset gate behind the map, as in cuDNN.
+        """
+
+gru: _Gru
 
 class _HighwayConv:
     """The block `highway_conv`: convolution with a gate between it and its input."""
@@ -147,6 +193,44 @@ class _Last(Recipe):
 
 last: _Last
 
+class _Lstm(Recipe):
+    """The block `lstm`: long short-term memory, read from left to right."""
+
+    def __call__(
+        self,
+        layers: int | Open = 1,
+    ) -> Recipe:
+        """Long short-term memory, read from left to right: i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊗s_{t−1} + i⊗tanh(W_g x_t + U_g h_{t−1} + b_g); y_t = h_t = o⊗tanh(s_t).
+
+        layers: number of layers, one on the other; whole number, 1 to 64.
+
+        Hochreiter and Schmidhuber 1997; forget gate of Gers, Schmidhuber and Cummins 2000.
+        """
+
+lstm: _Lstm
+
+class _MarkovNeuralGpu(Recipe):
+    """The block `markov_neural_gpu`: Neural GPU, each of whose outputs depends on the one before."""
+
+    def __call__(
+        self,
+        layers: int | Open = 2,
+        width: int | Open = 4,
+        maps: int | Open = 0,
+        kernel: int | Open = 3,
+    ) -> Recipe:
+        """Neural GPU, each of whose outputs depends on the one before: o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n that of neural_gpu.
+
+        layers: gated units in one step; whole number, 1 to 64.
+        width: width of the image; whole number, 1 to 256.
+        maps: maps of the image; 0: d_model; whole number, 0 to 65536.
+        kernel: length and width of a kernel; whole number, 3 to 64.
+
+        Kaiser and Bengio 2016, section 2.1.
+        """
+
+markov_neural_gpu: _MarkovNeuralGpu
+
 class _MeanPool(Recipe):
     """The block `mean_pool`: plain mean of all positions."""
 
@@ -159,6 +243,28 @@ class _MeanPool(Recipe):
         """
 
 mean_pool: _MeanPool
+
+class _NeuralGpu(Recipe):
+    """The block `neural_gpu`: Neural GPU, whose outputs are independent of each other."""
+
+    def __call__(
+        self,
+        layers: int | Open = 2,
+        width: int | Open = 4,
+        maps: int | Open = 0,
+        kernel: int | Open = 3,
+    ) -> Recipe:
+        """Neural GPU, whose outputs are independent of each other: CGRU(s) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + B); u = hardsig(U′ ∗ s + B′); r = hardsig(U″ ∗ s + B″); s_n = (CGRU_l ∘ … ∘ CGRU_1)ⁿ(s_0), n the length; o_i from s_n[i, 0].
+
+        layers: gated units in one step; whole number, 1 to 64.
+        width: width of the image; whole number, 1 to 256.
+        maps: maps of the image; 0: d_model; whole number, 0 to 65536.
+        kernel: length and width of a kernel; whole number, 3 to 64.
+
+        Kaiser and Sutskever 2016; Kaiser and Bengio 2016, section 2.
+        """
+
+neural_gpu: _NeuralGpu
 
 class _PersistentConv:
     """The block `persistent_conv`: convolution padded with trained vectors, which all of the model's with one k share."""
@@ -185,13 +291,49 @@ class _Sa(Recipe):
         self,
         heads: int | Open = 8,
         head_width: int | Open = 64,
+        pos: Literal["none", "relative"] | Open = "none",
+        span: int | Open = 0,
+        adaptive: bool | Open = False,
+        ramp: int | Open = 32,
+        self: bool | Open = False,
+        pos_values: bool | Open = False,
     ) -> Recipe:
         """Multi-head softmax self-attention: y = concat_h softmax(Q_h K_hᵀ / √head_width) V_h · W_o, without biases.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
+        pos: vectors for the distance between two positions, added to keys; none or relative.
+        span: tokens that a position sees to a side, 0 for all; whole number, 0 to 65536.
+        adaptive: whether each head learns how far it sees; true or false.
+        ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
+        self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
+        pos_values: whether position vectors are added to values too, not to keys alone; true or false.
 
-        Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019.
+        Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; positions and spans of Sukhbaatar et al. 2019.
         """
 
 sa: _Sa
+
+class _Seq2seq:
+    """The block `seq2seq`: encoder and decoder."""
+
+    def __call__(
+        self,
+        encoder: str | Recipe,
+        decoder: str | Recipe,
+        attention: Literal["none", "luong", "bahdanau"] | Open = "none",
+        attend: Literal["outputs", "inputs"] | Open = "outputs",
+        positions: int | Open = 10,
+    ) -> Recipe:
+        """Encoder and decoder: y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i; else the decoder's stack, attending to the source behind each sub-layer that mixes.
+
+        encoder: what reads the source; a recipe.
+        decoder: what writes the target; a recipe.
+        attention: scores of a recurrent decoder; none, luong or bahdanau.
+        attend: what is attended to: the encoder's outputs, or its inputs; outputs or inputs.
+        positions: width of the position vectors behind attended inputs; whole number, 1 to 4096.
+
+        Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017.
+        """
+
+seq2seq: _Seq2seq

@@ -114,13 +114,58 @@ def logits(model, tokens, apply, *, pre, mixes, timed=True):
     return x @ model.output.weight.T + model.output.bias
 
 
+def sigmoid(x):
+    return 1 / (1 + torch.exp(-x))
+
+
+def lstm_layer(layer, x, h, s):
+    """One sequence (length, width) from a state (width,): outputs, cells and gates of each step."""
+    wi, wf, wg, wo = layer.weight_x.chunk(4)
+    ui, uf, ug, uo = layer.weight_h.chunk(4)
+    bi, bf, bg, bo = layer.bias.chunk(4)
+    steps = []
+    for row in x:
+        i, f, o = (sigmoid(w @ row + u @ h + b) for w, u, b in ((wi, ui, bi), (wf, uf, bf), (wo, uo, bo)))
+        s = f * s + i * torch.tanh(wg @ row + ug @ h + bg)
+        h = o * torch.tanh(s)
+        steps.append((h, s, i, f, o))
+    return [torch.stack(each) for each in zip(*steps, strict=True)]
+
+
+def gru_layer(layer, x, h):
+    """One sequence (length, width) from a state (width,): the outputs and the gates of each step."""
+    wr, wz, wn = layer.weight_x.chunk(3)
+    ur, uz, un = layer.weight_h.chunk(3)
+    br, bz, bn = layer.bias.chunk(3)
+    steps = []
+    for row in x:
+        r, z = sigmoid(wr @ row + ur @ h + br), sigmoid(wz @ row + uz @ h + bz)
+        h = (1 - z) * torch.tanh(wn @ row + bn + r * (un @ h + layer.state_bias)) + z * h
+        steps.append((h, r, z))
+    return [torch.stack(each) for each in zip(*steps, strict=True)]
+
+
+def lstm(block, x, **_):
+    for layer in block.layers:
+        x = lstm_layer(layer, x, torch.zeros_like(x[0]), torch.zeros_like(x[0]))[0]
+    return x
+
+
+def gru(block, x, **_):
+    for layer in block.layers:
+        x = gru_layer(layer, x, torch.zeros_like(x[0]))[0]
+    return x
+
+
 REFERENCES = {
     "activation": activation,
     "cgru": cgru,
     "conv": conv,
     "dense": dense,
     "ff": ff,
+    "gru": gru,
     "highway_conv": highway_conv,
+    "lstm": lstm,
     "persistent_conv": persistent_conv,
     "sa": sa,
 }

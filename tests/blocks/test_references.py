@@ -20,6 +20,10 @@ RECIPES = [
     "sa(heads=1, head_width=3)",
     "sa(heads=3, head_width=2)",
     "sa",
+    "lstm",
+    "lstm(layers=3)",
+    "gru",
+    "gru(layers=3)",
 ]
 
 

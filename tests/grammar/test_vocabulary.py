@@ -18,6 +18,8 @@ def _example(parameter: Parameter) -> Value:
     """A value that the parameter takes and that is not its default."""
     if parameter.kind == "word":
         return parameter.words[-1]
+    if parameter.kind == "recipe":
+        return Block("lstm")
     assert parameter.kind == "integer", f"no example for {parameter.kind}"
     return int(parameter.low or 0) + 2
 

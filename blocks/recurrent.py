@@ -1,0 +1,295 @@
+"""`lstm` and `gru`: fused kernels where they exist, and the same steps written out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch._C._functorch import is_batchedtensor
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from ..grammar.vocabulary import Settings, whole
+from .block import Block, Context, module
+from .dropout import Dropout
+from .initial import Drawn, glorot
+from .transducer import State
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried(State):
+    """What recurrent layers carry to the next position, each tensor (batch, layers, width).
+
+    The state h, and the cell s where there is one.
+    """
+
+    parts: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What one layer did at every position, each (batch, length, width).
+
+    `cell` is what it carries on, of a gru the hidden state itself; `gates` always has `forget`, the share of
+    the cell that was kept.
+    """
+
+    hidden: Tensor
+    cell: Tensor
+    gates: Mapping[str, Tensor]
+
+
+class Recurrence(Drawn):
+    """One layer: maps of the input and of the state side by side, and the step that joins them."""
+
+    maps: ClassVar[int]
+    carried: ClassVar[int]  # tensors that go from a position to the next
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight_x = nn.Parameter(torch.empty(self.maps * width, width))
+        self.weight_h = nn.Parameter(torch.empty(self.maps * width, width))
+        self.bias = nn.Parameter(torch.empty(self.maps * width))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """The maps of the input Glorot uniform, those of the state orthogonal, as TensorFlow's layers."""
+        glorot(self.weight_x, self.weight_x.shape[1], self.weight_x.shape[0], generator)
+        nn.init.orthogonal_(self.weight_h, generator=generator)
+        nn.init.zeros_(self.bias)
+
+    @abstractmethod
+    def fused(self, x: Tensor, sizes: Tensor | None, start: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The kernel: outputs of x (batch, length, width), or packed with batch `sizes`, and the last states.
+
+        States are (1, batch, width).
+        """
+
+    @abstractmethod
+    def step(
+        self, mapped: Tensor, state: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """The next state, its first tensor the output, and the gates, from the mapped input.
+
+        That is (batch, maps * width), all else (batch, width).
+        """
+
+    @abstractmethod
+    def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
+        """What was done, from the states and the gates of all positions, each (batch, length, width)."""
+
+    def unrolled(
+        self, x: Tensor, start: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]:
+        """The steps written out: the states (batch, length, width) and, of each position, the gates."""
+        mapped = functional.linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
+        states: list[tuple[Tensor, ...]] = []
+        gates: list[tuple[Tensor, ...]] = []
+        for each in mapped.unbind(1):
+            start, opened = self.step(each, start)
+            states.append(start)
+            gates.append(opened)
+        return tuple(torch.stack(each, 1) for each in zip(*states, strict=True)), gates
+
+
+class LongShortTerm(Recurrence):
+    """An LSTM cell with a forget gate, whose bias begins at 1 (Jozefowicz, Zaremba and Sutskever 2015)."""
+
+    maps = 4  # input gate, forget gate, candidate, output gate: the kernels' order
+    carried = 2
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """As any layer, the forget gate open."""
+        super().initialise(generator)
+        with torch.no_grad():
+            self.bias.chunk(self.maps)[1].fill_(1.0)
+
+    def fused(self, x: Tensor, sizes: Tensor | None, start: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """torch.lstm, whose second bias is zero."""
+        weights = (self.weight_x, self.weight_h, self.bias, torch.zeros_like(self.bias))
+        if sizes is None:
+            return torch.lstm(x, start, weights, True, 1, 0.0, self.training, False, True)
+        return torch.lstm(x, sizes, start, weights, True, 1, 0.0, self.training, False)
+
+    def step(
+        self, mapped: Tensor, state: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Gers, Schmidhuber and Cummins 2000, equations 1 to 7, without peepholes."""
+        h, s = state
+        mixed, width = torch.addmm(mapped, h, self.weight_h.T), h.shape[1]  # (batch, 4 * width)
+        i, f = torch.sigmoid(mixed[:, : 2 * width]).chunk(2, 1)
+        o = torch.sigmoid(mixed[:, 3 * width :])
+        s = torch.addcmul(f * s, i, torch.tanh(mixed[:, 2 * width : 3 * width]))
+        return (o * torch.tanh(s), s), (i, f, o)
+
+    def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
+        """The cell beside the output, and three gates."""
+        names = ("input", "forget", "output")
+        return Trace(hidden=states[0], cell=states[1], gates=dict(zip(names, gates, strict=True)))
+
+
+class Gated(Recurrence):
+    """A GRU cell; the reset gate acts on the mapped state, which has a bias of its own, as in cuDNN."""
+
+    maps = 3  # reset gate, update gate, candidate: the kernels' order
+    carried = 1
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.state_bias = nn.Parameter(torch.empty(width))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """As any layer."""
+        super().initialise(generator)
+        nn.init.zeros_(self.state_bias)
+
+    def fused(self, x: Tensor, sizes: Tensor | None, start: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """torch.gru, whose second bias is zero but for the candidate's."""
+        weights = (self.weight_x, self.weight_h, self.bias, self._full_bias())
+        if sizes is None:
+            return torch.gru(x, start[0], weights, True, 1, 0.0, self.training, False, True)
+        return torch.gru(x, sizes, start[0], weights, True, 1, 0.0, self.training, False)
+
+    def step(
+        self, mapped: Tensor, state: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Cho et al. 2014, equations 5 to 8."""
+        (h,) = state
+        width = h.shape[1]
+        kept = torch.addmm(self._full_bias(), h, self.weight_h.T)  # (batch, 3 * width)
+        r, z = torch.sigmoid(mapped[:, : 2 * width] + kept[:, : 2 * width]).chunk(2, 1)
+        n = torch.tanh(torch.addcmul(mapped[:, 2 * width :], r, kept[:, 2 * width :]))
+        return (torch.lerp(n, h, z),), (r, z)
+
+    def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
+        """The output is what is carried; its update gate tells how much of it is kept."""
+        return Trace(hidden=states[0], cell=states[0], gates={"reset": gates[0], "forget": gates[1]})
+
+    def _full_bias(self) -> Tensor:
+        return functional.pad(self.state_bias, (2 * len(self.state_bias), 0))
+
+
+class Recurrent(Block):
+    """Layers of one kind, each on the outputs of the one below it, with dropout between them.
+
+    Since nothing later is seen, padding behind a sequence needs no mask but for the last states. The kernels
+    know no vmap; `fused` set to False writes the steps out everywhere, which is slower and the same.
+    """
+
+    kind: ClassVar[type[Recurrence]]
+    fused: bool = True
+
+    def __init__(self, *, width: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.width = width
+        self.layers = nn.ModuleList(self.kind(width) for _ in range(layers))
+        self.dropout = Dropout(dropout)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `lstm(layers)` or `gru(layers)`."""
+        return cls(width=context.width, layers=whole(settings, "layers"), dropout=context.dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The outputs of the last layer; the mask changes nothing at valid positions."""
+        return self.run(x, self.zeros(x))[0]
+
+    def carry(self, x: Tensor, kept: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """One piece of a stream: kept is the state, (batch, parts, layers, width)."""
+        y, last = self.resume(x, kept)
+        return y, last.detach()
+
+    def resume(self, x: Tensor, kept: Tensor | None) -> tuple[Tensor, Tensor]:
+        """As `carry`, with gradients through what is kept."""
+        start = self.zeros(x) if kept is None else Carried(parts=kept.unbind(1))
+        y, last = self.run(x, start)
+        return y, torch.stack(last.parts, 1)
+
+    def zeros(self, x: Tensor) -> Carried:
+        """The state before the first position of x (batch, length, width)."""
+        nothing = x.new_zeros(len(x), len(self.layers), self.width)
+        return Carried(parts=(nothing,) * self.kind.carried)
+
+    def run(self, x: Tensor, start: Carried, mask: Tensor | None = None) -> tuple[Tensor, Carried]:
+        """The outputs (batch, length, width), and the state behind the last valid position of each row."""
+        lasts: list[tuple[Tensor, ...]] = []
+        for place, layer in enumerate(self.layers):
+            assert isinstance(layer, Recurrence)
+            x = self.dropout(x) if place else x
+            x, last = self._run(layer, x, tuple(part[:, place] for part in start.parts), mask)
+            lasts.append(last)
+        return x, Carried(parts=tuple(torch.stack(part, 1) for part in zip(*lasts, strict=True)))
+
+    def traces(self, x: Tensor) -> tuple[Trace, ...]:
+        """What each layer does at every position of x, which begins the sequence; dropout is left out."""
+        found: list[Trace] = []
+        start = self.zeros(x)
+        for place, layer in enumerate(self.layers):
+            assert isinstance(layer, Recurrence)
+            states, gates = layer.unrolled(x, tuple(part[:, place] for part in start.parts))
+            opened = tuple(torch.stack(gate, 1) for gate in zip(*gates, strict=True))
+            found.append(layer.trace(states, opened))
+            x = states[0]
+        return tuple(found)
+
+    def _run(
+        self, layer: Recurrence, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """One layer: its outputs, and the states (batch, width) behind each row's last valid position."""
+        if not self.fused or not _has_kernels(x, layer.weight_x):
+            states, _ = layer.unrolled(x, start)
+            if mask is None:
+                return states[0], tuple(state[:, -1] for state in states)
+            end = (mask.sum(1) - 1)[:, None, None].expand(-1, 1, self.width)
+            return states[0], tuple(state.gather(1, end).squeeze(1) for state in states)
+        begin = tuple(part.unsqueeze(0) for part in start)
+        if mask is None:
+            y, *last = layer.fused(x, None, begin)
+            return y, tuple(part.squeeze(0) for part in last)
+        return _packed(layer, x, begin, mask)
+
+
+def _packed(
+    layer: Recurrence, x: Tensor, begin: tuple[Tensor, ...], mask: Tensor
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The kernel on the valid positions alone; outputs are zero behind them."""
+    packed = pack_padded_sequence(x, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+    order, back = packed.sorted_indices, packed.unsorted_indices
+    assert order is not None
+    y, *last = layer.fused(packed.data, packed.batch_sizes, tuple(part[:, order] for part in begin))
+    outputs, _ = pad_packed_sequence(packed._replace(data=y), batch_first=True, total_length=x.shape[1])
+    return outputs, tuple(part[0, back] for part in last)
+
+
+def written_out(model: Module) -> Module:
+    """The model, its recurrent blocks without kernels from now on: what is counted in it can be seen."""
+    for part in model.modules():
+        if isinstance(part, Recurrent):
+            part.fused = False
+    return model
+
+
+def _has_kernels(*tensors: Tensor) -> bool:
+    """Whether the fused kernels take these tensors: numbers on a device of theirs, and not within a vmap."""
+    if torch.compiler.is_compiling() or tensors[0].device.type not in ("cpu", "cuda"):
+        return False
+    return not any(is_batchedtensor(tensor) for tensor in tensors)
+
+
+@module("lstm")
+class LSTM(Recurrent):
+    """Long short-term memory (Hochreiter and Schmidhuber 1997)."""
+
+    kind = LongShortTerm
+
+
+@module("gru")
+class GRU(Recurrent):
+    """Gated recurrent units (Cho et al. 2014)."""
+
+    kind = Gated
