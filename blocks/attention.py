@@ -8,41 +8,102 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..grammar.attention import SHORT
+from ..grammar.attention import SHORT, window_of
 from ..grammar.vocabulary import Settings, whole
+from ..grammar.windows import Window
 from .block import Block, Context, module
+from .dropout import Dropout
 from .initial import Linear
+from .window import Positions, Uniform, WindowAttention, by_head, by_position
 
 
 @module("sa")
 class SelfAttention(Block):
-    """Multi-head softmax attention without biases, scores scaled by head_width^-0.5 (Vaswani et al. 2017)."""
+    """Multi-head softmax attention without biases, scores scaled by head_width^-0.5 (Vaswani et al. 2017).
 
-    def __init__(self, *, width: int, heads: int, head_width: int, causal: bool) -> None:
+    Over everything, or within a window. Weights are dropped in products that are written out.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        heads: int,
+        head_width: int,
+        causal: bool,
+        dropout: float = 0.0,
+        window: WindowAttention | None = None,
+    ) -> None:
         super().__init__()
         self.heads = heads
         self.causal = causal
-        self.qkv = Linear(width, heads * head_width, bias=False, maps=3)
-        self.output = Linear(heads * head_width, width, bias=False)
+        inner = heads * head_width
+        if window is None or window.positions is None:
+            self.qkv = Linear(width, inner, bias=False, maps=3)
+            self.output = Linear(inner, width, bias=False)
+        else:
+            self.qkv = Uniform(width, inner, maps=3)
+            self.output = Uniform(inner, width)
+        self.dropout = Dropout(dropout)
+        self.window = window
+        if window is not None:
+            self.memory = window.furthest
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `sa(heads, head_width)`."""
+        """The block of `sa(heads, head_width, …)`; a span gives it a window."""
         heads, head_width = whole(settings, "heads"), whole(settings, "head_width")
-        return cls(width=context.width, heads=heads, head_width=head_width, causal=context.causal)
+        window = None
+        if whole(settings, "span") > 0:
+            window = _window(window_of(settings, causal=context.causal), heads, context)
+        return cls(
+            width=context.width,
+            heads=heads,
+            head_width=head_width,
+            causal=context.causal,
+            dropout=context.attention_dropout,
+            window=window,
+        )
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Every position attends to every valid one, or to those up to itself if causal."""
+        """Every position attends to every valid one, or to those up to itself if causal, or to its window."""
+        if self.window is not None:
+            return self._within(self.window, x, x, mask)
         batch, length, _ = x.shape
         qkv = self.qkv(x).view(batch, length, 3, self.heads, -1)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
-        if length <= SHORT and not x.is_cuda:  # as fast as the fused kernel, and vmap can batch it
-            y = plain_attention(q, k, v, self._visible(x, mask))
+        plain = length <= SHORT and not x.is_cuda  # as fast as the fused kernel, and vmap can batch it
+        if plain or (self.training and self.dropout.rate > 0):
+            y = plain_attention(q, k, v, self._visible(x, mask), self.dropout)
         elif mask is None:
             y = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
         else:
             y = functional.scaled_dot_product_attention(q, k, v, attn_mask=self._visible(x, mask))
         return self.output(y.transpose(1, 2).reshape(batch, length, -1))
+
+    def stream(self, x: Tensor, past: Tensor) -> Tensor:
+        """Queries of x alone, keys and values of what they can see."""
+        if self.window is None:
+            return super().stream(x, past)
+        seen = past[:, max(0, past.shape[1] - self.window.furthest) :]
+        return self._within(self.window, x, torch.cat([seen, x], 1) if seen.shape[1] else x, None)
+
+    def after_step(self) -> None:
+        """Take note of new spans."""
+        if self.window is not None:
+            self.window.after_step()
+            self.memory = self.window.furthest
+
+    def penalty(self) -> Tensor | None:
+        """The mean span in tokens, where heads learn it."""
+        return None if self.window is None else self.window.penalty()
+
+    def _within(self, window: WindowAttention, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
+        """The window's part: queries of x, keys and values of what is seen, x at its end."""
+        inner = self.qkv.out_features // 3
+        q = by_head(functional.linear(x, self.qkv.weight[:inner]), self.heads, 1)[0]
+        k, v = by_head(functional.linear(seen, self.qkv.weight[inner:]), self.heads, 2).unbind(0)
+        return self.output(by_position(window(q * (inner // self.heads) ** -0.5, k, v, mask)))
 
     def _visible(self, x: Tensor, mask: Tensor | None) -> Tensor | None:
         """Which keys each query sees, broadcastable to (batch, heads, queries, keys); None for all."""
@@ -53,9 +114,17 @@ class SelfAttention(Block):
         return past if keys is None else keys & past
 
 
-def plain_attention(q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
+def plain_attention(q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, dropout: Dropout) -> Tensor:
     """Attention as two batched products; q, k, v and the result are (batch, heads, length, head_width)."""
     scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5  # (batch, heads, queries, keys)
     if visible is not None:
         scores = scores.masked_fill(~visible, -torch.inf)
-    return torch.softmax(scores, -1) @ v
+    return dropout(torch.softmax(scores, -1)) @ v
+
+
+def _window(window: Window, heads: int, context: Context) -> WindowAttention:
+    """The window as a module; those of one kind in a model share their position vectors."""
+    positions = None
+    if window.relative:
+        positions = context.share(window.shared, lambda: Positions(window.rows, window.head_width))
+    return WindowAttention(window, heads=heads, positions=positions, dropout=context.attention_dropout)

@@ -17,6 +17,7 @@ from .nodes import (
     Integer,
     Node,
     Repeat,
+    Scalar,
     Tied,
     Value,
     expansion,
@@ -25,7 +26,7 @@ from .nodes import (
 )
 from .syntax import Call, Gap, Number, Operation, Syntax, Wrong
 from .values import scalar, unplaced
-from .vocabulary import Parameter, lookup, names, problem
+from .vocabulary import Parameter, Spec, lookup, names, problem
 
 MOST_BLOCKS = 10_000
 """So many blocks may stand in a model when all of its repeats are written out."""
@@ -227,7 +228,20 @@ class _Checker:
             complete = complete and value is not None
             if value is not None and value != parameter.default:
                 arguments.append((parameter.name, value))
-        return Block(call.name, tuple(arguments)) if complete else None
+        if not complete:
+            return None
+        block = Block(call.name, tuple(arguments))
+        self._check_together(call, spec, block)
+        return block
+
+    def _check_together(self, call: Call, spec: Spec, block: Block) -> None:
+        """Note a fault if the parameters do not allow each other; while any is open, none is found."""
+        settings = spec.settings(block)
+        if spec.check is None or any(not isinstance(value, Scalar) for value in settings.values()):
+            return
+        message = spec.check(settings)
+        if message is not None:
+            self._fault(call, message)
 
     def _unknown(self, call: Call) -> None:
         """A block that does not exist; its arguments are held against the nearest one that does."""
