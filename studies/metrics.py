@@ -37,7 +37,23 @@ METRICS = {
             stepped=True,
         ),
         Metric(name="accuracy", title="Accuracy, share of tokens", higher=True, decimals=3),
+        Metric(name="best_accuracy", title="Highest accuracy, share of sequences", higher=True, decimals=3),
+        Metric(
+            name="solved_epochs",
+            title="Epochs until all test sequences were right",
+            higher=False,
+            decimals=0,
+            axis="Epochs until solved",
+        ),
         Metric(name="loss", title="Loss, nats a token", higher=False, decimals=4),
+        Metric(name="dev_loss", title="Loss on the dev split, nats a token", higher=False, decimals=4),
+        Metric(name="dev_bpc", title="Bits per character on the dev split", higher=False, decimals=3),
+        Metric(name="dev_perplexity", title="Perplexity per word on the dev split", higher=False, decimals=1),
+        Metric(name="test_loss", title="Loss on the test split, nats a token", higher=False, decimals=4),
+        Metric(name="test_bpc", title="Bits per character on the test split", higher=False, decimals=3),
+        Metric(
+            name="test_perplexity", title="Perplexity per word on the test split", higher=False, decimals=1
+        ),
         Metric(
             name="length",
             title="Length at the last epoch, tokens",

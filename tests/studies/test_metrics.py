@@ -15,14 +15,19 @@ from activemem.studies.metrics import METRICS, family
         ("loss", -0.00001, "0.0000"),
         ("length", 7, "7.0"),
         ("tokens_per_s", 1234567.8, "1,234,568"),
+        ("test_loss", 1.51893, "1.5189"),
+        ("dev_bpc", 1.0549, "1.055"),
+        ("test_perplexity", 20.617, "20.6"),
     ],
 )
 def test_a_number_has_its_metrics_digits(name: str, value: float, text: str) -> None:
     assert METRICS[name].show(value) == text
 
 
-def test_only_a_loss_is_better_when_lower() -> None:
-    assert [name for name, metric in METRICS.items() if metric.higher is False] == ["loss"]
+def test_what_measures_an_error_is_better_when_lower() -> None:
+    splits = [f"{split}_{name}" for split in ("dev", "test") for name in ("loss", "bpc", "perplexity")]
+    lower = {name for name, metric in METRICS.items() if metric.higher is False}
+    assert lower - {"solved_epochs"} == {"loss", *splits}
 
 
 def test_a_metric_with_an_index_is_one_of_a_family() -> None:
