@@ -9,13 +9,17 @@ from .recipe import Recipe
 
 __all__ = [
     "activation",
+    "all_attn",
     "attention_pool",
+    "attn_split",
     "cgru",
     "conv",
     "dense",
     "extended_neural_gpu",
     "ff",
+    "ff_attn",
     "gru",
+    "head_split",
     "highway_conv",
     "last",
     "lstm",
@@ -25,6 +29,7 @@ __all__ = [
     "persistent_conv",
     "sa",
     "seq2seq",
+    "single_head",
 ]
 
 class _Activation(Recipe):
@@ -43,6 +48,36 @@ class _Activation(Recipe):
 
 activation: _Activation
 
+class _AllAttn:
+    """The block `all_attn`: attention over a window of the past and persistent vectors, in one softmax."""
+
+    def __call__(
+        self,
+        N: int | Open,
+        span: int | Open = 1024,
+        heads: int | Open = 8,
+        head_width: int | Open = 64,
+        adaptive: bool | Open = False,
+        ramp: int | Open = 32,
+        self: bool | Open = False,
+        pos_values: bool | Open = False,
+    ) -> Recipe:
+        """Attention over a window of the past and persistent vectors, in one softmax: y = concat_h softmax(q_hᵀ [k_h + u ; √head_width k′_h] / √head_width) [v_h ; √N v′_h] · W_o.
+
+        N: persistent vectors of each head; whole number, 0 to 1048576.
+        span: tokens seen to a side; whole number, 1 to 65536.
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        adaptive: whether each head learns how far it sees; true or false.
+        ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
+        self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
+        pos_values: whether position vectors are added to values too, not to keys alone; true or false.
+
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 4.1.
+        """
+
+all_attn: _AllAttn
+
 class _AttentionPool(Recipe):
     """The block `attention_pool`: mean of all positions, weighted by how each scores."""
 
@@ -55,6 +90,36 @@ class _AttentionPool(Recipe):
         """
 
 attention_pool: _AttentionPool
+
+class _AttnSplit:
+    """The block `attn_split`: attention over a window of the past, and beside it over persistent vectors, outputs added."""
+
+    def __call__(
+        self,
+        N: int | Open,
+        span: int | Open = 1024,
+        heads: int | Open = 8,
+        head_width: int | Open = 64,
+        adaptive: bool | Open = False,
+        ramp: int | Open = 32,
+        self: bool | Open = False,
+        pos_values: bool | Open = False,
+    ) -> Recipe:
+        """Attention over a window of the past, and beside it over persistent vectors, outputs added: y = concat_h (softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(q_hᵀ k′_h) √N v′_h) · W_o.
+
+        N: persistent vectors of each head; whole number, 0 to 1048576.
+        span: tokens seen to a side; whole number, 1 to 65536.
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        adaptive: whether each head learns how far it sees; true or false.
+        ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
+        self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
+        pos_values: whether position vectors are added to values too, not to keys alone; true or false.
+
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        """
+
+attn_split: _AttnSplit
 
 class _Cgru:
     """The block `cgru`: convolutional gated recurrent unit, one step of it."""
@@ -148,6 +213,22 @@ class _Ff:
 
 ff: _Ff
 
+class _FfAttn:
+    """The block `ff_attn`: feed-forward layer on each position with a softmax in it, without biases."""
+
+    def __call__(
+        self,
+        dim: int | Open,
+    ) -> Recipe:
+        """Feed-forward layer on each position with a softmax in it, without biases: y = W₂ · softmax(W₁ · x).
+
+        dim: width of the inner layer; whole number, 1 to 1048576.
+
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        """
+
+ff_attn: _FfAttn
+
 class _Gru(Recipe):
     """The block `gru`: gated recurrent unit, read from left to right."""
 
@@ -163,6 +244,36 @@ class _Gru(Recipe):
         """
 
 gru: _Gru
+
+class _HeadSplit:
+    """The block `head_split`: half of the heads attend to a window of the past, half of them to persistent vectors."""
+
+    def __call__(
+        self,
+        N: int | Open,
+        span: int | Open = 1024,
+        heads: int | Open = 8,
+        head_width: int | Open = 64,
+        adaptive: bool | Open = False,
+        ramp: int | Open = 32,
+        self: bool | Open = False,
+        pos_values: bool | Open = False,
+    ) -> Recipe:
+        """Half of the heads attend to a window of the past, half of them to persistent vectors: y = concat_h y_h · W_o; y_h = softmax(q_hᵀ (k_h + u) / √head_width) v_h for the first half, softmax(q_hᵀ k′_h) √N v′_h for the second.
+
+        N: persistent vectors of each head; whole number, 0 to 1048576.
+        span: tokens seen to a side; whole number, 1 to 65536.
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        adaptive: whether each head learns how far it sees; true or false.
+        ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
+        self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
+        pos_values: whether position vectors are added to values too, not to keys alone; true or false.
+
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        """
+
+head_split: _HeadSplit
 
 class _HighwayConv:
     """The block `highway_conv`: convolution with a gate between it and its input."""
@@ -337,3 +448,33 @@ class _Seq2seq:
         """
 
 seq2seq: _Seq2seq
+
+class _SingleHead:
+    """The block `single_head`: attn_split with one head, as wide as all together, for the persistent vectors."""
+
+    def __call__(
+        self,
+        N: int | Open,
+        span: int | Open = 1024,
+        heads: int | Open = 8,
+        head_width: int | Open = 64,
+        adaptive: bool | Open = False,
+        ramp: int | Open = 32,
+        self: bool | Open = False,
+        pos_values: bool | Open = False,
+    ) -> Recipe:
+        """Attn_split with one head, as wide as all together, for the persistent vectors: y = (concat_h softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(qᵀ k′) √N v′) · W_o, q = concat_h q_h.
+
+        N: persistent vectors of each head; whole number, 0 to 1048576.
+        span: tokens seen to a side; whole number, 1 to 65536.
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        adaptive: whether each head learns how far it sees; true or false.
+        ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
+        self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
+        pos_values: whether position vectors are added to values too, not to keys alone; true or false.
+
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        """
+
+single_head: _SingleHead
