@@ -75,15 +75,18 @@ class Part:
 class Corpus:
     """One text in three splits.
 
-    `home` is its folder below that of all data; `splits` are train, dev and test. `alphabet` has every byte
-    of the text but the end of a line; `words` is the size of the vocabulary of words, where there is a
+    `home` is its folder below that of all data, unless it is `installed` with this package; `size_mb` is
+    about that of the plain text. `splits` are train, dev and test. `alphabet` has every byte of the text but
+    the end of a line; `words` is the size of the vocabulary of words, where there is a
     standard one. Where the text is `separated`, its punctuation stands by itself already.
     """
 
     name: str
     title: str
     home: str
-    downloads: tuple[Download, ...]
+    installed: bool = False
+    downloads: tuple[Download, ...] = ()
+    size_mb: float | None = None
     splits: Mapping[str, Part]
     alphabet: bytes
     words: int | None = None
@@ -138,7 +141,7 @@ def vocabulary_size(task: TextSettings) -> int:
     return task.pieces if task.tokens == "bpe" else len(corpus.alphabet) + 1
 
 
-def _thirds(source: Source, dev: int, test: int, end: int) -> dict[str, Part]:
+def _one_file(source: Source, dev: int, test: int, end: int) -> dict[str, Part]:
     """Train, dev and test, one behind the other in one file."""
     return {
         "train": Part(source=source, stop=dev),
@@ -182,8 +185,9 @@ register_corpus(
         name="text8",
         title="100 million characters of Wikipedia, letters and spaces only",
         home="text8",
+        size_mb=100.0,
         downloads=(_TEXT8,),
-        splits=_thirds(
+        splits=_one_file(
             Source(names=("text8",), size=100_000_000, digest="md5:3bea1919949baf155f99411df5fada7e"),
             90_000_000,
             95_000_000,
@@ -199,8 +203,9 @@ register_corpus(
         name="text8-6m",
         title="the first 6.9 million characters of text8",
         home="text8",
+        size_mb=6.9,
         downloads=(_TEXT8,),
-        splits=_thirds(
+        splits=_one_file(
             Source(
                 names=("text8", "text8.first6877825"),
                 size=6_877_825,
@@ -220,6 +225,7 @@ register_corpus(
         name="enwik8",
         title="100 million bytes of Wikipedia with its markup",
         home="enwik8",
+        size_mb=100.0,
         downloads=(
             Download(
                 name="enwik8.zip",
@@ -228,7 +234,7 @@ register_corpus(
                 digest="sha256:547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc",
             ),
         ),
-        splits=_thirds(
+        splits=_one_file(
             Source(names=("enwik8",), size=100_000_000, digest="md5:a1fa5ffddb56f4953e226637dabbb36a"),
             90_000_000,
             95_000_000,
@@ -246,6 +252,7 @@ register_corpus(
         name="wikitext-2",
         title="2 million words of good articles of Wikipedia",
         home="wikitext-2",
+        size_mb=13.2,
         downloads=(
             Download(
                 name="wikitext-2-v1.zip",
@@ -284,6 +291,7 @@ register_corpus(
         name="wikitext-103",
         title="103 million words of good articles of Wikipedia",
         home="wikitext-103",
+        size_mb=543.0,
         downloads=(
             Download(
                 name="wikitext-103-v1.zip",
@@ -304,5 +312,27 @@ register_corpus(
         separated=True,
         licence=_WIKITEXT,
         source=_MERITY,
+    )
+)
+register_corpus(
+    Corpus(
+        name="paradise-lost",
+        title="John Milton's poem of 1674, 456 thousand characters, part of activemem",
+        home="paradise-lost",
+        installed=True,
+        size_mb=0.5,
+        splits=_one_file(
+            Source(
+                names=("paradise-lost.txt",),
+                size=456_078,
+                digest="sha256:e83733cab0c45b53082c0d1bfdc024ffb840ebb60eefd8317044d3cb30a8e2ce",
+            ),
+            387_922,
+            428_095,
+            456_078,
+        ),
+        alphabet=_between(b" !\"'(),-.:;?", range(65, 91), range(97, 123)),
+        licence="public domain",
+        source="Project Gutenberg 1992, from the text of Raben 1965, without its stray signs",
     )
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .sources import DataError
+from ..corpora import DataError
 
 MARK = b"<eos>"
 """The end of a line, as a word."""

@@ -8,9 +8,9 @@ from itertools import count
 import torch
 from torch import Tensor
 
+from ..corpora import DataError
 from ..seeds import derive
 from .batches import LineBatch
-from .sources import DataError
 from .text import Split
 
 START = 0

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import sentencepiece
 
+from ..corpora import DataError
 from .encoding import Encoded, Encoder, dtype_of, whole_lines
-from .sources import DataError
 
 PADDING, UNSEEN, END = 0, 1, 2
 """Numbers of what is no text: padding, what no piece spells (nothing: bytes do), the end of a line."""

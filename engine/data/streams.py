@@ -8,8 +8,8 @@ from itertools import count
 import torch
 from torch import Tensor
 
+from ..corpora import DataError
 from .batches import ScoredBatch, StreamBatch
-from .sources import DataError
 
 
 def blocks_per_pass(tokens: Tensor, *, batch: int, block: int) -> int:

@@ -18,8 +18,8 @@ from filelock import FileLock
 from torch import Tensor
 
 from ...studies.corpora import Corpus, Source, TextSettings, chosen_corpus, vocabulary_size
+from ..corpora import DataError, home, read
 from . import encoding
-from .sources import DataError, read
 
 FORMAT = 1
 """Of the files; raised when they change, or the tokens in them."""
@@ -62,10 +62,13 @@ def open_corpus(task: TextSettings, folder: Path) -> Text:
     corpus, vocab = chosen_corpus(task), vocabulary_size(task)
     place = folder / "encoded" / _name(corpus, task)
     if not place.is_dir():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(place.with_name(place.name + ".lock")):
-            if not place.is_dir():
-                _write(corpus, task, folder, place)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(place.with_name(place.name + ".lock")):
+                if not place.is_dir():
+                    _write(corpus, task, folder, place)
+        except OSError as error:
+            raise DataError(f"{corpus.name}: the tokens cannot be written: {error}") from error
     about = json.loads((place / _ABOUT).read_text("utf-8"))
     splits = {split: _open(place, split, about["files"]) for split in corpus.splits}
     return Text(vocab=vocab, **splits)
@@ -115,7 +118,7 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
     files: dict[Source, bytes] = {}
     for part in corpus.splits.values():
         if part.source not in files:
-            files[part.source] = read(corpus, part.source, folder)
+            files[part.source] = read(corpus, part.source, home(corpus, folder))
     return {name: files[part.source][part.start : part.stop] for name, part in corpus.splits.items()}
 
 

@@ -17,6 +17,11 @@ from ...studies.corpora import Corpus, Source
 
 _SUFFIXES = ("", ".xz", ".gz")
 _DAMAGE = (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
+_INSTALLED = Path(__file__).with_name("texts")
+
+
+class DataError(ActivememError):
+    """A text that is not on this machine, or is not the one that was published."""
 
 
 class Readable(Protocol):
@@ -27,18 +32,18 @@ class Readable(Protocol):
         ...
 
 
-class DataError(ActivememError):
-    """A text that is not on this machine, or is not the one that was published."""
-
-
 def home(corpus: Corpus, folder: Path) -> Path:
-    """The folder of a corpus' files, in the folder of all data."""
-    return folder / corpus.home
+    """The folder of a corpus' files: in that of all data, or where this package is installed."""
+    return _INSTALLED if corpus.installed else folder / corpus.home
 
 
-def find(corpus: Corpus, source: Source, folder: Path) -> Path | None:
-    """The file that has a source, or the archive that has it within; None if there is neither."""
-    place = home(corpus, folder)
+def sources(corpus: Corpus) -> list[Source]:
+    """The text files of a corpus, each once."""
+    return list(dict.fromkeys(part.source for part in corpus.splits.values()))
+
+
+def find(corpus: Corpus, source: Source, place: Path) -> Path | None:
+    """The file of a folder that has a source, or the archive that has it within; None if there is neither."""
     for name in source.names:
         for suffix in _SUFFIXES:
             if (path := place / (name + suffix)).is_file():
@@ -47,35 +52,25 @@ def find(corpus: Corpus, source: Source, folder: Path) -> Path | None:
     return next((path for path in archives if path.is_file()), None)
 
 
-def read(corpus: Corpus, source: Source, folder: Path) -> bytes:
+def read(corpus: Corpus, source: Source, place: Path) -> bytes:
     """The bytes of a source, held against its checksum; DataError where it is missing, damaged or another."""
-    path = find(corpus, source, folder)
+    path = find(corpus, source, place)
     if path is None:
-        raise DataError(
-            f"{corpus.name}: expected {source.names[0]} (or its .xz, .gz or {_archives(corpus)}) in "
-            f"{home(corpus, folder)}, got none; get it: activemem data fetch {corpus.name}"
-        )
+        expected = " or ".join([f"{source.names[0]} (.xz, .gz)", *(each.name for each in corpus.downloads)])
+        remedy = f"get it: activemem data fetch {corpus.name}"
+        raise DataError(f"{corpus.name}: expected {expected} in {place}, got nothing; {remedy}")
     try:
         with _opened(path, source) as file:
             data = file.read(-1 if source.size is None else source.size)
     except _DAMAGE as error:
         raise DataError(f"{corpus.name}: {path} cannot be read: {error}") from error
     if source.size is not None and len(data) < source.size:
-        raise DataError(f"{corpus.name}: {path}: expected {source.size:,} bytes, got {len(data):,}")
-    found = digest_of(data, source.digest)
+        raise DataError(f"{corpus.name}: {path}: expected {source.size:,} bytes of text, got {len(data):,}")
+    rule = source.digest.partition(":")[0]
+    found = f"{rule}:{hashlib.new(rule, data, usedforsecurity=False).hexdigest()}"
     if found != source.digest:
-        raise DataError(f"{corpus.name}: {path}: expected {source.digest}, got {found}")
+        raise DataError(f"{corpus.name}: {path}: expected a text of {source.digest}, got {found}")
     return data
-
-
-def digest_of(data: bytes, like: str) -> str:
-    """The checksum of bytes, by the rule that another one names, as `md5:…`."""
-    rule = like.partition(":")[0]
-    return f"{rule}:{hashlib.new(rule, data, usedforsecurity=False).hexdigest()}"
-
-
-def _archives(corpus: Corpus) -> str:
-    return " or ".join(each.name for each in corpus.downloads)
 
 
 @contextmanager
@@ -87,14 +82,11 @@ def _opened(path: Path, source: Source) -> Iterator[Readable]:
     elif ".tar" in path.suffixes:
         with tarfile.open(path) as archive:
             file = archive.extractfile(_member(archive.getnames(), source))
-            assert file is not None
+            assert file is not None, "a text is a plain file"
             with file:
                 yield file
-    elif path.suffix == ".xz":
-        with lzma.open(path) as file:
-            yield file
-    elif path.suffix == ".gz":
-        with gzip.open(path) as file:
+    elif path.suffix in (".xz", ".gz"):
+        with lzma.open(path) if path.suffix == ".xz" else gzip.open(path) as file:
             yield file
     else:
         with path.open("rb") as file:
