@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import block, claim, config, curve, recipe, report, study, table
+from . import block, claim, config, curve, data, recipe, report, study, table
 from .streams import give, survive_any_encoding
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.add_typer(table.app, name="table")
 app.add_typer(curve.app, name="curve")
 app.add_typer(claim.app, name="claim")
 app.add_typer(report.app, name="report")
+app.add_typer(data.app, name="data")
 app.add_typer(config.app, name="config")
 
 

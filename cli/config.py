@@ -22,7 +22,8 @@ def show(as_json: AsJson = False) -> None:
 
     with wrong_input(SettingsError, OSError):
         found = settings()
-    values = found.values.model_dump() | {"results": str(found.results.resolve())}
+    folders = {"results": str(found.results.resolve()), "data": str(found.data.resolve())}
+    values = found.values.model_dump() | folders
     if as_json:
         give_json({name: {"value": values[name], "source": found.sources[name]} for name in NAMES})
         return

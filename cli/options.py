@@ -13,6 +13,10 @@ Results = Annotated[
     str | None, typer.Option("--results", metavar="PATH", help="The folder of the store; else as configured.")
 ]
 
+Data = Annotated[
+    str | None, typer.Option("--data", metavar="PATH", help="The folder of the corpora; else as configured.")
+]
+
 Overrides = Annotated[
     list[str] | None,
     typer.Option(

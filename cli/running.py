@@ -17,7 +17,7 @@ from .display import shown
 from .figures import WIDTH, duration, plural
 from .leaders import lines
 from .progress import Progress
-from .settings import MachineSettings
+from .settings import Settings
 from .standing import failures
 from .streams import say
 
@@ -57,13 +57,17 @@ class Order:
         return ["--results", self.results] if self.results else []
 
 
-def carry_out(order: Order, store: Store, values: MachineSettings) -> Summary | None:
+def carry_out(order: Order, store: Store, found: Settings) -> Summary | None:
     """Run a study and tell what became of it; None if it was interrupted without order."""
     from ..engine.driver import run_study  # loads torch
 
-    started = time.monotonic()
+    started, values = time.monotonic(), found.values
     machine = Machine(
-        cpus=values.cpus, gpus=values.gpus, time_limit_s=values.time_limit_s, address=values.address
+        cpus=values.cpus,
+        gpus=values.gpus,
+        time_limit_s=values.time_limit_s,
+        address=values.address,
+        data=found.data.resolve(),  # workers have a working directory of their own
     )
     try:
         with shown(order.study.name, _progress(order, store)) as listener:

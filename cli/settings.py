@@ -28,16 +28,17 @@ class SettingsError(ActivememError):
 
 
 class MachineSettings(Section):
-    """What may be set: the store's folder, the cluster, what each trial gets, the tables' format."""
+    """What may be set: folders, the cluster, what each trial gets, the tables' format."""
 
     results: str = "results"
+    data: str = "data"
     address: str | None = None
     cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     gpus: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     format: Literal["rich", "markdown", "latex", "html", "csv"] = "rich"
 
-    @field_validator("results", "address")
+    @field_validator("results", "data", "address")
     @classmethod
     def not_empty(cls, text: str | None) -> str | None:
         """A path or an address is not nothing."""
@@ -68,10 +69,11 @@ NAMES = tuple(MachineSettings.model_fields)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The values in force and the source of each; `results` is a path that holds in the working directory."""
+    """The values in force and the source of each; the paths hold in the working directory."""
 
     values: MachineSettings
     results: Path
+    data: Path
     sources: Mapping[str, str]
 
 
@@ -110,8 +112,11 @@ def settings(
         given |= layer.values
         sources |= {name: layer.call(name) for name in layer.values}
     values = MachineSettings(**given)
-    base = path.parent if path and sources["results"] == str(path) else Path()
-    return Settings(values=values, results=base / Path(values.results).expanduser(), sources=sources)
+    folders = {
+        name: (path.parent if path and sources[name] == str(path) else Path()) / Path(given).expanduser()
+        for name, given in (("results", values.results), ("data", values.data))
+    }
+    return Settings(values=values, sources=sources, **folders)
 
 
 def find(folder: Path) -> Path | None:

@@ -89,7 +89,7 @@ def run(
         if not local:
             check_reachable(found.values.address)
     with wrong_input(StoreError, ConnectionError):
-        summary = carry_out(order, Store(found.results), found.values)
+        summary = carry_out(order, Store(found.results), found)
     if summary is None or summary.stopped:
         raise typer.Exit(INTERRUPTED)
     if summary.failed or summary.given_up:

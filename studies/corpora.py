@@ -317,7 +317,7 @@ register_corpus(
 register_corpus(
     Corpus(
         name="paradise-lost",
-        title="John Milton's poem of 1674, 456 thousand characters, part of activemem",
+        title="Milton's Paradise Lost of 1674, 456 thousand characters",
         home="paradise-lost",
         installed=True,
         size_mb=0.5,

@@ -59,6 +59,8 @@ def test_help_and_recipes_load_no_more_than_typer_does(arguments, run_python):
         ("claim", "check", "algorithmic"),
         ("report", "build", "tiny"),
         ("config", "show"),
+        ("data", "list"),
+        ("data", "check", "paradise-lost"),
     ],
 )
 def test_studies_and_tables_load_neither_torch_nor_ray(arguments, run_python, tiny):

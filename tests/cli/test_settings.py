@@ -10,6 +10,7 @@ def test_without_any_source_every_setting_has_its_default():
     found = settings()
     assert found.values.model_dump() == {
         "results": "results",
+        "data": "data",
         "address": None,
         "cpus": 1.0,
         "gpus": 0.0,
@@ -17,7 +18,7 @@ def test_without_any_source_every_setting_has_its_default():
         "format": "rich",
     }
     assert found.sources == dict.fromkeys(NAMES, "default")
-    assert found.results == Path("results")
+    assert (found.results, found.data) == (Path("results"), Path("data"))
 
 
 def test_the_command_line_goes_before_the_environment_and_that_before_the_file(tmp_path):
@@ -46,8 +47,10 @@ def test_the_nearest_file_upward_holds(tmp_path):
 def test_a_folder_in_the_file_is_seen_from_the_file_and_one_from_elsewhere_is_not(tmp_path):
     inside = tmp_path / "inside"
     inside.mkdir()
-    (tmp_path / "activemem.toml").write_text('results = "kept"\n', encoding="utf-8")
+    (tmp_path / "activemem.toml").write_text('results = "kept"\ndata = "texts"\n', encoding="utf-8")
     assert settings(folder=inside).results == tmp_path / "kept"
+    assert settings(folder=inside).data == tmp_path / "texts"
+    assert settings({"data": "here"}, folder=inside).data == Path("here")
     assert settings({"results": "here"}, folder=inside).results == Path("here")
     assert settings(environment={"ACTIVEMEM_RESULTS": "there"}, folder=inside).results == Path("there")
 
@@ -97,15 +100,17 @@ def test_a_file_that_is_no_toml_is_shown_where_it_breaks(tmp_path):
 
 def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch):
     Path("activemem.toml").write_text("gpus = 0.25\n", encoding="utf-8")
-    monkeypatch.setenv("ACTIVEMEM_RESULTS", "/data")
+    monkeypatch.setenv("ACTIVEMEM_RESULTS", "/kept")
+    monkeypatch.setenv("ACTIVEMEM_DATA", "/texts")
     result = run("config", "show")
     assert result.stdout == (
-        "results        /data   ACTIVEMEM_RESULTS\n"
-        "address        –       default\n"
-        "cpus           1       default\n"
-        f"gpus           0.25    {tmp_path}/activemem.toml\n"
-        "time_limit_s   –       default\n"
-        "format         rich    default\n"
+        "results        /kept    ACTIVEMEM_RESULTS\n"
+        "data           /texts   ACTIVEMEM_DATA\n"
+        "address        –        default\n"
+        "cpus           1        default\n"
+        f"gpus           0.25     {tmp_path}/activemem.toml\n"
+        "time_limit_s   –        default\n"
+        "format         rich     default\n"
     )
     assert (result.exit_code, result.stderr) == (0, "")
 
@@ -131,6 +136,7 @@ def test_the_settings_file_of_this_repository_sets_nothing_but_defaults(monkeypa
     found = settings(folder=folder)
     defaults = settings()
     assert (found.values, found.results) == (defaults.values, folder / "results")
+    assert found.data == folder / "data"
 
 
 @pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379", "ray://head.example:10001"])
