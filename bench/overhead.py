@@ -67,6 +67,10 @@ class Nothing:
     def restore(self, state: dict[str, Any]) -> None:
         """Nothing."""
 
+    def weights(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
 
 class Clock:
     """Notes when each event arrives."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
 from ..storage import MetricRow, Store
 from ..studies.settings import Settings
-from . import provenance
+from . import provenance, weights
 from .checkpoints import Checkpoint, Saved
 from .events import Advanced, Ended, Event, Started
 from .objectives import Metrics
@@ -51,6 +52,10 @@ class Trainable(Protocol):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
+        ...
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """The model as it is now, by name."""
         ...
 
 
@@ -138,6 +143,8 @@ class Attempt:
         final = last_of(self._rows)
         if self._training is not None and final:
             final = self._training.summary(final)
+        if status == "done" and self.task.keep and self._training is not None:
+            weights.save(self._store.weights_file(self.task.trial.id), self._training.weights())
         row = outcome(self.task, self._totals, final, status=status, reason=reason, started=self._started)
         self._store.write(row, self._rows)
         self.ended = True

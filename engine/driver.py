@@ -10,6 +10,7 @@ import polars as pl
 
 from ..storage import Store
 from ..studies.study import Study
+from ..studies.trial import Trial
 from .events import Ended, Event, Listener
 from .leaks import check_leaks
 from .local import run_local
@@ -94,12 +95,24 @@ def _source(
     held = store.outcomes()
     again = {"pruned", "failed"} if retry_failed else {"pruned"}
     tasks = [
-        Task(trial=trial, number=held[trial.id][1] + 1 if trial.id in held else 0, run=run)
+        Task(
+            trial=trial,
+            number=held[trial.id][1] + 1 if trial.id in held else 0,
+            run=run,
+            keep=study.keep_weights,
+        )
         for trial in study.trials()
-        if trial.id not in held or held[trial.id][0] in again
+        if trial.id not in held
+        or held[trial.id][0] in again
+        or (held[trial.id][0] == "done" and _lacks_weights(study, store, trial))
     ][:max_trials]
     listener.announce([task.trial for task in tasks])
     return Grid(tasks)
+
+
+def _lacks_weights(study: Study, store: Store, trial: Trial) -> bool:
+    """Whether a trial that another study has trained must be trained again for its weights."""
+    return study.keep_weights and not store.weights_file(trial.id).exists()
 
 
 def _run(

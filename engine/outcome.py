@@ -15,11 +15,15 @@ from . import provenance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A trial to run: which attempt at it this is (0 for the first), and in which run of the study."""
+    """A trial to run: which attempt at it this is (0 for the first), and in which run of the study.
+
+    `keep` says whether the store gets its trained weights.
+    """
 
     trial: Trial
     number: int
     run: str
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

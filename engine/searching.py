@@ -173,7 +173,12 @@ class Search:
         """The trials of a point that have no outcome, or one that is to be tried again."""
         again = {"failed"} if self._retry else set[str]()
         return [
-            Task(trial=trial, number=self._held.get(trial.id, ("", -1))[1] + 1, run=self._run)
+            Task(
+                trial=trial,
+                number=self._held.get(trial.id, ("", -1))[1] + 1,
+                run=self._run,
+                keep=self._study.keep_weights,
+            )
             for trial in point.trials
             if trial.id not in self._held or self._held[trial.id][0] in again
         ]

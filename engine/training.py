@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,10 @@ class Training:
         self._plateau, self._losses = Plateau(**state["plateau"]), state["losses"]
         self._noise = state["noise"].cpu()
         self.epoch, self.step, self.seconds, self.flops, self._tokens = state["progress"]
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """The model as it is now, by name."""
+        return self._model.state_dict()
 
     @property
     def _rests(self) -> bool:

@@ -3,6 +3,8 @@
 trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran it
 trials/STUDY/compacted-TIME-CHANCE.parquet
 metrics/STUDY/...                       the same names, the rows of their metrics
+probes/STUDY/...                        the same again, what was measured inside of their models later
+weights/TRIAL.pt                        the engine's: a trained model, where its study keeps it
 studies/STUDY.json                      what each study was when it last ran
 checkpoints/TRIAL/                      the engine's
 set-aside/                              damaged files under their paths, and notes.txt
@@ -60,6 +62,10 @@ class Layout:
     def checkpoints(self, trial: str) -> Path:
         """Return the folder of a trial's checkpoints."""
         return self.root / "checkpoints" / trial
+
+    def weights(self, trial: str) -> Path:
+        """Return the file of a trial's trained weights."""
+        return self.root / "weights" / f"{trial}.pt"
 
     def partitions(self, dataset: str) -> tuple[Path, ...]:
         """Return the folders of a dataset, one a study, sorted."""

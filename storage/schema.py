@@ -1,4 +1,4 @@
-"""The columns of the two datasets, in the order of the files."""
+"""The columns of the datasets, in the order of the files."""
 
 from typing import Final
 
@@ -47,5 +47,6 @@ METRICS: Final = pl.Schema(
         "value": pl.Float64(),
     }
 )
-SCHEMAS: Final = {"trials": TRIALS, "metrics": METRICS}
-ORDERS: Final = {"trials": ("trial", "attempt"), "metrics": ("trial", "attempt", "step", "epoch", "name")}
+SCHEMAS: Final = {"trials": TRIALS, "metrics": METRICS, "probes": METRICS}
+_BY_STEP: Final = ("trial", "attempt", "step", "epoch", "name")
+ORDERS: Final = {"trials": ("trial", "attempt"), "metrics": _BY_STEP, "probes": _BY_STEP}

@@ -45,13 +45,22 @@ class Store:
         """
         paths = {
             dataset: self._layout.loose(dataset, trial.study, trial.trial, trial.attempt)
-            for dataset in SCHEMAS
+            for dataset in ("trials", "metrics")
         }
         if metrics:
             write_durably(self._layout, paths["metrics"], encode(metric_frame(trial, metrics)))
         else:
             paths["metrics"].unlink(missing_ok=True)
         write_durably(self._layout, paths["trials"], encode(trial_frame(trial)))
+
+    def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
+        """Store what was measured inside of a trained model, beside what its trial measured itself.
+
+        When this returns, it survives a crash of the machine; what was stored before for the same attempt is
+        replaced.
+        """
+        path = self._layout.loose("probes", trial.study, trial.trial, trial.attempt)
+        write_durably(self._layout, path, encode(metric_frame(trial, probes)))
 
     def outcomes(self) -> dict[str, tuple[str, int]]:
         """Return status and number of each trial's latest attempt: what resuming needs, and cheap."""
@@ -63,7 +72,7 @@ class Store:
         return self._latest(TRIALS.names())
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
-        """Return the metrics of the latest attempts, of all trials or of these.
+        """Return the metrics and the probes of the latest attempts, of all trials or of these.
 
         Columns are trial, attempt, step, epoch, name and value; sorted by the first five.
         """
@@ -71,10 +80,12 @@ class Store:
         wanted = self._latest(["trial", "attempt"]).lazy()
         if trials is not None:
             wanted = wanted.filter(pl.col("trial").is_in(list(trials)))
-        frame = read(self._layout, self._aside, "metrics", columns).join(
-            wanted, on=["trial", "attempt"], how="semi"
-        )
-        return latest_copies(frame).drop(RANK).sort(ORDERS["metrics"], maintain_order=True).collect()
+        frames = [
+            latest_copies(read(self._layout, self._aside, dataset, columns)).drop(RANK)
+            for dataset in ("metrics", "probes")
+        ]
+        frame = pl.concat(frames).join(wanted, on=["trial", "attempt"], how="semi")
+        return frame.sort(ORDERS["metrics"], maintain_order=True).collect()
 
     def compact(self) -> int:
         """Merge small files and remove what dead writers left; return how many files were merged.
@@ -91,6 +102,10 @@ class Store:
     def checkpoint_dir(self, trial: str) -> Path:
         """Return the folder for a trial's checkpoints, which need not exist."""
         return self._layout.checkpoints(trial)
+
+    def weights_file(self, trial: str) -> Path:
+        """Return the file for a trial's trained weights, which need not exist."""
+        return self._layout.weights(trial)
 
     def remember_study(self, name: str, record: Mapping[str, Any]) -> None:
         """Keep what a study is, as JSON, in place of what was kept before; it is then the last study."""

@@ -48,7 +48,7 @@ class Study:
     `dimensions` is what a search chooses, by name, options as plain data; empty without a search.
     `grid` has every trial once; it is empty where a search chooses them. `asked` has them cell by cell, so
     that one may be there under several levels, and `refused` those that are over the budget and not run.
-    `sized` has by trial what was solved for equal parameters.
+    `sized` has by trial what was solved for equal parameters. `keep_weights`: trained models are kept.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Study:
     template: Template
     design: Design
     budget: Budget
+    keep_weights: bool
     grid: tuple[Trial, ...]
     asked: tuple[Trial, ...]
     refused: tuple[Trial, ...]
@@ -210,6 +211,7 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
         template=template,
         design=design,
         budget=budget,
+        keep_weights=header.keep_weights,
         grid=made.trials,
         asked=made.asked,
         refused=made.refused,

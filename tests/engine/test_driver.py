@@ -6,12 +6,15 @@ import signal
 import threading
 
 import pytest
+import torch
 
+from activemem.engine import weights
 from activemem.engine.driver import Summary, run_study
 from activemem.engine.events import Advanced, Ended, Started
 from activemem.engine.machine import Machine
 from activemem.engine.sources import Grid
 from activemem.engine.stopping import Stop
+from activemem.engine.training import Training
 from activemem.storage import Store
 from activemem.studies.study import load
 
@@ -97,3 +100,18 @@ def test_what_tune_pickles_takes_nothing_of_the_listener_along():
     listener = threading.Lock()  # cannot be pickled, as a display on a terminal cannot
     for held in (_Feed(Grid([]), Stop(), listener), _Relay(listener)):
         assert vars(pickle.loads(pickle.dumps(held))) == {}
+
+
+def test_a_study_that_keeps_weights_trains_again_what_another_has_trained_without(tiny, store, notes):
+    run(load(tiny), store, notes, max_trials=2)
+    keeping = load(tiny.replace('name = "tiny"', 'name = "keeping"\nkeep_weights = true'))
+    assert run(keeping, store, notes, max_trials=3) == summary(done=3, ran=3, left=5)
+    kept = [trial for trial in keeping.trials() if store.weights_file(trial.id).exists()]
+    assert len(kept) == 3
+    training = Training(kept[0].settings, torch.device("cpu"))
+    while not training.finished:
+        training.advance()
+    held = weights.load(store.weights_file(kept[0].id))
+    assert held.keys() == training.weights().keys()
+    assert all(torch.equal(held[name], weight) for name, weight in training.weights().items())
+    assert run(keeping, store, notes) == summary(done=8, ran=5)

@@ -5,7 +5,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from activemem.storage import Store, StoreError
+from activemem.storage import MetricRow, Store, StoreError
 from activemem.storage.schema import TRIALS
 
 from .making import fill, loose, metrics, name, trial
@@ -141,3 +141,18 @@ def test_reading_loads_neither_pyarrow_nor_torch_nor_ray(root):
 def test_a_text_path_will_do(root):
     fill(root, [1])
     assert Store(str(root)).outcomes() == {name(1): ("done", 0)}
+
+
+def test_probes_stand_beside_the_metrics_of_their_trial(store):
+    first, second = MetricRow(step=2, epoch=1, name="loss", value=0.5), probe("memory_change[0]", 0.25)
+    store.write(trial(1), [first])
+    store.write_probes(trial(1), [probe("memory_change[0]", 0.75)])
+    store.write_probes(trial(1), [second])
+    store.compact()
+    assert store.metrics().select("name", "value").rows() == [("loss", 0.5), ("memory_change[0]", 0.25)]
+    store.write(trial(1, attempt=1), [first])
+    assert store.metrics()["name"].to_list() == ["loss"]  # the model of another attempt is another
+
+
+def probe(name, value):
+    return MetricRow(step=2, epoch=1, name=name, value=value)
