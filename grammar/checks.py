@@ -6,6 +6,8 @@ once.
 
 from __future__ import annotations
 
+from itertools import islice, product
+
 from . import forms, roles
 from .binding import bind, bind_guessed, require
 from .faults import Faults, hint, nearest
@@ -16,8 +18,8 @@ from .nodes import (
     Hole,
     Integer,
     Node,
+    Real,
     Repeat,
-    Scalar,
     Tied,
     Value,
     expansion,
@@ -30,6 +32,9 @@ from .vocabulary import Parameter, Spec, lookup, names, problem
 
 MOST_BLOCKS = 10_000
 """So many blocks may stand in a model when all of its repeats are written out."""
+
+MOST_SETTLED = 10_000
+"""In so many ways are the dimensions of one block settled to see whether its parameters allow each other."""
 
 _Span = tuple[int, int]
 
@@ -56,6 +61,33 @@ def check_dimension(syntax: Syntax, faults: Faults) -> Dimension | None:
         got = faults.quote(syntax.start, syntax.end)
         faults.add(syntax.start, syntax.end, f"expected integer(…), real(…) or choice(…), got {got}")
     return None
+
+
+def clash(spec: Spec, block: Block) -> str | None:
+    """What the parameters of a block do not allow each other, however its dimensions are settled; or None."""
+    if spec.check is None:
+        return None
+    settings = spec.settings(block)
+    values = [_settled(value) for value in settings.values()]  # nothing for what a hole leaves open
+    ways = islice(product(*values), MOST_SETTLED)
+    found = (spec.check(dict(zip(settings, way, strict=True))) for way in ways)
+    return next((message for message in found if message is not None), None)
+
+
+def _settled(value: Value) -> list[Value]:
+    """What a value can become, of ranges their ends and what comes after the first; nothing for a hole."""
+    match value:
+        case Choice():
+            return [one for option in value.options for one in _settled(option)]
+        case Integer():
+            last = value.high - (value.high - value.low) % value.step
+            return [value.low, min(value.low + value.step, last), last]
+        case Real():
+            return [value.low, value.high]
+        case Hole():
+            return []
+        case _:
+            return [value]
 
 
 class _Checker:
@@ -231,17 +263,10 @@ class _Checker:
         if not complete:
             return None
         block = Block(call.name, tuple(arguments))
-        self._check_together(call, spec, block)
-        return block
-
-    def _check_together(self, call: Call, spec: Spec, block: Block) -> None:
-        """Note a fault if the parameters do not allow each other; while any is open, none is found."""
-        settings = spec.settings(block)
-        if spec.check is None or any(not isinstance(value, Scalar) for value in settings.values()):
-            return
-        message = spec.check(settings)
+        message = clash(spec, block)
         if message is not None:
             self._fault(call, message)
+        return block
 
     def _unknown(self, call: Call) -> None:
         """A block that does not exist; its arguments are held against the nearest one that does."""

@@ -9,12 +9,19 @@ SEQUENCE_BLOCKS = [name for name in own_names() if lookup(name).role in (Role.MI
 
 def example(name):
     """The block with small numbers: 4 for what must be given, 2 for integers that have a default."""
-    arguments = []
-    for parameter in lookup(name).parameters:
+    spec, arguments = lookup(name), []
+    for parameter in spec.parameters:
         if parameter.kind == "integer":
             small = 4 if parameter.default is REQUIRED else 2
-            arguments.append((parameter.name, int(min(max(small, parameter.low), parameter.high))))
+            number = (parameter.name, int(min(max(small, parameter.low), parameter.high)))
+            if parameter.default is REQUIRED or _allows(spec, number):
+                arguments.append(number)
         elif parameter.default is REQUIRED:
             assert parameter.words, f"no example for parameter '{parameter.name}' of {name}: add one here"
             arguments.append((parameter.name, parameter.words[0]))
     return Block(name, tuple(arguments))
+
+
+def _allows(spec, argument):
+    """Whether a parameter may have a value of its own while the others have their defaults."""
+    return spec.check is None or spec.check(spec.settings(Block(spec.name, (argument,)))) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from activemem.grammar import Parameter, Role, lookup, names
+from activemem.grammar.checks import clash
 from activemem.grammar.nodes import Block, Node, Repeat, Tied, Value, series_of, sum_of
 from activemem.grammar.vocabulary import REQUIRED
 
@@ -36,7 +37,16 @@ def blocks(draw: st.DrawFn, values=plain, given: tuple[str, ...] = ()) -> Block:
             value = draw(values(parameter))
             if value != parameter.default:
                 arguments.append((parameter.name, value))
-    return Block(spec.name, tuple(arguments))
+    return allowed(Block(spec.name, tuple(arguments)))
+
+
+def allowed(block: Block) -> Block:
+    """The block without the last of its arguments, as many as its parameters do not allow together."""
+    spec = lookup(block.name)
+    assert spec is not None
+    if clash(spec, block) is None:
+        return block
+    return allowed(Block(block.name, block.arguments[:-1]))
 
 
 def compound(parts: st.SearchStrategy[Node], counts: st.SearchStrategy[Value]) -> st.SearchStrategy[Node]:

@@ -36,10 +36,10 @@ def _open(parameter: Parameter) -> st.SearchStrategy[Value]:
     choices = st.lists(single, min_size=1, max_size=3, unique=True).map(
         lambda options: Choice(tuple(options))
     )
-    if parameter.kind == "word":
+    if parameter.kind in ("word", "boolean"):
         return single | choices | HOLES
     ranges = st.tuples(single, single, st.integers(1, 3)).map(lambda r: Integer(min(r[:2]), max(r[:2]), r[2]))
-    logs = st.tuples(single, single).map(lambda r: Integer(min(r), max(r), log=True))
+    logs = st.tuples(single, single).map(lambda r: Integer(max(1, min(r)), max(1, *r), log=True))
     return single | choices | ranges | logs | HOLES
 
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from activemem.grammar import Context, Parameter, Role, Spec, lookup, names, parse, register, render
+from activemem.grammar.checks import clash
 from activemem.grammar.nodes import Block, Value
 from activemem.grammar.vocabulary import REQUIRED
 
@@ -18,6 +19,8 @@ def _example(parameter: Parameter) -> Value:
     """A value that the parameter takes and that is not its default."""
     if parameter.kind == "word":
         return parameter.words[-1]
+    if parameter.kind == "boolean":
+        return not parameter.default
     if parameter.kind == "recipe":
         return Block("lstm")
     assert parameter.kind == "integer", f"no example for {parameter.kind}"
@@ -37,6 +40,8 @@ def test_a_block_describes_itself_and_its_text_is_read_back(name: str):
     assert all((spec.summary, spec.equation, spec.source, spec.owner))
     assert all(parameter.meaning for parameter in spec.parameters)
     block = Block(name, tuple((parameter.name, _example(parameter)) for parameter in spec.parameters))
+    if clash(spec, block) == "head_split halves its heads, got 3":
+        block = Block(name, tuple((one, 4 if one == "heads" else value) for one, value in block.arguments))
     assert parse(render(block)).root == block
 
 
