@@ -15,6 +15,7 @@ from .adaptive import AdaptiveEmbedding, AdaptiveSoftmax, Shared
 from .block import Block, BuildError, Context, missing_module
 from .dropout import Dropout
 from .initial import Embedding, Linear, initialise
+from .pooled_inputs import pooled_inputs
 from .stack import build_body
 from .streams import Piece, Stream
 from .timing import timing_signal
@@ -89,9 +90,21 @@ class Model(nn.Module):
 
     def _hidden(self, inputs: Tensor, lengths: Tensor | None) -> Tensor:
         """What enters the output layer: (batch, length, width), or (batch, width) behind a pool."""
-        x, signal = self._entered(inputs, 0)
-        x = self._left(self.body(x, _mask(inputs, lengths), signal))
+        mask = _mask(inputs, lengths)
+        x = self._pooled_at_once(inputs, mask)
+        if x is None:
+            x, signal = self._entered(inputs, 0)
+            x = self.body(x, mask, signal)
+        x = self._left(x)
         return x.squeeze(1) if self.pooled else x
+
+    def _pooled_at_once(self, inputs: Tensor, mask: Tensor | None) -> Tensor | None:
+        """The body's output, (batch, 1, width), where no sequence of vectors need be held for it."""
+        if self.frame.position != "none" or not isinstance(self.embedding, Linear):
+            return None
+        if self.training and self.frame.embedding_dropout:
+            return None
+        return pooled_inputs(self.embedding, self.body, inputs, mask)
 
     def _continued(self, inputs: Tensor, stream: Stream) -> tuple[Tensor, Stream]:
         """What enters the output layer at the next piece, and the stream behind it."""

@@ -36,14 +36,18 @@ class Demand:
         return self.kind is Kind.LANGUAGE
 
 
+def recall_lengths(task: TaskSettings) -> tuple[int, int]:
+    """The shortest and the longest sequence of a long-term problem."""
+    return (50, 10_000) if task.variable else (task.length, task.length + task.length // 10)
+
+
 def demand(task: TaskSettings) -> Demand:
     """What a table `[task]` asks; TaskError or CorpusError for what does not exist."""
     spec = require_task(task.name)
     if isinstance(spec, AlgorithmicTask):
         return Demand(kind=spec.kind, vocab=spec.vocab)
     if spec.kind is Kind.REGRESSION:
-        longest = task.length + task.length // 10
-        return Demand(kind=spec.kind, columns=2, targets=1, tokens=(task.length + longest) // 2)
+        return Demand(kind=spec.kind, columns=2, targets=1, tokens=sum(recall_lengths(task)) // 2)
     if task.batching == "lines":
         return Demand(kind=spec.kind, vocab=vocabulary_size(task), tokens=LINE)
     return Demand(kind=spec.kind, vocab=vocabulary_size(task), tokens=task.block, past=UNBOUNDED)

@@ -265,3 +265,17 @@ register_task(
         keys=("corpus", "tokens", "pieces", "batching", "block", "longest", "dev_tokens"),
     )
 )
+
+for _name, _range, _answer in (
+    ("recall_addition", "[−1, 1]", "0.5 + (x₁ + x₂) / 4"),
+    ("recall_multiplication", "[0, 1]", "x₁ · x₂"),
+):
+    register_task(
+        TaskSpec(
+            name=_name,
+            kind=Kind.REGRESSION,
+            summary=f"numbers of {_range}, two of them marked, to {_answer}",
+            source="Hochreiter and Schmidhuber 1997, sections 5.4 and 5.5; Raffel and Ellis 2016",
+            keys=("length", "variable"),
+        )
+    )

@@ -10,6 +10,7 @@ from ...studies.settings import Settings
 from ...studies.tasks import Kind, require_task
 from .language import Lines, Streams
 from .objective import Load, Metrics, Objective
+from .recalling import Recalling
 from .tagging import Tagging
 
 __all__ = ["Load", "Metrics", "Objective", "objective"]
@@ -23,5 +24,5 @@ def objective(settings: Settings, device: torch.device, folder: Path) -> Objecti
         case Kind.LANGUAGE:
             kind = Streams if settings.task.batching == "stream" else Lines
         case Kind.REGRESSION:
-            raise NotImplementedError
+            kind = Recalling
     return kind(settings, device, folder)

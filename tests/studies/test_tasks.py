@@ -22,6 +22,8 @@ def test_the_tasks_are_those_of_the_paper_and_of_its_program():
         "nor",
         "not",
         "or",
+        "recall_addition",
+        "recall_multiplication",
         "remember",
         "reverse",
         "sort",
