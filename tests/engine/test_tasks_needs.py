@@ -5,13 +5,13 @@ import itertools
 import pytest
 import torch
 
-from activemem.engine.tasks import task
-from activemem.studies.tasks import require_task, task_names
+from activemem.engine.tasks import generators, task
+from activemem.studies.tasks import require_task
 
 ARITHMETIC = ("addition", "multiply")
 CASES = [
     (name, length)
-    for name in task_names()
+    for name in generators()
     for length in ((5, 7, 9, 11, 13) if name in ARITHMETIC else (1, 2, 3, 4, 5, 6, 8))
 ]
 TOO_LUCKY = 0.05 ** (1 / 32)  # right so often in one sequence: in all of 32 with a chance of 5 %
