@@ -245,8 +245,8 @@ class Recurrent(Block):
             states, _ = layer.unrolled(x, start)
             if mask is None:
                 return states[0], tuple(state[:, -1] for state in states)
-            end = (mask.sum(1) - 1)[:, None, None].expand(-1, 1, self.width)
-            return states[0], tuple(state.gather(1, end).squeeze(1) for state in states)
+            rows, end = torch.arange(len(x), device=x.device), mask.sum(1) - 1
+            return states[0], tuple(state[rows, end] for state in states)
         begin = tuple(part.unsqueeze(0) for part in start)
         if mask is None:
             y, *last = layer.fused(x, None, begin)

@@ -6,11 +6,15 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from ..grammar import Norm, Position, Recipe, nodes, parse
-from .block import BuildError, Context
+from ..grammar import Embedding as EmbeddingStart
+from ..grammar import Frame, Init, Norm, Position, Recipe, nodes, parse
+from ..grammar.vocabulary import Role, lookup
+from .block import BuildError, Context, missing_module
+from .dropout import Dropout
 from .initial import Embedding, Linear, initialise
-from .transducer import State, build_transducing
+from .transducer import State, build_transducing, missing_transducer
 
 PAD = 0
 """The symbol behind the end of a sequence; in front of a target it is the start symbol."""
@@ -19,29 +23,36 @@ PAD = 0
 class TransductionModel(nn.Module):
     """A model of targets, given sources: tokens (batch, n) and (batch, m) to logits (batch, m, vocab).
 
-    Symbol 0 is padding: it stands behind sequences and never within. The embeddings are scaled by
-    sqrt(d_model).
+    Symbol 0 is padding: it stands behind sequences and never within them. Each position of the target sees
+    the source and the symbols before it. A scaled embedding is multiplied by sqrt(d_model).
     """
 
-    def __init__(self, recipe: Recipe, *, source_vocab: int, target_vocab: int, context: Context) -> None:
+    def __init__(self, recipe: Recipe, frame: Frame, *, source_vocab: int) -> None:
         super().__init__()
-        if not isinstance(recipe.root, nodes.Block):
-            raise BuildError(f"expected a transducer, got {recipe.text}")
+        assert isinstance(recipe.root, nodes.Block)
+        unit = frame.embedding == "unit"
         self.recipe = recipe
-        self.scale = math.sqrt(context.width)
-        self.source = Embedding(source_vocab, context.width)
-        self.target = Embedding(target_vocab, context.width)
-        self.body = build_transducing(recipe.root, context)
-        self.output = Linear(self.body.outputs, target_vocab, bias=True)
+        self.frame = frame
+        self.scale = 1.0 if unit else math.sqrt(frame.d_model)
+        self.source = Embedding(source_vocab, frame.d_model, unit=unit)
+        self.target = Embedding(frame.symbols, frame.d_model, unit=unit)
+        self.dropout = Dropout(frame.embedding_dropout)
+        self.body = build_transducing(recipe.root, _context(frame))
+        self.output = Linear(self.body.outputs, frame.symbols, bias=True)
 
     def __repr__(self) -> str:
         return self.recipe.text
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Logits of every symbol of the target, each from the symbols before it."""
-        previous = shifted(target)
-        y = self.body(self._read(source), self._written(previous), source != PAD, target != PAD)
-        return self.output(y)
+        """Logits of every symbol of the target, given those before it."""
+        written = self._written(shifted(target))
+        return self._left(self.body(self._read(source), written, source != PAD, target != PAD))
+
+    def nll(self, source: Tensor, target: Tensor) -> Tensor:
+        """Minus the log-probability of each symbol of the target, in nats, (batch, m); 0 at padding."""
+        logits = self(source, target).flatten(0, 1)
+        lost = functional.cross_entropy(logits, target.flatten(), reduction="none", ignore_index=PAD)
+        return lost.view_as(target)
 
     def begin(self, source: Tensor, lengths: Tensor) -> State:
         """The state before the first symbol; `lengths` (batch,) are those of the targets to be written."""
@@ -50,13 +61,16 @@ class TransductionModel(nn.Module):
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:
         """Logits (batch, vocab) of the symbol after `previous` (batch,), PAD at first, and the next state."""
         y, state = self.body.step(state, self._written(previous))
-        return self.output(y), state
+        return self._left(y), state
 
     def _read(self, tokens: Tensor) -> Tensor:
-        return self.source(tokens) * self.scale
+        return self.dropout(self.source(tokens) * self.scale)
 
     def _written(self, tokens: Tensor) -> Tensor:
-        return self.target(tokens) * self.scale
+        return self.dropout(self.target(tokens) * self.scale)
+
+    def _left(self, y: Tensor) -> Tensor:
+        return self.output(self.dropout(y))
 
 
 def shifted(target: Tensor) -> Tensor:
@@ -71,18 +85,86 @@ def build_transducer(
     source_vocab: int,
     target_vocab: int,
     norm: Norm = "pre",
+    residual: bool = True,
     position: Position = "timing",
     dropout: float = 0.1,
+    attention_dropout: float = 0.0,
+    embedding_dropout: float = 0.0,
+    embedding: EmbeddingStart = "scaled",
+    init: Init = "glorot",
     generator: torch.Generator | None = None,
 ) -> TransductionModel:
-    """The model of a transducer's recipe, its weights drawn from `generator` as `build` draws them.
+    """The model of a transducer's recipe, its settings as `build` takes them; both sizes count symbol 0.
 
-    Both vocabularies count symbol 0. Raises RecipeError for a wrong text, BuildError for what is no
-    transducer.
+    Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
-    context = Context(width=d_model, causal=False, dropout=dropout, norm=norm, timing=position == "timing")
-    model = TransductionModel(
-        parse(recipe), source_vocab=source_vocab, target_vocab=target_vocab, context=context
+    frame = Frame(
+        d_model=d_model,
+        vocab=target_vocab,
+        norm=norm,
+        residual=residual,
+        position=position,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        embedding_dropout=embedding_dropout,
+        embedding=embedding,
+        init=init,
     )
-    initialise(model, generator)
+    return framed_transducer(parse(recipe), frame, source_vocab=source_vocab, generator=generator)
+
+
+def framed_transducer(
+    recipe: Recipe, frame: Frame, *, source_vocab: int, generator: torch.Generator | None = None
+) -> TransductionModel:
+    """The model of a transducer's recipe in a frame whose vocabulary is the target's.
+
+    Raises BuildError for what cannot be built, with all reasons.
+    """
+    faults = [*_recipe_faults(recipe), *frame.faults(), *_frame_faults(frame, source_vocab)]
+    if faults:
+        lines = (f"  {fault}" for fault in faults)
+        raise BuildError("\n".join([f"recipe '{recipe.text}' cannot be built", *lines]))
+    model = TransductionModel(recipe, frame, source_vocab=source_vocab)
+    initialise(model, generator, frame.init)
     return model
+
+
+def _recipe_faults(recipe: Recipe) -> list[str]:
+    """What in a recipe is still open, what is no transducer, and which of its blocks have no module."""
+    faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
+    faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
+    root = recipe.root
+    if not isinstance(root, nodes.Block) or not _transduces(root):
+        return [*faults, f"expected a transducer, as seq2seq(lstm, lstm), got {recipe.text}"]
+    inside = [node for node in nodes.walk(root) if isinstance(node, nodes.Block) and node is not root]
+    missing = [missing_transducer(root.name), *map(missing_module, dict.fromkeys(b.name for b in inside))]
+    return faults + [one for one in missing if one is not None]
+
+
+def _transduces(block: nodes.Block) -> bool:
+    spec = lookup(block.name)
+    return spec is not None and spec.role is Role.TRANSDUCER
+
+
+def _frame_faults(frame: Frame, source_vocab: int) -> list[str]:
+    """What a model has that reads and writes one sequence, and this one has not."""
+    rules = (
+        (source_vocab >= 1, f"expected a source_vocab of at least 1, got {source_vocab}"),
+        (frame.columns is None and frame.targets is None, "expected symbols in and out, got numbers"),
+        (not frame.cutoffs, "expected no cutoffs, got some: two vocabularies have no clusters in common"),
+        (not frame.tied, "expected weights that are not tied: the output is not as wide as an embedding"),
+    )
+    return [fault for holds, fault in rules if not holds]
+
+
+def _context(frame: Frame) -> Context:
+    """Where the blocks are built."""
+    return Context(
+        width=frame.d_model,
+        causal=False,
+        dropout=frame.dropout,
+        attention_dropout=frame.attention_dropout,
+        norm=frame.norm,
+        residual=frame.residual,
+        timing=frame.position == "timing",
+    )

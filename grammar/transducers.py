@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .analysis import analyse_part
-from .crossing import crossings, recurrent
+from .attention import SHORT
+from .crossing import Crossing, crossings, recurrent
 from .nodes import Block, Choice, Hole, Integer, Repeat, Series, Sum, Tied, Value, walk
 from .roles import SEQUENCE, mixes, output
 from .text import render
@@ -51,9 +52,7 @@ def _check_words(settings: Settings) -> str | None:
         return "positions stand behind attended inputs: they need attend=inputs"
     if settings["attention"] in ("luong", "bahdanau") and _stacked(settings["decoder"]):
         attention = f"attention={settings['attention']}"
-        return (
-            f"{attention} is for lstm or gru as the decoder; others attend behind every layer that mixes"
-        )
+        return f"{attention} is for lstm or gru as the decoder; others attend behind every layer that mixes"
     return None
 
 
@@ -103,7 +102,7 @@ def _part(part: Value, context: Context) -> Cost:
         shared=found.shared,
         state=found.state,
         window=found.window,
-        saved=found.saved + last * (plane + 2 * context.length) + found.saves_input * plane,
+        saved=found.saved + last * (plane + 2 * context.length),
         saved_once=found.saved_once,
         saves_input=found.saves_input,
     )
@@ -112,7 +111,8 @@ def _part(part: Value, context: Context) -> Cost:
 def _crossed(part: Value, context: Context) -> Cost:
     """The attention to the source behind all sub-layers of a decoder in which positions mix.
 
-    Queries and the output are maps of the target, keys and values of the source, without biases.
+    Queries and the output are maps of the target, keys and values of the source, without biases; where
+    weights are tied, keys and values are made once.
     """
     width, length = context.width, context.length
     parameters = flops = state = saved = 0
@@ -120,12 +120,25 @@ def _crossed(part: Value, context: Context) -> Cost:
     for each in crossings(part):
         inner = each.heads * each.head_width
         parameters += each.copies * (4 * width * inner + normed * 2 * width)
-        flops += each.applied * (2 * length * 4 * width * inner + 2 * 2 * length**2 * inner)
-        state += each.applied * 2 * inner
-        planes = normed * 2 + (context.residual and context.dropout > 0)
-        each_saved = length * (4 * inner + each.heads * length + planes * width + normed * 2)
-        saved += each.applied * each_saved
-    return Cost(parameters=parameters, flops=flops, state=state, saved=saved)
+        flops += each.copies * 2 * length * 2 * width * inner  # keys and values
+        flops += each.applied * (2 * length * 2 * width * inner + 2 * 2 * length**2 * inner)
+        state += each.copies * 2 * inner
+        planes = 1 + normed + (context.residual and context.dropout > 0)
+        kept = 2 * inner + _weights(each, context) + planes * width + normed * 2
+        saved += length * (each.copies * 2 * inner + each.applied * kept)
+    return Cost(parameters=parameters, flops=flops, state=state, saved=saved + length * width)
+
+
+def _weights(crossing: Crossing, context: Context) -> int:
+    """What is saved of the weights of an attention to the source, for each position of the target.
+
+    As in `sa`: the fused kernel, which takes what is longer, keeps a sum for each query, and its output.
+    """
+    if context.attention_dropout:
+        return 3 * crossing.heads * context.length
+    if context.length <= SHORT:
+        return crossing.heads * context.length
+    return crossing.heads * (1 + crossing.head_width * (crossing.heads > 1))
 
 
 def _attention(settings: Settings, context: Context) -> Cost:
@@ -136,14 +149,15 @@ def _attention(settings: Settings, context: Context) -> Cost:
     inner = width + (whole(settings, "positions") if word(settings, "attend") == "inputs" else 0)
     keys = 2 * length * inner * width
     pairs = 2 * length**2 * width
+    weights = (3 if context.attention_dropout else 1) * length**2
     if kind == "luong":
-        kept = length**2 + 4 * length * width
+        kept = weights + length * (3 * width + inner)
         return Cost(parameters=inner * width, flops=keys + 2 * pairs, state=2 * width, saved=kept)
     return Cost(
         parameters=inner * width + width**2 + width,
         flops=keys + 2 * length * width**2 + 2 * pairs,
         state=2 * width,
-        saved=length**2 * (width + 1) + 2 * length * width,
+        saved=weights + length**2 * width + length * (2 * width + inner),
     )
 
 
@@ -154,7 +168,8 @@ def _cost(settings: Settings, context: Context) -> Cost:
     wide = recurrent(settings["decoder"])
     joint = _attention(settings, context) if wide else _crossed(settings["decoder"], context)
     outputs = 2 * context.width if wide and word(settings, "attention") != "none" else context.width
-    dropped = context.length * outputs if wide and context.dropout else 0
+    dropped = outputs if wide and context.dropout else 0
+    between = context.length * (dropped + decoder.saves_input * context.width)
     return Cost(
         parameters=encoder.parameters + decoder.parameters + joint.parameters,
         flops=encoder.flops + decoder.flops + joint.flops,
@@ -164,8 +179,9 @@ def _cost(settings: Settings, context: Context) -> Cost:
         },
         state=decoder.state + joint.state,
         window=decoder.window,
-        saved=encoder.saved + decoder.saved + joint.saved + dropped,
+        saved=encoder.saved + decoder.saved + joint.saved + between,
         saved_once=encoder.saved_once + decoder.saved_once,
+        saves_input=encoder.saves_input,
         outputs=outputs,
     )
 
@@ -217,5 +233,6 @@ SEQ2SEQ = register(
         source="Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017",
         cost=_cost,
         reach=_reach,
+        check=check,
     )
 )
