@@ -69,11 +69,12 @@ class ImageCGRU(Drawn):
         gates = self._convolve(image, self.gates, self.gates_bias)
         if told is not None:
             gates = gates + told[..., : gates.shape[-1]]
-        u, r = hardsig(gates).chunk(2, -1)  # each (batch, width, length, maps)
+        # autocast makes products of half the precision: what passes from step to step keeps its own
+        u, r = hardsig(gates).to(image.dtype).chunk(2, -1)  # each (batch, width, length, maps)
         candidate = self._convolve(r * image, self.candidate, self.candidate_bias)
         if told is not None:
             candidate = candidate + told[..., gates.shape[-1] :]
-        y = torch.lerp(torch.tanh(candidate), image, u)
+        y = torch.lerp(torch.tanh(candidate).to(image.dtype), image, u)
         return y if mask is None else y * mask
 
     def tell(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
@@ -155,7 +156,7 @@ class Reader(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """The image of so many positions; `sizes` (batch,) are those of each sequence, None: all."""
         x = hide(source, source_mask)[:, :length]
-        x = x if self.entry is None else self.entry(x)  # (batch, source's length, maps)
+        x = x if self.entry is None else self.entry(x).to(x.dtype)  # (batch, source's length, maps)
         image = functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
         if sizes is None:
             for _ in range(length):
