@@ -9,6 +9,7 @@ from .axes import Column
 from .beside import Beside
 from .cells import NOT_RUN
 from .labels import level_text, one_line
+from .measures import measure
 from .settings import Level
 from .statistics import TESTS, smallest_p
 from .table import Cell, Status
@@ -33,6 +34,9 @@ def caption(
     titles = dict.fromkeys(column.metric.title for column in columns)
     what = one_line(spec.caption or _joined(tuple(titles))).removesuffix(".")
     sentences = [f"{what}{_average(spec, levels, tallies)}."]
+    if other := next((cell.metric for cell in cells if cell.metric), ""):
+        title = measure(other).title
+        sentences.append(f"In parentheses, where there is none: {title[0].lower()}{title[1:]}.")
     if any(cell.difference for cell in cells):
         sentences.append(f"In parentheses: difference from {level_text(spec.baseline)}.")
     sentences += _best(spec, columns, cells)

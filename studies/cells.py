@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .axes import Column, Row
 from .beside import Beside, from_baseline, from_paper
 from .footnotes import Footnotes
 from .labels import level_text
-from .measures import SHARED, signed
+from .measures import SHARED, measure, signed
 from .metrics import Metric
 from .published import Published
 from .statistics import Estimate
@@ -26,7 +26,8 @@ NOT_RUN = "–"
 class Filler:
     """Fills the cells of one table.
 
-    `tallies` has the trials of each place that the study has, `lost` how many of the levels picked from gave
+    `tallies` has the trials of each place that the study has, `instead` those of what stands in a row and a
+    column where they have no value, `lost` how many of the levels picked from gave
     no value there, `refused` the rows and columns whose trials the budget does not allow.
     """
 
@@ -34,6 +35,7 @@ class Filler:
     rows: Sequence[Row]
     columns: Sequence[Column]
     tallies: Mapping[Place, Tally]
+    instead: Mapping[tuple[str, str], Tally]
     lost: Mapping[Place, str]
     refused: Collection[tuple[str, str]]
     beside: Beside | None
@@ -83,6 +85,8 @@ class Filler:
                 published=published,
                 printed=printed,
             )
+        if not tally.values and (other := self._other(row, column)) is not None:
+            return replace(other, marks=marks, published=published, printed=printed)
         word = NOT_RUN if tally.status is Status.MISSING else tally.status.value
         spread, interval = spread_texts(estimate, metric, self.spec)
         less = self._less(row, column, estimates)
@@ -101,13 +105,32 @@ class Filler:
             printed=printed,
         )
 
+    def _other(self, row: str, column: Column) -> Cell | None:
+        """The cell of the metric that stands where there is none of the column's; None without a value."""
+        tally = self.instead.get((row, column.level))
+        estimate = tally.estimate(self.spec.center, self.spec.spread) if tally else None
+        if tally is None or estimate is None or self.spec.otherwise is None:
+            return None
+        metric = measure(self.spec.otherwise, self.spec.digits)
+        spread, interval = spread_texts(estimate, metric, self.spec)
+        parts = (metric.show(estimate.value), f"± {spread}" if spread else "", interval)
+        return Cell(
+            status=tally.status,
+            estimate=estimate,
+            shown=f"({' '.join(part for part in parts if part)})",
+            picked=tally.label,
+            metric=metric.name,
+        )
+
     def _remarks(self, place: Place, tally: Tally | None, published: Published | None) -> list[str]:
         """The sentences of a cell's footnotes."""
         remarks: list[str] = []
         if tally is not None:
             several = bool(self.spec.over) and not tally.label  # levels, each with its seeds
             remarks += [tally.label] if tally.label else []
-            remarks += tally.remarks(place[2], "trials" if several else "seeds")
+            instead = None if tally.values else self.instead.get(place[:2])
+            name = place[2] if instead is None else self.spec.otherwise or ""
+            remarks += (instead or tally).remarks(name, "trials" if several else "seeds")
         if lost := self.lost.get(place, ""):
             remarks.append(f"{lost} of {' and '.join(self.spec.over)} gave no value")
         return remarks

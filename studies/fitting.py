@@ -107,9 +107,28 @@ def _metric_faults(spec: TableSpec) -> Iterator[Fault]:
             yield path, f"the metric '{name}' is listed twice"
         elif number == 0 and spec.pick and measure(name).higher is None:
             yield ("pick",), f"neither side of '{name}' is better"
+    yield from _otherwise_faults(spec)
+    shows = {*spec.value, *([spec.otherwise] if spec.otherwise else [])}
     for name in spec.digits:
-        if name not in spec.value:
-            yield ("digits", name), f"unknown metric '{name}'{nearest(name, set(spec.value))}"
+        if name not in shows:
+            yield ("digits", name), f"unknown metric '{name}'{nearest(name, shows)}"
+
+
+def _otherwise_faults(spec: TableSpec) -> Iterator[Fault]:
+    """A metric that would stand for others of which it cannot be told which it stands for."""
+    path: KeyPath = ("otherwise",)
+    if spec.otherwise is None:
+        return
+    if family(spec.otherwise) not in MEASURES:
+        yield path, f"unknown metric '{spec.otherwise}'{nearest(spec.otherwise, MEASURES)}"
+    elif spec.pick and measure(spec.otherwise).higher is None:
+        yield path, f"neither side of '{spec.otherwise}' is better"
+    if spec.otherwise in spec.value:
+        yield path, f"the metric '{spec.otherwise}' stands there already"
+    if len(spec.value) > 1:
+        yield path, f"expected one metric in value, which it stands for, got {len(spec.value)}"
+    if spec.baseline is not None:
+        yield path, "the differences from the baseline stand in parentheses"
 
 
 def _published_faults(

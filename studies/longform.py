@@ -23,6 +23,11 @@ class Entry:
     note: str
 
     @property
+    def metric(self) -> str:
+        """What the cell shows."""
+        return self.cell.metric or self.key.metric
+
+    @property
     def column(self) -> str:
         """The level of its column, or the metric where metrics alone are columns."""
         return self.key.level or self.key.metric
@@ -72,7 +77,7 @@ def _record(table: Table, entry: Entry) -> Mapping[str, object]:
         "group": entry.group or None,
         "row": entry.row,
         "column": entry.column,
-        "metric": entry.key.metric,
+        "metric": entry.metric,
         "status": cell.status.value,
         "center": table.center,
         "value": estimate.value if estimate else None,

@@ -1,8 +1,12 @@
-"""The best level of the factors that a cell is picked from, by the table's first metric."""
+"""The best level of the factors that a cell is picked from, by the table's first metric.
+
+Where a table says what stands in a cell without that metric, a level of which more trials have it is better,
+and among levels without it the other metric decides.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .measures import measure
 from .table_spec import TableSpec
@@ -16,25 +20,29 @@ def pick(
 
     Of levels with equal centres the first is taken. Where none has a value, all of their trials are together.
     """
-    first = spec.value[0]
     taken: dict[Place, Tally] = {}
     lost: dict[Place, str] = {}
     for (row, column, metric), tallies in found.items():
-        ranked = found[row, column, first]
+        ranked = [found[row, column, name] for name in (spec.value[0], spec.otherwise) if name]
         number = _best(spec, ranked)
         taken[row, column, metric] = _together(tallies) if number is None else tallies[number]
-        empty = sum(not tally.values for tally in ranked)
+        empty = sum(not any(tally.values for tally in level) for level in zip(*ranked, strict=True))
         if number is not None and empty:
-            lost[row, column, metric] = f"{empty} of {len(ranked)} levels"
+            lost[row, column, metric] = f"{empty} of {len(tallies)} levels"
     return taken, lost
 
 
-def _best(spec: TableSpec, tallies: tuple[Tally, ...]) -> int | None:
-    """The number of the tally with the best centre, None where none has a value."""
-    sign = 1 if measure(spec.value[0]).higher else -1
-    centers = [tally.estimate(spec.center) for tally in tallies]
-    known = {number: sign * center.value for number, center in enumerate(centers) if center is not None}
-    return max(known, key=lambda number: known[number], default=None)
+def _best(spec: TableSpec, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
+    """The number of the level with the best centre, None where none has a value of any metric."""
+    for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
+        sign = 1 if name and measure(name).higher else -1
+        known: dict[int, tuple[int, float]] = {}
+        for number, tally in enumerate(tallies):
+            if (center := tally.estimate(spec.center)) is not None:
+                known[number] = len(tally.values) if spec.otherwise else 0, sign * center.value
+        if known:
+            return max(known, key=lambda number: known[number])
+    return None
 
 
 def _together(tallies: tuple[Tally, ...]) -> Tally:

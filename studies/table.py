@@ -38,7 +38,8 @@ class Cell:
 
     `shown` is the centre's text, or a word in its place; `spread` the text of what stands behind a ±,
     `interval` that of an interval, `difference` that of `less`: the centre less the baseline's. `picked` says
-    of which levels the trials are. `printed` is the text of the published number and what stands beside it.
+    of which levels the trials are, `metric` what is shown where it is not what the column shows. `printed` is
+    the text of the published number and what stands beside it.
     """
 
     status: Status
@@ -51,6 +52,7 @@ class Cell:
     best: bool = False
     marks: tuple[str, ...] = ()  # of its footnotes
     picked: str = ""
+    metric: str = ""
     published: Published | None = None
     printed: str = ""
 

@@ -72,6 +72,9 @@ class TableSpec(Section):
     pick: Literal["best"] | None = Field(
         default=None, description="a cell is its best level of `over`, by the first metric, not their mean"
     )
+    otherwise: str | None = Field(
+        default=None, description="a metric that stands, in parentheses, where a cell has no `value`"
+    )
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(
         default_factory=dict, description="decimals by metric, where others than its own are wanted"
     )

@@ -33,9 +33,10 @@ def _extra(table: Table) -> set[str]:
     """The columns that say nothing in this table."""
     found = list(entries(table))
     several = len({entry.key.metric for entry in found if entry.key.level}) > 1
+    others = any(entry.cell.metric for entry in found)
     needed = {
         "group": bool(table.groups),
-        "metric": several,
+        "metric": several or others,
         "low": table.spread == "ci",
         "high": table.spread == "ci",
         "difference": any(entry.cell.less is not None for entry in found),
@@ -51,7 +52,7 @@ def _fields(table: Table, entry: Entry) -> Iterator[tuple[str, str]]:
     yield "group", entry.group
     yield "row", entry.row
     yield "column", entry.column
-    yield "metric", entry.key.metric
+    yield "metric", entry.metric
     yield table.center, _number(estimate.value if estimate else None)
     yield SPREADS[table.spread], _number(estimate.spread if estimate else None)
     yield "low", _number(estimate.low if estimate else None)
