@@ -19,6 +19,7 @@ from ..studies.wording import Problem, ProblemsError, checked
 
 FILE = "activemem.toml"
 PREFIX = "ACTIVEMEM_"
+_OF_TESTS = "ACTIVEMEM_TEST_"
 
 _ADDRESS = re.compile(r"auto|(ray://)?[^/:\s]+:[0-9]{1,5}")
 
@@ -143,7 +144,11 @@ def _placed(document: Document, problem: Problem) -> Fault:
 
 def _environment(environment: Mapping[str, str]) -> _Layer:
     """What variables such as ACTIVEMEM_CPUS say; an empty one says nothing."""
-    texts = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text}
+    texts = {
+        name: text
+        for name, text in environment.items()
+        if name.startswith(PREFIX) and not name.startswith(_OF_TESTS) and text
+    }
     known = {_variable(name): name for name in NAMES}
     unknown = [f"unknown variable {name}{nearest(name, known)}" for name in texts if name not in known]
     values = {name: _value(name, texts[variable]) for variable, name in known.items() if variable in texts}

@@ -6,7 +6,6 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -90,10 +89,11 @@ def _identity(source: Source) -> list[Any]:
 
 
 def _write(corpus: Corpus, task: TextSettings, folder: Path, place: Path) -> None:
-    """Encode all splits into a folder that appears when it is complete."""
+    """Encode all splits into a folder that appears when it is complete; whoever calls holds the lock."""
     data = _splits(corpus, folder)
     encoder, kept = _encoder(corpus, task, data["train"])
-    temporary = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
+    temporary = place.with_name(f".{place.name}.unfinished")
+    shutil.rmtree(temporary, ignore_errors=True)  # of one who died
     temporary.mkdir()
     try:
         files = {}

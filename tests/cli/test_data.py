@@ -1,0 +1,152 @@
+import hashlib
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from activemem.cli import downloads
+from activemem.studies import corpora
+from activemem.studies.corpora import Corpus, Download, Part, Source, corpus_names, register_corpus
+
+from ..engine.hosting import Host, hosted
+
+PLACE = Path("texts")
+
+
+def test_the_list_says_of_each_corpus_what_it_is_and_where_it_stands(run):
+    result = run("data", "list", "--data", str(PLACE))
+    assert (result.exit_code, result.stderr) == (0, "")
+    paragraphs = result.stdout.rstrip("\n").split("\n\n")
+    assert [each.split()[0] for each in paragraphs] == list(corpus_names())
+    assert paragraphs[1:3] == [
+        "paradise-lost     0.5 MB   part of activemem\n"
+        "  Milton's Paradise Lost of 1674, 456 thousand characters\n"
+        "  public domain · Project Gutenberg 1992, from the text of Raben 1965, without its stray signs",
+        "text8           100.0 MB   not here: activemem data fetch text8\n"
+        "  100 million characters of Wikipedia, letters and spaces only\n"
+        "  CC BY-SA 3.0 and GFDL (text of Wikipedia) · Mahoney, Large text compression benchmark",
+    ]
+
+
+def test_a_corpus_that_is_here_is_listed_with_its_folder(run):
+    (PLACE / "text8").mkdir(parents=True)
+    (PLACE / "text8" / "text8.zip").touch()
+    lines = run("data", "list", "--data", str(PLACE)).stdout.splitlines()
+    assert "text8           100.0 MB   texts/text8" in lines
+    assert "text8-6m          6.9 MB   texts/text8" in lines
+
+
+def test_a_corpus_of_which_only_a_part_is_here_says_so(run):
+    (PLACE / "wikitext-2").mkdir(parents=True)
+    (PLACE / "wikitext-2" / "wiki.test.tokens").touch()
+    lines = run("data", "list", "--data", str(PLACE)).stdout.splitlines()
+    assert "wikitext-2       13.2 MB   not all here: activemem data fetch wikitext-2" in lines
+
+
+def test_the_list_as_json_has_every_corpus(run, monkeypatch):
+    monkeypatch.setenv("ACTIVEMEM_DATA", str(PLACE))
+    page = json.loads(run("data", "list", "--json").stdout)
+    assert [each["name"] for each in page] == list(corpus_names())
+    text8 = page[2]
+    assert (text8["here"], text8["files"], text8["characters"], text8["words"]) == (False, [], 28, None)
+    assert text8["downloads"][0]["name"] == "text8.zip"
+    assert page[1]["here"]
+
+
+def test_check_says_what_is_as_it_was_published(run):
+    result = run("data", "check", "paradise-lost", "text8", "--data", str(PLACE))
+    assert result.stdout == ("paradise-lost: as published\ntext8: not here: activemem data fetch text8\n")
+    assert result.exit_code == 1
+
+
+def test_check_of_all_reads_only_what_is_here(run):
+    result = run("data", "check", "--data", str(PLACE))
+    assert (result.stdout, result.exit_code) == ("paradise-lost: as published\n", 0)
+
+
+def test_check_tells_what_is_damaged(run):
+    (PLACE / "text8").mkdir(parents=True)
+    (PLACE / "text8" / "text8").write_bytes(b"abc")
+    result = run("data", "check", "--data", str(PLACE))
+    assert result.stdout == (
+        "paradise-lost: as published\n"
+        "text8: texts/text8/text8: expected 100,000,000 bytes of text, got 3\n"
+        "text8-6m: texts/text8/text8: expected 6,877,825 bytes of text, got 3\n"
+    )
+    assert result.exit_code == 1
+
+
+def test_a_corpus_that_does_not_exist_is_told_with_the_nearest(run):
+    for command in ("fetch", "check"):
+        result = run("data", command, "wikitext-3")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert re.fullmatch(r"unknown corpus 'wikitext-3'; nearest: wikitext-(2|103)\n", result.stderr)
+
+
+def test_what_is_part_of_the_package_need_not_be_fetched(run):
+    result = run("data", "fetch", "paradise-lost", "--data", str(PLACE))
+    assert (result.exit_code, result.stderr) == (0, "paradise-lost is part of activemem\n")
+    assert not PLACE.exists()
+
+
+def test_a_folder_without_the_text_is_told(run, tmp_path):
+    result = run("data", "fetch", "text8", "--from", str(tmp_path), "--data", str(PLACE))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"text8: expected text8 (.xz, .gz) or text8.zip in {tmp_path}, got nothing; "
+        "get it: activemem data fetch text8\n"
+    )
+
+
+@pytest.fixture
+def hosted_text():
+    """A corpus that a host on this machine has, while it runs."""
+    text = b"one two three\n"
+    digest = f"sha256:{hashlib.sha256(text).hexdigest()}"
+    source = Source(names=("verses.txt",), size=len(text), digest=digest)
+    with hosted(Host({"/verses.txt": text})) as host:
+        register_corpus(
+            Corpus(
+                name="verses",
+                title="one line",
+                home="verses",
+                downloads=(Download(name="verses.txt", urls=(f"{host.address}/verses.txt",), digest=digest),),
+                splits={split: Part(source=source) for split in ("train", "dev", "test")},
+                alphabet=b"",
+                licence="none",
+                source="made here",
+            )
+        )
+        yield host
+        del corpora._corpora["verses"]
+
+
+def test_fetch_says_where_each_file_is_and_shows_no_bar_in_a_pipe(run, hosted_text):
+    result = run("data", "fetch", "verses", "--data", str(PLACE))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "verses: texts/verses/verses.txt\n"
+    assert run("data", "check", "verses", "--data", str(PLACE)).stdout == "verses: as published\n"
+
+
+def test_a_corpus_that_cannot_be_fetched_ends_with_status_two(run, hosted_text):
+    hosted_text.files.clear()
+    result = run("data", "fetch", "verses", "--data", str(PLACE))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"verses.txt could not be fetched\n  {hosted_text.address}/verses.txt: HTTP Error 404: Not Found\n"
+    )
+
+
+def test_on_a_terminal_a_bar_says_how_far_each_file_is(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        downloads,
+        "Console",
+        lambda **_: Console(file=screen, force_terminal=True, width=80, color_system=None),
+    )
+    with downloads.shown() as show:
+        show("text8.zip", 1_000_000, 4_000_000)
+    assert re.search(r"text8\.zip ━+[╸ ━]* 1\.0/4\.0 MB", screen.getvalue())

@@ -1,0 +1,56 @@
+"""A host of files on this machine that can break off, refuse parts, and notes what it is asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Host:
+    """`files` by path; `limit` is how many bytes it sends before it hangs up."""
+
+    files: dict[str, bytes]
+    limit: int | None = None
+    parts: bool = True
+    address: str = ""
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+
+
+@contextmanager
+def hosted(host: Host) -> Iterator[Host]:
+    """The host, while it answers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted = self.headers.get("Range")
+            host.asked.append((self.path, wanted))
+            data = host.files.get(self.path)
+            if data is None:
+                self.send_error(404)
+                return
+            start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and host.parts else 0
+            if start >= len(data):
+                self.send_error(416)
+                return
+            self.send_response(206 if start else 200)
+            self.send_header("Content-Length", str(len(data) - start))
+            self.end_headers()
+            self.wfile.write(data[start:][: host.limit])
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    host.address = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield host
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,163 @@
+"""A corpus in files of tokens: written once, whoever asks, and read as it was written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from activemem.engine.data import DataError, open_corpus
+from activemem.studies.corpora import corpus_names, require_corpus
+from activemem.studies.settings import TaskSettings
+
+SPLITS = ("train", "dev", "test")
+
+
+def task(corpus="paradise-lost", tokens="characters", **more):
+    return TaskSettings(name="language_model", corpus=corpus, tokens=tokens, **more)
+
+
+def lengths(text):
+    return {split: len(getattr(text, split).tokens) for split in SPLITS}
+
+
+def characters(text, split, count):
+    """The first characters of a split of Paradise Lost."""
+    table = b"\n" + require_corpus("paradise-lost").alphabet
+    return bytes(table[each] for each in getattr(text, split).tokens[:count]).decode()
+
+
+def test_the_installed_corpus_is_there_without_a_download(tmp_path):
+    text = open_corpus(task(), tmp_path)
+    assert text.vocab == 65
+    assert lengths(text) == {"train": 387_922, "dev": 40_173, "test": 27_983}
+    assert characters(text, "train", 50) == "Book I\n\nOf Man's first disobedience, and the fruit\n"[:50]
+    assert (characters(text, "dev", 8), characters(text, "test", 9)) == ("Book XI\n", "Book XII\n")
+    assert [text.train.words, text.dev.words, text.test.words] == [76_654, 8_001, 5_579]
+
+
+def test_lines_and_words_of_a_split_are_where_its_marks_are(tmp_path):
+    text = open_corpus(task(), tmp_path).dev
+    ends = (torch.nonzero(text.tokens == 0).flatten() + 1).tolist()
+    assert text.lines.tolist() == [0, *ends]
+    assert len(text.line_words) == len(ends)
+    assert int(text.line_words.sum()) == text.words
+
+
+def test_tokens_are_written_once_and_mapped_into_memory(tmp_path):
+    first = open_corpus(task(tokens="bpe", pieces=400), tmp_path)
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    second = open_corpus(task(tokens="bpe", pieces=400), tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == files
+    for split in SPLITS:
+        assert torch.equal(getattr(first, split).tokens, getattr(second, split).tokens)
+    (tokens,) = tmp_path.rglob("train.tokens")
+    assert tokens.stat().st_size == 2 * len(first.train.tokens)
+    assert first.train.tokens.dtype == torch.int16
+    assert 300 < int(first.train.tokens.max()) < first.vocab == 400
+
+
+def test_different_tokens_have_different_folders(tmp_path):
+    for asked in (task(), task(tokens="bpe", pieces=400), task(tokens="bpe", pieces=401)):
+        open_corpus(asked, tmp_path)
+    names = sorted(path.name.rsplit("-", 1)[0] for path in (tmp_path / "encoded").iterdir() if path.is_dir())
+    assert names == ["paradise-lost-bpe-400", "paradise-lost-bpe-401", "paradise-lost-characters"]
+
+
+ASK = """\
+import sys
+from pathlib import Path
+from activemem.engine.data import open_corpus
+from activemem.studies.settings import TaskSettings
+task = TaskSettings(name="language_model", corpus="paradise-lost", tokens="bpe", pieces=500)
+text = open_corpus(task, Path(sys.argv[1]))
+print(int(text.train.tokens.long().sum()), len(text.test.tokens))
+"""
+
+
+def test_processes_that_ask_at_once_get_the_same_tokens_and_leave_nothing_else(tmp_path):
+    asking = [
+        subprocess.Popen([sys.executable, "-c", ASK, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    answers = {process.communicate(timeout=120)[0] for process in asking}
+    assert [process.returncode for process in asking] == [0, 0]
+    assert len(answers) == 1
+    assert sorted(path.is_dir() for path in (tmp_path / "encoded").iterdir()) == [False, True]
+
+
+def test_what_one_who_died_has_left_unfinished_is_made_anew(tmp_path):
+    open_corpus(task(), tmp_path)
+    (place,) = (path for path in (tmp_path / "encoded").iterdir() if path.is_dir())
+    place.rename(place.with_name(f".{place.name}.unfinished"))
+    text = open_corpus(task(), tmp_path)
+    assert characters(text, "test", 9) == "Book XII\n"
+    assert [path for path in (tmp_path / "encoded").iterdir() if path.is_dir()] == [place]
+
+
+def test_a_file_of_tokens_that_was_cut_is_told(tmp_path):
+    open_corpus(task(), tmp_path)
+    (file,) = tmp_path.rglob("dev.tokens")
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(DataError) as caught:
+        open_corpus(task(), tmp_path)
+    assert str(caught.value) == (
+        f"{file}: expected 40,173 bytes, got 40,172; remove {file.parent} to have it made anew"
+    )
+
+
+def test_a_corpus_that_is_not_here_says_how_to_get_it(tmp_path):
+    with pytest.raises(DataError) as caught:
+        open_corpus(task("text8"), tmp_path)
+    assert str(caught.value) == (
+        f"text8: expected text8 (.xz, .gz) or text8.zip in {tmp_path}/text8, got nothing; "
+        "get it: activemem data fetch text8"
+    )
+    assert [path.suffix for path in (tmp_path / "encoded").iterdir()] == [".lock"]
+
+
+def test_a_folder_that_is_a_file_cannot_hold_tokens(tmp_path):
+    (tmp_path / "encoded").touch()
+    with pytest.raises(DataError, match=r"^paradise-lost: the tokens cannot be written: "):
+        open_corpus(task(), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """A folder of data whose corpora are those of a folder of real ones, read where they are."""
+    real = os.environ.get("ACTIVEMEM_TEST_DATA")
+    if not real:
+        pytest.skip("ACTIVEMEM_TEST_DATA names no folder with real corpora")
+    folder = tmp_path_factory.mktemp("published")
+    for place in Path(real).iterdir():
+        if place.name in {require_corpus(name).home for name in corpus_names()}:
+            (folder / place.name).symlink_to(place)
+    return folder
+
+
+def test_wikitext_has_the_published_counts_of_words(published):
+    text = open_corpus(task("wikitext-2", "words"), published)
+    counts = {"train": 2_088_628, "dev": 217_646, "test": 245_569}
+    assert lengths(text) == counts
+    assert {split: getattr(text, split).words for split in SPLITS} == counts
+    assert text.vocab == 33_278 == len(torch.unique(text.train.tokens))
+
+
+@pytest.mark.parametrize("tokens", ["characters", "bpe"])
+def test_words_of_wikitext_are_counted_alike_in_any_tokens(published, tokens):
+    text = open_corpus(task("wikitext-2", tokens, pieces=1000), published)
+    assert [getattr(text, split).words for split in SPLITS] == [2_088_628, 217_646, 245_569]
+    assert int(text.train.tokens.max()) < text.vocab
+
+
+def test_the_small_text8_has_every_character_of_its_alphabet(published):
+    text = open_corpus(task("text8-6m"), published)
+    assert lengths(text) == {"train": 5_877_826, "dev": 500_001, "test": 500_001}  # with a mark each
+    assert len(torch.unique(text.train.tokens)) == text.vocab == 28
+
+
+def test_the_alphabet_of_wikitext_is_that_of_its_text(published):
+    text = open_corpus(task("wikitext-2"), published)
+    assert len(torch.unique(text.train.tokens)) == text.vocab == 178

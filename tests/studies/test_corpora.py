@@ -1,0 +1,93 @@
+from types import SimpleNamespace
+
+import pytest
+
+from activemem.studies.corpora import (
+    Corpus,
+    CorpusError,
+    corpus_names,
+    register_corpus,
+    require_corpus,
+    vocabulary_size,
+)
+from activemem.studies.settings import TaskSettings
+
+
+def task(corpus, tokens="characters", **more):
+    return TaskSettings(name="language_model", corpus=corpus, tokens=tokens, **more)
+
+
+def test_the_corpora_are_those_of_the_papers_their_small_ones_and_one_that_is_installed():
+    assert corpus_names() == ("enwik8", "paradise-lost", "text8", "text8-6m", "wikitext-103", "wikitext-2")
+    assert [name for name in corpus_names() if require_corpus(name).installed] == ["paradise-lost"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "size"),
+    [
+        (task("enwik8"), 205),
+        (task("text8"), 28),
+        (task("text8-6m"), 28),
+        (task("wikitext-103", "words"), 267_735),
+        (task("wikitext-2", "words"), 33_278),
+        (task("wikitext-2"), 178),
+        (task("wikitext-103", "bpe"), 32_000),
+        (task("paradise-lost", "bpe", pieces=1000), 1000),
+    ],
+    ids=lambda value: f"{value.corpus}-{value.tokens}" if isinstance(value, TaskSettings) else str(value),
+)
+def test_a_vocabulary_has_its_published_size(asked, size):
+    assert vocabulary_size(asked) == size
+
+
+@pytest.mark.parametrize("name", corpus_names())
+def test_an_alphabet_has_each_byte_once_and_no_end_of_line(name):
+    alphabet = require_corpus(name).alphabet
+    assert len(set(alphabet)) == len(alphabet)
+    assert ord("\n") not in alphabet
+
+
+@pytest.mark.parametrize("name", corpus_names())
+def test_splits_of_one_file_follow_each_other_without_a_gap(name):
+    train, dev, test = (require_corpus(name).splits[split] for split in ("train", "dev", "test"))
+    if train.source == test.source:
+        assert (train.start, dev.start, test.start) == (0, train.stop, dev.stop)
+        assert test.stop == train.source.size
+    else:
+        assert len({train.source, dev.source, test.source}) == 3
+
+
+def test_a_name_that_no_corpus_has_is_told_with_the_nearest():
+    with pytest.raises(CorpusError) as caught:
+        vocabulary_size(SimpleNamespace(corpus="wikitext103", tokens="words", pieces=0))
+    assert str(caught.value) == "unknown corpus 'wikitext103'; nearest: wikitext-103"
+
+
+def test_a_text_without_a_standard_vocabulary_is_not_cut_into_words():
+    with pytest.raises(CorpusError) as caught:
+        vocabulary_size(SimpleNamespace(corpus="text8", tokens="words", pieces=0))
+    expected = "text8 has no standard vocabulary of words; expected characters or bpe"
+    assert str(caught.value) == expected
+
+
+def test_a_table_that_names_no_corpus_is_told_them_all():
+    with pytest.raises(CorpusError) as caught:
+        vocabulary_size(SimpleNamespace(corpus=None, tokens="words", pieces=0))
+    names = "enwik8, paradise-lost, text8, text8-6m, wikitext-103, wikitext-2"
+    assert str(caught.value) == f"expected a corpus ({names}), got none"
+
+
+def test_a_second_corpus_of_a_name_is_refused():
+    one = require_corpus("text8")
+    with pytest.raises(ValueError, match=r"^corpus 'text8' is already defined$"):
+        register_corpus(
+            Corpus(
+                name="text8",
+                title="another",
+                home="other",
+                splits=one.splits,
+                alphabet=b"a",
+                licence="none",
+                source="nowhere",
+            )
+        )
