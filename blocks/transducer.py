@@ -10,6 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 from torch import Tensor, nn
 
 from ..grammar import nodes
+from ..grammar.plugins import MODULES, Plugins
 from ..grammar.vocabulary import Settings, lookup
 from .block import BuildError, Context
 
@@ -107,14 +108,32 @@ def transducer(name: str) -> Callable[[TransducerClass], TransducerClass]:
     return register
 
 
+def _take(found: object, name: str, _owner: str) -> type[AnyTransducer]:
+    """The module of an entry point, registered; ValueError for what is none."""
+    if not (isinstance(found, type) and issubclass(found, Transducer)):
+        raise ValueError(f"expected a class of activemem.blocks.transducer.Transducer, got {found!r}")
+    return found if _transducers.get(name) is found else transducer(name)(found)
+
+
+_plugins = Plugins(MODULES, _take)
+
+
+def find_transducer(name: str) -> type[AnyTransducer] | None:
+    """The module of that transducer, or None; other packages are asked for what is not known here."""
+    return _transducers.get(name) or _plugins.find(name)
+
+
 def missing_transducer(name: str) -> str | None:
     """Why a transducer of that name cannot be built; None if it can."""
-    return None if name in _transducers else f"transducer '{name}' has no module"
+    if find_transducer(name) is not None:
+        return None
+    problem = _plugins.problem(name)
+    return f"transducer '{name}' has no module" + (f": {problem}" if problem else "")
 
 
 def build_transducing(node: nodes.Block, context: Context) -> AnyTransducer:
     """The module of a transducer of a recipe; raises BuildError for one without."""
-    spec, cls = lookup(node.name), _transducers.get(node.name)
+    spec, cls = lookup(node.name), find_transducer(node.name)
     if spec is None or cls is None:
         raise BuildError(missing_transducer(node.name))
     return cls.build(spec.settings(node), context)

@@ -53,13 +53,13 @@ def made_transducer(
 def stepped(
     transducer: AnyTransducer, source: Tensor, target: Tensor, source_mask: Tensor | None, lengths: Tensor
 ) -> Tensor:
-    """All outputs, each from a step of its own; the rows change places behind each step, and back."""
+    """All outputs, each from a step of its own; behind each step the rows change places."""
     state, outputs = transducer.begin(source, source_mask, lengths), []
-    turned = torch.arange(len(source)).flip(0)
+    order = torch.arange(len(source))  # which sequence each row of the state is of
     for place in range(target.shape[1]):
-        output, state = transducer.step(state, target[:, place])
-        state = state.rows(turned).rows(turned)
-        outputs.append(output)
+        output, state = transducer.step(state, target[order, place])
+        outputs.append(output[order])  # each order is its own inverse
+        state, order = state.rows(torch.arange(len(order)).flip(0)), order.flip(0)
     return torch.stack(outputs, 1)
 
 

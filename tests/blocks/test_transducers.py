@@ -1,0 +1,110 @@
+"""Every transducer of the vocabulary holds to the conformance suite; the model around it; what is refused."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from activemem.blocks import BuildError
+from activemem.blocks.examples import seeded
+from activemem.blocks.transducer import transducer
+from activemem.blocks.transducer_conformance import TRANSDUCER_CHECKS
+from activemem.blocks.transduction import PAD, build_transducer, shifted
+from activemem.grammar import Role, lookup, parse, vocabulary
+from activemem.grammar.vocabulary import own_names
+
+RECIPES = [
+    "seq2seq(lstm, lstm)",
+    "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)",
+    "seq2seq(lstm(layers=2), lstm(layers=2), attention=luong, attend=inputs, positions=3)",
+    "seq2seq(sa(heads=2, head_width=3) >> ff(8), gru, attention=luong)",
+    "seq2seq(gru, 2 * (sa(heads=2, head_width=3) >> ff(8)))",
+    "seq2seq(2 * (conv(k=3) >> ff(8)), tied(2 * (sa(heads=1, head_width=4) + cgru(k=3) >> ff(8))))",
+    "seq2seq(persistent_conv(k=3) >> ff(8), persistent_conv(k=3) >> lstm >> persistent_conv(k=3))",
+    "neural_gpu(layers=1, width=2)",
+    "markov_neural_gpu(layers=1, width=2)",
+    "extended_neural_gpu(layers=1, width=2)",
+]
+
+
+def model(text, *, source_vocab=6, target_vocab=9, d_model=8, **settings):
+    sizes = {"d_model": d_model, "source_vocab": source_vocab, "target_vocab": target_vocab}
+    return build_transducer(text, **sizes, generator=seeded(1), **settings)
+
+
+def tokens(vocab, lengths, *, seed):
+    """Symbols from 1 on, padded with 0: (len(lengths), the longest)."""
+    found = torch.randint(1, vocab, (len(lengths), max(lengths)), generator=seeded(seed))
+    return found * (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])
+
+
+def test_every_transducer_of_the_vocabulary_is_among_the_recipes():
+    names = {name for name in own_names() if lookup(name).role is Role.TRANSDUCER}
+    assert {parse(text).root.name for text in RECIPES} == names
+
+
+@pytest.mark.parametrize("text", RECIPES)
+@pytest.mark.parametrize("check", TRANSDUCER_CHECKS)
+def test_every_transducer_holds_to_every_check(check, text):
+    check(text)
+
+
+@pytest.mark.parametrize("text", RECIPES)
+def test_the_score_of_a_target_step_by_step_is_that_of_teacher_forcing(text):
+    made = model(text, embedding="unit", embedding_dropout=0.3).double().eval()
+    source, target = tokens(6, [5, 2, 4], seed=1), tokens(9, [2, 6, 4], seed=2)
+    lost = made.nll(source, target)
+    assert lost.shape == target.shape
+    assert (lost[target == PAD] == 0).all()
+    assert (lost[target != PAD] > 0).all()
+    state, previous = made.begin(source, (target != PAD).sum(1)), torch.full((3,), PAD)
+    for place in range(6):
+        logits, state = made.step(state, previous)
+        valid, previous = target[:, place] != PAD, target[:, place]
+        scores = -torch.log_softmax(logits, -1).gather(1, previous[:, None])[:, 0]
+        torch.testing.assert_close(scores[valid], lost[valid, place])
+
+
+def test_a_symbol_is_told_from_those_before_it_and_the_start():
+    assert shifted(torch.tensor([[3, 4, 5], [6, 0, 0]])).tolist() == [[PAD, 3, 4], [PAD, 6, 0]]
+
+
+def test_the_model_shows_its_recipe_and_is_restored_from_its_weights():
+    made, other = model("seq2seq(lstm,lstm)"), model("seq2seq(lstm,lstm)", d_model=8)
+    assert repr(made) == "seq2seq(lstm, lstm)"
+    assert made.source.weight.shape == (6, 8)
+    assert made.target.weight.shape == made.output.weight.shape == (9, 8)
+    other.load_state_dict(made.state_dict())
+    pair = tokens(6, [4], seed=1), tokens(9, [5], seed=2)
+    assert made.eval()(*pair).equal(other.eval()(*pair))
+
+
+def test_what_cannot_be_built_is_told_at_once():
+    with pytest.raises(BuildError) as caught:
+        model("sa >> ff({filter})", source_vocab=0, dropout=1.0)
+    assert str(caught.value) == (
+        "recipe 'sa >> ff({filter})' cannot be built\n"
+        "  hole {filter} is not filled\n"
+        "  expected a transducer, as seq2seq(lstm, lstm), got sa >> ff({filter})\n"
+        "  expected dropout from 0 up to below 1, got 1.0\n"
+        "  expected a source_vocab of at least 1, got 0"
+    )
+
+
+def test_a_name_is_taken_once():
+    class Other:
+        pass
+
+    with pytest.raises(ValueError) as caught:
+        transducer("seq2seq")(Other)
+    taken = "the module of transducer 'seq2seq' is already Seq2Seq"
+    assert str(caught.value) == f"{taken}, got {Other.__qualname__}"
+
+
+def test_a_transducer_without_a_module_cannot_be_built(monkeypatch):
+    spec = replace(lookup("seq2seq"), name="told", owner="the tests")
+    monkeypatch.setitem(vocabulary._specs, "told", spec)
+    with pytest.raises(BuildError) as caught:
+        model("told(lstm, lstm)")
+    told = "recipe 'told(lstm, lstm)' cannot be built"
+    assert str(caught.value) == f"{told}\n  transducer 'told' has no module"
