@@ -11,8 +11,8 @@ from ..errors import ActivememError
 
 _MAHONEY = "Mahoney, Large text compression benchmark"
 _MERITY = "Merity et al. 2017, Pointer sentinel mixture models"
-_WIKIPEDIA = "CC BY-SA 3.0 and GFDL (text of Wikipedia)"
-_WIKITEXT = "CC BY-SA 3.0 (text of Wikipedia)"
+_WIKIPEDIA = "CC BY-SA 3.0, GFDL"
+_WIKITEXT = "CC BY-SA 3.0"
 _ASCII = bytes(range(32, 127))
 
 
@@ -333,6 +333,6 @@ register_corpus(
         ),
         alphabet=_between(b" !\"'(),-.:;?", range(65, 91), range(97, 123)),
         licence="public domain",
-        source="Project Gutenberg 1992, from the text of Raben 1965, without its stray signs",
+        source="Project Gutenberg 1992, after Raben 1965, stray signs removed",
     )
 )

@@ -19,15 +19,16 @@ PLACE = Path("texts")
 def test_the_list_says_of_each_corpus_what_it_is_and_where_it_stands(run):
     result = run("data", "list", "--data", str(PLACE))
     assert (result.exit_code, result.stderr) == (0, "")
+    assert max(map(len, result.stdout.splitlines())) <= 80
     paragraphs = result.stdout.rstrip("\n").split("\n\n")
     assert [each.split()[0] for each in paragraphs] == list(corpus_names())
     assert paragraphs[1:3] == [
         "paradise-lost     0.5 MB   part of activemem\n"
         "  Milton's Paradise Lost of 1674, 456 thousand characters\n"
-        "  public domain · Project Gutenberg 1992, from the text of Raben 1965, without its stray signs",
+        "  public domain · Project Gutenberg 1992, after Raben 1965, stray signs removed",
         "text8           100.0 MB   not here: activemem data fetch text8\n"
         "  100 million characters of Wikipedia, letters and spaces only\n"
-        "  CC BY-SA 3.0 and GFDL (text of Wikipedia) · Mahoney, Large text compression benchmark",
+        "  CC BY-SA 3.0, GFDL · Mahoney, Large text compression benchmark",
     ]
 
 
