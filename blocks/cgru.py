@@ -31,4 +31,4 @@ class ConvolutionalGRU(Block):
         """Two convolutions in turn: the second sees what the reset gate lets through."""
         x = hide(x, mask)
         u, r = hardsig(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
-        return torch.lerp(torch.tanh(self.candidate(r * x)), x, u)
+        return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))

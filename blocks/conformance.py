@@ -227,6 +227,17 @@ def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
     assert outputs[0].equal(outputs[1]), "the order of a sum moves an output"
 
 
+def half_precision_is_near(text: str, *, causal: bool) -> None:
+    """With products in bf16 outputs are those in full precision to a few per cent, gradients but for kinks."""
+    block, x = made(block_of(text), causal=causal, dtype=torch.float32), sequences(2, 7, dtype=torch.float32)
+    exact = _with_gradient(block, x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        near = _with_gradient(block, x)
+    for one, other, most in zip(exact, near, (0.05, 0.3), strict=True):
+        off = float((other.float() - one).norm() / one.norm())
+        assert off <= most, f"expected at most {most:g} of the norm off, got {off:.3f}"
+
+
 def compiled_is_the_same(text: str, *, causal: bool) -> None:
     """The compiled block, its graph unbroken, gives the same; not among CHECKS, for it takes long."""
     block = made(block_of(text), causal=causal, dtype=torch.float32)
@@ -252,6 +263,7 @@ CHECKS: tuple[Callable[..., None], ...] = (
     weights_can_be_stacked,
     dropout_acts_in_training,
     order_of_a_sum_is_free,
+    half_precision_is_near,
 )
 """Every check that takes less than a second; each is called as `check(text, causal=…)`."""
 
@@ -262,6 +274,14 @@ def _stated(node: nodes.Block, *, causal: bool, length: int) -> tuple[Cost, Reac
     assert spec is not None, f"{node.name} has left the vocabulary"
     context = Context(width=WIDTH, length=length, causal=causal)
     return spec.cost(spec.settings(node), context), spec.reach(spec.settings(node), context)
+
+
+def _with_gradient(block: Block, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The output of a block, and the gradient of its sum at the input."""
+    x = x.clone().requires_grad_()
+    y = block(x)
+    (gradient,) = torch.autograd.grad(y.float().sum(), x)
+    return y.detach(), gradient
 
 
 def _drawn(block: Block) -> bool:

@@ -94,4 +94,4 @@ class HighwayConv(Block):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The gate closed passes the input on, open the convolution."""
         a, g = self.convolution(hide(x, mask)).chunk(2, -1)  # each (batch, length, width)
-        return torch.lerp(x, a, hardsig(g))
+        return torch.lerp(x, a.to(x.dtype), hardsig(g).to(x.dtype))
