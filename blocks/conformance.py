@@ -228,7 +228,7 @@ def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
 
 
 def half_precision_is_near(text: str, *, causal: bool) -> None:
-    """With products in bf16 outputs are those in full precision to a few per cent, gradients but for kinks."""
+    """With products in bf16 outputs are those in full precision within 5 %, gradients but for kinks."""
     block, x = made(block_of(text), causal=causal, dtype=torch.float32), sequences(2, 7, dtype=torch.float32)
     exact = _with_gradient(block, x)
     with torch.autocast("cpu", dtype=torch.bfloat16):
