@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..grammar.windows import Piece, Window, pieces, sees_nothing, unskewed_width
+from ..grammar.windows import Piece, Window, pieces, sees_nothing
 from .dropout import Dropout
 from .initial import Drawn
 
@@ -181,9 +181,9 @@ class WindowAttention(nn.Module):
         """The values (heads, batch, queries, head_width) that the weights choose."""
         within = weights[..., : piece.keys]
         y = within @ v
-        if self.window.pos_values:
+        if self.window.pos_values and piece.distances:
             vectors = self._vectors(piece.near, piece.far)
-            y = y + unskew(within, piece) @ vectors
+            y = y + unskew(within, piece).contiguous() @ vectors
         if beside is not None:
             return y + beside.values(weights[..., piece.keys :])
         if sees_nothing(self.window, piece):
@@ -220,8 +220,9 @@ def skew(by_distance: Tensor, piece: Piece) -> Tensor:
 
 def unskew(weights: Tensor, piece: Piece) -> Tensor:
     """Weights (…, queries, keys) as (…, queries, distances), the furthest distance first."""
-    rows, width = piece.queries, unskewed_width(piece)
+    rows = piece.queries
     shift = piece.far - (piece.start - piece.first_key)
+    width = max(piece.keys + shift, rows + piece.distances - 1 - shift)
     padded = functional.pad(weights, (shift, width - shift - piece.keys, 0, 1))
     flat = padded.flatten(-2).narrow(-1, 0, rows * (width + 1))
     return flat.reshape(*weights.shape[:-1], width + 1)[..., : piece.distances]

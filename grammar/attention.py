@@ -101,20 +101,23 @@ def _everything(heads: int, head_width: int, context: Context) -> Cost:
     """Four projections and two products of all positions with all, of which a causal mask saves nothing.
 
     The state is a key and a value of each head. Saved are queries, keys, values and what the heads give. To
-    that come a short sequence's weights and its causal mask, of one byte a pair; or of a longer one a sum for
-    each query, and what the heads give once more, as laid out for the last projection.
+    that come a short sequence's weights and its causal mask, of one byte a pair, as of any length where
+    weights are dropped; or of a longer one a sum for each query, and what the heads give once more, as laid out
+    for the last projection.
     """
     length = context.length
     inner = heads * head_width
     projections = 4 * context.width * inner
     products = 2 * 2 * length**2 * inner  # queries by keys, weights by values
-    short, relaid = length <= SHORT, heads > 1
+    dropped = context.attention_dropout > 0
+    plain, relaid = dropped or length <= SHORT, heads > 1
+    weights = heads * length * (3 if dropped else 1)
     return Cost(
         parameters=projections,
         flops=2 * length * projections + products,
         state=2 * inner,
-        saved=length * (4 * inner + heads * length if short else (4 + relaid) * inner + heads),
-        saved_once=(length**2 + 3) // 4 if short and context.causal else 0,
+        saved=length * (4 * inner + weights if plain else (4 + relaid) * inner + heads),
+        saved_once=(length**2 + 3) // 4 if plain and context.causal else 0,
     )
 
 

@@ -107,7 +107,7 @@ def pieces(length: int, past: int, nearest: int, furthest: int) -> Iterator[Piec
 def context_cost(
     window: Window, context: Context, *, heads: int, queries: int | None = None, beside: int = 0
 ) -> Cost:
-    """Projections, products within the window, and the weights that training keeps.
+    """Projections, products within the window, and the weights that training keeps; a span for each head.
 
     `queries` is how many heads the queries have if not `heads`; the softmax is also over so many persistent
     vectors `beside`, whose own cost is not in this.
@@ -118,7 +118,7 @@ def context_cost(
     outer = (heads if queries is None else queries) * window.head_width
     keys = length + past
     return Cost(
-        parameters=2 * context.width * (inner + outer),
+        parameters=2 * context.width * (inner + outer) + (0 if window.ramp is None else heads),
         flops=4 * context.width * (length * outer + keys * inner) + _products(window, every, inner, length),
         shared={window.shared: window.rows * window.head_width} if window.relative else {},
         window=2 * inner * window.furthest,
@@ -154,19 +154,13 @@ def _weights(window: Window, every: list[Piece], heads: int, beside: int, contex
     found = sum(kept * heads * piece.queries * (piece.keys + beside) for piece in every)
     for piece in every:
         if window.pos_values:
-            found += heads * (piece.queries + 1) * unskewed_width(piece)
+            found += heads * piece.queries * piece.distances
     return found
 
 
 def sees_nothing(window: Window, piece: Piece) -> bool:
     """Whether the first query of the piece has no key to see."""
     return piece.start == 0 and window.nearest > 0
-
-
-def unskewed_width(piece: Piece) -> int:
-    """The width of rows of weights that are laid so that each begins one place further right."""
-    shift = piece.far - (piece.start - piece.first_key)
-    return max(piece.keys + shift, piece.queries + piece.distances - 1 - shift)
 
 
 def _once(window: Window, every: list[Piece], heads: int, beside: int) -> int:
