@@ -17,7 +17,7 @@ from ...studies.corpora import Corpus, Source
 
 _SUFFIXES = ("", ".xz", ".gz")
 _DAMAGE = (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
-_INSTALLED = Path(__file__).with_name("texts")
+_INSTALLED = Path(__file__).parent
 
 
 class DataError(ActivememError):

@@ -20,6 +20,9 @@ UNKNOWN = b"<unk>"
 
 _CHUNK = 1 << 23  # bytes that are split into words at a time
 
+_INK = np.ones(256, np.bool_)  # which bytes are no white space
+_INK[list(b" \t\r\v\f\n")] = False
+
 Numbers = NDArray[Any]
 
 
@@ -109,11 +112,9 @@ def _offsets(ends: Numbers) -> Numbers:
 
 def _words_of_lines(letters: Numbers, ends: Numbers) -> Numbers:
     """Runs of anything but white space, of each line, and one for its end."""
-    inside = ~np.isin(letters, np.frombuffer(b" \t\r\v\f\n", np.uint8))
-    begins = inside.copy()
-    begins[1:] &= ~inside[:-1]
-    upto = np.cumsum(begins, dtype=np.int64)[ends - 1]
-    return (np.diff(upto, prepend=0) + 1).astype(np.int32)
+    begins = _INK[letters]
+    begins[1:] &= ~begins[:-1]
+    return np.add.reduceat(begins, _offsets(ends)[:-1], dtype=np.int32) + 1
 
 
 def _chunks(data: bytes) -> Iterator[bytes]:

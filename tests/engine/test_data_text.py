@@ -1,5 +1,6 @@
 """A corpus in files of tokens: written once, whoever asks, and read as it was written."""
 
+import lzma
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from activemem.engine.corpora import home, read
 from activemem.engine.data import DataError, open_corpus
 from activemem.studies.corpora import corpus_names, require_corpus
 from activemem.studies.settings import TaskSettings
@@ -69,6 +71,7 @@ def test_different_tokens_have_different_folders(tmp_path):
 ASK = """\
 import sys
 from pathlib import Path
+from activemem.engine.corpora import home, read
 from activemem.engine.data import open_corpus
 from activemem.studies.settings import TaskSettings
 task = TaskSettings(name="language_model", corpus="paradise-lost", tokens="bpe", pieces=500)
@@ -161,3 +164,16 @@ def test_the_small_text8_has_every_character_of_its_alphabet(published):
 def test_the_alphabet_of_wikitext_is_that_of_its_text(published):
     text = open_corpus(task("wikitext-2"), published)
     assert len(torch.unique(text.train.tokens)) == text.vocab == 178
+
+
+def test_the_alphabet_of_enwik8_is_that_of_its_text(published):
+    pieces = (published / "enwik8").glob("enwik8.*.xz")  # a quarter of train, dev and test: all bytes occur
+    found = {byte for piece in pieces for byte in set(lzma.decompress(piece.read_bytes()))}
+    assert bytes(sorted(found - {ord("\n")})) == require_corpus("enwik8").alphabet
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_the_small_splits_of_wikitext_103_are_as_published(published, split):
+    corpus = require_corpus("wikitext-103")
+    text = read(corpus, corpus.splits[split].source, home(corpus, published))
+    assert len(text.split()) + text.count(b"\n") == {"dev": 217_646, "test": 245_569}[split]
