@@ -99,8 +99,9 @@ class AdaptiveSoftmax(nn.Module):
         """
         shape, x, targets = targets.shape, x.reshape(-1, x.shape[-1]), targets.reshape(-1)
         first = self.clusters[0].size
-        starts = torch.tensor([each.start for each in self.clusters[1:]], device=targets.device)
-        places = torch.bucketize(targets, starts, right=True)  # 0 for the first cluster
+        places = torch.zeros_like(targets)  # 0 for the first cluster
+        for cluster in self.clusters[1:]:
+            places = places + (targets >= cluster.start)
         entries = torch.where(places == 0, targets, first - 1 + places)
         lost = functional.cross_entropy(self._head(x), entries, reduction="none")
         for place, cluster in enumerate(self.clusters[1:], 1):
