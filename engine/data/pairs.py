@@ -1,0 +1,120 @@
+"""Pairs of sentences in numbers, in files that are mapped into memory; whoever asks first writes them."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock
+from torch import Tensor
+
+from ...studies.corpora import TextSettings
+from ...studies.parallel_corpora import ParallelCorpus, chosen_parallel, vocabulary_sizes
+from ..corpora import DataError
+from .pair_writing import ABOUT, FORMAT, SIDES, write
+from .text import Split
+from .vocabularies import restore
+from .vocabulary import Vocabulary
+
+_TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSplit:
+    """Sentences and their translations in numbers, each with an end.
+
+    Pair i is line i of both sides. `place` has the sentences as they were, where the split is not for
+    training.
+    """
+
+    source: Split
+    target: Split
+    place: Path | None = None
+
+    def sentences(self, side: str) -> list[str]:
+        """The sentences of a side, source or target, as they were before they became numbers."""
+        if self.place is None:
+            raise DataError("expected a split with its sentences, got one of numbers alone")
+        return self.place.with_name(f"{self.place.name}.{side}.txt").read_text("utf-8").split("\n")[:-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelText:
+    """A corpus of pairs: a vocabulary for each language, three splits of which no two share a source."""
+
+    source: Vocabulary
+    target: Vocabulary
+    train: PairSplit
+    dev: PairSplit
+    test: PairSplit
+
+
+def open_pairs(task: TextSettings, folder: Path) -> ParallelText:
+    """The pairs that a `[task]` table names, from the folder of all data.
+
+    The first call writes them below `encoded/`; several processes may ask at once. Raises CorpusError, and
+    DataError where the pairs are not there, or not those that were published.
+    """
+    corpus, (source, target) = chosen_parallel(task), vocabulary_sizes(task)
+    place = folder / "encoded" / _name(corpus, task)
+    if not place.is_dir():
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(place.with_name(place.name + ".lock")):
+                if not place.is_dir():
+                    kinds = {"source": (task.tokens, source), "target": (task.tokens, target)}
+                    write(corpus, kinds, folder, place)
+        except OSError as error:
+            raise DataError(f"{corpus.name}: the pairs cannot be written: {error}") from error
+    return opened(place)
+
+
+def opened(place: Path) -> ParallelText:
+    """The pairs that were written to a folder."""
+    about = json.loads((place / ABOUT).read_text("utf-8"))
+    files = about["files"]
+
+    def vocabulary(side: str) -> Vocabulary:
+        return restore(about["kinds"][side], (place / f"{side}.vocabulary").read_bytes())
+
+    def split(name: str) -> PairSplit:
+        source, target = (_split(place, f"{name}.{side}", files) for side in SIDES)
+        return PairSplit(source=source, target=target, place=None if name == "train" else place / name)
+
+    source, target = (vocabulary(side) for side in SIDES)
+    return ParallelText(
+        source=source, target=target, train=split("train"), dev=split("dev"), test=split("test")
+    )
+
+
+def _name(corpus: ParallelCorpus, task: TextSettings) -> str:
+    """The folder of these numbers: what they are, and a hash of all that they depend on."""
+    parts = [corpus.name, task.tokens, str(task.pieces)]
+    files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}
+    archives = [each.digest for each in corpus.downloads]
+    depends: list[Any] = [FORMAT, parts, files, archives, corpus.shares and asdict(corpus.shares)]
+    if task.tokens == "bpe":
+        depends.append(importlib.metadata.version("sentencepiece"))
+    return "-".join([*parts, hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]])
+
+
+def _split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:
+    tokens, lines, words = (
+        _mapped(place / f"{name}.{kind}", files[f"{name}.{kind}"]) for kind in ("tokens", "lines", "words")
+    )
+    return Split(tokens=tokens, lines=lines, line_words=words, words=int(words.sum()))
+
+
+def _mapped(path: Path, about: Mapping[str, Any]) -> Tensor:
+    """A file of numbers, read as far as it is used; DataError if it is not as long as it was."""
+    kind, size = _TYPES[about["dtype"]], about["size"]
+    if (found := path.stat().st_size) != size * kind.itemsize:
+        expected = f"expected {size * kind.itemsize:,} bytes, got {found:,}"
+        raise DataError(f"{path}: {expected}; remove {path.parent} to have it made anew")
+    return torch.from_file(str(path), shared=False, size=size, dtype=kind)

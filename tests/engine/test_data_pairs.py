@@ -1,0 +1,278 @@
+"""Pairs of sentences: read as published, split by source, written once."""
+
+import gzip
+import hashlib
+import io
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from activemem.engine.corpora import DataError
+from activemem.engine.data.pair_files import pairs_of
+from activemem.engine.data.pair_writing import split_pairs, write
+from activemem.engine.data.pairs import open_pairs, opened
+from activemem.studies.corpora import CorpusError, Download
+from activemem.studies.parallel_corpora import (
+    PairFiles,
+    ParallelCorpus,
+    Shares,
+    Side,
+    parallel_names,
+    require_parallel,
+    vocabulary_sizes,
+)
+
+
+@dataclass
+class Task:
+    """What of a task's table matters here."""
+
+    corpus: str | None = "tatoeba-eng-ita"
+    tokens: str = "spelled"
+    pieces: int = 4000
+
+
+def sha(data):
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def corpus(files: Mapping[str, tuple[PairFiles, ...]], **more):
+    return ParallelCorpus(
+        name="small",
+        title="",
+        languages=("en", "fr"),
+        home="small",
+        files=files,
+        pairs=3,
+        licence="",
+        source="",
+        **more,
+    )
+
+
+def put(folder: Path, name: str, text: str) -> Side:
+    """A file of the corpus, and the side that says so."""
+    (folder / "small").mkdir(exist_ok=True)
+    (folder / "small" / name).write_bytes(text.encode())
+    return Side(names=(name,), size=len(text.encode()), digest=sha(text.encode()))
+
+
+def columns(folder: Path, rows: int = 400):
+    """A corpus in two columns, every source twice, once with other spaces and case."""
+    lines = [
+        f"{form}\tphrase {number}\n"
+        for number in range(rows)
+        for form in (f"Line {number}", f" line  {number}")
+    ]
+    return corpus({"train": (PairFiles(source=put(folder, "pairs.tsv", "".join(lines))),)}, shares=Shares())
+
+
+def test_pairs_of_two_files_stand_line_by_line_and_only_a_line_feed_ends_a_line(tmp_path):
+    files = PairFiles(
+        source=put(tmp_path, "a.en", "one\u2028two\nthree \n"), target=put(tmp_path, "a.fr", "un\r\ntrois\n")
+    )
+    assert list(pairs_of(corpus({}), files, tmp_path)) == [("one\u2028two", "un"), ("three ", "trois")]
+
+
+def test_pairs_of_two_columns_may_have_further_columns(tmp_path):
+    files = PairFiles(source=put(tmp_path, "a.tsv", "one\tun\tCC-BY\n"))
+    assert list(pairs_of(corpus({}), files, tmp_path)) == [("one", "un")]
+
+
+def test_only_the_first_bytes_of_a_file_count(tmp_path):
+    side = put(tmp_path, "a.tsv", "one\tun\n")
+    with (tmp_path / "small" / "a.tsv").open("ab") as file:
+        file.write(b"two\tdeux\n")
+    assert list(pairs_of(corpus({}), PairFiles(source=side), tmp_path)) == [("one", "un")]
+
+
+def test_what_is_missing_another_or_uneven_is_refused_with_its_name(tmp_path):
+    small, place = corpus({}), tmp_path / "small"
+    one = put(tmp_path, "a.en", "one\n")
+
+    def refusal(**sides):
+        with pytest.raises(DataError) as fault:
+            list(pairs_of(small, PairFiles(**sides), tmp_path))
+        return str(fault.value)
+
+    uneven = refusal(source=one, target=put(tmp_path, "a.fr", "un\ndeux\n"))
+    assert uneven == "small: expected as many lines in a.en and a.fr, got more in one"
+    missing = refusal(source=Side(names=("b.en",), digest="sha256:0"))
+    assert missing == f"small: expected b.en (.xz, .gz) in {place}, got nothing"
+    another = refusal(source=replace(one, digest="sha256:0"), target=one)
+    assert another == f"small: {place / 'a.en'}: expected a text of sha256:0, got {one.digest}"
+    single = refusal(source=one)
+    assert single == "small: expected two columns in line 1, got 'one'"
+
+
+def archived(folder: Path, members: Mapping[str, bytes]) -> ParallelCorpus:
+    """A corpus that knows of an archive with these files."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    (folder / "small").mkdir()
+    (folder / "small" / "all.zip").write_bytes(packed.getvalue())
+    download = Download(name="all.zip", urls=(), digest=sha(packed.getvalue()))
+    return corpus({}, downloads=(download,))
+
+
+def test_files_within_an_archive_are_read_packed_or_marked_up(tmp_path):
+    marked = '<doc>\n<seg id="1">A  B &amp; C\u00a0!</seg>\n<SEG id="2"> D</SEG>\n</doc>\n'
+    small = archived(tmp_path, {"a/x.en.gz": gzip.compress(b"one\ntwo\n"), "a/x.fr.sgm": marked.encode()})
+    text = "A B &amp; C\u00a0!\nD\n".encode()
+    files = PairFiles(
+        source=Side(names=("a/x.en.gz",), archive="all.zip"),
+        target=Side(names=("x.fr", "a/x.fr.sgm"), size=len(text), digest=sha(text), archive="all.zip"),
+    )
+    assert list(pairs_of(small, files, tmp_path)) == [("one", "A B &amp; C\u00a0!"), ("two", "D")]
+
+
+def test_an_archive_whose_files_have_no_checksum_is_held_against_its_own(tmp_path):
+    small = archived(tmp_path, {"x.en": b"one\n"})
+    path = tmp_path / "small" / "all.zip"
+    path.write_bytes(path.read_bytes() + b"!")
+    files = PairFiles(source=Side(names=("x.en",), archive="all.zip"))
+    with pytest.raises(DataError) as fault:
+        list(pairs_of(small, files, tmp_path))
+    digest = small.downloads[0].digest
+    assert str(fault.value) == f"small: {path}: expected {digest}, got {sha(path.read_bytes())}"
+
+
+def by_split(small, folder):
+    """The sources of each split, and all of them, as they count."""
+    found = {split: [] for split in ("train", "dev", "test")}
+    for pair in split_pairs(small, folder):
+        found[pair.split].append(" ".join(pair.source.casefold().split()))
+    return found
+
+
+def test_no_source_stands_in_two_splits_of_a_collection_whatever_its_case_and_spaces(tmp_path):
+    splits = by_split(columns(tmp_path, 2000), tmp_path)
+    sources = {split: set(found) for split, found in splits.items()}
+    assert sum(map(len, sources.values())) == 2000
+    assert sum(map(len, splits.values())) == 4000
+    assert 370 < len(sources["test"]) < 430
+    assert 80 < len(sources["dev"]) < 120
+
+
+def test_a_split_hangs_on_the_source_alone(tmp_path):
+    many, few = columns(tmp_path), None
+    whole = by_split(many, tmp_path)
+    few = by_split(columns(tmp_path, 50), tmp_path)
+    for split in ("train", "dev", "test"):
+        assert set(few[split]) <= set(whole[split])
+
+
+def test_sources_of_the_test_set_are_left_out_of_what_is_trained_on_and_so_are_blanks(tmp_path):
+    def files(name, english, french):
+        sides = put(tmp_path, f"{name}.en", english), put(tmp_path, f"{name}.fr", french)
+        return (PairFiles(source=sides[0], target=sides[1]),)
+
+    small = corpus(
+        {
+            "train": files("train", "Why?\nyes\n\nno\nyes\n", "Pourquoi ?\noui\nrien\n \nsi\n"),
+            "dev": files("dev", "why?\nperhaps\n", "quoi\npeut-être\n"),
+            "test": files("test", "Why?\nWhy?\n", "Pour quoi ?\nPourquoi ?\n"),
+        }
+    )
+    assert by_split(small, tmp_path) == {
+        "train": ["yes", "yes"],
+        "dev": ["perhaps"],
+        "test": ["why?", "why?"],
+    }
+
+
+@pytest.mark.parametrize("kind", ["spelled", "words", "bpe"])
+def test_pairs_are_written_in_numbers_that_give_the_sentences_back(tmp_path, kind):
+    small = columns(tmp_path)
+    place = tmp_path / "encoded"
+    write(small, {"source": (kind, 300), "target": (kind, 310)}, tmp_path, place)
+    text = opened(place)
+    assert (text.source.size, text.target.size) == (300, 310)
+    pairs = list(split_pairs(small, tmp_path))
+    for name in ("train", "dev", "test"):
+        split = getattr(text, name)
+        for side, vocabulary in (("source", text.source), ("target", text.target)):
+            sentences = [getattr(pair, side) for pair in pairs if pair.split == name]
+            numbers = getattr(split, side)
+            found = [
+                vocabulary.decode(numbers.tokens[numbers.lines[line] : numbers.lines[line + 1]].tolist())
+                for line in range(len(numbers.lines) - 1)
+            ]
+            if kind != "words" and name != "train":
+                assert found == split.sentences(side) == sentences
+            assert len(found) == len(sentences)
+            assert numbers.line_words.tolist() == [len(sentence.split()) + 1 for sentence in sentences]
+    with pytest.raises(DataError) as fault:
+        text.train.sentences("source")
+    assert str(fault.value) == "expected a split with its sentences, got one of numbers alone"
+
+
+def test_a_corpus_without_a_split_is_refused_and_leaves_nothing(tmp_path):
+    small = columns(tmp_path, 2)
+    with pytest.raises(DataError) as fault:
+        write(small, dict.fromkeys(("source", "target"), ("spelled", 400)), tmp_path, tmp_path / "encoded")
+    assert str(fault.value).startswith("small: expected pairs in every split, got none in ")
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+
+
+def test_corpora_are_asked_for_by_name():
+    assert parallel_names() == (
+        "multi30k-en-de",
+        "multi30k-en-fr",
+        "tatoeba-eng-deu",
+        "tatoeba-eng-fra",
+        "tatoeba-eng-ita",
+        "tatoeba-eng-spa",
+        "wmt-news-en-fr",
+        "wmt14-en-fr",
+    )
+    assert vocabulary_sizes(Task(pieces=5000)) == (5000, 5000)
+    with pytest.raises(CorpusError) as fault:
+        require_parallel("wmt14-en-de")
+    assert str(fault.value) == "unknown parallel corpus 'wmt14-en-de'; nearest: wmt14-en-fr"
+    with pytest.raises(CorpusError) as fault:
+        vocabulary_sizes(Task(tokens="characters"))
+    assert str(fault.value) == "tatoeba-eng-ita: expected tokens spelled, words, bpe, got characters"
+    with pytest.raises(CorpusError) as fault:
+        vocabulary_sizes(Task(corpus=None))
+    assert str(fault.value) == f"expected a corpus ({', '.join(parallel_names())}), got none"
+
+
+def test_every_file_of_an_archive_belongs_to_one_that_can_be_fetched():
+    for name in parallel_names():
+        known = {each.name for each in require_parallel(name).downloads}
+        for files in require_parallel(name).files.values():
+            sides = [side for each in files for side in (each.source, each.target) if side is not None]
+            assert all(side.digest is not None or side.archive in known for side in sides), name
+
+
+REAL = {  # train, dev and test pairs
+    "tatoeba-eng-spa": (22_547, 1_573, 5_880),
+    "tatoeba-eng-fra": (22_552, 1_551, 5_897),
+    "tatoeba-eng-deu": (22_540, 1_636, 5_824),
+    "tatoeba-eng-ita": (13_702, 941, 3_657),
+    "multi30k-en-de": (28_999, 1_014, 1_000),
+    "multi30k-en-fr": (28_999, 1_014, 1_000),
+    "wmt-news-en-fr": (13_573, 3_000, 3_003),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_pairs_are_split_and_written(tmp_path, name):
+    real = os.environ.get("ACTIVEMEM_TEST_DATA")
+    if real is None:
+        pytest.skip("ACTIVEMEM_TEST_DATA names no folder with real pairs")
+    home = require_parallel(name).home
+    (tmp_path / home).symlink_to(Path(real, home))
+    text = open_pairs(Task(corpus=name, tokens="words", pieces=4000), tmp_path)
+    splits = (text.train, text.dev, text.test)
+    assert tuple(len(split.source.lines) - 1 for split in splits) == REAL[name]
+    assert tuple(len(split.target.lines) - 1 for split in splits) == REAL[name]
+    (place,) = (path for path in (tmp_path / "encoded").iterdir() if path.is_dir())
+    assert place.name.startswith(f"{name}-words-4000-")
