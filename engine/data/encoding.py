@@ -20,8 +20,8 @@ UNKNOWN = b"<unk>"
 
 _CHUNK = 1 << 23  # bytes that are split into words at a time
 
-_INK = np.ones(256, np.bool_)  # which bytes are no white space
-_INK[list(b" \t\r\v\f\n")] = False
+_INK = bytes(byte not in b" \t\r\v\f\n" for byte in range(256))
+"""1 for the bytes that are no white space."""
 
 Numbers = NDArray[Any]
 
@@ -54,25 +54,19 @@ def dtype_of(vocab: int) -> np.dtype[Any]:
 
 def characters(alphabet: bytes) -> Encoder:
     """Each byte to its place in an alphabet, counted from 1; the end of a line is 0."""
-    table = np.full(256, -1, np.int16)
-    table[ord("\n")] = 0
-    table[list(alphabet)] = np.arange(1, len(alphabet) + 1)
+    known = b"\n" + alphabet
+    table = bytearray(256)
+    for place, byte in enumerate(known):
+        table[byte] = place
 
     def encode(data: bytes) -> Encoded:
         data = whole_lines(data)
-        letters = np.frombuffer(data, np.uint8)
-        tokens = table[letters]
-        if (unknown := np.flatnonzero(tokens < 0)).size:
-            place = int(unknown[0])
-            raise DataError(
-                f"expected one of {len(alphabet)} characters, got byte {data[place]} at {place:,}"
-            )
+        if unknown := data.translate(None, known):
+            byte, place = unknown[0], data.index(unknown[:1])
+            raise DataError(f"expected one of {len(alphabet)} characters, got byte {byte} at {place:,}")
+        tokens = np.frombuffer(data.translate(table), np.uint8)
         ends = np.flatnonzero(tokens == 0) + 1
-        return Encoded(
-            tokens=tokens.astype(dtype_of(len(alphabet) + 1)),
-            lines=_offsets(ends),
-            words=_words_of_lines(letters, ends),
-        )
+        return Encoded(tokens=tokens, lines=_offsets(ends), words=_words_of_lines(data, ends))
 
     return encode
 
@@ -110,10 +104,11 @@ def _offsets(ends: Numbers) -> Numbers:
     return np.concatenate([[0], ends]).astype(np.int64)
 
 
-def _words_of_lines(letters: Numbers, ends: Numbers) -> Numbers:
+def _words_of_lines(data: bytes, ends: Numbers) -> Numbers:
     """Runs of anything but white space, of each line, and one for its end."""
-    begins = _INK[letters]
-    begins[1:] &= ~begins[:-1]
+    ink = np.frombuffer(data.translate(_INK), np.bool_)
+    begins = ink.copy()
+    begins[1:] &= ~ink[:-1]
     return np.add.reduceat(begins, _offsets(ends)[:-1], dtype=np.int32) + 1
 
 
