@@ -10,7 +10,8 @@ from torch.nn import functional
 
 from ..grammar import Embedding as EmbeddingStart
 from ..grammar import Frame, Init, Norm, Position, Recipe, analyse_framed, nodes, parse
-from ..grammar.roles import VECTOR, output
+from ..grammar.roles import OTHER_LENGTH, VECTOR, output
+from ..grammar.vocabulary import Role, lookup
 from .adaptive import AdaptiveEmbedding, AdaptiveSoftmax, Shared
 from .block import Block, BuildError, Context, missing_module
 from .dropout import Dropout
@@ -19,6 +20,8 @@ from .pooled_inputs import pooled_inputs
 from .stack import build_body
 from .streams import Piece, Stream
 from .timing import timing_signal
+from .transducer import missing_transducer
+from .transduction import TransductionModel, framed_transducer
 
 MOST_PARAMETERS = 1_000_000_000
 """Larger models are not built unless it is asked for: they take 4 GB, and in training 16."""
@@ -45,6 +48,7 @@ class Model(nn.Module):
         self.body = build_body(recipe.root, _context(frame))
         self.norm = nn.LayerNorm(frame.d_model) if frame.norm == "pre" else None
         self.output = _exit(frame, self.embedding)
+        self.register_load_state_dict_post_hook(_noted)
 
     def __repr__(self) -> str:
         return self.recipe.text
@@ -159,7 +163,7 @@ def build(
     targets: int | None = None,
     generator: torch.Generator | None = None,
     max_parameters: int | None = MOST_PARAMETERS,
-) -> Model:
+) -> Model | TransductionModel:
     """The model of a recipe, its weights drawn from `generator` (CPU), or from the global one.
 
     `norm` is pre, post or none, `position` timing or none; `dropout` is the probability to drop,
@@ -171,7 +175,8 @@ def build(
 
     Inputs are symbols, or `columns` real numbers at each position; outputs a distribution over `vocab`, or
     `targets` real numbers. `cutoffs` divide the vocabulary into clusters, in the input and in the softmax;
-    `tied` gives the softmax the embedding's weights.
+    `tied` gives the softmax the embedding's weights. A transducer gets a model of a source and a target, both
+    of symbols of `vocab`.
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
     recipe = parse(recipe)
@@ -200,6 +205,8 @@ def build(
     if faults:
         lines = (f"  {fault}" for fault in faults)
         raise BuildError("\n".join([f"recipe '{recipe.text}' cannot be built", *lines]))
+    if output(recipe.root) == OTHER_LENGTH:
+        return framed_transducer(recipe, frame, source_vocab=frame.symbols, generator=generator)
     model = Model(recipe, frame)
     initialise(model, generator, init)
     return model
@@ -252,4 +259,17 @@ def _recipe_faults(recipe: Recipe) -> list[str]:
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     blocks = dict.fromkeys(node.name for node in nodes.walk(recipe.root) if isinstance(node, nodes.Block))
-    return faults + [missing for name in blocks if (missing := missing_module(name)) is not None]
+    return faults + [missing for name in blocks if (missing := _missing(name)) is not None]
+
+
+def _missing(name: str) -> str | None:
+    """Why a block of that name cannot be built; None if it can."""
+    spec = lookup(name)
+    transduces = spec is not None and spec.role is Role.TRANSDUCER
+    return missing_transducer(name) if transduces else missing_module(name)
+
+
+def _noted(model: nn.Module, _found: object) -> None:
+    """After weights were loaded."""
+    assert isinstance(model, Model)
+    model.after_step()

@@ -14,7 +14,9 @@ from ..studies.settings import ModelSettings
 
 def build_model(model: ModelSettings, demand: Demand, generator: torch.Generator) -> Model:
     """The model on a CPU, its weights drawn from the generator."""
-    return build(model.recipe, generator=generator, **_frame(model, demand))
+    built = build(model.recipe, generator=generator, **_frame(model, demand))
+    assert isinstance(built, Model), f"{model.recipe} reads one sequence and writes another"
+    return built
 
 
 def sequence_flops(model: ModelSettings, demand: Demand, *, tokens: int, past: int) -> int:

@@ -14,6 +14,7 @@ from activemem.blocks.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from activemem.blocks.examples import saved_bytes, seeded
 from activemem.blocks.initial import Linear, initialise
 from activemem.blocks.streams import Stream
+from activemem.blocks.transduction import TransductionModel
 from activemem.grammar import Frame, analyse
 
 from . import references
@@ -377,6 +378,41 @@ def test_a_model_that_sees_the_future_reads_no_stream():
     with pytest.raises(BuildError) as caught:
         model.stream(inputs_of(model), Stream())
     assert str(caught.value) == "expected a causal model for a stream, got one that sees the future"
+
+
+def test_a_recipe_of_two_sequences_builds_a_model_of_both():
+    model = build("seq2seq(lstm, lstm, attention=luong)", d_model=WIDTH, vocab=VOCAB, generator=seeded(0))
+    stated = analyse("seq2seq(lstm, lstm, attention=luong)", d_model=WIDTH, vocab=VOCAB, length=5)
+    assert isinstance(model, TransductionModel)
+    assert model(every_symbol(), every_symbol()[:, :7]).shape == (2, 7, VOCAB)
+    assert sum(parameter.numel() for parameter in model.parameters()) == stated.parameters
+    assert [part.label for part in stated.tree.parts] == [
+        "source embedding",
+        "target embedding",
+        "seq2seq(lstm, lstm, attention=luong)",
+        "output",
+    ]
+    with pytest.raises(BuildError) as caught:
+        build("seq2seq(lstm, lstm) >> ff(5)", d_model=WIDTH, vocab=VOCAB)
+    assert str(caught.value) == (
+        "recipe 'seq2seq(lstm, lstm) >> ff(5)' cannot be built\n"
+        "  expected a transducer, as seq2seq(lstm, lstm), got seq2seq(lstm, lstm) >> ff(5)"
+    )
+
+
+def test_weights_that_are_loaded_are_noted_by_every_block():
+    recipe = "2 * all_attn(N=3, span=128, heads=2, head_width=4, adaptive=true, ramp=8)"
+    model, other = (made(recipe, vocab=VOCAB, causal=True, seed=seed) for seed in (0, 1))
+    assert [layer.part.memory for layer in model.body.layers] == [64, 64]
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("spans.z"):
+                parameter.fill_(2.0)
+    model.after_step()
+    other.load_state_dict(model.state_dict())
+    assert [layer.part.memory for layer in other.body.layers] == [128, 128]
+    assert model.penalty().item() == pytest.approx(2 * 128)
+    assert made("ff(5)", vocab=VOCAB).penalty() is None
 
 
 def test_settings_that_cannot_be_are_told_all_at_once():
