@@ -15,7 +15,7 @@ from ..grammar.windows import Window
 from .block import Block, Context, module
 from .dropout import Dropout
 from .initial import Drawn
-from .window import Positions, Uniform, WindowAttention, by_head, by_position
+from .window import Positions, Uniform, WindowAttention, by_head, by_position, loaded
 
 
 class Persistent(Drawn):
@@ -76,6 +76,7 @@ class PersistentAttention(Block):
         self.output = Uniform(heads * window.head_width, width)
         self.dropout = Dropout(dropout)
         self.memory = self.window.furthest
+        self.register_load_state_dict_post_hook(loaded)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:

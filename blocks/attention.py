@@ -14,7 +14,7 @@ from ..grammar.windows import Window
 from .block import Block, Context, module
 from .dropout import Dropout
 from .initial import Linear
-from .window import Positions, Uniform, WindowAttention, by_head, by_position
+from .window import Positions, Uniform, WindowAttention, by_head, by_position, loaded
 
 
 @module("sa")
@@ -48,6 +48,7 @@ class SelfAttention(Block):
         self.window = window
         if window is not None:
             self.memory = window.furthest
+            self.register_load_state_dict_post_hook(loaded)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..grammar.windows import Piece, Window, pieces, sees_nothing
+from .block import Block
 from .dropout import Dropout
 from .initial import Drawn
 
@@ -56,11 +57,11 @@ class Spans(Drawn):
         self.ramp = ramp
         self.z = nn.Parameter(torch.empty(heads))
         self.furthest = self._furthest(0.0)
-        self.register_load_state_dict_post_hook(_loaded)
 
     def initialise(self, generator: torch.Generator | None) -> None:
         """Begin with nothing but the ramp."""
         nn.init.zeros_(self.z)
+        self.furthest = self._furthest(0.0)
 
     def forward(self, far: int, near: int) -> Tensor:
         """The logarithm of what remains at distances from `far` to `near`, (heads, 1, 1, distances)."""
@@ -80,10 +81,6 @@ class Spans(Drawn):
         """The greatest distance that is not faded out, rounded up."""
         seen = math.ceil(self.ramp + z * self.span) - 1
         return -(-seen // GRANULARITY) * GRANULARITY
-
-
-def _loaded(spans: Spans, _keys: object) -> None:
-    spans.after_step()
 
 
 class Beside(Protocol):
@@ -190,6 +187,11 @@ class WindowAttention(nn.Module):
             first = torch.arange(piece.queries, device=y.device) == 0
             y = y.masked_fill(first[:, None], 0.0)
         return y
+
+
+def loaded(block: Block, _keys: object) -> None:
+    """Take note of spans that were loaded."""
+    block.after_step()
 
 
 def by_head(y: Tensor, heads: int, maps: int) -> Tensor:

@@ -102,8 +102,8 @@ def _everything(heads: int, head_width: int, context: Context) -> Cost:
 
     The state is a key and a value of each head. Saved are queries, keys, values and what the heads give. To
     that come a short sequence's weights and its causal mask, of one byte a pair, as of any length where
-    weights are dropped; or of a longer one a sum for each query, and what the heads give once more, as laid out
-    for the last projection.
+    weights are dropped; or of a longer one a sum for each query, and what the heads give once more, as laid
+    out for the last projection.
     """
     length = context.length
     inner = heads * head_width

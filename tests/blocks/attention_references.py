@@ -1,0 +1,136 @@
+"""Attention within windows once more: for every query of every head its keys gathered one by one."""
+
+import math
+
+import torch
+
+
+def attend(query, seen):
+    """Softmax over `seen`, each a key, a value and a weight that its exponential is multiplied by."""
+    if not seen:
+        return torch.zeros_like(query)
+    weights = [weight * torch.exp(query @ key / math.sqrt(len(query))) for key, _, weight in seen]
+    return sum(weight * value for weight, (_, value, _) in zip(weights, seen, strict=True)) / sum(weights)
+
+
+def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_values):
+    """What position t of one head sees: (key, value, weight) of each position in its span."""
+    nearest, furthest = (0 if itself else 1, span - itself) if causal else (-span, span)
+    seen = []
+    for source in range(len(keys)):
+        distance = t - source
+        if not nearest <= distance <= furthest:
+            continue
+        key, value, weight = keys[source], values[source], torch.ones((), dtype=keys.dtype)
+        if block.window.positions is not None:
+            vector = block.window.positions.weight[furthest - distance]
+            key, value = key + vector, value + vector if pos_values else value
+        if ramp is not None:
+            reached = ramp + block.window.spans.z[head] * span
+            weight = ((reached - abs(distance)) / ramp).clip(0, 1)
+        seen.append((key, value, weight))
+    return seen
+
+
+def vectors(block, head):
+    """The persistent vectors of one head."""
+    persistent = block.persistent
+    if persistent is None:
+        return []
+    (_, count, width), one = persistent.keys.shape, torch.ones((), dtype=persistent.keys.dtype)
+    return [
+        (math.sqrt(width) * key, math.sqrt(count) * value, one)
+        for key, value in zip(persistent.keys[head], persistent.vectors[head], strict=True)
+    ]
+
+
+def projected(weight, x, heads):
+    """(heads, length, head_width)."""
+    return torch.stack([x @ one.T for one in weight.chunk(heads)])
+
+
+def _seeing(block, x, heads, *, causal, relative=True, **settings):
+    """Queries (heads, length, head_width), and what each sees of its window: [head][position]."""
+    q = projected(block.query.weight, x, block.heads)
+    k, v = (projected(weight, x, heads) for weight in block.key_value.weight.chunk(2))
+    return q, _windows(block, k, v, causal=causal, relative=relative, **settings)
+
+
+def _windows(block, k, v, *, causal, relative, span=1024, adaptive=False, ramp=32, pos_values=False, **given):
+    settings = {
+        "causal": causal,
+        "span": span,
+        "itself": given.get("self", False) or not relative,
+        "ramp": ramp if adaptive else None,
+        "pos_values": pos_values,
+    }
+    heads, length, _ = k.shape
+    return [
+        [window(block, head, t, k[head], v[head], **settings) for t in range(length)] for head in range(heads)
+    ]
+
+
+def sa(block, x, *, causal, heads=8, pos="none", **settings):
+    q, k, v = (projected(weight, x, heads) for weight in block.qkv.weight.chunk(3))
+    seen = _windows(block, k, v, causal=causal, relative=pos == "relative", **settings)
+    rows = [torch.cat([attend(q[h, t], seen[h][t]) for h in range(heads)]) for t in range(len(x))]
+    return torch.stack(rows) @ block.output.weight.T
+
+
+def all_attn(block, x, *, causal, heads=8, **settings):
+    q, seen = _seeing(block, x, heads, causal=causal, **settings)
+    rows = [
+        torch.cat([attend(q[h, t], seen[h][t] + vectors(block, h)) for h in range(heads)])
+        for t in range(len(x))
+    ]
+    return torch.stack(rows) @ block.output.weight.T
+
+
+def attn_split(block, x, *, causal, heads=8, **settings):
+    q, seen = _seeing(block, x, heads, causal=causal, **settings)
+    rows = [
+        torch.cat([attend(q[h, t], seen[h][t]) + attend(q[h, t], vectors(block, h)) for h in range(heads)])
+        for t in range(len(x))
+    ]
+    return torch.stack(rows) @ block.output.weight.T
+
+
+def head_split(block, x, *, causal, heads=8, **settings):
+    half = heads // 2
+    q, seen = _seeing(block, x, half, causal=causal, **settings)
+    rows = [
+        torch.cat(
+            [attend(q[h, t], seen[h][t]) for h in range(half)]
+            + [attend(q[half + h, t], vectors(block, h)) for h in range(half)]
+        )
+        for t in range(len(x))
+    ]
+    return torch.stack(rows) @ block.output.weight.T
+
+
+def single_head(block, x, *, causal, heads=8, **settings):
+    q, seen = _seeing(block, x, heads, causal=causal, **settings)
+    rows = [
+        torch.cat([attend(q[h, t], seen[h][t]) for h in range(heads)])
+        + attend(torch.cat([*q[:, t]]), vectors(block, 0))
+        for t in range(len(x))
+    ]
+    return torch.stack(rows) @ block.output.weight.T
+
+
+def ff_attn(block, x, **_):
+    rows = []
+    for row in x:
+        weights = torch.exp(block.inner.weight @ row)
+        rows.append(block.outer.weight @ (weights / weights.sum()))
+    return torch.stack(rows)
+
+
+REFERENCES = {
+    "all_attn": all_attn,
+    "attn_split": attn_split,
+    "ff_attn": ff_attn,
+    "head_split": head_split,
+    "sa": sa,
+    "single_head": single_head,
+}

@@ -1,0 +1,209 @@
+"""Windows, position vectors, learnt spans and persistent vectors: against plain loops, in every piece."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from activemem.blocks import build
+from activemem.blocks.conformance import CHECKS, compiled_is_the_same
+from activemem.blocks.examples import made, prefix_mask, saved_bytes, seeded, sequences
+from activemem.blocks.initial import initialise
+from activemem.grammar import analyse, parse, windows
+
+from .attention_references import REFERENCES
+
+both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+
+HEADS = "heads=2, head_width=3"
+FAMILY = ("all_attn", "attn_split", "head_split", "single_head")
+WINDOWS = [
+    f"sa({HEADS}, span=3)",
+    f"sa({HEADS}, pos=relative, span=3)",
+    f"sa({HEADS}, pos=relative, span=1, self=true)",
+    f"sa({HEADS}, span=4, adaptive=true)",
+    *(f"{name}(N=0, span=2, {HEADS})" for name in FAMILY),
+    *(f"{name}(N=3, span=2, {HEADS}, adaptive=true, pos_values=true)" for name in FAMILY),
+    f"all_attn(N=3, span=2, {HEADS}, self=true)",
+]
+NUMBERS = [
+    *WINDOWS,
+    f"sa({HEADS}, pos=relative, span=20, pos_values=true)",
+    f"sa({HEADS}, pos=relative, span=6, adaptive=true, ramp=2, self=true)",
+    *(
+        f"{name}(N={count}, span={span}, {HEADS}{more})"
+        for name in FAMILY
+        for count in (0, 3)
+        for span in (1, 5)
+        for more in ("", ", self=true, pos_values=true", ", adaptive=true, ramp=3")
+    ),
+    "ff_attn(4)",
+]
+
+
+def learnt(text, *, causal, **given):
+    """A block whose heads see differently far, if they learn how far."""
+    block = made(parse(text).root, causal=causal, **given)
+    if "adaptive" in text:
+        with torch.no_grad():
+            block.window.spans.z.copy_(torch.linspace(0.13, 0.71, len(block.window.spans.z)))
+        block.after_step()
+    return block
+
+
+def reference(text, block, x, causal):
+    node = parse(text).root
+    with torch.no_grad():
+        return REFERENCES[node.name](block, x, causal=causal, **dict(node.arguments))
+
+
+@both_ways
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_block_equals_its_reference(text, causal):
+    block = learnt(text, causal=causal)
+    for length in (1, 2, 9):
+        x = sequences(2, length)
+        expected = torch.stack([reference(text, block, row, causal) for row in x])
+        torch.testing.assert_close(block(x), expected, rtol=1e-10, atol=1e-10)
+
+
+@both_ways
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_padded_block_equals_the_reference_of_each_sequence(text, causal):
+    block, lengths = learnt(text, causal=causal), [9, 1, 2, 8]
+    x = sequences(len(lengths), 9)
+    y = block(x, prefix_mask(lengths, 9))
+    assert y.isfinite().all()
+    for row, out, length in zip(x, y, lengths, strict=True):
+        expected = reference(text, block, row[:length], causal)
+        torch.testing.assert_close(out[:length], expected, rtol=1e-10, atol=1e-10)
+
+
+@both_ways
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_sequence_in_pieces_is_the_same_sequence(text, causal, monkeypatch):
+    block, x, mask = learnt(text, causal=causal), sequences(2, 23), prefix_mask([23, 17], 23)
+    whole = block(x, mask)[mask]
+    for size in (2, 7, 22):
+        monkeypatch.setattr(windows, "PIECE", size)
+        torch.testing.assert_close(block(x, mask)[mask], whole, rtol=1e-11, atol=1e-11)
+
+
+@both_ways
+@pytest.mark.parametrize("text", WINDOWS)
+@pytest.mark.parametrize("check", CHECKS)
+def test_every_window_holds_to_every_check(check, text, causal):
+    if check.__name__ == "gradients_are_right" and "adaptive" in text:
+        pytest.skip("a span of 0 stands where a slope changes; other spans are tried by themselves")
+    check(text, causal=causal)
+
+
+@both_ways
+@pytest.mark.parametrize("name", FAMILY)
+def test_the_gradients_of_spans_are_right(name, causal):
+    block = learnt(
+        f"{name}(N=2, span=7, heads=2, head_width=2, adaptive=true, ramp=3)", causal=causal, width=4
+    )
+    z = block.window.spans.z.detach().clone().requires_grad_()
+    x = sequences(2, 6, width=4).requires_grad_()
+
+    def function(z, x):
+        return torch.func.functional_call(block, {"window.spans.z": z}, (x,))
+
+    assert torch.autograd.gradcheck(function, (z, x))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # inductor's own
+@both_ways
+@pytest.mark.parametrize("text", WINDOWS)
+def test_the_compiled_window_gives_the_same(text, causal):
+    compiled_is_the_same(text, causal=causal)
+
+
+@both_ways
+@pytest.mark.parametrize("text", [*WINDOWS, f"sa({HEADS})"])
+def test_what_training_keeps_is_what_torch_saves_where_weights_are_dropped(text, causal):
+    sizes = {"d_model": 8, "vocab": 7, "causal": causal, "dropout": 0.0, "attention_dropout": 0.3}
+    model = build(text, **sizes)
+    for length in (1, 40, 150):
+        stated = analyse(text, length=length, **sizes).memory(2).activations
+        assert stated == pytest.approx(saved_bytes(model, batch=2, length=length), rel=0.01, abs=8)
+
+
+@pytest.mark.parametrize("text", [f"sa({HEADS})", *WINDOWS, "ff_attn(4)"])
+def test_weights_are_dropped_in_training_alone(text):
+    sizes = {"d_model": 8, "vocab": 7, "causal": True, "dropout": 0.0}
+    tokens = torch.randint(7, (2, 30), generator=seeded(2))
+    dropping, plain = (
+        build(text, **sizes, attention_dropout=rate, generator=seeded(1)) for rate in (0.5, 0.0)
+    )
+    assert dropping.eval()(tokens).equal(plain.eval()(tokens))
+    assert not dropping.train()(tokens).equal(dropping.train()(tokens))
+
+
+def test_blocks_of_one_window_share_their_position_vectors():
+    text = f"2 * (all_attn(N=2, span=4, {HEADS}) >> sa({HEADS}, pos=relative, span=4) >> sa({HEADS}, span=4))"
+    other = f"all_attn(N=2, span=5, {HEADS}) >> all_attn(N=2, span=4, {HEADS}, self=true)"
+    model = build(f"{text} >> {other}", d_model=8, vocab=7, causal=True)
+    tables = {id(weight): weight for name, weight in model.named_parameters() if "positions" in name}
+    assert sorted(tuple(table.shape) for table in tables.values()) == [(4, 3), (4, 3), (5, 3)]
+
+
+def test_weights_begin_as_in_the_paper():
+    block = made(parse("all_attn(N=300, span=100, heads=4, head_width=25)").root, causal=True, width=64)
+    block.requires_grad_(False)
+    for weight in (block.query.weight, block.key_value.weight):
+        assert weight.abs().max() == pytest.approx(64**-0.5, rel=0.01)
+    assert block.output.weight.abs().max() == pytest.approx(0.1, rel=0.01)
+    assert block.window.positions.weight.std() == pytest.approx(1, rel=0.05)
+    assert block.persistent.keys.std() == pytest.approx(0.2, rel=0.05)
+    assert block.persistent.vectors.std() == pytest.approx(300**-0.5, rel=0.05)
+
+
+def test_a_window_without_positions_begins_as_attention_without_a_window():
+    whole, within = (made(parse(f"sa({HEADS}{more})").root, causal=True) for more in ("", ", span=9"))
+    x = sequences(2, 8)
+    torch.testing.assert_close(within(x), whole(x), rtol=1e-11, atol=1e-11)
+
+
+@both_ways
+def test_what_no_head_sees_is_not_computed(causal):
+    block = learnt("all_attn(N=2, span=2000, heads=2, head_width=3, adaptive=true)", causal=causal)
+    assert block.memory == 1472  # 32 + 0.71 · 2000 - 1, rounded up to a multiple of 64
+    x = sequences(1, 400)
+    trimmed = block(x)
+    block.window.spans.furthest = 2000
+    torch.testing.assert_close(block(x), trimmed, rtol=1e-11, atol=1e-11)
+
+
+def test_a_span_is_kept_within_its_bounds_and_is_a_term_of_the_loss():
+    block = made(parse("all_attn(N=2, span=500, heads=3, head_width=3, adaptive=true)").root, causal=True)
+    assert block.memory == 64
+    assert block.penalty() == 0
+    with torch.no_grad():
+        block.window.spans.z.copy_(torch.tensor([-0.3, 0.5, 1.7]))
+    block.after_step()
+    assert block.window.spans.z.tolist() == [0.0, 0.5, 1.0]
+    assert block.memory == 500
+    assert block.penalty().item() == pytest.approx(250)
+    assert made(parse("all_attn(N=2, span=500)").root, causal=True).penalty() is None
+
+
+def test_learnt_spans_are_seen_when_they_are_loaded():
+    text = "all_attn(N=2, span=500, heads=3, head_width=3, adaptive=true)"
+    block, other = learnt(text, causal=True), made(parse(text).root, causal=True, seed=4)
+    other.load_state_dict(block.state_dict())
+    x = sequences(2, 300)
+    assert other(x).equal(block(x))
+    assert other.memory == block.memory == 448
+    initialise(other, seeded(0))
+    assert other.window.furthest == 64
+
+
+def test_the_models_of_the_paper_have_their_parameters():
+    sizes = partial(analyse, length=512, d_model=512, vocab=205, causal=True, norm="post")
+    of_layers = 18 * (4 * 512**2 + 2 * 1024 * 512 + 2 * 512)
+    around = 64 * 8192 + 2 * 205 * 512 + 205
+    assert sizes("18 * all_attn(N=1024, span=8192)").parameters == of_layers + around == 38_501_581
+    assert sizes("36 * all_attn(N=2048, span=8192)").parameters == pytest.approx(114.0e6, rel=0.001)
