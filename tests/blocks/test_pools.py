@@ -1,0 +1,213 @@
+"""The pools against plain loops, and their fast path over mapped inputs against the modules themselves."""
+
+import pytest
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+from torch.func import functional_call
+from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
+
+from activemem.blocks import Linear, build
+from activemem.blocks.block import Context, build_block
+from activemem.blocks.examples import WIDTH, made, prefix_mask, seeded, sequences
+from activemem.blocks.initial import initialise
+from activemem.blocks.pooled_inputs import pooled_inputs
+from activemem.blocks.stack import build_body
+from activemem.grammar import Context as Surroundings
+from activemem.grammar import lookup, parse
+from activemem.grammar.nodes import Block
+
+POOLS = ("attention_pool", "mean_pool", "last")
+ACTS = ("relu", "tanh", "leaky_relu")
+LENGTHS = (8, 1, 3, 7)
+BATCHES = [(5, 700), (2, 1500), (1, 6001)]  # rows together, rows by themselves, one row in parts
+FRAME = {"d_model": 100, "norm": "none", "residual": False, "position": "none", "dropout": 0.0, "init": "he"}
+PAPER = "activation(act=leaky_relu) >> {} >> dense(act=leaky_relu)"
+
+
+def pooled(name, block, x):
+    """One sequence (length, width), slowly."""
+    if name == "last":
+        return x[-1]
+    if name == "mean_pool":
+        return sum(x) / len(x)
+    weights = [torch.exp(torch.tanh(block.score.weight[0] @ h + block.score.bias[0])) for h in x]
+    return sum(weight * h for weight, h in zip(weights, x, strict=True)) / sum(weights)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_a_pool_gives_what_its_equation_says(name):
+    block, x = made(Block(name), causal=False), sequences(3, 5)
+    assert_close(block(x), torch.stack([pooled(name, block, row) for row in x]), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_a_pool_of_a_padded_batch_gives_what_its_sequences_give_alone(name):
+    block, x, mask = made(Block(name), causal=False), sequences(4, 8), prefix_mask(LENGTHS, 8)
+    y = block(x, mask)
+    alone = [block(row[None, :length])[0] for row, length in zip(x, LENGTHS, strict=True)]
+    assert_close(y, torch.stack(alone), rtol=1e-12, atol=1e-12)
+    assert block(torch.where(mask[..., None], x, torch.inf), mask).equal(y)
+    assert_close(block(x, prefix_mask([8] * 4, 8)), block(x), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_the_gradients_of_a_pool_are_those_of_finite_differences(name):
+    block, x = made(Block(name), causal=False, width=4), sequences(2, 4, width=4).requires_grad_()
+    names, values = tuple(dict(block.named_parameters())), tuple(block.parameters())
+    for mask in (None, prefix_mask([4, 2], 4)):
+
+        def function(x, *values, mask=mask):
+            return functional_call(block, dict(zip(names, values, strict=True)), (x, mask))
+
+        assert torch.autograd.gradcheck(function, (x, *values))
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_what_a_pool_costs_is_counted(name):
+    spec = lookup(name)
+    for length in (3, 40):
+        cost = spec.cost({}, Surroundings(width=WIDTH, length=length, causal=False))
+        block = made(Block(name), causal=False)
+        assert sum(weights.numel() for weights in block.parameters()) == cost.parameters
+        with FlopCounterMode(display=False) as counter:
+            block(sequences(10, length))
+        assert counter.get_total_flops() == 10 * cost.flops
+
+
+def test_the_vector_of_attention_begins_as_the_papers_program_draws_it():
+    block = build_block(Block("attention_pool"), Context(width=10_000, causal=False, dropout=0.0))
+    initialise(block, seeded(1))
+    assert block.score.weight.std().item() == pytest.approx(0.01, rel=0.05)
+    assert block.score.bias.item() == 0
+
+
+def parts(pool, act, dtype=torch.float64):
+    """An entrance of 2 columns and a body of width 48, biases drawn too."""
+    context = Context(width=48, causal=False, dropout=0.0, norm="none", residual=False)
+    body = build_body(parse(f"activation(act={act}) >> {pool} >> dense(act={act})").root, context)
+    entry = Linear(2, 48, bias=True)
+    for module in (entry, body):
+        initialise(module, seeded(3))
+        for weights in module.parameters():
+            torch.nn.init.normal_(weights, std=0.5, generator=seeded(weights.numel()))
+        module.to(dtype)
+    return entry, body
+
+
+def gradients(loss, *modules):
+    weights = [each for module in modules for each in module.parameters()]
+    return torch.autograd.grad(loss, weights)
+
+
+@pytest.mark.parametrize(("batch", "length"), BATCHES)
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "padded"])
+def test_in_pieces_the_result_and_the_gradients_are_those_of_the_modules(pool, act, batch, length, masked):
+    entry, body = parts(pool, act)
+    x = sequences(batch, length, width=2)
+    mask = prefix_mask([length - 7 * row - 1 for row in range(batch)], length) if masked else None
+    fast, plain = pooled_inputs(entry, body, x, mask), body(entry(x), mask)
+    assert_close(fast, plain, rtol=1e-11, atol=1e-12)
+    weighted = sequences(batch, 1, width=48, seed=5)
+    found = gradients((fast * weighted).sum(), entry, body)
+    wanted = gradients((plain * weighted).sum(), entry, body)
+    assert_close(found, wanted, rtol=1e-9, atol=1e-11)
+
+
+def test_what_stands_at_padding_reaches_no_piece():
+    entry, body = parts("attention_pool", "relu")
+    x, mask = sequences(5, 700, width=2), prefix_mask([700, 1, 350, 699, 2], 700)
+    junk = torch.where(mask[..., None], x, torch.nan)
+    assert pooled_inputs(entry, body, junk, mask).equal(pooled_inputs(entry, body, x, mask))
+
+
+@pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
+def test_in_pieces_nothing_as_long_as_the_sequences_and_as_wide_as_the_model_is_kept(pool):
+    entry, body = parts(pool, "leaky_relu")
+    x, kept = sequences(5, 700, width=2), []
+    with saved_tensors_hooks(lambda tensor: kept.append(tensor.numel()) or tensor, lambda tensor: tensor):
+        pooled_inputs(entry, body, x, None)
+    assert kept, "expected something to be kept"
+    assert max(kept) <= 5 * 700 * 3
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes"),
+    [
+        ("activation(act=gelu) >> mean_pool", {}),
+        ("activation >> last", {}),
+        ("dense >> mean_pool", {}),
+        ("activation >> dense >> mean_pool", {}),
+        ("activation >> attention_pool + mean_pool", {}),
+        ("activation >> mean_pool", {"residual": True}),
+        ("activation >> mean_pool", {"norm": "pre"}),
+    ],
+    ids=str,
+)
+def test_other_bodies_are_left_to_their_modules(recipe, changes):
+    context = {"width": 48, "causal": False, "dropout": 0.0, "norm": "none", "residual": False} | changes
+    body = build_body(parse(recipe).root, Context(**context))
+    entry = Linear(2, 48, bias=True)
+    for module in (entry, body):
+        initialise(module, seeded(3))
+    assert pooled_inputs(entry, body, sequences(5, 700, width=2, dtype=torch.float32), None) is None
+
+
+def paper_model(pool):
+    return build(PAPER.format(pool), columns=2, targets=1, generator=seeded(2), **FRAME)
+
+
+@pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
+def test_the_papers_model_is_what_it_says(pool):
+    model, lengths = paper_model(pool).double(), [11, 4]
+    x = sequences(2, 11, width=2)
+
+    def leaky(x):
+        return torch.where(x > 0, x, 0.01 * x)
+
+    weights = dict(model.named_parameters())
+    wanted = []
+    for row, length in zip(x, lengths, strict=True):
+        h = leaky(row[:length] @ weights["embedding.weight"].T + weights["embedding.bias"])
+        c = pooled(pool, model.body.layers[1].part, h)
+        dense = model.body.layers[2].part.map
+        wanted.append(model.output(leaky(dense.weight @ c + dense.bias)))
+    assert_close(model(x, torch.tensor(lengths)), torch.stack(wanted), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
+def test_the_papers_model_takes_long_sequences_in_pieces(pool):
+    model = paper_model(pool).double()
+    x, lengths = sequences(3, 1000, width=2), torch.tensor([1000, 900, 950])
+    alone = [model(row[None, :length])[0] for row, length in zip(x, lengths.tolist(), strict=True)]
+    assert pooled_inputs(model.embedding, model.body, x, None) is not None
+    assert_close(model(x, lengths), torch.stack(alone), rtol=1e-11, atol=1e-12)
+
+
+def test_a_recipe_with_feed_forward_layers_around_the_pool_learns():
+    recipe = "ff(100, act=leaky_relu) >> attention_pool >> ff(100, act=leaky_relu)"
+    model = build(recipe, d_model=16, columns=2, targets=1, dropout=0.0, generator=seeded(2))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    x = sequences(64, 9, width=2, dtype=torch.float32)
+    losses = []
+    for _ in range(60):
+        loss = (model(x).squeeze(-1) - x[:, 0, 0]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 3
+
+
+def test_a_pool_can_follow_a_mixer_and_end_a_classifier():
+    model = build("sa(heads=2, head_width=4) >> last", d_model=8, vocab=5, dropout=0.0, generator=seeded(1))
+    tokens = torch.randint(5, (3, 7), generator=seeded(4))
+    alone = torch.stack([model(tokens[row : row + 1, :length])[0] for row, length in enumerate((7, 3, 1))])
+    assert_close(model(tokens, torch.tensor([7, 3, 1])), alone, rtol=1e-5, atol=1e-6)
