@@ -16,6 +16,8 @@ from . import (  # each registers its modules
 from .block import Block, BuildError, Context, build_block, module
 from .initial import Drawn, Linear
 from .model import Model, build
+from .transducer import State, Transducer
+from .transduction import TransductionModel, build_transducer
 
 __all__ = [
     "Block",
@@ -24,10 +26,14 @@ __all__ = [
     "Drawn",
     "Linear",
     "Model",
+    "State",
+    "Transducer",
+    "TransductionModel",
     "all_attention",
     "attention",
     "build",
     "build_block",
+    "build_transducer",
     "cgru",
     "convolution",
     "extended_neural_gpu",

@@ -11,7 +11,7 @@ from torch.nn import functional
 from ..grammar import Embedding as EmbeddingStart
 from ..grammar import Frame, Init, Norm, Position, Recipe, nodes, parse
 from ..grammar.vocabulary import Role, lookup
-from .block import BuildError, Context, missing_module
+from .block import Block, BuildError, Context, missing_module
 from .dropout import Dropout
 from .initial import Embedding, Linear, initialise
 from .transducer import State, build_transducing, missing_transducer
@@ -39,6 +39,7 @@ class TransductionModel(nn.Module):
         self.dropout = Dropout(frame.embedding_dropout)
         self.body = build_transducing(recipe.root, _context(frame))
         self.output = Linear(self.body.outputs, frame.symbols, bias=True)
+        self.register_load_state_dict_post_hook(_noted)
 
     def __repr__(self) -> str:
         return self.recipe.text
@@ -62,6 +63,19 @@ class TransductionModel(nn.Module):
         """Logits (batch, vocab) of the symbol after `previous` (batch,), PAD at first, and the next state."""
         y, state = self.body.step(state, self._written(previous))
         return self._left(y), state
+
+    def after_step(self) -> None:
+        """Let every block take note of new weights, as after each step of the optimiser."""
+        for block in self._blocks():
+            block.after_step()
+
+    def penalty(self) -> Tensor | None:
+        """The sum of what blocks add to the loss; None if none of them does."""
+        terms = [term for block in self._blocks() if (term := block.penalty()) is not None]
+        return sum(terms[1:], start=terms[0]) if terms else None
+
+    def _blocks(self) -> list[Block]:
+        return [module for module in self.body.modules() if isinstance(module, Block)]
 
     def _read(self, tokens: Tensor) -> Tensor:
         return self.dropout(self.source(tokens) * self.scale)
@@ -168,3 +182,9 @@ def _context(frame: Frame) -> Context:
         residual=frame.residual,
         timing=frame.position == "timing",
     )
+
+
+def _noted(model: nn.Module, _found: object) -> None:
+    """After weights were loaded."""
+    assert isinstance(model, TransductionModel)
+    model.after_step()

@@ -21,6 +21,7 @@ RECIPES = [
     "seq2seq(gru, 2 * (sa(heads=2, head_width=3) >> ff(8)))",
     "seq2seq(2 * (conv(k=3) >> ff(8)), tied(2 * (sa(heads=1, head_width=4) + cgru(k=3) >> ff(8))))",
     "seq2seq(persistent_conv(k=3) >> ff(8), persistent_conv(k=3) >> lstm >> persistent_conv(k=3))",
+    "seq2seq(all_attn(N=3, span=4, heads=2, head_width=3), 2 * all_attn(N=3, span=3, heads=2, head_width=3))",
     "neural_gpu(layers=1, width=2)",
     "markov_neural_gpu(layers=1, width=2)",
     "extended_neural_gpu(layers=1, width=2)",
@@ -77,6 +78,22 @@ def test_the_model_shows_its_recipe_and_is_restored_from_its_weights():
     other.load_state_dict(made.state_dict())
     pair = tokens(6, [4], seed=1), tokens(9, [5], seed=2)
     assert made.eval()(*pair).equal(other.eval()(*pair))
+
+
+def test_blocks_take_note_of_steps_and_of_loaded_weights_and_add_to_the_loss():
+    text = "all_attn(N=3, span=128, heads=2, head_width=3, adaptive=true, ramp=8)"
+    made, other = model(f"seq2seq({text}, {text})"), model(f"seq2seq({text}, {text})")
+    memories = [[block.memory for block in one._blocks()] for one in (made, other)]
+    with torch.no_grad():
+        for name, parameter in made.named_parameters():
+            if name.endswith("spans.z"):
+                parameter.fill_(2.0)
+    made.after_step()
+    other.load_state_dict(made.state_dict())
+    assert memories == [[64, 64], [64, 64]]
+    assert [[block.memory for block in one._blocks()] for one in (made, other)] == [[128, 128]] * 2
+    assert made.penalty().item() == pytest.approx(2 * 128)
+    assert model("seq2seq(lstm, lstm)").penalty() is None
 
 
 def test_what_cannot_be_built_is_told_at_once():
