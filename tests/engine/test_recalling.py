@@ -1,0 +1,180 @@
+"""The long-term problems: their sequences against plain rules, and trainings that end when all is right."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from activemem.engine.objectives import objective
+from activemem.engine.tasks.recalling import RECALL, TOLERANCE, lengths_between
+from activemem.engine.training import Training
+from activemem.studies.settings import Settings
+
+CPU = torch.device("cpu")
+TASKS = tuple(RECALL)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def settings(**changes):
+    task = {"name": "recall_addition", "length": 12} | changes.pop("task", {})
+    train = {"batch_size": 100, "epochs": 8, "steps_per_epoch": 20} | changes
+    return Settings.model_validate(
+        {
+            "model": {
+                "recipe": "activation(act=leaky_relu) >> attention_pool >> dense(act=leaky_relu)",
+                "d_model": 50,
+                "norm": "none",
+                "residual": False,
+                "position": "none",
+                "dropout": 0.0,
+                "init": "he",
+            },
+            "task": task,
+            "train": {"optimizer": {"name": "adam", "lr": 0.01}} | train,
+        }
+    )
+
+
+def answer(name, row):
+    """The target of one sequence, from its marks."""
+    one, other = (number for number, mark in row if mark == 1.0)
+    return 0.5 + (one + other) / 4 if name == "recall_addition" else one * other
+
+
+@pytest.mark.parametrize("shortest", [12, 50, 301])
+@pytest.mark.parametrize("name", TASKS)
+def test_a_sequence_has_its_marks_and_its_answer(name, shortest):
+    longest, generator = shortest + shortest // 10, seeded(shortest)
+    lengths = lengths_between(shortest, longest, 200, generator)
+    batch = RECALL[name].batch(lengths, longest, generator)
+    assert batch.inputs.shape == (200, longest, 2)
+    assert set(batch.lengths.tolist()) <= set(range(shortest, longest + 1))
+    for row, target, length in zip(*(each.tolist() for each in batch), strict=True):
+        marks = [mark for _, mark in row]
+        first, second = (place for place, mark in enumerate(marks) if mark == 1.0)
+        assert [place for place, mark in enumerate(marks) if mark == -1.0] == [0, length - 1]
+        assert marks.count(0.0) == longest - 4
+        assert 1 <= first <= 9
+        assert second < length // 2 or second <= 9
+        assert row[length:] == [[0.0, 0.0]] * (longest - length)
+        assert target == pytest.approx(answer(name, row), abs=1e-6)
+
+
+@pytest.mark.parametrize(("name", "low"), [("recall_addition", -1.0), ("recall_multiplication", 0.0)])
+def test_numbers_and_marks_are_spread_evenly(name, low):
+    lengths = torch.full((20_000,), 60)
+    inputs = RECALL[name].batch(lengths, 60, seeded(1)).inputs
+    numbers = inputs[..., 0]
+    assert numbers.min() >= low
+    assert numbers.max() < 1
+    assert numbers.mean().item() == pytest.approx((low + 1) / 2, abs=0.01)
+    marked = (inputs[..., 1] == 1).double().mean(0)  # how often each step has a mark
+    assert marked[0] == marked[30:].sum() == 0
+    # one mark on steps 1 to 9, the other on any of the 28 other steps of 1 to 29
+    assert torch.allclose(marked[1:10], torch.tensor(1 / 9 + 8 / 9 / 28).double(), atol=0.015)
+    assert torch.allclose(marked[10:30], torch.tensor(1 / 28).double(), atol=0.015)
+
+
+def test_one_state_of_the_generator_gives_one_batch():
+    generator = seeded(3)
+    state = generator.get_state()
+    one = RECALL["recall_addition"].batch(torch.full((4,), 20), 20, generator)
+    other = RECALL["recall_addition"].batch(torch.full((4,), 20), 20, generator)
+    generator.set_state(state)
+    again = RECALL["recall_addition"].batch(torch.full((4,), 20), 20, generator)
+    assert all(left.equal(right) for left, right in zip(one, again, strict=True))
+    assert not one.inputs.equal(other.inputs)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_batch_is_made_where_its_generator_lives():
+    generator = torch.Generator("cuda").manual_seed(1)
+    lengths = lengths_between(50, 55, 8, generator)
+    assert {each.device.type for each in RECALL["recall_addition"].batch(lengths, 55, generator)} == {"cuda"}
+
+
+def test_where_lengths_vary_each_batch_has_one_of_its_own():
+    varied = objective(settings(batch_size=4, task={"length": 50, "variable": True}), CPU, Path())
+    seen = []
+
+    class Noting(torch.nn.Module):
+        """Answers nothing, and notes what it is asked."""
+
+        def forward(self, inputs, lengths):
+            seen.append((len(inputs), inputs.shape[1], lengths.tolist()))
+            return torch.zeros(len(inputs), 1)
+
+    for _ in range(40):
+        varied.loss(Noting(), 0, 1)
+    assert all(lengths == [longest] * 4 for _, longest, lengths in seen)
+    drawn = {longest for _, longest, _ in seen}
+    assert len(drawn) > 30
+    assert 50 <= min(drawn) < 2000
+    assert 8000 < max(drawn) <= 10_000
+    seen.clear()
+    varied.evaluate(Noting(), last=False)
+    assert [(rows, longest) for rows, longest, _ in seen[:2]] == [(10, 50), (10, 150)]
+    assert (len(seen), seen[-1][1]) == (100, 10_000)
+
+
+class Knowing(torch.nn.Module):
+    """Answers from the marks, but errs by as much as it is told to, for so many sequences."""
+
+    def __init__(self, error=0.0, wrong=0):
+        super().__init__()
+        self.error, self.left = error, wrong
+
+    def forward(self, inputs, lengths):
+        answers = 0.5 + (inputs[..., 0] * (inputs[..., 1] == 1)).sum(1, keepdim=True) / 4
+        errs = min(self.left, len(inputs))
+        self.left -= errs
+        answers[:errs] += self.error
+        assert len(lengths) == len(inputs)
+        return answers
+
+
+def test_all_is_solved_when_every_test_sequence_is_right_and_not_before():
+    task = objective(settings(), CPU, Path())
+    one_wrong = task.evaluate(Knowing(error=TOLERANCE + 1e-3, wrong=1), last=False)
+    assert one_wrong == {"accuracy": 0.999, "best_accuracy": 0.999}
+    assert task.evaluate(Knowing(error=1.0, wrong=400), last=False) == {
+        "accuracy": 0.6,
+        "best_accuracy": 0.999,
+    }
+    assert not task.solved
+    nearly = task.evaluate(Knowing(error=TOLERANCE - 1e-3, wrong=1000), last=False)
+    assert nearly == {"accuracy": 1.0, "best_accuracy": 1.0, "solved_epochs": 3.0}
+    assert task.solved
+
+
+def test_a_training_ends_when_all_is_right():
+    training = Training(settings(epochs=30, steps_per_epoch=300), CPU)
+    while not training.finished:
+        last = training.advance()
+    assert last["accuracy"] == last["best_accuracy"] == 1.0
+    assert last["solved_epochs"] == training.epoch < 30
+
+
+def test_an_interrupted_training_goes_on_bit_for_bit():
+    whole, broken = (Training(settings(), CPU) for _ in range(2))
+    for _ in range(2):
+        whole.advance()
+        broken.advance()
+    state, again = broken.state(), Training(settings(), CPU)
+    again.restore(state)
+    for _ in range(2):
+        left, right = whole.advance(), again.advance()
+        assert {**left, "tokens_per_s": 0.0} == {**right, "tokens_per_s": 0.0}
+
+
+def test_parts_of_a_batch_add_up_to_its_gradient():
+    whole, parts = (Training(settings(accumulate=count, steps_per_epoch=3), CPU) for count in (1, 4))
+    assert whole.advance()["loss"] == pytest.approx(parts.advance()["loss"], rel=1e-4)
