@@ -76,21 +76,14 @@ def show(
     FLOPs are those of a forward pass. Memory is what training keeps of a batch for the backward pass, in
     32-bit numbers. Generation keeps a state for each past token, and a window of fixed size, in 16-bit ones.
     """
-    from ..grammar import RecipeError, parse
+    from ..grammar import Frame, RecipeError, parse
     from . import anatomy, diagram, mermaid
     from .sizes import Sizes
 
     if as_json and form is not Format.TEXT:
         raise typer.BadParameter(f"expected --json or --format {form.value}, got both")
-    sizes = Sizes(
-        d_model=d_model,
-        length=length,
-        vocab=vocab,
-        masked=causal,
-        norm=norm.value,
-        batch=batch,
-        dropout=dropout,
-    )
+    frame = Frame(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
+    sizes = Sizes(frame=frame, length=length, batch=batch)
     with wrong_input(RecipeError):
         found = parse(recipe)
         analysis = sizes.analyse(found)
@@ -121,20 +114,14 @@ def compare(
 
     Figures are those of `recipe show`.
     """
+    from ..grammar import Frame
     from . import comparison
     from .sizes import Sizes
 
     if len(recipes) < 2:
         raise typer.BadParameter("expected at least two recipes, got one")
-    sizes = Sizes(
-        d_model=d_model,
-        length=length,
-        vocab=vocab,
-        masked=causal,
-        norm=norm.value,
-        batch=batch,
-        dropout=dropout,
-    )
+    frame = Frame(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
+    sizes = Sizes(frame=frame, length=length, batch=batch)
     found = _all_read(recipes)
     analyses = [sizes.analyse(recipe) for recipe in found]
     if as_json:

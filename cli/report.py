@@ -55,19 +55,17 @@ def build(
 def _drawn(settings: Settings) -> str:
     """The diagram of a trial's model, for sequences as long as those of the costs beside it."""
     from ..grammar import parse
-    from ..studies.costs import TOKENS
-    from ..studies.tasks import require_algorithmic
+    from ..studies.costs import frame, sequence
+    from ..studies.demands import demand
     from . import diagram
     from .sizes import Sizes
 
+    asked = demand(settings.task)
     sizes = Sizes(
-        d_model=settings.model.d_model,
-        length=TOKENS,
-        vocab=require_algorithmic(settings.task.name).vocab,
-        masked=False,
-        norm=settings.model.norm,
+        frame=frame(settings.model, asked),
+        length=sequence(settings),
         batch=settings.train.batch_size,
-        dropout=settings.model.dropout,
+        past=asked.past,
     )
     recipe = parse(settings.model.recipe)
     return diagram.picture(recipe, sizes.analyse(recipe), sizes)

@@ -139,7 +139,7 @@ class Frame:
         return (
             (
                 self.vocab is not None or not needed,
-                "expected vocab, or both columns and targets, got neither",
+                "expected vocab, or columns and targets, got neither",
             ),
             *(
                 (size is None or size >= 1, f"expected {name} of at least 1, got {size}")
@@ -153,6 +153,7 @@ class Frame:
         ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
         rising = all(low < high for low, high in pairwise(ends))
         count, narrowest = len(self.cutoffs), SHRINK ** len(self.cutoffs)
+        plural = f"{count} cut-off" + ("" if count == 1 else "s")
         cut = f"{', '.join(map(str, self.cutoffs))} of {self.vocab}"
         return (
             (symbols or not self.tied, "expected symbols in and out where the weights are tied, got numbers"),
@@ -160,7 +161,7 @@ class Frame:
             (rising or not self.cutoffs, f"expected cutoffs that rise and stay below vocab, got {cut}"),
             (
                 self.d_model >= narrowest or not self.cutoffs,
-                f"expected d_model of at least {narrowest} for {count} cutoffs, got {self.d_model}",
+                f"expected d_model of at least {narrowest} for {plural}, got {self.d_model}",
             ),
         )
 

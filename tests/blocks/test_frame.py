@@ -447,6 +447,6 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             "  expected symbols in and out where the weights are tied, got numbers",
             "  expected symbols in and out where there are cutoffs, got numbers",
             "  expected cutoffs that rise and stay below vocab, got 10, 10 of 20",
-            "  expected d_model of at least 16 for 2 cutoffs, got 3",
+            "  expected d_model of at least 16 for 2 cut-offs, got 3",
         ]
     )

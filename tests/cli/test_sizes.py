@@ -1,0 +1,28 @@
+"""What the figures of a recipe depend on, in words."""
+
+import pytest
+
+from activemem.cli.sizes import Sizes
+from activemem.grammar import Frame
+
+
+@pytest.mark.parametrize(
+    ("frame", "more", "words"),
+    [
+        ({"vocab": 7}, {}, "pre-norm, 40 tokens, batch 8, dropout 0.1"),
+        ({"vocab": 7, "norm": "post", "tied": True}, {}, "post-norm, tied, 40 tokens, batch 8, dropout 0.1"),
+        (
+            {"columns": 2, "targets": 1, "norm": "none", "residual": False, "dropout": 0.0},
+            {},
+            "no norms, no residuals, 40 tokens, batch 8, dropout 0",
+        ),
+        (
+            {"vocab": 70, "cutoffs": (10, 20), "attention_dropout": 0.3, "embedding_dropout": 0.2},
+            {"past": 1 << 30},
+            "pre-norm, 3 clusters, 40 tokens of a stream, batch 8, dropout 0.1, attention dropout 0.3, "
+            "embedding dropout 0.2",
+        ),
+    ],
+)
+def test_sizes_say_all_that_the_figures_depend_on(frame, more, words):
+    assert Sizes(frame=Frame(d_model=16, **frame), length=40, batch=8, **more).words() == words

@@ -1,0 +1,126 @@
+"""What stands around the body, counted by hand; the models of the all-attention paper as it counts them."""
+
+from __future__ import annotations
+
+import pytest
+
+from activemem.grammar import Frame, FrameError, analyse, parse
+
+CHARACTERS = {
+    "d_model": 512,
+    "vocab": 205,
+    "causal": True,
+    "norm": "post",
+    "position": "none",
+    "embedding": "unit",
+    "length": 512,
+}
+WORDS = {**CHARACTERS, "vocab": 267_735, "cutoffs": (20_000, 40_000, 200_000), "length": 256}
+
+
+def _layers(count: int, persistent: int, span: int) -> int:
+    """Layers of width 512: four projections, two vectors of each persistent one, a norm; positions once."""
+    return count * (4 * 512**2 + 2 * persistent * 512 + 2 * 512) + 64 * span
+
+
+@pytest.mark.parametrize(
+    ("recipe", "layers", "millions"),
+    [
+        ("18 * all_attn(N=1024, span=8192)", _layers(18, 1024, 8192), 38.5),
+        ("36 * all_attn(N=2048, span=8192)", _layers(36, 2048, 8192), 114.0),
+    ],
+)
+def test_the_character_models_of_the_paper_have_its_parameters(recipe: str, layers: int, millions: float):
+    counted = analyse(recipe, **CHARACTERS).parameters
+    assert counted == layers + 205 * 512 + 205 * 512 + 205
+    assert round(counted / 1e6, 1) == millions
+
+
+def test_the_word_model_of_the_paper_is_beside_the_133_million_that_it_prints():
+    counted = analyse("36 * all_attn(N=2048, span=2048)", **WORDS, tied=True).parameters
+    tables = 20_000 * 512 + 20_000 * 128 + 160_000 * 32 + 67_735 * 8
+    projections = 512 * (128 + 32 + 8)
+    clusters = 3 * 512  # a vector for each in the head
+    assert counted == _layers(36, 2048, 2048) + tables + projections + clusters == 131_963_576
+    # The released program keeps a bias for each word and cluster, though it ties the weights, and projects
+    # the first cluster, as wide as the model, too. That makes 132.5 million; what is left is below 0.4 %.
+    program = counted + 267_735 + 3 + 512**2
+    assert program == 132_493_458
+    assert program == pytest.approx(133e6, rel=0.004)
+
+
+def test_a_softmax_of_its_own_has_tables_projections_and_biases_once_more():
+    tied, free = (analyse("ff(8)", **WORDS, tied=tied).parameters for tied in (True, False))
+    tables = 20_000 * 512 + 20_000 * 128 + 160_000 * 32 + 67_735 * 8
+    assert free - tied == tables + 512 * (128 + 32 + 8) + 267_735 + 3
+
+
+WIDTH, LENGTH = 16, 10
+BODY = 2 * WIDTH + WIDTH * 4 + 4 + 4 * WIDTH + WIDTH  # a norm and ff(4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "around", "flops"),
+    [
+        ({"vocab": 7}, 7 * WIDTH + 2 * WIDTH + 7 * (WIDTH + 1), 2 * LENGTH * WIDTH * 7),
+        ({"vocab": 7, "norm": "post"}, 7 * WIDTH + 7 * (WIDTH + 1), 2 * LENGTH * WIDTH * 7),
+        ({"vocab": 7, "norm": "none"}, 7 * WIDTH + 7 * (WIDTH + 1) - 2 * WIDTH, 2 * LENGTH * WIDTH * 7),
+        ({"vocab": 7, "tied": True}, 7 * WIDTH + 2 * WIDTH, 2 * LENGTH * WIDTH * 7),
+        (
+            {"columns": 3, "vocab": 7},
+            4 * WIDTH + 2 * WIDTH + 7 * (WIDTH + 1),
+            2 * LENGTH * WIDTH * (3 + 7),
+        ),
+        (
+            {"columns": 3, "targets": 2},
+            4 * WIDTH + 2 * WIDTH + 2 * (WIDTH + 1),
+            2 * LENGTH * WIDTH * (3 + 2),
+        ),
+        (
+            {"vocab": 30, "cutoffs": (6, 10), "tied": True},
+            6 * 16 + 4 * 4 + 20 * 1 + 16 * (4 + 1) + 2 * WIDTH + 2 * WIDTH,
+            2 * LENGTH * WIDTH * (4 + 1 + 6 + 2),
+        ),
+    ],
+)
+def test_what_stands_around_the_body_is_counted_by_hand(settings: dict, around: int, flops: int):
+    analysis = analyse("ff(4)", d_model=WIDTH, length=LENGTH, **settings)
+    assert analysis.parameters == around + BODY
+    assert analysis.flops == flops + 2 * LENGTH * 2 * WIDTH * 4
+
+
+def test_behind_a_pool_everything_is_done_once():
+    settings = {"d_model": WIDTH, "length": LENGTH, "columns": 2, "targets": 1, "dropout": 0.0}
+    analysis = analyse("ff(4) >> mean_pool >> ff(5)", **settings)
+    once = 2 * 2 * WIDTH * 5 + 2 * WIDTH
+    assert analysis.flops == 2 * LENGTH * (2 * WIDTH + 2 * WIDTH * 4) + once
+    assert analysis.memory(3).logits == 4 * 3
+    by_hand = 2 * LENGTH + LENGTH * (2 * WIDTH + 2 + 4)  # input, and ff(4) with its norm
+    by_hand += (2 * WIDTH + 2 + 5) + (WIDTH + 2) + (WIDTH + 2)  # ff(5) with its norm, final norm, output
+    assert analysis.memory(3).activations == 4 * 3 * by_hand
+
+
+def test_settings_that_cannot_be_raise_an_error_that_tells_all():
+    with pytest.raises(FrameError) as caught:
+        analyse("ff(4)", d_model=0, length=3, columns=2, cutoffs=(5,))
+    assert str(caught.value) == (
+        "the model cannot be\n"
+        "  expected d_model of at least 1, got 0\n"
+        "  expected vocab, or columns and targets, got neither\n"
+        "  expected symbols in and out where there are cutoffs, got numbers\n"
+        "  expected d_model of at least 4 for 1 cut-off, got 0"
+    )
+
+
+def test_a_cutoff_at_the_end_of_the_vocabulary_is_none():
+    frame = Frame(d_model=16, vocab=10, cutoffs=(4, 10))
+    assert frame.faults() == ["expected cutoffs that rise and stay below vocab, got 4, 10 of 10"]
+    assert Frame(d_model=16, vocab=11, cutoffs=(4, 10)).faults() == []
+    assert [cluster.size for cluster in Frame(d_model=16, vocab=11, cutoffs=(4, 10)).clusters] == [4, 6, 1]
+
+
+def test_past_positions_cost_what_attention_to_them_costs():
+    settings = {"d_model": 16, "vocab": 7, "causal": True, "length": 8}
+    recipe = parse("all_attn(N=4, span=8, heads=2, head_width=4)")
+    none, some, full, more = (analyse(recipe, **settings, past=past).flops for past in (0, 4, 8, 1 << 30))
+    assert none < some < full == more
