@@ -36,10 +36,11 @@ def _best(spec: TableSpec, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
     """The number of the level with the best centre, None where none has a value of any metric."""
     for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
         sign = 1 if name and measure(name).higher else -1
+        counts = spec.otherwise is not None and name != spec.otherwise
         known: dict[int, tuple[int, float]] = {}
         for number, tally in enumerate(tallies):
             if (center := tally.estimate(spec.center)) is not None:
-                known[number] = len(tally.values) if spec.otherwise else 0, sign * center.value
+                known[number] = len(tally.values) if counts else 0, sign * center.value
         if known:
             return max(known, key=lambda number: known[number])
     return None

@@ -119,7 +119,12 @@ def forms() -> tuple[Study, pl.DataFrame, frozenset[str]]:
 
 
 def _row(trial: Trial, end: float | str, number: int) -> TrialRow:
-    values = () if isinstance(end, str) else (("max_length", end), ("loss", 1 / end))
+    return made_row(trial, end if isinstance(end, str) else {"max_length": end, "loss": 1 / end}, number)
+
+
+def made_row(trial: Trial, end: Mapping[str, float] | str, number: int) -> TrialRow:
+    """The row of a trial that ended with these metrics, or as "failed: why" says."""
+    values = () if isinstance(end, str) else tuple(end.items())
     started = datetime(2026, 11, 28, 9, tzinfo=UTC) + timedelta(minutes=number)
     status, _, reason = end.partition(": ") if isinstance(end, str) else ("done", "", "")
     return TrialRow(

@@ -1,0 +1,185 @@
+"""A table can say what stands in a cell that has no value of its metric: how far it came instead."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from activemem.storage.rows import trial_frame
+from activemem.studies.fitting import misfits
+from activemem.studies.render import to_csv, to_markdown
+from activemem.studies.study import Study, load
+from activemem.studies.table import Cell, Status, Table
+from activemem.studies.table_spec import TableSpec
+from activemem.studies.tables import table
+
+from .conftest import made_row
+
+STUDY = """
+[study]
+name = "solving"
+title = "Who solves it, and when"
+
+[model]
+recipe = "{pool}"
+d_model = 8
+
+[task]
+name = "recall_addition"
+length = "{length}"
+
+[train]
+optimizer = { name = "adam", lr = "{lr}" }
+batch_size = 4
+epochs = 9
+steps_per_epoch = 2
+
+[factors]
+pool = ["attention_pool", "mean_pool", "last"]
+length = [50, 100]
+lr = [0.01, 0.001]
+seed = [0, 1, 2]
+
+[[table]]
+name = "solved"
+rows = "pool"
+columns = "length"
+value = "solved_epochs"
+otherwise = "best_accuracy"
+over = "lr"
+pick = "best"
+"""
+
+# By pool, length and lr, for each seed: the epochs it took, or below 1 the accuracy that was reached.
+ENDS: dict[tuple[str, int, float], tuple[float | str | None, ...]] = {
+    ("attention_pool", 50, 0.01): (1, 0.9, 0.8),
+    ("attention_pool", 50, 0.001): (2, 3, 4),
+    ("attention_pool", 100, 0.01): (0.5, 0.5, 0.5),
+    ("attention_pool", 100, 0.001): (7, 0.25, 0.75),
+    ("mean_pool", 50, 0.01): (0.5, 0.5, 0.5),
+    ("mean_pool", 50, 0.001): (0.75, 0.875, "failed: not a number at epoch 2"),
+    ("mean_pool", 100, 0.01): ("failed: not a number at epoch 1",) * 3,
+    ("mean_pool", 100, 0.001): (0.25, 0.25, 0.25),
+}
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return load(STUDY)
+
+
+@pytest.fixture(scope="module")
+def outcomes(study: Study) -> pl.DataFrame:
+    frames = []
+    for number, trial in enumerate(study.trials()):
+        pool, length, lr = (trial.levels[name] for name in ("pool", "length", "lr"))
+        ends = ENDS.get((str(pool), int(length), float(lr)), (None,) * 3)
+        end = ends[int(trial.levels["seed"])]
+        if end is None:
+            continue
+        metrics: dict[str, float] | str = end if isinstance(end, str) else {"best_accuracy": min(end, 1.0)}
+        if not isinstance(end, str) and end >= 1 and isinstance(metrics, dict):
+            metrics["solved_epochs"] = end
+        frames.append(trial_frame(made_row(trial, metrics, number)))
+    return pl.concat(frames).sort("trial")
+
+
+@pytest.fixture(scope="module")
+def made(study: Study, outcomes: pl.DataFrame) -> Table:
+    return table(study, study.tables[0], outcomes)
+
+
+def spec(study: Study, **changes: Any) -> TableSpec:
+    keys = study.tables[0].model_dump(exclude={"published"}, exclude_none=True) | changes
+    return TableSpec.model_validate({key: value for key, value in keys.items() if value is not None})
+
+
+def cell_of(made: Table, row: str, column: str) -> Cell:
+    return made.cells[made.rows.index(row)][made.columns.index(column)]
+
+
+def notes(made: Table, cell: Cell) -> list[str]:
+    return [note.text for note in made.footnotes if note.mark in cell.marks]
+
+
+def test_of_levels_the_one_is_picked_that_more_seeds_solve_and_then_the_quicker(made: Table) -> None:
+    cell = cell_of(made, "attention_pool", "50")
+    assert (cell.text, cell.picked, cell.metric) == ("3 ± 1", "lr 0.001", "")
+    some = cell_of(made, "attention_pool", "100")
+    assert (some.text, some.picked, some.status) == ("7", "lr 0.001", Status.PARTIAL)
+    assert notes(made, some) == ["lr 0.001", "2 of 3 seeds ended without a finite solved_epochs"]
+
+
+def test_where_none_is_solved_the_other_metric_stands_in_parentheses_and_picks(made: Table) -> None:
+    cell = cell_of(made, "mean_pool", "50")
+    assert (cell.text, cell.picked, cell.metric) == ("(0.812 ± 0.088)", "lr 0.001", "best_accuracy")
+    assert (cell.status, cell.best) == (Status.PARTIAL, False)
+    assert notes(made, cell) == ["lr 0.001", "1 of 3 seeds failed: not a number at epoch 2"]
+
+
+def test_a_level_without_either_metric_is_told(made: Table) -> None:
+    cell = cell_of(made, "mean_pool", "100")
+    assert cell.text == "(0.250 ± 0.000)"
+    assert notes(made, cell) == ["lr 0.001", "1 of 2 levels of lr gave no value"]
+
+
+def test_what_has_not_run_says_so(made: Table) -> None:
+    assert cell_of(made, "last", "50").text == "–"
+
+
+def test_the_caption_says_what_the_parentheses_are(made: Table) -> None:
+    assert made.caption == (
+        "Epochs until all test sequences were right: mean ± s.d. of 3 seeds, each cell at its best of 2"
+        " levels of lr.",
+        "In parentheses, where there is none: highest accuracy, share of sequences.",
+        "–: not run.",
+    )
+
+
+def test_programs_are_told_which_metric_a_number_is(made: Table) -> None:
+    frame = made.frame().filter(pl.col("column") == "50").select("row", "metric", "value")
+    assert frame.rows() == [
+        ("attention_pool", "solved_epochs", 3.0),
+        ("mean_pool", "best_accuracy", 0.8125),
+        ("last", "solved_epochs", None),
+    ]
+    lines = to_csv(made).splitlines()
+    assert lines[0] == "row,column,metric,mean,deviation,n,picked,published,status,note"
+    assert lines[3].startswith("mean_pool,50,best_accuracy,0.8125,")
+    assert "(0.812 ± 0.088)" in to_markdown(made)
+
+
+def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcomes: pl.DataFrame) -> None:
+    one = table(study, spec(study, over=None, pick=None, select={"lr": 0.01}), outcomes)
+    assert cell_of(one, "attention_pool", "50").text == "1"
+    assert cell_of(one, "attention_pool", "100").text == "(0.500 ± 0.000)"
+    assert cell_of(one, "mean_pool", "100").text == "failed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        (
+            {"otherwise": "best_acuracy"},
+            [(("otherwise",), "unknown metric 'best_acuracy'; nearest: best_accuracy")],
+        ),
+        ({"otherwise": "flops"}, [(("otherwise",), "neither side of 'flops' is better")]),
+        ({"value": "best_accuracy"}, [(("otherwise",), "the metric 'best_accuracy' stands there already")]),
+        (
+            {"value": ["solved_epochs", "loss"]},
+            [(("otherwise",), "expected one metric in value, which it stands for, got 2")],
+        ),
+        (
+            {"baseline": "last"},
+            [(("otherwise",), "the differences from the baseline stand in parentheses")],
+        ),
+        (
+            {"digits": {"loss": 2}},
+            [(("digits", "loss"), "unknown metric 'loss'; known: best_accuracy, solved_epochs")],
+        ),
+        ({"digits": {"best_accuracy": 2}}, []),
+    ],
+    ids=str,
+)
+def test_what_cannot_stand_there_is_a_fault(study: Study, changes: dict[str, Any], faults: list[Any]) -> None:
+    assert misfits(spec(study, **changes), study.design, None) == faults
