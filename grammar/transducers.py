@@ -10,7 +10,7 @@ from dataclasses import replace
 from .analysis import analyse_part
 from .attention import SHORT
 from .crossing import Crossing, crossings, recurrent
-from .nodes import Block, Choice, Hole, Integer, Repeat, Series, Sum, Tied, Value, walk
+from .nodes import Block, Choice, Hole, Integer, Repeat, Series, Sum, Tied, Value
 from .roles import SEQUENCE, mixes, output
 from .text import render
 from .vocabulary import (
@@ -57,35 +57,51 @@ def _check_words(settings: Settings) -> str | None:
 
 
 def _check_passage(settings: Settings) -> str | None:
-    """Why nothing passes from the encoder to the decoder."""
+    """Why nothing passes from the encoder to the decoder, or would not with some of what may be chosen."""
     encoder, decoder = settings["encoder"], settings["decoder"]
-    if _open(encoder) or _open(decoder):
+    if isinstance(encoder, Hole | Choice) or isinstance(decoder, Hole | Choice):
         return None
     if not recurrent(decoder):
-        return None if mixes(decoder) else "a decoder attends where positions mix, and in this one none do"
+        return None if _mixes(decoder) else "a decoder attends where positions mix, and here none may"
     if recurrent(encoder):
-        first, last = _described(encoder), _described(decoder)
-        law = "the decoder goes on from the encoder's last state"
-        return None if first == last else f"{law}: expected {first}, got {last}"
+        return _check_states(encoder, decoder)
     if settings["attention"] == "none":
         return "without attention nothing passes to the decoder: expected luong or bahdanau"
     return None
 
 
+def _check_states(encoder: Value, decoder: Value) -> str | None:
+    """Why a recurrent decoder cannot go on from the last state of a recurrent encoder."""
+    (first, count), (last, other) = _carried(encoder), _carried(decoder)
+    law = "the decoder goes on from the encoder's last state"
+    if first == last and (count == other or isinstance(count, Hole) or isinstance(other, Hole)):
+        searched = isinstance(count, Integer | Choice)
+        return f"{law}: for the same layers in both write one hole, as layers={{n}}" if searched else None
+    return f"{law}: expected {render(encoder)}, got {render(decoder)}"
+
+
+def _carried(block: Value) -> tuple[str, Value]:
+    """What a recurrent block is, and how many layers it has."""
+    assert isinstance(block, Block)
+    return block.name, dict(block.arguments).get("layers", 1)
+
+
+def _mixes(node: Value) -> bool:
+    """Whether positions mix in the part whatever is chosen; in what fills a hole they may."""
+    match node:
+        case Series() | Sum():
+            return any(map(_mixes, node.parts))
+        case Choice():
+            return all(map(_mixes, node.options))
+        case Repeat() | Tied():
+            return _mixes(node.body)
+        case _:
+            return isinstance(node, Hole) or mixes(node)
+
+
 def _stacked(part: Value) -> bool:
     """Whether the part is known not to be a recurrent block."""
     return isinstance(part, Block | Sum | Series | Repeat | Tied) and not recurrent(part)
-
-
-def _open(part: Value) -> bool:
-    return any(isinstance(one, Hole | Choice | Integer) for one in walk(part))
-
-
-def _described(block: Value) -> str:
-    """What a recurrent block carries, as far as a decoder must carry the same."""
-    assert isinstance(block, Block)
-    layers = dict(block.arguments).get("layers", 1)
-    return f"{block.name}(layers={layers})"
 
 
 def _part(part: Value, context: Context) -> Cost:
