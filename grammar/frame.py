@@ -127,11 +127,6 @@ class Frame:
             return self.targets
         return self.clusters[0].size + len(self.cutoffs)
 
-    @property
-    def normed_last(self) -> bool:
-        """Whether a normalisation stands in front of the output."""
-        return self.norm == "pre"
-
     def _sizes(self) -> tuple[tuple[bool, str], ...]:
         """What is known of the numbers that come in and go out."""
         needed = self.columns is None or self.targets is None

@@ -343,6 +343,20 @@ def test_the_loss_of_a_model_is_that_of_its_outputs_and_nothing_at_padding(name)
     assert not padded[1, 3:].any()
 
 
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_every_frame_works_in_half_the_bits(frame):
+    model = made("conv(k=3) >> ff(5)", dtype=torch.float32, **frame)
+    inputs = inputs_of(model, 2, VOCAB // 2, dtype=torch.float32)
+    whole = model(inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(inputs)
+        lost = half.float().square() if model.frame.targets else model.nll(inputs, every_symbol())
+    torch.testing.assert_close(half.float(), whole, rtol=0.05, atol=0.1)
+    assert lost.dtype == torch.float32
+    lost.sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
 def test_behind_a_pool_the_loss_is_one_of_each_sequence():
     model = made("ff(5) >> mean_pool", **FRAMES["clusters"])
     inputs, targets = inputs_of(model), torch.tensor([3, 30])
