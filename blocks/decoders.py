@@ -40,6 +40,10 @@ class Decoder(nn.Module, ABC, Generic[StateOf]):
     def step(self, state: StateOf, previous: Tensor) -> tuple[Tensor, StateOf]:
         """One output (batch, outputs) from the previous one (batch, width), and the next state."""
 
+    def attended(self, state: StateOf) -> Tensor | None:
+        """As of a transducer: how much the last output attended to each position of the source."""
+        return None
+
 
 AnyDecoder = Decoder[Any]
 
@@ -80,6 +84,13 @@ class RecurrentDecoder(Decoder[Recurring]):
         """One position."""
         outputs, state = self._go_on(state, previous.unsqueeze(1))
         return outputs.squeeze(1), state
+
+    def attended(self, state: Recurring) -> Tensor | None:
+        """The weights (batch, n) of the last h′; None without an attention."""
+        if self.alignment is None or state.source is None:
+            return None
+        hidden = state.carried.parts[0][:, -1:]  # of the last layer: (batch, 1, width)
+        return self.alignment.weights(hidden, state.source).squeeze(1)
 
     def weights(self, state: Recurring, target: Tensor) -> Tensor | None:
         """How much each output attends to each position of the source: (batch, m, n); None if to nothing."""

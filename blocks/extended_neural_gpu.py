@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -35,6 +35,8 @@ class ExtendedNeuralGPU(Transducer[Decoding]):
     so this is computed once, when it is written. What stands at position 0 of the target, the start symbol,
     is not written.
     """
+
+    sized: ClassVar[bool] = True
 
     def __init__(self, *, reader: Reader, decoder: Stack, inputs: int, maps: int, everywhere: bool) -> None:
         super().__init__()

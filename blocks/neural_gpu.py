@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -26,6 +26,8 @@ class Column(State):
 @transducer("neural_gpu")
 class NeuralGPU(Transducer[Column]):
     """Every output from its position in the last image alone (Kaiser and Sutskever 2016)."""
+
+    sized: ClassVar[bool] = True
 
     def __init__(self, *, reader: Reader, maps: int) -> None:
         super().__init__()
@@ -64,6 +66,8 @@ class MarkovNeuralGPU(Transducer[Column]):
 
     Kaiser and Bengio 2016, section 2.1.
     """
+
+    sized: ClassVar[bool] = True
 
     def __init__(self, *, reader: Reader, outputs: int) -> None:
         super().__init__()

@@ -76,6 +76,10 @@ class Seq2Seq(Transducer[State]):
         """One output of the decoder."""
         return self.decoder.step(state, previous)
 
+    def attended(self, state: State) -> Tensor | None:
+        """The weights of a recurrent decoder's attention at its last output."""
+        return self.decoder.attended(state)
+
     def encode(self, source: Tensor, source_mask: Tensor | None) -> Encoded:
         """The source (batch, n, width), read."""
         encoder = self.encoder

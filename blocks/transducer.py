@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from torch import Tensor, nn
 
@@ -51,10 +51,12 @@ class Transducer(nn.Module, ABC, Generic[StateOf]):
 
     The steps give what `forward` gives. Output t sees the targets before t alone. What stands at masked
     positions of the source or of the target never reaches a valid position of the output. `outputs` is the
-    width of what it gives to the output layer.
+    width of what it gives to the output layer; `sized` says whether outputs depend on how many there will be,
+    where these are more than the source has.
     """
 
     outputs: int
+    sized: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
@@ -86,6 +88,13 @@ class Transducer(nn.Module, ABC, Generic[StateOf]):
     @abstractmethod
     def step(self, state: StateOf, previous: Tensor) -> tuple[Tensor, StateOf]:
         """One output (batch, outputs) after the embedded previous one (batch, width), and the next state."""
+
+    def attended(self, state: StateOf) -> Tensor | None:
+        """How much the output before this state attended to each position of the source, (batch, n).
+
+        None for a transducer that has no such weights.
+        """
+        return None
 
 
 AnyTransducer = Transducer[Any]
