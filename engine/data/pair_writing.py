@@ -1,23 +1,23 @@
-"""Pairs of sentences are split by their source, and written in numbers."""
+"""Pairs of sentences are written in numbers."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import numpy as np
 
-from ...studies.parallel_corpora import ParallelCorpus, Shares
 from ..corpora import DataError
 from .encoding import dtype_of
-from .pair_files import pairs_of
+from .pair_splitting import Pair
 from .vocabularies import learn
 from .vocabulary import END, Vocabulary
 
@@ -26,34 +26,36 @@ FORMAT = 1
 
 ABOUT = "about.json"
 SIDES = ("source", "target")
-_SPLITS = ("test", "dev", "train")  # a source that stands in several files is in the first of these
-_LEARNT_FROM = 4_000_000  # pairs at most, evenly over all
+SPLITS = ("train", "dev", "test")
 
 
-class Pair(NamedTuple):
-    """A sentence and its translation, and the split that they are in."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """What is to be written: pairs that can be gone through anew, and the vocabularies that they ask for.
 
-    split: str
-    source: str
-    target: str
-
-
-def write(corpus: ParallelCorpus, kinds: Mapping[str, tuple[str, int]], folder: Path, place: Path) -> None:
-    """Put the pairs of a corpus into a folder that appears when it is complete.
-
-    `kinds` has for each side the kind of its vocabulary and its size. Whoever calls holds the lock.
+    `kinds` has for each side the kind of its vocabulary and its size, which are learnt from every pair of
+    `stride` to train on.
     """
-    vocabularies = _learn(corpus, kinds, folder)
+
+    name: str
+    pairs: Callable[[], Iterator[Pair]]
+    kinds: Mapping[str, tuple[str, int]]
+    stride: int = 1
+
+
+def write(writing: Writing, place: Path) -> None:
+    """Put pairs into a folder that appears when it is complete; whoever calls holds the lock."""
+    vocabularies = _learn(writing)
     temporary = place.with_name(f".{place.name}.unfinished")
     shutil.rmtree(temporary, ignore_errors=True)  # of one who died
     temporary.mkdir()
     try:
-        files = _write_pairs(corpus, vocabularies, folder, temporary)
+        files = _write_pairs(writing, vocabularies, temporary)
         for side, vocabulary in vocabularies.items():
             _put(temporary / f"{side}.vocabulary", vocabulary.content())
         about = {
-            "corpus": corpus.name,
-            "kinds": {side: kind for side, (kind, _) in kinds.items()},
+            "corpus": writing.name,
+            "kinds": {side: kind for side, (kind, _) in writing.kinds.items()},
             "files": files,
         }
         _put(temporary / ABOUT, json.dumps(about, indent=2).encode())
@@ -62,54 +64,14 @@ def write(corpus: ParallelCorpus, kinds: Mapping[str, tuple[str, int]], folder: 
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
-    """All pairs, each with its split; those with nothing on a side are left out.
-
-    No source stands in two splits, whatever its case and its spaces: where the files are split already, a
-    pair whose source is held out elsewhere is left out too.
-    """
-    if corpus.shares is not None:
-        for files in corpus.files["train"]:
-            for source, target in pairs_of(corpus, files, folder):
-                if source.strip() and target.strip():
-                    yield Pair(_drawn(source, corpus.shares), source, target)
-        return
-    held_out: set[bytes] = set()
-    for split in _SPLITS:
-        here: set[bytes] = set()
-        for files in corpus.files[split]:
-            for source, target in pairs_of(corpus, files, folder):
-                key = _key(source)
-                if source.strip() and target.strip() and key not in held_out:
-                    if split != "train":
-                        here.add(key)
-                    yield Pair(split, source, target)
-        held_out |= here
-
-
-def _drawn(source: str, shares: Shares) -> str:
-    """The split of a source, by its hash."""
-    place = int.from_bytes(_key(source)[:8], "big") / 2**64
-    if place < shares.test:
-        return "test"
-    return "dev" if place < shares.test + shares.dev else "train"
-
-
-def _key(source: str) -> bytes:
-    return hashlib.sha256(" ".join(source.casefold().split()).encode()).digest()
-
-
-def _learn(
-    corpus: ParallelCorpus, kinds: Mapping[str, tuple[str, int]], folder: Path
-) -> dict[str, Vocabulary]:
+def _learn(writing: Writing) -> dict[str, Vocabulary]:
     """The vocabulary of each side, from the pairs to train on."""
-    stride = -(-corpus.pairs // _LEARNT_FROM)
 
     def sentences(side: str) -> Iterator[str]:
-        train = (each for each in split_pairs(corpus, folder) if each.split == "train")
-        return (getattr(each, side) for number, each in enumerate(train) if number % stride == 0)
+        train = (pair for pair in writing.pairs() if pair.split == "train")
+        return (getattr(pair, side) for pair in islice(train, 0, None, writing.stride))
 
-    return {side: learn(kind, sentences(side), size) for side, (kind, size) in kinds.items()}
+    return {side: learn(kind, sentences(side), size) for side, (kind, size) in writing.kinds.items()}
 
 
 class _SideFiles:
@@ -155,22 +117,24 @@ class _SideFiles:
 
 
 def _write_pairs(
-    corpus: ParallelCorpus, vocabularies: Mapping[str, Vocabulary], folder: Path, place: Path
+    writing: Writing, vocabularies: Mapping[str, Vocabulary], place: Path
 ) -> dict[str, dict[str, str | int]]:
     """The numbers of all splits, and the sentences of those that are not for training."""
     with ExitStack() as stack:
         writers = {
             (split, side): _SideFiles(stack, place, f"{split}.{side}", vocabulary, kept=split != "train")
-            for split in _SPLITS
+            for split in SPLITS
             for side, vocabulary in vocabularies.items()
         }
         counts: Counter[str] = Counter()
-        for pair in split_pairs(corpus, folder):
+        for pair in writing.pairs():
             counts[pair.split] += 1
             for side in SIDES:
                 writers[pair.split, side].add(getattr(pair, side))
-        if missing := [split for split in _SPLITS if not counts[split]]:
-            raise DataError(f"{corpus.name}: expected pairs in every split, got none in {', '.join(missing)}")
+        if missing := [split for split in SPLITS if not counts[split]]:
+            raise DataError(
+                f"{writing.name}: expected pairs in every split, got none in {', '.join(missing)}"
+            )
         return {name: about for writer in writers.values() for name, about in writer.close().items()}
 
 

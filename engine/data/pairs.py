@@ -15,13 +15,15 @@ from filelock import FileLock
 from torch import Tensor
 
 from ...studies.corpora import TextSettings
-from ...studies.parallel_corpora import ParallelCorpus, chosen_parallel, vocabulary_sizes
+from ...studies.parallel_corpora import chosen_parallel, vocabulary_sizes
 from ..corpora import DataError
-from .pair_writing import ABOUT, FORMAT, SIDES, write
+from .pair_splitting import split_pairs
+from .pair_writing import ABOUT, FORMAT, SIDES, Writing, write
 from .text import Split
 from .vocabularies import restore
 from .vocabulary import Vocabulary
 
+_LEARNT_FROM = 4_000_000  # pairs that vocabularies are learnt from at most, evenly over all
 _TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
 
 
@@ -62,16 +64,36 @@ def open_pairs(task: TextSettings, folder: Path) -> ParallelText:
     DataError where the pairs are not there, or not those that were published.
     """
     corpus, (source, target) = chosen_parallel(task), vocabulary_sizes(task)
-    place = folder / "encoded" / _name(corpus, task)
+    writing = Writing(
+        name=corpus.name,
+        pairs=lambda: split_pairs(corpus, folder),
+        kinds={"source": (task.tokens, source), "target": (task.tokens, target)},
+        stride=-(-corpus.pairs // _LEARNT_FROM),
+    )
+    files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}
+    shares = corpus.shares and asdict(corpus.shares)
+    return written(writing, folder, [files, [each.digest for each in corpus.downloads], shares])
+
+
+def written(writing: Writing, folder: Path, depends: list[Any]) -> ParallelText:
+    """What is to be written, from its folder below `encoded/`, where it is put if it is not there yet.
+
+    The folder's name has a hash of all that its content depends on, `depends` besides the writing's own.
+    """
+    (kind, size), target = writing.kinds["source"], writing.kinds["target"]
+    depends = [FORMAT, *depends, kind, size, *target]
+    if "bpe" in (kind, target[0]):
+        depends.append(importlib.metadata.version("sentencepiece"))
+    digest = hashlib.sha256(json.dumps(depends).encode()).hexdigest()
+    place = folder / "encoded" / f"{writing.name}-{kind}-{size}-{digest[:12]}"
     if not place.is_dir():
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(place.with_name(place.name + ".lock")):
                 if not place.is_dir():
-                    kinds = {"source": (task.tokens, source), "target": (task.tokens, target)}
-                    write(corpus, kinds, folder, place)
+                    write(writing, place)
         except OSError as error:
-            raise DataError(f"{corpus.name}: the pairs cannot be written: {error}") from error
+            raise DataError(f"{writing.name}: the pairs cannot be written: {error}") from error
     return opened(place)
 
 
@@ -91,17 +113,6 @@ def opened(place: Path) -> ParallelText:
     return ParallelText(
         source=source, target=target, train=split("train"), dev=split("dev"), test=split("test")
     )
-
-
-def _name(corpus: ParallelCorpus, task: TextSettings) -> str:
-    """The folder of these numbers: what they are, and a hash of all that they depend on."""
-    parts = [corpus.name, task.tokens, str(task.pieces)]
-    files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}
-    archives = [each.digest for each in corpus.downloads]
-    depends: list[Any] = [FORMAT, parts, files, archives, corpus.shares and asdict(corpus.shares)]
-    if task.tokens == "bpe":
-        depends.append(importlib.metadata.version("sentencepiece"))
-    return "-".join([*parts, hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]])
 
 
 def _split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:

@@ -1,0 +1,58 @@
+"""BLEU as sacrebleu counts it, with the signature that says how (Papineni et al. 2002; Post 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sacrebleu.metrics.bleu import BLEU
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bleu:
+    """A score between 0 and 100, and sacrebleu's signature: version, tokeniser, smoothing."""
+
+    score: float
+    signature: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthBucket:
+    """The score of all sentences whose sources are of `shortest` to `longest` words."""
+
+    shortest: int
+    longest: int
+    sentences: int
+    bleu: Bleu
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
+    """The score of a whole set of translations, each against one reference; plain text, not tokenised."""
+    if len(hypotheses) != len(references) or not references:
+        expected = f"expected {len(references) or 'some'} hypotheses"
+        raise ValueError(f"{expected}, one for each reference, got {len(hypotheses)}")
+    metric = BLEU()
+    score = metric.corpus_score(list(hypotheses), [list(references)]).score
+    return Bleu(score=score, signature=str(metric.get_signature()))
+
+
+def bleu_by_length(
+    hypotheses: Sequence[str], references: Sequence[str], lengths: Sequence[int], *, width: int = 10
+) -> list[LengthBucket]:
+    """The score of sentences of like length: 1 to `width` words, as many again, and so on.
+
+    `lengths` are those of the sources (Kaiser and Bengio 2016, figure 6). Lengths that no sentence has are
+    left out; the short ones come first.
+    """
+    buckets: dict[int, list[int]] = {}
+    for sentence, length in enumerate(lengths):
+        buckets.setdefault((max(length, 1) - 1) // width, []).append(sentence)
+    return [
+        LengthBucket(
+            shortest=bucket * width + 1,
+            longest=(bucket + 1) * width,
+            sentences=len(chosen),
+            bleu=bleu([hypotheses[each] for each in chosen], [references[each] for each in chosen]),
+        )
+        for bucket, chosen in sorted(buckets.items())
+    ]

@@ -1,0 +1,180 @@
+"""Trees in brackets: read, stripped, written in one line, and put together again."""
+
+import hashlib
+import lzma
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from activemem.engine.corpora import DataError
+from activemem.engine.data.linear import assembled, linear
+from activemem.engine.data.treebanks import open_treebank, trees_of
+from activemem.engine.data.trees import Leaf, Tree, bare, read_trees
+from activemem.studies.corpora import CorpusError
+from activemem.studies.treebanks import require_treebank, treebank_names
+
+WRITTEN = """
+( (S
+    (NP-SBJ-1 (NNP Mr.) (NNP Vinken) )
+    (VP (VBZ is)
+      (NP-PRD=2 (NN chairman) (-LRB- -LRB-) )
+      (S (NP-SBJ (-NONE- *-1) ) (VP (-NONE- *?*))))
+    (. .) ))
+( (FRAG (UH No)))
+"""
+
+
+def one(text):
+    (tree,) = read_trees(text)
+    return tree
+
+
+def test_trees_are_read_one_behind_the_other_and_the_outermost_bracket_is_called_top():
+    first, second = read_trees(WRITTEN)
+    assert str(second) == "(TOP (FRAG (UH No)))"
+    assert first.label == "TOP"
+    assert [leaf.word for leaf in first.leaves()] == [
+        "Mr.",
+        "Vinken",
+        "is",
+        "chairman",
+        "-LRB-",
+        "*-1",
+        "*?*",
+        ".",
+    ]
+    assert one(str(first)) == first
+
+
+def test_traces_and_functions_are_stripped_and_tags_stay():
+    first, _ = read_trees(WRITTEN)
+    assert str(bare(first)) == (
+        "(TOP (S (NP (NNP Mr.) (NNP Vinken)) (VP (VBZ is) (NP (NN chairman) (-LRB- -LRB-))) (. .)))"
+    )
+    assert bare(one("(S (NP (-NONE- *)))")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("(S (NN x)", "expected (, got the end behind 8 characters"),
+        ("(S (NN x)))", "expected (, got ) behind 10 characters"),
+        ("(S (NN x y))", "expected ), got y behind 9 characters"),
+        ("(S ((NN x)))", "expected a word, got ( behind 4 characters"),
+        ("(S ())", "expected a word, got ) behind 4 characters"),
+        ("()", "expected (, got ) behind 1 characters"),
+        ("x", "expected (, got x behind 0 characters"),
+        ("(NN x)", "expected a tree, got the word (NN x)"),
+    ],
+)
+def test_what_is_no_tree_is_refused_with_its_place(text, fault):
+    with pytest.raises(DataError) as found:
+        list(read_trees(text))
+    assert str(found.value) == fault
+
+
+def test_a_line_has_brackets_with_their_labels_and_tags_for_words():
+    tree = one("( (S (NP (DT the) (NN cat)) (VP (VBD sat))))")
+    assert linear(tree) == ["(S", "(NP", "DT", "NN", ")NP", "(VP", "VBD", ")VP", ")S"]
+    assert assembled(linear(tree), ["the", "cat", "sat"]) == tree
+
+
+def test_a_root_of_several_trees_comes_back():
+    tree = one("( (NP (NN x)) (. .))")
+    assert (
+        assembled(linear(tree), ["x", "."])
+        == tree
+        == Tree("TOP", (Tree("NP", (Leaf("NN", "x"),)), Leaf(".", ".")))
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(S NN",  # open
+        "(S NN )S )S",  # closed twice
+        "(S (NP NN )S )NP",  # crossed
+        "(S NN )NP",  # another label
+        "(S NN (NP )NP )S",  # empty
+        "(S NN NN )S",  # a tag too many
+        "(S )S",  # none
+        "",
+    ],
+)
+def test_only_well_bracketed_lines_with_as_many_tags_as_words_are_trees(line):
+    assert assembled(line.split(), ["x"]) is None
+    assert assembled(["(S", "NN", ")S"], ["x"]) is not None
+
+
+@dataclass
+class Task:
+    """What of a task's table matters here."""
+
+    corpus: str | None = "wsj"
+    tokens: str = "words"
+    pieces: int = 50
+
+
+def wsj(folder):
+    """Three files of a treebank, as they lie in the published folders."""
+    for number, word in ((201, "train"), (2200, "dev"), (2399, "test"), (2400, "none")):
+        path = folder / "wsj" / f"{number // 100:02}" / f"wsj_{number:04}.mrg"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"( (S (NP-SBJ (NN {word}) (-NONE- *)) (VP (VBZ is))) )\n( (NP (NN {word})))\n")
+
+
+def test_a_treebank_is_split_by_the_sections_of_its_files(tmp_path):
+    wsj(tmp_path)
+    text = open_treebank(Task(), tmp_path)
+    assert (text.source.size, text.target.size) == (50, 128)
+    assert [len(split.source.lines) - 1 for split in (text.train, text.dev, text.test)] == [2, 2, 2]
+    assert text.dev.sentences("source") == ["dev is", "dev"]
+    assert text.test.sentences("target") == ["(S (NP NN )NP (VP VBZ )VP )S", "(NP NN )NP"]
+    assert text.target.decode(text.test.target.tokens.tolist()) == text.test.sentences("target")[0]
+    assert [str(tree) for tree in trees_of(text.dev)] == [
+        "(TOP (S (NP (NN dev)) (VP (VBZ is))))",
+        "(TOP (NP (NN dev)))",
+    ]
+
+
+def test_other_files_are_another_treebank(tmp_path):
+    wsj(tmp_path)
+    open_treebank(Task(), tmp_path)
+    (tmp_path / "wsj" / "23" / "wsj_2300.mrg").write_text("( (NP (NN more)))")
+    assert open_treebank(Task(), tmp_path).test.sentences("source") == ["more", "test is", "test"]
+
+
+def test_a_treebank_that_is_not_here_or_another_is_refused(tmp_path):
+    with pytest.raises(DataError) as fault:
+        open_treebank(Task(), tmp_path)
+    assert str(fault.value) == f"wsj: expected wsj_0001.mrg and so on in {tmp_path / 'wsj'}, got nothing"
+    place = tmp_path / "ptb-sample"
+    place.mkdir()
+    content = b"( (NP (NN x)))"
+    (place / "wsj_0001.mrg").write_bytes(content)
+    with pytest.raises(DataError) as fault:
+        open_treebank(Task(corpus="wsj-sample"), tmp_path)
+    digest = require_treebank("wsj-sample").digest
+    got = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    assert str(fault.value) == f"wsj-sample: {place}: expected {digest}, got {got}"
+    with pytest.raises(CorpusError) as fault:
+        require_treebank("wjs")
+    assert str(fault.value) == "unknown treebank 'wjs'; nearest: wsj"
+    assert treebank_names() == ("wsj", "wsj-sample")
+
+
+def test_the_real_sample_comes_back_whole(tmp_path):
+    real = os.environ.get("ACTIVEMEM_TEST_DATA")
+    if real is None:
+        pytest.skip("ACTIVEMEM_TEST_DATA names no folder with a treebank")
+    (tmp_path / "ptb-sample").symlink_to(Path(real, "ptb-sample"))
+    text = open_treebank(Task(corpus="wsj-sample", tokens="spelled", pieces=8000), tmp_path)
+    assert [len(split.source.lines) - 1 for split in (text.train, text.dev, text.test)] == [3396, 173, 345]
+    content = lzma.decompress(Path(real, "ptb-sample", "wsj_0001-0199.mrg.xz").read_bytes()).decode()
+    stripped = [bare(tree) for tree in read_trees(content)]
+    assert trees_of(text.dev) + trees_of(text.test) == stripped[3396:]
+    assert sum(1 for tree in stripped for _ in tree.leaves()) == 94_084
+    for tree in stripped:
+        assert assembled(linear(tree), [leaf.word for leaf in tree.leaves()]) == tree

@@ -1,0 +1,62 @@
+"""BLEU, by length too, and perplexities."""
+
+import math
+
+import pytest
+import sacrebleu
+
+from activemem.engine.measures import Likelihood, bleu, bleu_by_length
+from activemem.engine.measures.likelihood import perplexity
+
+REFERENCES = ["The cat sat on the mat.", "It is raining again, isn't it?", "Nobody knows why the dog barks."]
+HYPOTHESES = ["The cat sat on the mat.", "It rains again, isn't it?", "Nobody knows why the dogs bark."]
+
+
+def test_bleu_is_that_of_sacrebleu_with_its_signature():
+    found = bleu(HYPOTHESES, REFERENCES)
+    assert found.score == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
+    assert 30 < found.score < 90
+    assert found.signature == f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
+
+
+def test_bleu_of_the_references_is_100_and_of_nothing_0():
+    assert bleu(REFERENCES, REFERENCES).score == pytest.approx(100)
+    assert bleu([""] * 3, REFERENCES).score == 0
+
+
+def test_bleu_by_hand():
+    found = bleu(["a b c d e"], ["a b c d f"]).score
+    precisions = (4 / 5, 3 / 4, 2 / 3, 1 / 2)  # of 1 to 4 words in a row
+    assert found == pytest.approx(100 * math.prod(precisions) ** 0.25)
+
+
+def test_bleu_needs_a_hypothesis_for_each_reference():
+    with pytest.raises(ValueError) as fault:
+        bleu(["a"], ["a", "b"])
+    assert str(fault.value) == "expected 2 hypotheses, one for each reference, got 1"
+    with pytest.raises(ValueError) as fault:
+        bleu([], [])
+    assert str(fault.value) == "expected some hypotheses, one for each reference, got 0"
+
+
+def test_bleu_by_length_has_1_to_10_words_together_then_11_to_20():
+    lengths = [10, 11, 1]
+    short, long = bleu_by_length(HYPOTHESES, REFERENCES, lengths)
+    assert (short.shortest, short.longest, short.sentences) == (1, 10, 2)
+    assert (long.shortest, long.longest, long.sentences) == (11, 20, 1)
+    assert short.bleu == bleu(HYPOTHESES[::2], REFERENCES[::2])
+    assert long.bleu == bleu(HYPOTHESES[1:2], REFERENCES[1:2])
+    (all_of_them,) = bleu_by_length(HYPOTHESES, REFERENCES, lengths, width=11)
+    assert all_of_them.bleu == bleu(HYPOTHESES, REFERENCES)
+
+
+def test_perplexities_are_of_summed_losses_over_tokens_and_over_words():
+    whole = Likelihood(nats=6 * math.log(2), tokens=6, words=2) + Likelihood(
+        nats=2 * math.log(4), tokens=2, words=2
+    )
+    assert whole.per_token == pytest.approx(2 ** (10 / 8))
+    assert whole.per_word == pytest.approx(2 ** (10 / 4))
+    assert perplexity(1e6, 1) == math.inf
+    with pytest.raises(ValueError) as fault:
+        _ = Likelihood().per_word
+    assert str(fault.value) == "expected at least 1 output, got 0"
