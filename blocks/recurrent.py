@@ -164,7 +164,7 @@ class Gated(Recurrence):
         kept = torch.addmm(self._full_bias(), h, self.weight_h.T)  # (batch, 3 * width)
         r, z = torch.sigmoid(mapped[:, : 2 * width] + kept[:, : 2 * width]).chunk(2, 1)
         n = torch.tanh(torch.addcmul(mapped[:, 2 * width :], r, kept[:, 2 * width :]))
-        return (torch.lerp(n, h, z),), (r, z)
+        return (torch.lerp(n.to(h.dtype), h, z.to(h.dtype)),), (r, z)  # autocast makes them narrower
 
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
         """The output is what is carried; its update gate tells how much of it is kept."""

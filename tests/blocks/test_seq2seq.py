@@ -11,6 +11,7 @@ from activemem.blocks.conformance import block_of
 from activemem.blocks.crossing import CrossAttention
 from activemem.blocks.examples import prefix_mask, sequences
 from activemem.blocks.initial import initialise
+from activemem.blocks.recurrent import written_out
 from activemem.blocks.transducer import build_transducing
 from activemem.blocks.transducer_conformance import made_transducer
 
@@ -163,6 +164,20 @@ def test_a_long_source_is_attended_to_as_a_short_one():
             x = model.decoder.body(target[row : row + 1])[0]
             expected = crossed(model.decoder.crossings[0], x, known)
             assert_close(found[row], norm(model.decoder.norm, expected))
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["kernels", "steps"])
+@pytest.mark.parametrize("cell", ["lstm(layers=2)", "gru(layers=2)"])
+def test_under_autocast_outputs_are_near_those_in_full_precision(cell, fused):
+    text = f"seq2seq({cell}, {cell}, attention=bahdanau, attend=inputs)"
+    model = made_transducer(text, dtype=torch.float32)
+    source, target = (x.float() for x in pair())
+    masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
+    expected = model(source, target, *masks)
+    model = model if fused else written_out(model)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = model(source, target, *masks)
+    assert_close(found.float(), expected, rtol=0.05, atol=0.05)
 
 
 @pytest.mark.parametrize("text", ["seq2seq(lstm, lstm, attention=luong)", "seq2seq(sa, 1 * sa)"])
