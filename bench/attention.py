@@ -1,0 +1,148 @@
+"""A step of `all_attn` beside its equations as they stand, and beside attention and a feed-forward layer.
+
+A layer reads a block of a stream behind a full span. The transcription gathers the keys and values of every
+query; `sa(pos=relative) >> ff` has as many parameters. Prints times, ratios and what a step holds at most.
+
+Run: python bench/attention.py [SECONDS a measurement]
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+from activemem.blocks import Block, Context, build_block
+from activemem.blocks.all_attention import AllAttention
+from activemem.blocks.conformance import block_of
+from activemem.blocks.initial import initialise
+
+HEADS, HEAD_WIDTH, WIDTH, VECTORS, SPAN = 8, 64, 512, 1024, 1024
+FILTER = VECTORS - 1  # 2 N width numbers are those of a layer and its biases but for a thousand
+NAMES = ("all_attn", "transcription", "sa >> ff")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many streams, how many new positions in each, and where."""
+
+    batch: int
+    length: int
+    device: str
+
+    def rows(self, length: int) -> Tensor:
+        """Inputs (batch, length, width)."""
+        return torch.randn(self.batch, length, WIDTH, device=self.device)
+
+
+def made(text: str, device: str) -> Block:
+    """A causal block with drawn weights."""
+    block = build_block(block_of(text), Context(width=WIDTH, causal=True, dropout=0.0))
+    initialise(block, torch.Generator().manual_seed(0))
+    return block.to(device).train()
+
+
+def transcription(block: AllAttention, x: Tensor, past: Tensor) -> Tensor:
+    """The layer as its equations say it, over what is gathered: (batch, heads, length, span, head_width)."""
+    batch, length, _ = x.shape
+    positions, persistent = block.window.positions, block.persistent
+    assert positions is not None and persistent is not None
+    seen = torch.cat([past, x], 1)
+    q = block.query(x).view(batch, length, HEADS, HEAD_WIDTH).transpose(1, 2)
+    k, v = (
+        one.view(batch, -1, HEADS, HEAD_WIDTH).transpose(1, 2) for one in block.key_value(seen).chunk(2, -1)
+    )
+    span = torch.arange(SPAN, device=x.device)
+    places = torch.arange(length, device=x.device)[:, None] + span  # of query t: t, …, t + span - 1
+    keys, values = k[:, :, places], v[:, :, places]  # (batch, heads, length, span, head_width)
+    context = torch.einsum("bhtd,bhtsd->bhts", q, keys + positions.weight)
+    beside = torch.einsum("bhtd,hnd->bhtn", q, math.sqrt(HEAD_WIDTH) * persistent.keys)
+    weights = torch.softmax(torch.cat([context, beside], -1) / math.sqrt(HEAD_WIDTH), -1)
+    y = torch.einsum("bhts,bhtsd->bhtd", weights[..., :SPAN], values)
+    y = y + torch.einsum("bhtn,hnd->bhtd", weights[..., SPAN:], math.sqrt(VECTORS) * persistent.vectors)
+    return block.output(y.transpose(1, 2).flatten(2))
+
+
+def steps(size: Size) -> dict[str, Callable[[], Tensor]]:
+    """The layers on the same inputs, each to what it gives."""
+    heads = f"heads={HEADS}, head_width={HEAD_WIDTH}, span={SPAN}"
+    ours = made(f"all_attn(N={VECTORS}, {heads})", size.device)
+    attention = made(f"sa({heads}, pos=relative)", size.device)
+    layer = made(f"ff({FILTER})", size.device)
+    assert isinstance(ours, AllAttention)
+    past, x = size.rows(SPAN), size.rows(size.length).requires_grad_()
+
+    def both() -> Tensor:
+        y = x + attention.stream(x, past)
+        return y + layer(y)
+
+    return {
+        "all_attn": lambda: x + ours.stream(x, past),
+        "transcription": lambda: x + transcription(ours, x, past),
+        "sa >> ff": both,
+    }
+
+
+def race(runners: dict[str, Callable[[], Tensor]], seconds: float) -> dict[str, float]:
+    """Median milliseconds of a forward and a backward pass, on a CPU of its time; the layers take turns."""
+    cuda = torch.cuda.is_available()
+    clock = time.perf_counter if cuda else time.process_time
+    times: dict[str, list[float]] = {name: [] for name in runners}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times[NAMES[-1]]) < 4:
+        for name, run in runners.items():
+            started = clock()
+            run().square().mean().backward()
+            if cuda:
+                torch.cuda.synchronize()
+            times[name].append(1e3 * (clock() - started))
+    return {name: statistics.median(each[1:]) for name, each in times.items()}
+
+
+def peak_mib(step: Callable[[], Tensor], size: Size) -> float:
+    """What a step holds at most beside weights and inputs, gradients of the weights included."""
+    if size.device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        step().square().mean().backward()
+        return (torch.cuda.max_memory_allocated() - before) / 2**20
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
+        step().square().mean().backward()
+    assert watched.profiler is not None, "nothing was watched"
+    events = watched.profiler.kineto_results.events()
+    changes = sorted((each.start_ns(), each.nbytes()) for each in events if each.name() == "[memory]")
+    return max(accumulate(change for _, change in changes)) / 2**20
+
+
+def show(size: Size, seconds: float) -> None:
+    """Print a line for each layer."""
+    runners = steps(size)
+    with torch.no_grad():
+        torch.testing.assert_close(runners["all_attn"](), runners["transcription"](), rtol=1e-3, atol=1e-3)
+    found = race(runners, seconds)
+    print(f"{size.device}, batch {size.batch}, block {size.length}, span {SPAN}, N {VECTORS}, width {WIDTH}")
+    for name in NAMES:
+        ratio = found[name] / found["all_attn"]
+        held = peak_mib(runners[name], size)
+        print(f"  {name:14} {found[name]:8.1f} ms  {ratio:5.2f} x   {held:7.0f} MiB", flush=True)
+
+
+def main() -> None:
+    """All comparisons."""
+    torch.set_num_threads(1)
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
+    show(Size(1, 256, "cpu"), seconds)
+    if torch.cuda.is_available():
+        show(Size(8, 256, "cuda"), seconds)
+
+
+if __name__ == "__main__":
+    main()
