@@ -20,11 +20,13 @@ class Demand:
     """The frame of a model, as `build` and `analyse` take it, and the sequence that stands for all of them.
 
     Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position, `targets` in all.
+    Where one sequence becomes another, `source_vocab` has the symbols of the first.
     `tokens` is None where the length grows in training; `past` positions in front of them are held.
     """
 
     kind: Kind
     vocab: int | None = None
+    source_vocab: int | None = None
     columns: int | None = None
     targets: int | None = None
     tokens: int | None = None
@@ -46,8 +48,16 @@ def demand(task: TaskSettings) -> Demand:
     spec = require_task(task.name)
     if isinstance(spec, AlgorithmicTask):
         return Demand(kind=spec.kind, vocab=spec.vocab)
+    if spec.kind is Kind.TRANSDUCTION:
+        source, target = _two_sizes(task)
+        return Demand(kind=spec.kind, vocab=target, source_vocab=source, tokens=LINE)
     if spec.kind is Kind.REGRESSION:
         return Demand(kind=spec.kind, columns=2, targets=1, tokens=sum(recall_lengths(task)) // 2)
     if task.batching == "lines":
         return Demand(kind=spec.kind, vocab=vocabulary_size(task), tokens=LINE)
     return Demand(kind=spec.kind, vocab=vocabulary_size(task), tokens=task.block, past=UNBOUNDED)
+
+
+def _two_sizes(task: TaskSettings) -> tuple[int, int]:
+    """The symbols of a source and of a target."""
+    return task.pieces, task.pieces

@@ -108,19 +108,25 @@ class TaskSettings(Section):
     name: str
     """what is learned: the name of a task"""
     corpus: str | None = None
-    """of language_model: the text"""
-    tokens: Literal["characters", "words", "bpe"] = "characters"
-    """of language_model: what a token is"""
+    """of language_model, translation and parsing: the text, the pairs or the treebank"""
+    tokens: Literal["characters", "words", "bpe", "spelled"] = "characters"
+    """of the same: what a token is; spelled: a word, or a letter of a rare one (translation, parsing)"""
     pieces: int = Field(default=32000, ge=300, le=1_000_000)
-    """of language_model with bpe: the size of the vocabulary"""
+    """the size of the vocabulary, where the text has no standard one"""
     batching: Literal["stream", "lines"] = "stream"
     """of language_model: one endless text in each row of a batch, or one line of it"""
     block: int = Field(default=512, ge=1)
     """of language_model in streams: tokens that are read at a time"""
     longest: int = Field(default=300, ge=1)
-    """of language_model in lines: longer lines, in tokens, are left out"""
+    """longer lines and pairs, in tokens, are left out of the training"""
     dev_tokens: int | None = Field(default=None, ge=1)
-    """of language_model: so many first tokens of the dev split are scored after each epoch but the last"""
+    """of texts: so many first tokens of the dev split are scored after each epoch but the last"""
+    beam: int = Field(default=1, ge=1, le=64)
+    """of translation and parsing: hypotheses that are kept while the test split is written"""
+    length_penalty: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """of the same: how much longer hypotheses are preferred (Wu et al. 2016, equation 14)"""
+    coverage_penalty: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """of the same: how much hypotheses that leave out parts of the source are not (the same)"""
     length: int = Field(default=50, ge=12)
     """of the long-term problems: the shortest sequence; the longest is a tenth longer"""
     variable: bool = False
@@ -227,6 +233,10 @@ class TrainSettings(Section):
     """after each of them the model is evaluated"""
     steps_per_epoch: int = Field(ge=1)
     """training steps of an epoch"""
+    sampling: float = Field(default=0.0, ge=0, le=1)
+    """of two sequences: share of the target's symbols that the model reads as it has guessed them itself"""
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    """of two sequences: probability that is spread over all symbols of the target's vocabulary"""
     precision: Literal["float32", "bf16"] = "float32"
     """bf16: products in half the bits, weights as ever"""
     compile: bool = False

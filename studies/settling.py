@@ -7,15 +7,21 @@ from math import isinf
 
 from ..grammar import RecipeError, render
 from ..grammar.nodes import Block, Node, Series, walk
-from ..grammar.roles import SEQUENCE, VECTOR, output
+from ..grammar.roles import OTHER_LENGTH, SEQUENCE, VECTOR, output
 from ..grammar.vocabulary import Context, lookup
-from .corpora import CorpusError, chosen_corpus
+from .corpora import CorpusError
+from .demands import demand
 from .factors import SEED
 from .settings import Level, Settings, read_recipe
 from .tasks import AlgorithmicTask, Kind, TaskError, require_task
 from .template import RECIPE, Template
 from .wording import Problem, ProblemsError, checked
 
+_NEEDS = {Kind.REGRESSION: VECTOR, Kind.TRANSDUCTION: OTHER_LENGTH}
+_CURES = {
+    VECTOR: "end it in a pool, as in sa >> mean_pool",
+    OTHER_LENGTH: "take a whole model, as in seq2seq(lstm, lstm)",
+}
 _STAND_IN = "sa"  # for a recipe that is wrong, so that all else is checked too
 
 
@@ -46,11 +52,10 @@ def settle(template: Template, values: Mapping[str, Level]) -> Settings:
 def _mismatches(settings: Settings) -> Iterator[Problem]:
     """What fits each table but not all of them together: what the task cannot take, or does not find."""
     task, root = require_task(settings.task.name), read_recipe(settings.model.recipe).root
-    gives, needs = output(root), VECTOR if task.kind is Kind.REGRESSION else SEQUENCE
+    gives, needs = output(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
-        what, out = _odd(root, gives), "the pool" if gives == VECTOR else "it"
-        cure = "end it in a pool, as in `>> mean_pool`" if gives == SEQUENCE else f"leave {out} out"
-        yield Problem(RECIPE, f"{what} gives {gives}, but {task.name} needs {task.kind}: {cure}")
+        cure = _CURES.get(needs, f"leave {'the pool' if gives == VECTOR else 'it'} out")
+        yield Problem(RECIPE, f"{_odd(root, gives)} gives {gives}, but {task.name} needs {task.kind}: {cure}")
     elif task.kind is Kind.LANGUAGE:
         yield from _leaks(settings, root)
     yield from _lengths(settings)
@@ -77,11 +82,10 @@ def _lengths(settings: Settings) -> Iterator[Problem]:
     """A curriculum that the task needs and has not, or cannot have; a corpus that is missing."""
     task, curriculum = require_task(settings.task.name), settings.train.curriculum
     place = ("train", "curriculum")
-    if task.kind is Kind.LANGUAGE:
-        try:
-            chosen_corpus(settings.task)
-        except CorpusError as error:
-            yield Problem(("task", "corpus"), str(error))
+    try:
+        demand(settings.task)
+    except CorpusError as error:
+        yield Problem(("task", "corpus"), str(error))
     if not isinstance(task, AlgorithmicTask):
         if curriculum is not None:
             yield Problem(place, f"{task.name} has no lengths that grow: leave it out")

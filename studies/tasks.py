@@ -25,6 +25,7 @@ class Kind(StrEnum):
     TAGGING = "an output for each token of its input"
     LANGUAGE = "an output for each token, from those before it"
     REGRESSION = "one output for a whole sequence"
+    TRANSDUCTION = "a sequence of another length"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +266,42 @@ register_task(
         keys=("corpus", "tokens", "pieces", "batching", "block", "longest", "dev_tokens"),
     )
 )
+
+_WRITING = ("beam", "length_penalty", "coverage_penalty")
+_PAIRS = ("corpus", "tokens", "pieces", "longest", "dev_tokens", *_WRITING)
+
+register_task(
+    TaskSpec(
+        name="translation",
+        kind=Kind.TRANSDUCTION,
+        summary="a sentence to the same in another language",
+        source="Extended Neural GPU, section 3; memory degradation, section 4",
+        keys=_PAIRS,
+    )
+)
+register_task(
+    TaskSpec(
+        name="parsing",
+        kind=Kind.TRANSDUCTION,
+        summary="a sentence to its constituents, in brackets around the tags of its words",
+        source="Extended Neural GPU, section 3.2; Vinyals et al. 2015",
+        keys=_PAIRS,
+    )
+)
+for _name, _summary in (
+    ("reverse_copy", "x to x reversed"),
+    ("reverse_copy_repeats", "x, whose symbols come one to four times, to x reversed"),
+    ("filter", "x to x without the symbols of a set"),
+    ("reverse_copy_bigrams", "x, in which a few pairs of symbols are frequent, to x reversed"),
+):
+    register_task(
+        TaskSpec(
+            name=_name,
+            kind=Kind.TRANSDUCTION,
+            summary=_summary,
+            source="Memory degradation, appendix",
+        )
+    )
 
 for _name, _range, _answer in (
     ("recall_addition", "[−1, 1]", "0.5 + (x₁ + x₂) / 4"),

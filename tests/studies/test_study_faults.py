@@ -102,7 +102,8 @@ wrong.toml: 27 faults
                          ^^^^^^
           [model] recipe: nothing fills the hole {mixr}; nearest: mixer
       8 | norm = "pree"
-                 ^^^^^^  [model] norm: expected 'pre' or 'post', got 'pree'
+                 ^^^^^^
+          [model] norm: expected 'pre', 'post' or 'none', got 'pree'
       9 | dropout = 1.5
                     ^^^  [model] dropout: expected a number below 1, got 1.5
      15 | optimizer = { name = "adam", lrr = 1e-3, betas = [0.9] }
@@ -235,7 +236,8 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
     )
     middle = TEXT.replace('"conv(k=3)"', '"last_token"')
     assert message(middle).splitlines()[-1] == (
-        "       [factors] mixer: last_token gives a vector, but ff(8) needs a sequence: a pool stands last"
+        "       [factors] mixer: last_token >> ff(8) gives a vector, but its next copy needs a sequence: "
+        "a pool stands once"
     )
 
 
