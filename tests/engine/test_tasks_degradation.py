@@ -1,0 +1,159 @@
+"""The toy problems on which memory degrades: each as its paper generates it."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+
+from activemem.engine.data.pair_batches import batch_of
+from activemem.engine.tasks.degradation import Splits, as_pairs, bigrams_of, sequences_of, tabu_of
+from activemem.studies.degradation_tasks import degradation_names, require_degradation
+from activemem.studies.tasks import TaskError
+
+START, END, FIRST = 1, 2, 4
+
+
+def few(name, sequences=2000, **changes):
+    return replace(require_degradation(name), sequences=sequences, measured=400, **changes)
+
+
+def symbols(rows):
+    """The symbols of each row, counted from 0, once its frame is checked."""
+    found = []
+    for row in rows.tolist():
+        end = row.index(END)
+        assert row[0] == START
+        assert row[end + 1 :] == [0] * (len(row) - end - 1)
+        assert all(FIRST <= each < FIRST + 128 for each in row[1:end])
+        found.append([each - FIRST for each in row[1:end]])
+    return found
+
+
+def pairs(splits: Splits):
+    """All sources with their targets."""
+    return [
+        pair
+        for split in (splits.train, splits.dev, splits.test)
+        for pair in zip(symbols(split.sources), symbols(split.targets), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", degradation_names())
+def test_sequences_are_all_different_and_split_as_is_said(name):
+    splits = sequences_of(few(name), seed=3)
+    assert [len(each.sources) for each in (splits.train, splits.dev, splits.test)] == [1500, 500, 400]
+    assert {each.shape[1] for split in (splits.train, splits.dev) for each in split} == {20}
+    assert len({tuple(source) for source, _ in pairs(splits)}) == 2400
+
+
+@pytest.mark.parametrize("name", degradation_names())
+def test_one_seed_gives_one_problem_and_another_seed_another(name):
+    first, again, other = (sequences_of(few(name, 50), seed=seed).train for seed in (1, 1, 2))
+    assert torch.equal(first.sources, again.sources)
+    assert torch.equal(first.targets, again.targets)
+    assert not torch.equal(first.sources, other.sources)
+
+
+@pytest.mark.parametrize("name", [name for name in degradation_names() if name != "filter"])
+def test_targets_are_sources_backwards(name):
+    assert all(target == source[::-1] for source, target in pairs(sequences_of(few(name), seed=0)))
+
+
+def test_reverse_copy_has_3_to_18_uniform_symbols():
+    sources = [source for source, _ in pairs(sequences_of(few("reverse_copy"), seed=0))]
+    lengths = Counter(map(len, sources))
+    assert set(lengths) == set(range(3, 19))
+    assert max(lengths.values()) < 2 * min(lengths.values())
+    counts = Counter(symbol for source in sources for symbol in source)
+    assert len(counts) == 128
+    assert max(counts.values()) < 2 * min(counts.values())
+
+
+def runs(source):
+    """The lengths of runs of equal symbols."""
+    found = [1]
+    for left, right in pairwise(source):
+        if left == right:
+            found[-1] += 1
+        else:
+            found.append(1)
+    return found
+
+
+def test_repeats_are_7_symbols_1_to_4_times_cut_or_filled_to_18():
+    sources = [source for source, _ in pairs(sequences_of(few("reverse_copy_repeats"), seed=0))]
+    assert {len(source) for source in sources} == {18}
+    apart = [runs(source) for source in sources if all(run <= 4 for run in runs(source)[:-1])]
+    assert len(apart) > 0.9 * len(sources)  # in the others neighbours happen to be equal
+    assert max(map(len, apart)) == 7
+    filled, cut = [each for each in apart if len(each) == 7], [each for each in apart if len(each) < 7]
+    assert max(each[-1] for each in filled) == 12  # six symbols once, the last one to the end
+    assert len(cut) > 100
+    inner = Counter(run for each in apart for run in each[:-1])
+    assert set(inner) == {1, 2, 3, 4}
+    assert max(inner.values()) < 1.5 * min(inner.values())
+
+
+def test_filter_drops_1_to_7_symbols_of_a_fixed_set_of_20():
+    spec = few("filter")
+    tabu = set(tabu_of(spec, 5).tolist())
+    found = pairs(sequences_of(spec, seed=5))
+    assert len(tabu) == 20
+    assert {len(source) for source, _ in found} == {18}
+    assert all(target == [each for each in source if each not in tabu] for source, target in found)
+    dropped = Counter(18 - len(target) for _, target in found)
+    assert set(dropped) == set(range(1, 8))
+    assert max(dropped.values()) < 1.5 * min(dropped.values())
+    places = Counter(place for source, _ in found for place, each in enumerate(source) if each in tabu)
+    assert max(places.values()) < 1.3 * min(places.values())
+    assert {each for source, _ in found for each in source} == set(range(128))
+
+
+@pytest.mark.parametrize(
+    ("name", "low"), [("reverse_copy_bigrams", 0.5), ("reverse_copy_frequent_bigrams", 0.8)]
+)
+def test_15_symbols_have_a_successor_as_often_as_is_drawn_and_all_others_have_none(name, low):
+    spec = few(name, 12_000)
+    firsts, seconds, probable = (each.tolist() for each in bigrams_of(spec, 1))
+    assert len(set(firsts)) == 15
+    assert all(low <= each <= 0.9 for each in probable)
+    following = {symbol: Counter() for symbol in range(128)}
+    for source, _ in pairs(sequences_of(spec, seed=1)):
+        for left, right in pairwise(source):
+            following[left][right] += 1
+    for first, second, probability in zip(firsts, seconds, probable, strict=True):
+        total = following[first].total()
+        spread = math.sqrt(probability * (1 - probability) / total)
+        assert abs(following[first][second] / total - probability) < 4 * spread
+    for symbol in set(range(128)) - set(firsts):
+        assert max(following[symbol].values()) < 0.05 * following[symbol].total()
+
+
+def test_problems_have_the_sizes_of_the_paper():
+    spec = require_degradation("reverse_copy")
+    assert (spec.sequences, spec.held_out, spec.measured) == (30_000, 0.25, 10_000)
+    assert (spec.vocab, spec.tokens) == (132, 20)
+    assert degradation_names()[:4] == (
+        "reverse_copy",
+        "reverse_copy_repeats",
+        "filter",
+        "reverse_copy_bigrams",
+    )
+    with pytest.raises(TaskError) as fault:
+        require_degradation("reverse")
+    assert str(fault.value) == "unknown problem 'reverse'; nearest: reverse_copy"
+
+
+def test_sequences_can_be_had_in_batches_of_pairs():
+    train = sequences_of(few("filter", 40), seed=0).train
+    batch = batch_of(as_pairs(train), [4, 2])
+    assert torch.equal(batch.sources, train.sources[[4, 2]])
+    width = batch.targets.shape[1]
+    assert torch.equal(batch.targets, train.targets[[4, 2], 1 : width + 1])
+    inputs = train.targets[[4, 2], :width]
+    assert torch.equal(batch.inputs, inputs.masked_fill(inputs == END, 0))
+    assert batch.target_lengths.tolist() == (train.targets[[4, 2]] > START).sum(1).tolist()
+    assert batch.words == int(batch.target_lengths.sum())
