@@ -1,0 +1,118 @@
+"""Clusters of symbols: embeddings and softmax against the equations written out, and the plain ones."""
+
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn import functional
+
+from activemem.blocks import build
+from activemem.blocks.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
+from activemem.blocks.examples import seeded
+from activemem.blocks.initial import Linear, initialise
+from activemem.grammar import Frame
+
+WIDTH, VOCAB, CUTS = 16, 40, (10, 20)
+
+
+def every_symbol():
+    return torch.arange(VOCAB).view(2, VOCAB // 2)
+
+
+def parts(*, cutoffs=CUTS, tied, seed=0):
+    clusters = Frame(d_model=WIDTH, vocab=VOCAB, cutoffs=cutoffs).clusters
+    embedding = AdaptiveEmbedding(clusters, WIDTH)
+    softmax = AdaptiveSoftmax(clusters, WIDTH, embedding if tied else None)
+    for module in (embedding, softmax):
+        initialise(module, seeded(seed))
+        for name, parameter in module.named_parameters():
+            if name.endswith("bias"):
+                torch.nn.init.normal_(parameter, generator=seeded(seed + 1))
+    return embedding.double(), softmax.double()
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
+def test_an_adaptive_softmax_of_one_cluster_is_the_plain_softmax(tied):
+    _, softmax = parts(cutoffs=(), tied=tied)
+    x, targets = torch.randn(2, 5, WIDTH, dtype=torch.float64, generator=seeded(2)), every_symbol()[:, :5]
+    plain = Linear(WIDTH, VOCAB, bias=not tied)
+    plain.weight = softmax.words.weight
+    plain.bias = softmax.words.bias
+    assert softmax(x).equal(functional.log_softmax(plain(x), -1))
+    lost = functional.cross_entropy(plain(x).flatten(0, 1), targets.flatten(), reduction="none")
+    assert softmax.nll(x, targets).equal(lost.view(2, 5))
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
+def test_the_probabilities_of_an_adaptive_softmax_are_those_written_out_and_sum_to_one(tied):
+    _, softmax = parts(tied=tied)
+    x = torch.randn(3, WIDTH, dtype=torch.float64, generator=seeded(2))
+    found = softmax(x).exp()
+    torch.testing.assert_close(found.sum(-1), torch.ones(3, dtype=torch.float64), rtol=1e-12, atol=1e-12)
+
+    def scores(rows, bias, vector):
+        return torch.stack([row @ vector for row in rows]) + (0.0 if bias is None else bias)
+
+    with torch.no_grad():
+        for vector, probabilities in zip(x, found, strict=True):
+            words = scores(softmax.words.weight, softmax.words.bias, vector)
+            others = scores(softmax.choice.weight, softmax.choice.bias, vector)
+            head = torch.exp(torch.cat([words, others]))
+            head = head / head.sum()
+            expected = [head[:10]]
+            for place in range(2):
+                down, table = softmax.projections[place], softmax.tables[place]
+                narrow = (down.weight.T if tied else down.weight) @ vector
+                within = torch.exp(scores(table.weight, table.bias, narrow))
+                expected.append(head[10 + place] * within / within.sum())
+            torch.testing.assert_close(probabilities, torch.cat(expected), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
+def test_the_loss_of_an_adaptive_softmax_is_that_of_its_probabilities(tied):
+    _, softmax = parts(tied=tied)
+    x = torch.randn(2, VOCAB // 2, WIDTH, dtype=torch.float64, generator=seeded(2))
+    for targets in (every_symbol(), torch.zeros_like(every_symbol()), torch.full_like(every_symbol(), 39)):
+        expected = -softmax(x).gather(-1, targets[..., None])[..., 0]
+        torch.testing.assert_close(softmax.nll(x, targets), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
+def test_the_gradients_of_clusters_are_right(tied):
+    embedding, softmax = parts(tied=tied)
+    names, values = zip(*softmax.named_parameters(), strict=True)
+    tokens = torch.tensor([[0, 9, 10, 19, 20, 39]])
+    targets = torch.tensor([[39, 0, 10, 3, 20, 25]])
+    x = embedding(tokens).detach().requires_grad_()
+
+    def loss(x, *values):
+        weights = dict(zip(names, values, strict=True))
+        return functional_call(softmax, weights, (x,)).gather(-1, targets[..., None]).sum()
+
+    assert torch.autograd.gradcheck(loss, (x, *values))
+    expected = torch.autograd.grad(-loss(x, *values), (x, *values))
+    found = torch.autograd.grad(softmax.nll(x, targets).sum(), (x, *values))
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_an_adaptive_embedding_is_each_clusters_table_and_projection():
+    embedding, _ = parts(tied=False)
+    found = embedding(every_symbol()).flatten(0, 1)
+    with torch.no_grad():
+        for symbol in range(VOCAB):
+            place = sum(symbol >= cut for cut in CUTS)
+            row = embedding.embeddings[place].weight[symbol - (0, *CUTS)[place]]
+            expected = row if place == 0 else embedding.maps[place - 1].weight @ row
+            torch.testing.assert_close(found[symbol], expected, rtol=1e-12, atol=1e-12)
+    assert [table.weight.shape for table in embedding.embeddings] == [(10, 16), (10, 4), (20, 1)]
+
+
+def test_tied_clusters_share_tables_and_projections_with_the_embedding():
+    model = build("ff(5)", d_model=WIDTH, vocab=VOCAB, cutoffs=CUTS, tied=True)
+    tables = [model.output.words, *model.output.tables]
+    for table, embedding in zip(tables, model.embedding.embeddings, strict=True):
+        assert table.weight.data_ptr() == embedding.weight.data_ptr()
+    for projection, up in zip(model.output.projections, model.embedding.maps, strict=True):
+        assert projection.weight.data_ptr() == up.weight.data_ptr()
+    assert [name for name, _ in model.named_parameters() if name.startswith("output")] == [
+        "output.choice.weight"
+    ]
