@@ -189,12 +189,12 @@ class _Averaged(torch.autograd.Function):
         shared = x.flatten(0, 1) * shares
         y = x.new_zeros(len(x), 1, len(weight))
         slopes = x.new_zeros(len(x), x.shape[-1], len(weight))
-        learns = ctx.needs_input_grad[1]
+        learns, one = ctx.needs_input_grad[1], x.new_ones(())
         for piece in _pieces(x, weight, act, spare=learns):
             share, h = piece.by_row(shares[piece.places]), piece.by_row(piece.h)
             y[piece.rows] += torch.bmm(share.mT, h)
             if learns:
-                slope = piece.by_row(act.backward(piece.spare.fill_(1.0), piece.h, piece.spare))
+                slope = piece.by_row(act.backward(one.expand_as(piece.h), piece.h, piece.spare))
                 slopes[piece.rows] += torch.bmm(piece.by_row(shared[piece.places]).mT, slope)
         ctx.save_for_backward(slopes)
         return y.squeeze(1)

@@ -1,5 +1,7 @@
 """The long-term problems: their sequences against plain rules, and trainings that end when all is right."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -178,3 +180,27 @@ def test_an_interrupted_training_goes_on_bit_for_bit():
 def test_parts_of_a_batch_add_up_to_its_gradient():
     whole, parts = (Training(settings(accumulate=count, steps_per_epoch=3), CPU) for count in (1, 4))
     assert whole.advance()["loss"] == pytest.approx(parts.advance()["loss"], rel=1e-4)
+
+
+LONGEST = """
+import resource
+
+import torch
+
+from activemem.engine.training import Training
+from activemem.studies.study import load
+
+torch.set_num_threads(1)
+study = load("feedforward-attention", ["train.steps_per_epoch=2", "train.epochs=1"])
+trial = next(each for each in study.asked if each.levels["length"] == 10_000 and POOL in each.levels["pool"])
+Training(trial.settings, torch.device("cpu")).advance()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
+def test_a_hundred_sequences_of_ten_thousand_steps_take_less_than_a_gigabyte(pool):
+    text = LONGEST.replace("POOL", repr(pool))
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert int(ran.stdout) < 2**20  # KiB, the program's own third of a gigabyte among them

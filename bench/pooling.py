@@ -1,0 +1,88 @@
+"""What a training step of feed-forward attention costs in pieces and as modules, on one CPU thread.
+
+Times of a whole step (forward, backward, Adam) and the most memory that a step adds, as ratios of one run.
+
+Run: python bench/pooling.py
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from activemem.blocks import Model, build
+from activemem.engine.tasks.recalling import RECALL, lengths_between
+
+BATCH = 100
+RECIPE = "activation(act=leaky_relu) >> {} >> dense(act=leaky_relu)"
+
+
+def model_of(pool: str) -> Model:
+    """The paper's model."""
+    frame = {"columns": 2, "targets": 1, "init": "he", "position": "none", "norm": "none"}
+    return build(RECIPE.format(pool), d_model=100, residual=False, dropout=0.0, **frame)
+
+
+def as_modules(model: Model, inputs: Tensor, lengths: Tensor) -> Tensor:
+    """The model's answers, its modules one after another."""
+    mask = torch.arange(inputs.shape[1]) < lengths[:, None]
+    return model.output(model.body(model.embedding(inputs), mask).squeeze(1))
+
+
+def step_ms(
+    pool: str, length: int, answers: Callable[[Model, Tensor, Tensor], Tensor], repeats: int
+) -> float:
+    """The least time of a step, in ms."""
+    model, generator = model_of(pool), torch.Generator().manual_seed(1)
+    optimizer = torch.optim.Adam(model.parameters())
+    lengths = lengths_between(length, length + length // 10, BATCH, generator)
+    batch = RECALL["recall_addition"].batch(lengths, length + length // 10, generator)
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        loss = functional.mse_loss(answers(model, batch.inputs, lengths).squeeze(-1), batch.targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        times.append(time.perf_counter() - begin)
+    return 1e3 * min(times)
+
+
+def peak_mib() -> float:
+    """The most memory that this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+
+
+def alone(pool: str, length: int, way: str) -> tuple[float, float]:
+    """A step's ms and the MiB that it adds, measured in a process of its own."""
+    command = [sys.executable, __file__, pool, str(length), way]
+    ms, mib = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return float(ms), float(mib)
+
+
+def main() -> None:
+    """Every pool and length, in both ways."""
+    torch.set_num_threads(1)
+    if len(sys.argv) > 1:
+        pool, length, way = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+        before, answers = peak_mib(), as_modules if way == "modules" else Model.__call__
+        print(step_ms(pool, length, answers, max(3, 20_000 // length)), peak_mib() - before)
+        return
+    for pool in ("attention_pool", "mean_pool"):
+        for length in (50, 100, 500, 1000, 5000):
+            (ms, mib), (plain_ms, plain_mib) = (alone(pool, length, way) for way in ("pieces", "modules"))
+            print(
+                f"{pool:14}  T {length:5}  {ms:7.2f} ms against {plain_ms:8.2f}, {plain_ms / ms:5.2f} times as"
+                f" fast;  {mib:5.0f} MiB against {plain_mib:5.0f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
