@@ -21,6 +21,7 @@ from activemem.blocks import Model, build
 from activemem.engine.tasks.recalling import RECALL, lengths_between
 
 BATCH = 100
+Answers = Callable[[Model, Tensor, Tensor], Tensor]
 RECIPE = "activation(act=leaky_relu) >> {} >> dense(act=leaky_relu)"
 
 
@@ -36,16 +37,14 @@ def as_modules(model: Model, inputs: Tensor, lengths: Tensor) -> Tensor:
     return model.output(model.body(model.embedding(inputs), mask).squeeze(1))
 
 
-def step_ms(
-    pool: str, length: int, answers: Callable[[Model, Tensor, Tensor], Tensor], repeats: int
-) -> float:
+def step_ms(pool: str, length: int, answers: Answers) -> float:
     """The least time of a step, in ms."""
     model, generator = model_of(pool), torch.Generator().manual_seed(1)
     optimizer = torch.optim.Adam(model.parameters())
     lengths = lengths_between(length, length + length // 10, BATCH, generator)
     batch = RECALL["recall_addition"].batch(lengths, length + length // 10, generator)
     times = []
-    for _ in range(repeats):
+    for _ in range(max(3, 20_000 // length)):
         begin = time.perf_counter()
         loss = functional.mse_loss(answers(model, batch.inputs, lengths).squeeze(-1), batch.targets)
         optimizer.zero_grad()
@@ -73,15 +72,14 @@ def main() -> None:
     if len(sys.argv) > 1:
         pool, length, way = sys.argv[1], int(sys.argv[2]), sys.argv[3]
         before, answers = peak_mib(), as_modules if way == "modules" else Model.__call__
-        print(step_ms(pool, length, answers, max(3, 20_000 // length)), peak_mib() - before)
+        print(step_ms(pool, length, answers), peak_mib() - before)
         return
     for pool in ("attention_pool", "mean_pool"):
         for length in (50, 100, 500, 1000, 5000):
             (ms, mib), (plain_ms, plain_mib) = (alone(pool, length, way) for way in ("pieces", "modules"))
-            print(
-                f"{pool:14}  T {length:5}  {ms:7.2f} ms against {plain_ms:8.2f}, {plain_ms / ms:5.2f} times as"
-                f" fast;  {mib:5.0f} MiB against {plain_mib:5.0f}"
-            )
+            ratio = f"{plain_ms / ms:5.2f} times as fast"
+            print(f"{pool:14}  T {length:5}  {ms:7.2f} ms against {plain_ms:8.2f}, {ratio};", end="  ")
+            print(f"{mib:5.0f} MiB against {plain_mib:5.0f}")
 
 
 if __name__ == "__main__":
