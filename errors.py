@@ -13,6 +13,7 @@ ActivememError      a ValueError
 ├── TaskError       a task, or a length that it cannot have activemem.studies.tasks
 ├── CorpusError     a text, or tokens that it cannot have   activemem.studies.corpora
 ├── DataError       a text that is not here, or another     activemem.engine.corpora
+├── DecodingError   what cannot be decoded in this way      activemem.engine.decoding
 ├── QueryError      SQL that cannot be answered             activemem.studies.query
 ├── StoreError      a store, or a row that cannot be kept   activemem.storage
 └── SettingsError   the settings of a machine               activemem.cli.settings

@@ -1,0 +1,149 @@
+"""Beam search: the best beginnings of each output side by side, only those that can still win."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ...blocks.transduction import PAD, TransductionModel
+from .outputs import Bounds, Outputs, log_probabilities
+from .ranking import Ranking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypotheses:
+    """Beginnings of outputs, those of a sentence in adjacent rows, each in a slot of its own from 0 on.
+
+    `written` (rows, length) begins with the start symbol; `coverage` (rows, n) is counted if it is needed.
+    """
+
+    sentence: Tensor
+    slot: Tensor
+    scores: Tensor
+    written: Tensor
+    coverage: Tensor | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """The best ways to go on, in falling order, each (sentences, 2 * beam): scores, rows, symbols.
+
+    A score is minus infinity where there are fewer. At least half of them do not end.
+    """
+
+    sentences: Tensor  # (sentences,)
+    scores: Tensor
+    parents: Tensor
+    symbols: Tensor
+
+
+def beam_search(
+    model: TransductionModel, sources: Tensor, bounds: Bounds, *, beam: int, end: int, ranking: Ranking
+) -> Outputs:
+    """The output of the highest rank that the search finds for each source (batch, n)."""
+    search = Search(sources, bounds, beam=beam, end=end, ranking=ranking)
+    state, alive = model.begin(sources, bounds.longest), search.begin()
+    while len(alive.scores):
+        logits, state = model.step(state, alive.written[:, -1])
+        attended = None if alive.coverage is None else model.body.attended(state)
+        parents, alive = search.extend(alive, log_probabilities(logits), attended)
+        state = state.rows(parents)
+    return Outputs(symbols=search.symbols, scores=search.scores)
+
+
+class Search:
+    """The best output of each sentence so far, and what may still become a better one.
+
+    Of the `beam` best ways to go on, those that end are outputs. The search goes on from the `beam` best that
+    do not end, until it has as many outputs, or none that may come can be ranked higher than the best.
+    """
+
+    def __init__(self, sources: Tensor, bounds: Bounds, *, beam: int, end: int, ranking: Ranking) -> None:
+        batch, device = len(sources), sources.device
+        self.valid = sources != PAD
+        self.bounds, self.beam, self.end, self.ranking = bounds, beam, end, ranking
+        self.symbols = sources.new_full((batch, int(bounds.longest.max())), PAD)
+        self.symbols[:, 0] = end
+        self.scores = torch.full((batch,), -torch.inf, dtype=torch.float64, device=device)
+        self.ranks = self.scores.clone()
+        self.found = torch.zeros(batch, dtype=torch.long, device=device)
+
+    def begin(self) -> Hypotheses:
+        """A start symbol for each sentence."""
+        rows = torch.arange(len(self.scores), device=self.scores.device)
+        counted = self.ranking.coverage_penalty > 0.0
+        return Hypotheses(
+            sentence=rows,
+            slot=torch.zeros_like(rows),
+            scores=torch.zeros_like(self.scores),
+            written=torch.full_like(self.symbols[:, :1], PAD),
+            coverage=torch.zeros_like(self.valid, dtype=torch.float64) if counted else None,
+        )
+
+    def extend(self, alive: Hypotheses, logs: Tensor, attended: Tensor | None) -> tuple[Tensor, Hypotheses]:
+        """Which rows to go on from, and with what, given log-probabilities (rows, vocab) of the next symbol.
+
+        `attended` (rows, n) are the weights of the step that gave them.
+        """
+        best = self._best(alive, logs)
+        coverage = None if alive.coverage is None or attended is None else alive.coverage + attended
+        self._end(best, alive, coverage)
+        going, order = best.scores.masked_fill(best.symbols == self.end, -torch.inf).topk(self.beam)
+        most = self.ranking.normalised(going, self.bounds.longest[best.sentences, None])
+        kept = (most > self.ranks[best.sentences, None]) & (self.found[best.sentences, None] < self.beam)
+        of, slot = torch.nonzero(kept, as_tuple=True)
+        parents, symbols = best.parents.gather(1, order)[kept], best.symbols.gather(1, order)[kept]
+        return parents, Hypotheses(
+            sentence=best.sentences[of],
+            slot=slot,
+            scores=going[kept],
+            written=torch.cat([alive.written[parents], symbols[:, None]], 1),
+            coverage=None if coverage is None else coverage[parents],
+        )
+
+    def _best(self, alive: Hypotheses, logs: Tensor) -> Candidates:
+        """The best ways to go on, among those of all the rows of a sentence."""
+        gains, symbols = self._choices(alive, logs)
+        scores = (alive.scores[:, None] + gains).nan_to_num(nan=-torch.inf, neginf=-torch.inf)
+        sentences, group = torch.unique_consecutive(alive.sentence, return_inverse=True)
+        choices = symbols.shape[1]
+        grid = scores.new_full((len(sentences), self.beam, choices), -torch.inf)
+        grid[group, alive.slot] = scores
+        row = group.new_zeros(grid.shape[:2])
+        row[group, alive.slot] = torch.arange(len(group), device=group.device)
+        scores, picked = grid.flatten(1).topk(2 * self.beam)  # a slot ends in one way: half of these go on
+        parents = row.gather(1, picked // choices)
+        chosen = symbols[parents, picked % choices]
+        return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
+
+    def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
+        """The best symbols of each row and, as the last one, the end: log-probabilities and symbols."""
+        place, bounds = alive.written.shape[1], self.bounds.rows(alive.sentence)
+        ends = logs[:, self.end].masked_fill(place < bounds.least, -torch.inf)
+        others = logs.clone()
+        others[:, [PAD, self.end]] = -torch.inf
+        best, symbols = others.topk(min(self.beam, logs.shape[1] - 2))
+        best = best.masked_fill((place >= bounds.longest)[:, None], -torch.inf)
+        end = torch.full_like(symbols[:, :1], self.end)
+        return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
+
+    def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
+        """Take note of those of the `beam` best that end; the longest output was found last."""
+        length = alive.written.shape[1]
+        ending = best.symbols[:, : self.beam] == self.end
+        scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)
+        ranks = self.ranking.normalised(scores, length)
+        if coverage is not None:
+            ranks = (
+                ranks
+                + self.ranking.covered(coverage, self.valid[alive.sentence])[best.parents[:, : self.beam]]
+            )
+        rank, which = ranks.max(1)
+        better = torch.nonzero(rank > self.ranks[best.sentences]).squeeze(1)
+        of, which = best.sentences[better], which[better]
+        self.ranks[of], self.scores[of] = rank[better], scores[better, which]
+        self.symbols[of, : length - 1] = alive.written[best.parents[better, which], 1:]
+        self.symbols[of, length - 1] = self.end
+        self.found[best.sentences] += torch.isfinite(scores).sum(1)

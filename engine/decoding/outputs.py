@@ -1,0 +1,41 @@
+"""What any search is given and what it finds: bounds on lengths, likelihoods of symbols, outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The fewest and the most symbols of each output, its end among them, each (batch,).
+
+    An output may not end before the fewest, and must end with the most.
+    """
+
+    least: Tensor
+    longest: Tensor
+
+    def rows(self, index: Tensor) -> Self:
+        """Those of some outputs."""
+        return type(self)(least=self.least[index], longest=self.longest[index])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """Symbols (batch, longest), each row with its end and padding behind it, and scores (batch,) in nats.
+
+    A score is the sum of the log-probabilities of a row's symbols, in double precision; minus infinity where
+    a model that gives no numbers has written nothing but an end.
+    """
+
+    symbols: Tensor
+    scores: Tensor
+
+
+def log_probabilities(logits: Tensor) -> Tensor:
+    """Those of all symbols, at least in single precision."""
+    return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
