@@ -11,7 +11,9 @@ from .corpora import CorpusError, Download, TextSettings
 _WMT = "Bojar et al. 2014, Findings of the 2014 workshop on statistical machine translation"
 _TATOEBA = "Tatoeba, as tab-delimited pairs of manythings.org/anki"
 _ELLIOTT = "Elliott et al. 2016, Multi30K; Elliott et al. 2017 for French"
-_KINDS = ("spelled", "words", "bpe")
+
+PAIR_TOKENS = ("spelled", "words", "bpe")
+"""What a token of a sentence can be: a word, rare ones spelled; a word, rare ones unknown; a piece."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +95,8 @@ def chosen_parallel(task: TextSettings) -> ParallelCorpus:
     if task.corpus is None:
         raise CorpusError(f"expected a corpus ({', '.join(parallel_names())}), got none")
     corpus = require_parallel(task.corpus)
-    if task.tokens not in _KINDS:
-        raise CorpusError(f"{corpus.name}: expected tokens {', '.join(_KINDS)}, got {task.tokens}")
+    if task.tokens not in PAIR_TOKENS:
+        raise CorpusError(f"{corpus.name}: expected tokens {', '.join(PAIR_TOKENS)}, got {task.tokens}")
     return corpus
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from .corpora import CorpusError
+from .corpora import CorpusError, TextSettings
+from .parallel_corpora import PAIR_TOKENS
 
 _MARCUS = "Marcus et al. 1993, Building a large annotated corpus of English: the Penn Treebank"
 
@@ -52,6 +53,22 @@ def require_treebank(name: str) -> Treebank:
         nearest = get_close_matches(name, _treebanks, n=1, cutoff=0)
         raise CorpusError(f"unknown treebank '{name}'; nearest: {', '.join(nearest)}")
     return _treebanks[name]
+
+
+def chosen_treebank(task: TextSettings) -> Treebank:
+    """The treebank that a `[task]` table names; CorpusError if none, or for tokens that no pairs have."""
+    if task.corpus is None:
+        raise CorpusError(f"expected a treebank ({', '.join(treebank_names())}), got none")
+    treebank = require_treebank(task.corpus)
+    if task.tokens not in PAIR_TOKENS:
+        expected = f"expected tokens {', '.join(PAIR_TOKENS)}"
+        raise CorpusError(f"{treebank.name}: {expected}, got {task.tokens}")
+    return treebank
+
+
+def treebank_sizes(task: TextSettings) -> tuple[int, int]:
+    """Symbols of the sentences' vocabulary and of the trees'."""
+    return task.pieces, chosen_treebank(task).symbols
 
 
 def _sections(*sections: int) -> Callable[[int], bool]:

@@ -3,12 +3,18 @@
 from ..corpora import DataError
 from .batches import LineBatch, ScoredBatch, StreamBatch
 from .lines import line_eval, lines
+from .pair_batches import PairBatch, pair_batches, pair_eval
+from .pairs import PairSplit, ParallelText, open_pairs
 from .streams import blocks_per_pass, stream_eval, streams
 from .text import Split, Text, open_corpus
+from .treebanks import open_treebank, trees_of
 
 __all__ = [
     "DataError",
     "LineBatch",
+    "PairBatch",
+    "PairSplit",
+    "ParallelText",
     "ScoredBatch",
     "Split",
     "StreamBatch",
@@ -17,6 +23,11 @@ __all__ = [
     "line_eval",
     "lines",
     "open_corpus",
+    "open_pairs",
+    "open_treebank",
+    "pair_batches",
+    "pair_eval",
     "stream_eval",
     "streams",
+    "trees_of",
 ]

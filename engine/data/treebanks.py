@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...studies.corpora import TextSettings
-from ...studies.treebanks import Treebank, require_treebank, treebank_names
+from ...studies.treebanks import Treebank, chosen_treebank, treebank_sizes
 from ..corpora import DataError
 from .linear import assembled, linear
 from .pair_splitting import Pair
@@ -24,11 +24,10 @@ def open_treebank(task: TextSettings, folder: Path) -> ParallelText:
     """The sentences and trees of the treebank that a `[task]` table names, from the folder of all data.
 
     A source is the words of a sentence, in the tokens that the table says; its target is its bare tree, as
-    `linear` writes it. Raises DataError where the treebank is not there, or not the one that was published.
+    `linear` writes it. Raises CorpusError, and DataError where the treebank is not there, or not the one that
+    was published.
     """
-    if task.corpus is None:
-        raise DataError(f"expected a treebank ({', '.join(treebank_names())}), got none")
-    treebank = require_treebank(task.corpus)
+    treebank, (source, target) = chosen_treebank(task), treebank_sizes(task)
     files = list(files_of(treebank, folder))
     digest = hashlib.sha256(b"".join(text for _, text in files)).hexdigest()
     if treebank.digest not in (None, f"sha256:{digest}"):
@@ -37,7 +36,7 @@ def open_treebank(task: TextSettings, folder: Path) -> ParallelText:
     writing = Writing(
         name=treebank.name,
         pairs=lambda: _pairs(treebank, files),
-        kinds={"source": (task.tokens, task.pieces), "target": ("symbols", treebank.symbols)},
+        kinds={"source": (task.tokens, source), "target": ("symbols", target)},
     )
     splits = [[number, _split(treebank, number)] for number, _ in files]
     return written(writing, folder, [digest, splits])

@@ -13,7 +13,7 @@ from activemem.engine.data.linear import assembled, linear
 from activemem.engine.data.treebanks import open_treebank, trees_of
 from activemem.engine.data.trees import Leaf, Tree, bare, read_trees
 from activemem.studies.corpora import CorpusError
-from activemem.studies.treebanks import require_treebank, treebank_names
+from activemem.studies.treebanks import chosen_treebank, require_treebank, treebank_names, treebank_sizes
 
 WRITTEN = """
 ( (S
@@ -159,10 +159,20 @@ def test_a_treebank_that_is_not_here_or_another_is_refused(tmp_path):
     digest = require_treebank("wsj-sample").digest
     got = f"sha256:{hashlib.sha256(content).hexdigest()}"
     assert str(fault.value) == f"wsj-sample: {place}: expected {digest}, got {got}"
+
+
+def test_treebanks_are_asked_for_by_name():
     with pytest.raises(CorpusError) as fault:
         require_treebank("wjs")
     assert str(fault.value) == "unknown treebank 'wjs'; nearest: wsj"
     assert treebank_names() == ("wsj", "wsj-sample")
+    assert treebank_sizes(Task()) == (50, 128)
+    with pytest.raises(CorpusError) as fault:
+        chosen_treebank(Task(tokens="characters"))
+    assert str(fault.value) == "wsj: expected tokens spelled, words, bpe, got characters"
+    with pytest.raises(CorpusError) as fault:
+        chosen_treebank(Task(corpus=None))
+    assert str(fault.value) == "expected a treebank (wsj, wsj-sample), got none"
 
 
 def test_the_real_sample_comes_back_whole(tmp_path):
@@ -178,3 +188,12 @@ def test_the_real_sample_comes_back_whole(tmp_path):
     assert sum(1 for tree in stripped for _ in tree.leaves()) == 94_084
     for tree in stripped:
         assert assembled(linear(tree), [leaf.word for leaf in tree.leaves()]) == tree
+
+
+def test_a_treebank_is_written_once(tmp_path):
+    wsj(tmp_path)
+    open_treebank(Task(), tmp_path)
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    open_treebank(Task(), tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == written
+    assert not list(tmp_path.rglob("*.unfinished"))

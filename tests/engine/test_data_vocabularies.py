@@ -107,14 +107,15 @@ def test_a_vocabulary_without_room_is_refused():
     assert str(fault.value).startswith(expected)
 
 
+HOMES = ("tatoeba", "multi30k", "wmt-enfr", "europarl-it")
+
+
 def real_sentences():
     """By name, all real sentences that tests are given, each language for itself."""
     folder = os.environ.get("ACTIVEMEM_TEST_DATA")
     if folder is None:
         pytest.skip("ACTIVEMEM_TEST_DATA names no folder with real pairs")
-    for path in sorted(
-        path for home in ("tatoeba", "multi30k", "wmt-enfr") for path in Path(folder, home).iterdir()
-    ):
+    for path in sorted(path for home in HOMES for path in Path(folder, home).iterdir()):
         if path.suffix in (".xz", ".gz"):
             data = (lzma if path.suffix == ".xz" else gzip).open(path).read().decode()
             rows = [line.split("\t") for line in data.split("\n")[:-1]]
