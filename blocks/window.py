@@ -176,13 +176,13 @@ class WindowAttention(nn.Module):
 
     def _values(self, weights: Tensor, v: Tensor, piece: Piece, beside: Beside | None) -> Tensor:
         """The values (heads, batch, queries, head_width) that the weights choose."""
-        within = weights[..., : piece.keys]
+        within, outside = weights.split([piece.keys, weights.shape[-1] - piece.keys], -1)
         y = within @ v
         if self.window.pos_values and piece.distances:
             vectors = self._vectors(piece.near, piece.far)
             y = y + unskew(within, piece).contiguous() @ vectors
         if beside is not None:
-            return y + beside.values(weights[..., piece.keys :])
+            return y + beside.values(outside)
         if sees_nothing(self.window, piece):
             first = torch.arange(piece.queries, device=y.device) == 0
             y = y.masked_fill(first[:, None], 0.0)

@@ -116,8 +116,9 @@ def test_the_gradients_of_spans_are_right(name, causal):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # inductor's own
 @both_ways
-@pytest.mark.parametrize("text", WINDOWS)
+@pytest.mark.parametrize("text", [WINDOWS[0], WINDOWS[4], WINDOWS[8]])
 def test_the_compiled_window_gives_the_same(text, causal):
+    torch.compiler.reset()  # only so many graphs are made of one function
     compiled_is_the_same(text, causal=causal)
 
 
