@@ -99,7 +99,9 @@ def _lengths(settings: Settings) -> Iterator[Problem]:
 
 
 def _odd(root: Node, gives: str | None) -> str:
-    """The part of a recipe that makes its output what it is: the last, or the first block that does so."""
-    last = root.parts[-1] if isinstance(root, Series) else root
+    """The part of a recipe that makes its output what it is: the one that pools, or the first block."""
+    parts = root.parts if isinstance(root, Series) else (root,)
+    if gives == VECTOR:
+        return render(next(part for part in parts if output(part) == gives))
     blocks = (part for part in walk(root) if isinstance(part, Block) and output(part) == gives)
-    return render(last if gives == VECTOR else next(blocks, last))
+    return render(next(blocks, parts[-1]))

@@ -239,6 +239,11 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
         "       [factors] mixer: last_token >> ff(8) gives a vector, but its next copy needs a sequence: "
         "a pool stands once"
     )
+    behind = TEXT.replace("2 * ({mixer} >> ff(8))", "sa >> {mixer} >> ff(8)")
+    assert message(behind.replace('"conv(k=3)"', '"last_token"')).splitlines()[-1] == (
+        "       [factors] mixer: last_token gives a vector, but reverse needs an output for each token of "
+        "its input: leave the pool out"
+    )
 
 
 def test_an_override_takes_the_place_of_what_was_wrong():
