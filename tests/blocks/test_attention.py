@@ -4,12 +4,13 @@ from functools import partial
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import build
 from activemem.blocks.conformance import CHECKS, compiled_is_the_same
-from activemem.blocks.examples import made, prefix_mask, saved_bytes, seeded, sequences
+from activemem.blocks.examples import WIDTH, made, prefix_mask, saved_bytes, seeded, sequences
 from activemem.blocks.initial import initialise
-from activemem.grammar import analyse, parse, windows
+from activemem.grammar import Context, analyse, lookup, parse, windows
 
 from .attention_references import REFERENCES
 
@@ -208,3 +209,23 @@ def test_the_models_of_the_paper_have_their_parameters():
     around = 64 * 8192 + 2 * 205 * 512 + 205
     assert sizes("18 * all_attn(N=1024, span=8192)").parameters == of_layers + around == 38_501_581
     assert sizes("36 * all_attn(N=2048, span=8192)").parameters == pytest.approx(114.0e6, rel=0.001)
+
+
+@pytest.mark.parametrize("text", [text for text in NUMBERS if not text.startswith("ff")])
+def test_a_piece_of_a_stream_costs_what_is_stated(text):
+    node = parse(text).root
+    block, spec = made(node, causal=True, dtype=torch.float32), lookup(node.name)
+    past, x = (sequences(20, length, dtype=torch.float32) for length in (block.memory, 30))
+    with FlopCounterMode(display=False) as counter:
+        block.stream(x, past)
+    context = Context(width=WIDTH, length=30, past=40, causal=True)
+    assert counter.get_total_flops() == 20 * spec.cost(spec.settings(node), context).flops
+
+
+def test_variants_of_one_size_have_as_many_parameters_but_for_split_heads():
+    def parameters(name):
+        return analyse(f"{name}(N=64, span=32)", length=1, d_model=512, vocab=7).parameters
+
+    joined, split, heads, single = map(parameters, FAMILY)
+    assert joined == split == single
+    assert joined - heads == 2 * 256 * 512 + 2 * 64 * 256
