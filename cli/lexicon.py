@@ -14,7 +14,7 @@ from ..grammar.vocabulary import OWNER
 from .anatomy import STATE_BYTES
 from .figures import WIDTH, crop, in_bytes, plural, prefix, reach, reach_data
 
-_WIDEST_SIGNATURE = 36
+_WIDEST_SIGNATURE = 30
 
 
 def find(text: str) -> nodes.Block:
@@ -65,19 +65,22 @@ def picture(block: nodes.Block, place: Context) -> str:
     spec = _spec(block)
     text, kind = signature(spec), f"{spec.role}, {spec.owner}"
     gap = WIDTH - len(text) - len(kind)
-    rows = [f"{text}{' ' * gap}{kind}" if gap >= 2 else f"{text}\n{kind}", ""]
+    rows = [f"{text}{' ' * gap}{kind}"] if gap >= 2 else [*_wrapped(text, 0), kind]
+    rows.append("")
     for told in (spec.summary, spec.equation, spec.source):
-        rows += _indented(told)
+        rows += _wrapped(told, 2)
     if spec.parameters:
         rows += ["", *_parameters(spec.parameters)]
     sight = "causal" if place.causal else "bidirectional"
     rows += [
         "",
-        *_indented(f"{render(block)} at width {place.width}, {plural(place.length, 'token')}, {sight}"),
+        *_wrapped(f"{render(block)} at width {place.width}, {plural(place.length, 'token')}, {sight}", 2),
     ]
     names, figures = zip(*_figures(spec, block, place), strict=True)
     wide = max(map(len, names))
-    rows += [f"    {name:<{wide}}  {figure}" for name, figure in zip(names, figures, strict=True)]
+    for name, figure in zip(names, figures, strict=True):
+        told = f"{name:<{wide}}  {figure}"
+        rows += wrap(told, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * (wide + 6))
     return "\n".join([*rows, ""])
 
 
@@ -157,6 +160,7 @@ def _spec(block: nodes.Block) -> Spec:
     return spec
 
 
-def _indented(text: str) -> list[str]:
-    """The text within 80 columns."""
-    return wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+def _wrapped(text: str, indent: int) -> list[str]:
+    """The text within 80 columns, lines after the first indented by two more."""
+    first, others = " " * indent, " " * (indent + 2)
+    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
