@@ -148,6 +148,7 @@ def build(
     *,
     d_model: int,
     vocab: int | None = None,
+    source_vocab: int | None = None,
     causal: bool = False,
     norm: Norm = "pre",
     residual: bool = True,
@@ -183,6 +184,7 @@ def build(
     frame = Frame(
         d_model=d_model,
         vocab=vocab,
+        source_vocab=source_vocab,
         causal=causal,
         norm=norm,
         residual=residual,
@@ -206,7 +208,7 @@ def build(
         lines = (f"  {fault}" for fault in faults)
         raise BuildError("\n".join([f"recipe '{recipe.text}' cannot be built", *lines]))
     if output(recipe.root) == OTHER_LENGTH:
-        return framed_transducer(recipe, frame, source_vocab=frame.symbols, generator=generator)
+        return framed_transducer(recipe, frame, generator=generator)
     model = Model(recipe, frame)
     initialise(model, generator, init)
     return model

@@ -27,14 +27,14 @@ class TransductionModel(nn.Module):
     the source and the symbols before it. A scaled embedding is multiplied by sqrt(d_model).
     """
 
-    def __init__(self, recipe: Recipe, frame: Frame, *, source_vocab: int) -> None:
+    def __init__(self, recipe: Recipe, frame: Frame) -> None:
         super().__init__()
         assert isinstance(recipe.root, nodes.Block)
         unit = frame.embedding == "unit"
         self.recipe = recipe
         self.frame = frame
         self.scale = 1.0 if unit else math.sqrt(frame.d_model)
-        self.source = Embedding(source_vocab, frame.d_model, unit=unit)
+        self.source = Embedding(frame.source.symbols, frame.d_model, unit=unit)
         self.target = Embedding(frame.symbols, frame.d_model, unit=unit)
         self.dropout = Dropout(frame.embedding_dropout)
         self.body = build_transducing(recipe.root, _context(frame))
@@ -115,6 +115,7 @@ def build_transducer(
     frame = Frame(
         d_model=d_model,
         vocab=target_vocab,
+        source_vocab=source_vocab,
         norm=norm,
         residual=residual,
         position=position,
@@ -124,21 +125,21 @@ def build_transducer(
         embedding=embedding,
         init=init,
     )
-    return framed_transducer(parse(recipe), frame, source_vocab=source_vocab, generator=generator)
+    return framed_transducer(parse(recipe), frame, generator=generator)
 
 
 def framed_transducer(
-    recipe: Recipe, frame: Frame, *, source_vocab: int, generator: torch.Generator | None = None
+    recipe: Recipe, frame: Frame, *, generator: torch.Generator | None = None
 ) -> TransductionModel:
-    """The model of a transducer's recipe in a frame whose vocabulary is the target's.
+    """The model of a transducer's recipe in its frame.
 
     Raises BuildError for what cannot be built, with all reasons.
     """
-    faults = [*_recipe_faults(recipe), *frame.faults(), *_frame_faults(frame, source_vocab)]
+    faults = [*_recipe_faults(recipe), *frame.faults(), *_frame_faults(frame)]
     if faults:
         lines = (f"  {fault}" for fault in faults)
         raise BuildError("\n".join([f"recipe '{recipe.text}' cannot be built", *lines]))
-    model = TransductionModel(recipe, frame, source_vocab=source_vocab)
+    model = TransductionModel(recipe, frame)
     initialise(model, generator, frame.init)
     return model
 
@@ -160,10 +161,9 @@ def _transduces(block: nodes.Block) -> bool:
     return spec is not None and spec.role is Role.TRANSDUCER
 
 
-def _frame_faults(frame: Frame, source_vocab: int) -> list[str]:
+def _frame_faults(frame: Frame) -> list[str]:
     """What a model has that reads and writes one sequence, and this one has not."""
     rules = (
-        (source_vocab >= 1, f"expected a source_vocab of at least 1, got {source_vocab}"),
         (frame.columns is None and frame.targets is None, "expected symbols in and out, got numbers"),
         (not frame.cutoffs, "expected no cutoffs, got some: two vocabularies have no clusters in common"),
         (not frame.tied, "expected weights that are not tied: the output is not as wide as an embedding"),

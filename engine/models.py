@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import torch
 
 from ..blocks import Model, build
-from ..grammar import analyse
+from ..blocks.transduction import TransductionModel
+from ..grammar import analyse_framed
+from ..studies.costs import frame
 from ..studies.demands import Demand
-from ..studies.settings import ModelSettings
+from ..studies.settings import ModelSettings, read_recipe
+
+AnyModel = Model | TransductionModel
+"""A model of one sequence, or of a source and a target."""
 
 
-def build_model(model: ModelSettings, demand: Demand, generator: torch.Generator) -> Model:
+def build_model(model: ModelSettings, demand: Demand, generator: torch.Generator) -> AnyModel:
     """The model on a CPU, its weights drawn from the generator."""
-    built = build(model.recipe, generator=generator, **_frame(model, demand))
-    assert isinstance(built, Model), f"{model.recipe} reads one sequence and writes another"
-    return built
+    around: dict[str, Any] = asdict(frame(model, demand))
+    return build(model.recipe, generator=generator, **around)
 
 
 def sequence_flops(model: ModelSettings, demand: Demand, *, tokens: int, past: int) -> int:
     """Operations of a training step on one sequence, forward and backward."""
-    return analyse(model.recipe, length=tokens, past=past, **_frame(model, demand)).training_flops
-
-
-def _frame(model: ModelSettings, demand: Demand) -> dict[str, Any]:
-    """What stands around the body, as `build` and `analyse` take it."""
-    settings = model.model_dump(exclude={"recipe"})
-    asked = {"vocab": demand.vocab, "columns": demand.columns, "targets": demand.targets}
-    return {**settings, **asked, "causal": demand.causal}
+    return analyse_framed(read_recipe(model.recipe), frame(model, demand), tokens, past).training_flops

@@ -87,6 +87,7 @@ def analyse(
     d_model: int,
     length: int,
     vocab: int | None = None,
+    source_vocab: int | None = None,
     causal: bool = False,
     norm: Norm = "pre",
     residual: bool = True,
@@ -110,6 +111,7 @@ def analyse(
     frame = Frame(
         d_model=d_model,
         vocab=vocab,
+        source_vocab=source_vocab,
         causal=causal,
         norm=norm,
         residual=residual,
@@ -177,7 +179,7 @@ class _Model:
         length, cost = self.context.length, self._cost(root)
         block = self._block(root).with_input(self._plane)
         parts = (
-            input_part(frame, length, "source embedding"),
+            input_part(frame.source, length, "source embedding"),
             input_part(frame, length, "target embedding"),
             block,
             *_shared(block),

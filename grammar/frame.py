@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -45,11 +45,13 @@ class Frame:
     Inputs are symbols of `vocab`, or with `columns` so many real numbers at each position. Outputs are a
     distribution over `vocab`, or so many real numbers as `targets` says. `cutoffs` begin clusters of rarer
     symbols, in the input as in the softmax. Where it is `tied`, the softmax has the embedding's weights, and
-    no biases.
+    no biases. Of a model that reads one sequence and writes another, `source_vocab` has the symbols of the
+    first, if they are not as many as `vocab`.
     """
 
     d_model: int
     vocab: int | None = None
+    source_vocab: int | None = None
     causal: bool = False
     norm: Norm = "pre"
     residual: bool = True
@@ -112,6 +114,11 @@ class Frame:
         return self.vocab or 0
 
     @property
+    def source(self) -> Frame:
+        """The frame whose inputs are those of a source."""
+        return self if self.source_vocab is None else replace(self, vocab=self.source_vocab)
+
+    @property
     def clusters(self) -> tuple[Cluster, ...]:
         """The symbols by frequency: all of them, or up to the first cut-off and so on."""
         ends = pairwise((0, *self.cutoffs, self.symbols))
@@ -130,7 +137,12 @@ class Frame:
     def _sizes(self) -> tuple[tuple[bool, str], ...]:
         """What is known of the numbers that come in and go out."""
         needed = self.columns is None or self.targets is None
-        given = (("vocab", self.vocab), ("columns", self.columns), ("targets", self.targets))
+        given = (
+            ("vocab", self.vocab),
+            ("source_vocab", self.source_vocab),
+            ("columns", self.columns),
+            ("targets", self.targets),
+        )
         return (
             (
                 self.vocab is not None or not needed,

@@ -29,6 +29,7 @@ def frame(model: ModelSettings, asked: Demand) -> Frame:
     return Frame(
         **model.model_dump(exclude={"recipe"}),
         vocab=asked.vocab,
+        source_vocab=asked.source_vocab,
         columns=asked.columns,
         targets=asked.targets,
         causal=asked.causal,
@@ -116,8 +117,8 @@ def _epoch_flops(settings: Settings, task: AlgorithmicTask, length: int) -> floa
 
 def _least(around: Frame) -> Frame:
     """The same frame with the smallest vocabulary that it can have, if it has any."""
-    if around.vocab is None:
-        return around
+    if around.vocab is None or around.source_vocab is not None:
+        return around  # the output of a model of two sequences has a width of its own
     return replace(around, vocab=1 + max(around.cutoffs, default=0))
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .corpora import vocabulary_size
+from .degradation_tasks import require_degradation
+from .parallel_corpora import vocabulary_sizes
 from .settings import TaskSettings
 from .tasks import AlgorithmicTask, Kind, require_task
+from .treebanks import treebank_sizes
 
 LINE = 40
 """The tokens of a sequence whose length the data decide."""
@@ -50,7 +53,8 @@ def demand(task: TaskSettings) -> Demand:
         return Demand(kind=spec.kind, vocab=spec.vocab)
     if spec.kind is Kind.TRANSDUCTION:
         source, target = _two_sizes(task)
-        return Demand(kind=spec.kind, vocab=target, source_vocab=source, tokens=LINE)
+        tokens = LINE if task.corpus else require_degradation(task.name).tokens
+        return Demand(kind=spec.kind, vocab=target, source_vocab=source, tokens=tokens)
     if spec.kind is Kind.REGRESSION:
         return Demand(kind=spec.kind, columns=2, targets=1, tokens=sum(recall_lengths(task)) // 2)
     if task.batching == "lines":
@@ -60,4 +64,11 @@ def demand(task: TaskSettings) -> Demand:
 
 def _two_sizes(task: TaskSettings) -> tuple[int, int]:
     """The symbols of a source and of a target."""
-    return task.pieces, task.pieces
+    match task.name:
+        case "translation":
+            return vocabulary_sizes(task)
+        case "parsing":
+            return treebank_sizes(task)
+        case name:
+            symbols = require_degradation(name).vocab
+            return symbols, symbols

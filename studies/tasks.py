@@ -293,6 +293,7 @@ for _name, _summary in (
     ("reverse_copy_repeats", "x, whose symbols come one to four times, to x reversed"),
     ("filter", "x to x without the symbols of a set"),
     ("reverse_copy_bigrams", "x, in which a few pairs of symbols are frequent, to x reversed"),
+    ("reverse_copy_frequent_bigrams", "x, in which they are still more frequent, to x reversed"),
 ):
     register_task(
         TaskSpec(

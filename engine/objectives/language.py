@@ -30,7 +30,7 @@ class _Score:
     words: int
 
 
-class LanguageModel(Objective):
+class LanguageModel(Objective[Model]):
     """A text, and the scores of its dev and test splits."""
 
     def __init__(self, settings: Settings, device: torch.device, folder: Path) -> None:

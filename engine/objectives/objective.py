@@ -5,16 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ...blocks import Model
 from ...studies.demands import Demand, demand
 from ...studies.settings import Settings
 
 Metrics = dict[str, float]
+ModelOf = TypeVar("ModelOf", bound=nn.Module)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Load:
     past: int = 0
 
 
-class Objective(ABC):
+class Objective(ABC, Generic[ModelOf]):
     """The data, the loss and the measures of one trial; its draws come from generators of its own.
 
     `folder` is where data lie. An epoch's losses are asked for step by step, each in `parts` equal parts.
@@ -47,11 +47,11 @@ class Objective(ABC):
         """What a training step takes at this moment."""
 
     @abstractmethod
-    def loss(self, model: Model, part: int, parts: int) -> Tensor:
+    def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
         """The mean loss over one part of the next batch, which part 0 draws."""
 
     @abstractmethod
-    def evaluate(self, model: Model, *, last: bool) -> Metrics:
+    def evaluate(self, model: ModelOf, *, last: bool) -> Metrics:
         """What is measured after an epoch, of a model in evaluation; `last` if it is the last one."""
 
     @abstractmethod

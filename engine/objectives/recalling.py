@@ -23,7 +23,7 @@ _TESTED = 1000
 _TOGETHER = 10
 
 
-class Recalling(Objective):
+class Recalling(Objective[Model]):
     """Fresh batches, and after each epoch the same test sequences (Raffel and Ellis 2016, section 2)."""
 
     def __init__(self, settings: Settings, device: torch.device, folder: Path) -> None:

@@ -17,7 +17,7 @@ from ..tasks import Batch, task
 from .objective import Load, Metrics, Objective
 
 
-class Tagging(Objective):
+class Tagging(Objective[Model]):
     """Fresh batches of one length, which grows whenever one of them is answered well enough."""
 
     def __init__(self, settings: Settings, device: torch.device, folder: Path) -> None:

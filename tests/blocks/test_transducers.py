@@ -103,8 +103,8 @@ def test_what_cannot_be_built_is_told_at_once():
         "recipe 'sa >> ff({filter})' cannot be built\n"
         "  hole {filter} is not filled\n"
         "  expected a transducer, as seq2seq(lstm, lstm), got sa >> ff({filter})\n"
-        "  expected dropout from 0 up to below 1, got 1.0\n"
-        "  expected a source_vocab of at least 1, got 0"
+        "  expected source_vocab of at least 1, got 0\n"
+        "  expected dropout from 0 up to below 1, got 1.0"
     )
 
 
