@@ -89,6 +89,21 @@ class SelfAttention(Block):
         seen = past[:, max(0, past.shape[1] - self.window.furthest) :]
         return self._within(self.window, x, torch.cat([seen, x], 1) if seen.shape[1] else x, None)
 
+    def resume(self, x: Tensor, kept: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Keys and values are kept, (batch, heads, 2, positions, head_width), unless there is a window."""
+        if self.window is not None:
+            return super().resume(x, kept)
+        batch, length, _ = x.shape
+        made = self.qkv(x).view(batch, length, 3, self.heads, -1).permute(0, 3, 2, 1, 4)
+        q, known = made[:, :, 0], made[:, :, 1:]
+        if kept is not None:
+            known = torch.cat([kept, known], 3)
+        k, v = known.unbind(2)
+        keys = k.shape[2]
+        visible = torch.ones(length, keys, dtype=torch.bool, device=x.device).tril(keys - length)
+        y = plain_attention(q, k, v, None if length == 1 else visible, self.dropout)
+        return self.output(y.transpose(1, 2).reshape(batch, length, -1)), known
+
     def after_step(self) -> None:
         """Take note of new spans."""
         if self.window is not None:

@@ -83,6 +83,15 @@ class Block(nn.Module, ABC):
         y = self.stream(x, past)
         return y, torch.cat([past, x], 1)[:, -self.memory :].detach()
 
+    def resume(self, x: Tensor, kept: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """One piece, as of a stream, but with gradients through what is kept, which may grow without end."""
+        if self.memory == 0:
+            return self(x), None
+        past = x[:, :0] if kept is None else kept
+        if self.memory is not None:
+            past = past[:, max(0, past.shape[1] - self.memory) :]
+        return self.stream(x, past), torch.cat([past, x], 1)
+
     def after_step(self) -> None:
         """Take note of new weights: called after every step of the optimiser and when weights are loaded."""
 

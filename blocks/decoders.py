@@ -129,25 +129,13 @@ class _Step(Piece):
     def apply(self, block: Block, x: Tensor) -> Tensor:
         """The outputs of a causal block at x (batch, 1, width)."""
         kept = self._past[len(self._next)] if self._past else None
-        y, keep = _go_on(block, x, kept)
+        y, keep = block.resume(x, kept)
         self._next.append(keep)
         return y
 
     def kept(self) -> tuple[Tensor | None, ...]:
         """What the blocks keep."""
         return tuple(self._next)
-
-
-def _go_on(block: Block, x: Tensor, kept: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """The outputs of one block, and what it needs at the next position: a state, or the inputs it may see."""
-    if isinstance(block, Recurrent):
-        return block.resume(x, kept)
-    if block.memory == 0:
-        return block(x), None
-    past = x[:, :0] if kept is None else kept
-    if block.memory is not None:
-        past = past[:, max(0, past.shape[1] - block.memory) :]
-    return block.stream(x, past), torch.cat([past, x], 1)
 
 
 class StackDecoder(Decoder[Stacked]):
