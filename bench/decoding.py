@@ -70,7 +70,7 @@ def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
     torch.set_num_threads(1)
     print(
-        f"tokens a second, {BATCH} sentences of {SOURCE}, outputs of {TARGET}, width {WIDTH}, {VOCAB} symbols,"
+        f"tokens a second, {BATCH} sources of {SOURCE}, outputs of {TARGET}, width {WIDTH}, {VOCAB} symbols,"
         " one CPU thread (CPU time, medians); ratios to the loop"
     )
     sources = torch.randint(3, VOCAB, (BATCH, SOURCE), generator=torch.Generator().manual_seed(1))
