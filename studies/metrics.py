@@ -50,6 +50,22 @@ METRICS = {
         Metric(name="dev_bpc", title="Bits per character on the dev split", higher=False, decimals=3),
         Metric(name="dev_perplexity", title="Perplexity per word on the dev split", higher=False, decimals=1),
         Metric(name="test_loss", title="Loss on the test split, nats a token", higher=False, decimals=4),
+        Metric(
+            name="dev_accuracy", title="Accuracy on the dev split, share of symbols", higher=True, decimals=3
+        ),
+        Metric(
+            name="test_accuracy",
+            title="Accuracy on the test split, share of symbols",
+            higher=True,
+            decimals=3,
+        ),
+        Metric(
+            name="test_exact",
+            title="Test sequences written without a fault, as a share",
+            higher=True,
+            decimals=3,
+            axis="Share without a fault",
+        ),
         Metric(name="test_bpc", title="Bits per character on the test split", higher=False, decimals=3),
         Metric(
             name="test_perplexity", title="Perplexity per word on the test split", higher=False, decimals=1
@@ -63,6 +79,29 @@ METRICS = {
             stepped=True,
         ),
         Metric(name="tokens_per_s", title="Tokens a second", higher=True, decimals=0),
+        Metric(
+            name="f1",
+            title="Labelled brackets, F1 over sentences with a tree",
+            higher=True,
+            decimals=1,
+            axis="F1",
+        ),
+        Metric(
+            name="f1_of_all",
+            title="Labelled brackets, F1 over all sentences",
+            higher=True,
+            decimals=1,
+            axis="F1",
+        ),
+        Metric(name="precision", title="Precision of labelled brackets", higher=True, decimals=1),
+        Metric(name="recall", title="Recall of labelled brackets", higher=True, decimals=1),
+        Metric(
+            name="tree_share",
+            title="Sentences with a well-formed tree, as a share",
+            higher=True,
+            decimals=3,
+            axis="Share with a tree",
+        ),
         Metric(name="bleu", title="BLEU", higher=True, decimals=1, indices=("Source length, words",)),
         Metric(
             name="attention",
