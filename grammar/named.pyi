@@ -1,6 +1,6 @@
 """What editors know of the blocks: written from the vocabulary by `python tests/grammar/test_named.py`."""
 # fmt: off
-# ruff: noqa: E501
+# ruff: noqa: E501, N803, N805
 
 from typing import Literal
 
@@ -36,7 +36,7 @@ class _Activation(Recipe):
     """The block `activation`: activation by itself."""
 
     def __call__(
-        self,
+        _self,
         act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Open = "relu",
     ) -> Recipe:
         """Activation by itself: y = act(x).
@@ -52,7 +52,7 @@ class _AllAttn:
     """The block `all_attn`: attention over a window of the past and persistent vectors, in one softmax."""
 
     def __call__(
-        self,
+        _self,
         N: int | Open,
         span: int | Open = 1024,
         heads: int | Open = 8,
@@ -82,7 +82,7 @@ class _AttentionPool(Recipe):
     """The block `attention_pool`: mean of all positions, weighted by how each scores."""
 
     def __call__(
-        self,
+        _self,
     ) -> Recipe:
         """Mean of all positions, weighted by how each scores: e_t = tanh(w · x_t + b); α = softmax(e); y = Σ_t α_t x_t.
 
@@ -95,7 +95,7 @@ class _AttnSplit:
     """The block `attn_split`: attention over a window of the past, and beside it over persistent vectors, outputs added."""
 
     def __call__(
-        self,
+        _self,
         N: int | Open,
         span: int | Open = 1024,
         heads: int | Open = 8,
@@ -125,7 +125,7 @@ class _Cgru:
     """The block `cgru`: convolutional gated recurrent unit, one step of it."""
 
     def __call__(
-        self,
+        _self,
         k: int | Open,
     ) -> Recipe:
         """Convolutional gated recurrent unit, one step of it: u = hardsig(Wᵤ ∗ x + bᵤ); r = hardsig(Wᵣ ∗ x + bᵣ); y = u ⊗ x + (1 − u) ⊗ tanh(W₀ ∗ (r ⊗ x) + b₀).
@@ -141,7 +141,7 @@ class _Conv:
     """The block `conv`: convolution over the sequence."""
 
     def __call__(
-        self,
+        _self,
         k: int | Open,
         act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Open = "relu",
     ) -> Recipe:
@@ -159,7 +159,7 @@ class _Dense(Recipe):
     """The block `dense`: one linear layer on each position."""
 
     def __call__(
-        self,
+        _self,
         act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Open = "relu",
     ) -> Recipe:
         """One linear layer on each position: y = act(W · x + b).
@@ -175,7 +175,7 @@ class _ExtendedNeuralGpu(Recipe):
     """The block `extended_neural_gpu`: Neural GPU with a decoder that reads all outputs so far from a tape."""
 
     def __call__(
-        self,
+        _self,
         layers: int | Open = 2,
         width: int | Open = 4,
         maps: int | Open = 0,
@@ -199,7 +199,7 @@ class _Ff:
     """The block `ff`: feed-forward layer on each position."""
 
     def __call__(
-        self,
+        _self,
         filter: int | Open,
         act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Open = "relu",
     ) -> Recipe:
@@ -217,7 +217,7 @@ class _FfAttn:
     """The block `ff_attn`: feed-forward layer on each position with a softmax in it, without biases."""
 
     def __call__(
-        self,
+        _self,
         dim: int | Open,
     ) -> Recipe:
         """Feed-forward layer on each position with a softmax in it, without biases: y = W₂ · softmax(W₁ · x).
@@ -233,7 +233,7 @@ class _Gru(Recipe):
     """The block `gru`: gated recurrent unit, read from left to right."""
 
     def __call__(
-        self,
+        _self,
         layers: int | Open = 1,
     ) -> Recipe:
         """Gated recurrent unit, read from left to right: r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊗(U_n h_{t−1} + c)); y_t = h_t = (1−z)⊗n + z⊗h_{t−1}.
@@ -249,7 +249,7 @@ class _HeadSplit:
     """The block `head_split`: half of the heads attend to a window of the past, half of them to persistent vectors."""
 
     def __call__(
-        self,
+        _self,
         N: int | Open,
         span: int | Open = 1024,
         heads: int | Open = 8,
@@ -279,7 +279,7 @@ class _HighwayConv:
     """The block `highway_conv`: convolution with a gate between it and its input."""
 
     def __call__(
-        self,
+        _self,
         k: int | Open,
     ) -> Recipe:
         """Convolution with a gate between it and its input: g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊗ g + x ⊗ (1 − g).
@@ -295,7 +295,7 @@ class _Last(Recipe):
     """The block `last`: the last position by itself."""
 
     def __call__(
-        self,
+        _self,
     ) -> Recipe:
         """The last position by itself: y = x_T.
 
@@ -308,7 +308,7 @@ class _Lstm(Recipe):
     """The block `lstm`: long short-term memory, read from left to right."""
 
     def __call__(
-        self,
+        _self,
         layers: int | Open = 1,
     ) -> Recipe:
         """Long short-term memory, read from left to right: i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊗s_{t−1} + i⊗tanh(W_g x_t + U_g h_{t−1} + b_g); y_t = h_t = o⊗tanh(s_t).
@@ -324,7 +324,7 @@ class _MarkovNeuralGpu(Recipe):
     """The block `markov_neural_gpu`: Neural GPU, each of whose outputs depends on the one before."""
 
     def __call__(
-        self,
+        _self,
         layers: int | Open = 2,
         width: int | Open = 4,
         maps: int | Open = 0,
@@ -346,7 +346,7 @@ class _MeanPool(Recipe):
     """The block `mean_pool`: plain mean of all positions."""
 
     def __call__(
-        self,
+        _self,
     ) -> Recipe:
         """Plain mean of all positions: y = Σ_t x_t / T.
 
@@ -359,7 +359,7 @@ class _NeuralGpu(Recipe):
     """The block `neural_gpu`: Neural GPU, whose outputs are independent of each other."""
 
     def __call__(
-        self,
+        _self,
         layers: int | Open = 2,
         width: int | Open = 4,
         maps: int | Open = 0,
@@ -381,7 +381,7 @@ class _PersistentConv:
     """The block `persistent_conv`: convolution padded with trained vectors, which all of the model's with one k share."""
 
     def __call__(
-        self,
+        _self,
         k: int | Open,
         act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Open = "relu",
     ) -> Recipe:
@@ -399,7 +399,7 @@ class _Sa(Recipe):
     """The block `sa`: multi-head softmax self-attention."""
 
     def __call__(
-        self,
+        _self,
         heads: int | Open = 8,
         head_width: int | Open = 64,
         pos: Literal["none", "relative"] | Open = "none",
@@ -429,7 +429,7 @@ class _Seq2seq:
     """The block `seq2seq`: encoder and decoder."""
 
     def __call__(
-        self,
+        _self,
         encoder: str | Recipe,
         decoder: str | Recipe,
         attention: Literal["none", "luong", "bahdanau"] | Open = "none",
@@ -453,7 +453,7 @@ class _SingleHead:
     """The block `single_head`: attn_split with one head, as wide as all together, for the persistent vectors."""
 
     def __call__(
-        self,
+        _self,
         N: int | Open,
         span: int | Open = 1024,
         heads: int | Open = 8,

@@ -18,7 +18,7 @@ REGENERATE = "python tests/grammar/test_named.py"
 HEAD = f'''\
 """What editors know of the blocks: written from the vocabulary by `{REGENERATE}`."""
 # fmt: off
-# ruff: noqa: E501
+# ruff: noqa: E501, N803, N805
 
 from typing import Literal
 
@@ -46,7 +46,7 @@ def _class(spec: Spec) -> str:
     return (
         f"\nclass {name}{'' if needs else '(Recipe)'}:\n"
         f'    """The block `{spec.name}`: {spec.summary}."""\n'
-        f"\n    def __call__(\n        self,\n{typed}    ) -> Recipe:\n"
+        f"\n    def __call__(\n        _self,\n{typed}    ) -> Recipe:\n"
         f'        """{spec.summary[0].upper()}{spec.summary[1:]}: {spec.equation}.\n\n'
         f'{told}        {spec.source}.\n        """\n'
         f"\n{spec.name}: {name}\n"
