@@ -49,8 +49,9 @@ def _rows(model: type[Section], before: str) -> list[list[str]]:
         name = f"{before}{key}"
         meaning = [field.description] if field.description else []
         rows.append([f"`{name}`", _type(field), _default(field), *meaning])
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            rows += _rows(field.annotation, f"{name}.")
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, Section):
+                rows += _rows(kind, f"{name}.")
     return rows
 
 

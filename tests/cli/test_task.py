@@ -1,0 +1,47 @@
+"""`activemem task`: every task is listed, and one is shown with the keys that it takes."""
+
+import json
+
+from activemem.studies.tasks import task_names
+
+
+def test_every_task_has_a_line(run):
+    result = run("task", "list")
+    lines = result.stdout.splitlines()
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [line.split()[0] for line in lines] == list(task_names())
+    assert max(map(len, lines)) <= 80
+
+
+def test_an_algorithmic_task_is_shown_with_its_lengths(run):
+    assert run("task", "show", "reverse").stdout == (
+        "reverse: x to x reversed\n"
+        "\n"
+        "  needs    an output for each token of its input\n"
+        "  symbols  100\n"
+        "  lengths  from 5, growing by 1: [train] curriculum\n"
+        "  source   Active memory in a Transformer, section 4.2, and its released program\n"
+    )
+
+
+def test_the_keys_that_a_task_takes_are_explained(run):
+    shown = run("task", "show", "recall_addition").stdout
+    assert shown.partition("  [task]\n")[2] == (
+        "    length            of the long-term problems: the shortest sequence; the\n"
+        "                      longest is a tenth longer\n"
+        "    variable          of the long-term problems: each training batch at a length\n"
+        "                      of its own, 50 to 10,000\n"
+    )
+
+
+def test_the_list_as_json_has_every_key(run):
+    listed = {one["name"]: one for one in json.loads(run("task", "list", "--json").stdout)}
+    assert listed["translation"]["needs"] == "a sequence of another length"
+    assert {"corpus", "tokens", "beam"} <= set(listed["translation"]["keys"])
+    assert (listed["addition"]["symbols"], listed["addition"]["growth"]) == (3, 2)
+
+
+def test_an_unknown_task_is_told_with_the_nearest(run):
+    result = run("task", "show", "revers")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "unknown task 'revers'; nearest: reverse\n"
