@@ -67,7 +67,8 @@ def run(
 
     Ends with status 1 if a trial failed, and with 130 after Ctrl-C, which ends in order.
     """
-    from ..storage import Store, StoreError
+    from ..errors import ActivememError
+    from ..storage import Store
     from ..studies.faults import StudyError
     from .finding import as_written
     from .reaching import check_reachable
@@ -88,7 +89,7 @@ def run(
         found.results.mkdir(parents=True, exist_ok=True)
         if not local:
             check_reachable(found.values.address)
-    with wrong_input(StoreError, ConnectionError):
+    with wrong_input(ActivememError, ConnectionError):
         summary = carry_out(order, Store(found.results), found)
     if summary is None or summary.stopped:
         raise typer.Exit(INTERRUPTED)

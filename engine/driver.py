@@ -16,6 +16,7 @@ from .leaks import check_leaks
 from .local import run_local
 from .machine import Machine
 from .outcome import Task
+from .preparing import prepare
 from .sources import Grid, Source
 from .stopping import Stop, on_interrupt
 
@@ -62,8 +63,10 @@ def run_study(
 ) -> Summary:
     """Train every trial of a study that the store lacks, at most `max_trials` of them.
 
-    Ends in order on Ctrl-C: the same call goes on from the last epoch of each trial. Trials that have failed
-    count as outcomes; `retry_failed` tries them again, after a time limit from where they were.
+    Raises LeakError or DataError before anything is trained, where a causal task has a model that is not, or
+    a corpus is not there. Ends in order on Ctrl-C: the same call goes on from the last epoch of each trial.
+    Trials that have failed count as outcomes; `retry_failed` tries them again, after a time limit from where
+    they were.
     """
     store.remember_study(
         study.name,
@@ -75,6 +78,7 @@ def run_study(
         },
     )
     check_leaks(trial.settings for trial in study.trials())
+    prepare((trial.settings for trial in study.trials()), machine.data)
     counter = _Counter(listener)
     with on_interrupt(listener.stopping) as stop:
         source = _source(study, store, counter, max_trials, retry_failed=retry_failed)
