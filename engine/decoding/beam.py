@@ -57,7 +57,7 @@ class Search:
     """The best output of each sentence so far, and what may still become a better one.
 
     Of the `beam` best ways to go on, those that end are outputs. The search goes on from the `beam` best that
-    do not end, until it has as many outputs, or none that may come can be ranked higher than the best.
+    do not end, as far as what may come of them can be ranked higher than the best output.
     """
 
     def __init__(self, sources: Tensor, bounds: Bounds, *, beam: int, end: int, ranking: Ranking) -> None:
@@ -68,7 +68,6 @@ class Search:
         self.symbols[:, 0] = end
         self.scores = torch.full((batch,), -torch.inf, dtype=torch.float64, device=device)
         self.ranks = self.scores.clone()
-        self.found = torch.zeros(batch, dtype=torch.long, device=device)
 
     def begin(self) -> Hypotheses:
         """A start symbol for each sentence."""
@@ -92,7 +91,7 @@ class Search:
         self._end(best, alive, coverage)
         going, order = best.scores.masked_fill(best.symbols == self.end, -torch.inf).topk(self.beam)
         most = self.ranking.normalised(going, self.bounds.longest[best.sentences, None])
-        kept = (most > self.ranks[best.sentences, None]) & (self.found[best.sentences, None] < self.beam)
+        kept = most > self.ranks[best.sentences, None]
         of, slot = torch.nonzero(kept, as_tuple=True)
         parents, symbols = best.parents.gather(1, order)[kept], best.symbols.gather(1, order)[kept]
         return parents, Hypotheses(
@@ -146,4 +145,3 @@ class Search:
         self.ranks[of], self.scores[of] = rank[better], scores[better, which]
         self.symbols[of, : length - 1] = alive.written[best.parents[better, which], 1:]
         self.symbols[of, length - 1] = self.end
-        self.found[best.sentences] += torch.isfinite(scores).sum(1)

@@ -86,10 +86,10 @@ def rank(model, source, tokens, length_penalty, coverage_penalty):
 
 
 def beam(model, source, longest, width, length_penalty=0.0, coverage_penalty=0.0):
-    """The beam search that is described by Search, without giving up what cannot win any more."""
+    """The beam search that Search describes, for one sentence."""
     least, longest = bounds(model, source, longest)
     alive, found = [(0.0, [])], []
-    while alive and len(found) < width:
+    while alive:
         ways = []
         for score, written in alive:
             place, (logs, _) = len(written) + 1, after(model, source, written, longest)

@@ -1,12 +1,15 @@
 """Greedy and beam search: the scores of teacher forcing, the outputs of plain searches, the best of all."""
 
 import math
+from dataclasses import dataclass
 
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
 from activemem.blocks.examples import seeded
+from activemem.blocks.transducer import State
 from activemem.blocks.transduction import build_transducer
 from activemem.engine.decoding import Decoded, DecodingError, decode
 from activemem.engine.decoding.beam import beam_search
@@ -118,13 +121,11 @@ def test_the_widest_beam_knows_that_short_outputs_are_of_one_size(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("penalty", [0.0, 2.0])
-def test_a_beam_of_one_is_greedy(kind, penalty):
+def test_a_beam_of_one_is_greedy(kind):
     model, sources = made(kind), sentences(LENGTHS)
     lengths, longest = (sources != 0).sum(1), torch.tensor(LONGEST)
     bounds = Bounds(least=torch.where(longest > lengths, longest, 1), longest=longest)
-    ranking = Ranking(length_penalty=penalty)
-    narrow = beam_search(model, sources, bounds, beam=1, end=END, ranking=ranking)
+    narrow = beam_search(model, sources, bounds, beam=1, end=END, ranking=Ranking())
     likeliest = greedy(model, sources, bounds, end=END)
     assert narrow.symbols.equal(likeliest.symbols)
     assert_close(narrow.scores, likeliest.scores)
@@ -158,6 +159,35 @@ def test_a_sentence_is_given_up_as_soon_as_nothing_better_can_come():
     model.output.register_forward_hook(lambda _, __, logits: steps.append(len(logits)))
     assert found(model, sources, [9] * 4, beam=3) == [[END]] * 4
     assert steps == [4]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place(State):
+    place: int = 0
+
+
+class Scripted(nn.Module):
+    """Gives a row of logits at each place, whatever was written."""
+
+    sized = False
+
+    def __init__(self, logits):
+        super().__init__()
+        self.logits = torch.tensor(logits)
+
+    def begin(self, source, source_mask, lengths):
+        return Place()
+
+    def step(self, state, previous):
+        return self.logits[state.place].expand(len(previous), -1), Place(place=state.place + 1)
+
+
+def test_ends_that_are_unlikely_do_not_stop_a_beam():
+    """A model that is sure of what it writes has an end as the second best way at most places."""
+    model, going, ending = made("lstm", vocab=4), [-99.0, -20.0, -9.0, 0.0], [-99.0, -20.0, 0.0, -9.0]
+    model.body, model.output = Scripted([*[going] * 5, ending]), nn.Identity()
+    for beam in (1, 2, 3):
+        assert found(model, sentences([3]), [6], beam=beam) == [[3] * 5 + [END]]
 
 
 def test_the_end_is_the_symbol_that_is_said():
