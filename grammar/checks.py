@@ -150,14 +150,25 @@ class _Checker:
     def _joined(self, syntax: Operation) -> Node | None:
         """A sum or a series; parts that cannot stand together are a fault."""
         parts = tuple(self.node(operand) for operand in syntax.operands)
+        wholes = [self._check_part(*pair) for pair in zip(syntax.operands, parts, strict=True)]
+        if any(wholes):
+            return None
         if syntax.operator == "+":
-            self._check_alike(syntax.operands, parts, "a sum adds like to like", roles.beside(parts))
+            self._check_alike(syntax.operands, parts, "a sum adds like to like", roles.BESIDE)
         else:
             self._check_pools(syntax.operands, parts)
         whole = [part for part in parts if part is not None]
         if len(whole) < len(parts):
             return None
         return sum_of(whole) if syntax.operator == "+" else series_of(whole)
+
+    def _check_part(self, operand: Syntax, part: Node | None) -> bool:
+        """Whether a part is a whole model, which is no part of another: a fault."""
+        if part is None or roles.output(part) != roles.OTHER_LENGTH:
+            return False
+        what = self._faults.quote(operand.start, operand.end)
+        self._fault(operand, f"{what} is a whole model, of a source and a target: it stands alone")
+        return True
 
     def _check_pools(self, operands: tuple[Syntax, ...], parts: tuple[Node | None, ...]) -> None:
         """Note a fault for each part of a series that gives a vector to one that needs a sequence."""
@@ -192,7 +203,7 @@ class _Checker:
             return None
         count = self.value(first, _COUNT, (first.start, first.end))
         body = self.node(last)
-        if count is None or body is None:
+        if count is None or body is None or self._check_part(last, body):
             return None
         if roles.output(body) == roles.VECTOR:
             what = self._faults.quote(last.start, last.end)

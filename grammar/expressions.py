@@ -52,7 +52,7 @@ class BlockName(Expression):
 
     name: str
 
-    def __call__(self, *values: Value, **named: Value) -> Recipe:
+    def __call__(self, /, *values: Value, **named: Value) -> Recipe:
         """The block with these arguments, as in the text."""
         return _called(self.name, values, named)
 
@@ -79,7 +79,7 @@ class BlockRecipe(Recipe):
         assert isinstance(self.root, Block)
         return self.root.name
 
-    def __call__(self, *values: Value, **named: Value) -> Recipe:
+    def __call__(self, /, *values: Value, **named: Value) -> Recipe:
         """The block with these arguments, as in the text."""
         return _called(self.name, values, named)
 

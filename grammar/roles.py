@@ -17,6 +17,9 @@ GIVES = {
 }
 """The output of a block of each role, in words."""
 
+BESIDE = ": a pool stands behind the sum"
+"""The end of a message on the unlike parts of a sum: where what cannot stand in it can."""
+
 SEQUENCE, VECTOR, OTHER_LENGTH = GIVES[Role.MIXER], GIVES[Role.POOL], GIVES[Role.TRANSDUCER]
 
 
@@ -65,14 +68,6 @@ def odd_one(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
     known = [(place, output(part)) for place, part in enumerate(parts) if part is not None]
     known = [(place, gives) for place, gives in known if gives is not None]
     return next(((known[0][0], place) for place, gives in known if gives != known[0][1]), None)
-
-
-def beside(parts: tuple[Value | None, ...]) -> str:
-    """The end of a message on the unlike parts of a sum: where what cannot stand in it can."""
-    outputs = {output(part) for part in parts if part is not None}
-    if VECTOR in outputs:
-        return ": a pool stands behind the sum"
-    return ": what changes the length stands before the sum or behind it"
 
 
 def _last(parts: tuple[Value, ...]) -> str | None:

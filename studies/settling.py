@@ -19,6 +19,7 @@ from .wording import Problem, ProblemsError, checked
 
 _NEEDS = {Kind.REGRESSION: VECTOR, Kind.TRANSDUCTION: OTHER_LENGTH}
 _CURES = {
+    SEQUENCE: "take its parts, as in 4 * (sa >> ff(512))",
     VECTOR: "end it in a pool, as in sa >> mean_pool",
     OTHER_LENGTH: "take a whole model, as in seq2seq(lstm, lstm)",
 }
@@ -54,7 +55,7 @@ def _mismatches(settings: Settings) -> Iterator[Problem]:
     task, root = require_task(settings.task.name), read_recipe(settings.model.recipe).root
     gives, needs = output(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
-        cure = _CURES.get(needs, f"leave {'the pool' if gives == VECTOR else 'it'} out")
+        cure = "leave the pool out" if gives == VECTOR and needs == SEQUENCE else _CURES[needs]
         yield Problem(RECIPE, f"{_odd(root, gives)} gives {gives}, but {task.name} needs {task.kind}: {cure}")
     elif task.kind is Kind.LANGUAGE:
         yield from _leaks(settings, root)

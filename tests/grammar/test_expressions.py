@@ -10,7 +10,7 @@ import pytest
 
 from activemem.grammar import RecipeError, parse
 from activemem.grammar.expressions import block, choice, hole, integer, real, tied
-from activemem.grammar.named import cgru, conv, ff, highway_conv, persistent_conv, sa
+from activemem.grammar.named import all_attn, cgru, conv, ff, highway_conv, persistent_conv, sa
 
 SAME = [
     (sa, "sa"),
@@ -182,3 +182,8 @@ def test_consoles_see_the_parameters_of_a_block():
 
 def test_persistent_convolutions_of_one_kernel_are_one_expression():
     assert persistent_conv(k=3) + sa == sa + persistent_conv(3)
+
+
+def test_a_parameter_may_be_called_self():
+    written = all_attn(N=4, self=True)
+    assert written.text == "all_attn(N=4, self=true)"

@@ -229,10 +229,14 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
         "       [factors] mixer: last_token gives a vector, but reverse needs an output for each token of "
         "its input: leave the pool out"
     )
-    longer = message(TEXT.replace('"conv(k=3)"', '"sa >> stretch"'))
+    longer = message(TEXT.replace('"conv(k=3)"', '"stretch"'))
     assert longer.splitlines()[-1] == (
+        "       [factors] mixer: stretch is a whole model, of a source and a target: it stands alone"
+    )
+    alone = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace('"conv(k=3)"', '"stretch"')
+    assert message(alone).splitlines()[-1] == (
         "       [factors] mixer: stretch gives a sequence of another length, but reverse needs an output for "
-        "each token of its input: leave it out"
+        "each token of its input: take its parts, as in 4 * (sa >> ff(512))"
     )
     middle = TEXT.replace('"conv(k=3)"', '"last_token"')
     assert message(middle).splitlines()[-1] == (
