@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import block, claim, config, curve, data, recipe, report, study, table, task
+from . import block, claim, config, curve, data, probe, recipe, report, study, table, task
 from .streams import give, survive_any_encoding
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.add_typer(recipe.app, name="recipe")
 app.add_typer(block.app, name="block")
 app.add_typer(task.app, name="task")
 app.add_typer(study.app, name="study")
+app.add_typer(probe.app, name="probe")
 app.add_typer(table.app, name="table")
 app.add_typer(curve.app, name="curve")
 app.add_typer(claim.app, name="claim")

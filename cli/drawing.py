@@ -64,11 +64,15 @@ def ended(event: Ended, trial: Trial, progress: Progress, widths: Sequence[int])
     Levels are as wide as `widths` says, so that lines that are written one by one stand below each other.
     """
     count = f"{progress.counts.total():>{len(str(progress.total))}}/{progress.total}"
-    levels = [f"{crop(text, width):<{width}}" for text, width in zip(_levels(trial), widths, strict=False)]
     found = _shown(event.metrics, ("max_length", "accuracy"))
     outcome = found if event.reason is None else [first_line(event.reason)]
-    state = [f"seed {trial.settings.seed}", *outcome]
-    return "  ".join([f"{count}   {event.status:<6}", *levels, *state])
+    return "  ".join([f"{count}   {event.status:<6}", *named(trial, widths), *outcome])
+
+
+def named(trial: Trial, widths: Sequence[int]) -> list[str]:
+    """What a trial is, in columns of these widths: its levels, then its seed."""
+    levels = [f"{crop(text, width):<{width}}" for text, width in zip(_levels(trial), widths, strict=False)]
+    return [*levels, f"seed {trial.settings.seed}"]
 
 
 def widths(trials: Sequence[Trial], least: Sequence[int] = ()) -> list[int]:

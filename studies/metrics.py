@@ -117,6 +117,36 @@ METRICS = {
             decimals=3,
             indices=("Sample",),
         ),
+        Metric(
+            name="theta",
+            title="Share of steps at which standard attention changes the memory more",
+            higher=None,
+            decimals=2,
+            axis="Θ",
+            indices=("Standard attention",),
+        ),
+        Metric(
+            name="gamma",
+            title="Product of the forget gates so far, mean of all units",
+            higher=None,
+            decimals=3,
+            axis="γ",
+            indices=("Step",),
+        ),
+        Metric(
+            name="forget_gate",
+            title="Activation of the forget gate",
+            higher=None,
+            decimals=3,
+            indices=("Step", "Sample"),
+        ),
+        Metric(
+            name="probed",
+            title="Sequences of the probe",
+            higher=None,
+            decimals=0,
+            indices=("Count",),
+        ),
     )
 }
 """Every metric by its name."""

@@ -1,0 +1,79 @@
+"""Which trials differ in their attention alone, so that their memories can be compared step by step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...grammar import nodes
+from ...grammar.crossing import recurrent
+from ...grammar.text import identity
+from ...grammar.vocabulary import Settings as Arguments
+from ...grammar.vocabulary import lookup, word
+from ...studies.settings import Settings, read_recipe
+from ...studies.trial import Trial
+
+_HOW_LONG = ("epochs", "steps_per_epoch", "stop")
+"""Keys of [train] in which compared trials may differ: models without attention take longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standards:
+    """The trials that another is compared with, by the name of their attention, to the encoder's outputs."""
+
+    of: dict[str, Trial]
+    unclear: tuple[str, ...] = ()  # attentions with several trials that would do
+
+
+def group(settings: Settings) -> str | None:
+    """What trials have in common that read the same sequences with the same encoder.
+
+    They differ in what the decoder attends to, and in how long they were trained. None without a recurrent
+    encoder.
+    """
+    arguments = _arguments(settings)
+    if arguments is None:
+        return None
+    record = settings.model_dump(mode="json")
+    record["model"]["recipe"] = [identity(arguments[name]) for name in ("encoder", "decoder")]
+    record["train"] = {key: value for key, value in record["train"].items() if key not in _HOW_LONG}
+    return json.dumps(record, sort_keys=True)
+
+
+def standards(trial: Trial, others: Sequence[Trial]) -> Standards:
+    """Those among the trials of its group that attend to the encoder's outputs, itself left out.
+
+    Where several do, the one that was to be trained as long is meant.
+    """
+    found: dict[str, list[Trial]] = {}
+    for other in others:
+        attention = _standard(other.settings)
+        if attention is not None and other.id != trial.id:
+            found.setdefault(attention, []).append(other)
+    for name, several in found.items():
+        alike = [other for other in several if other.settings.train == trial.settings.train]
+        found[name] = alike if len(alike) == 1 else several
+    return Standards(
+        of={name: several[0] for name, several in found.items() if len(several) == 1},
+        unclear=tuple(name for name, several in found.items() if len(several) > 1),
+    )
+
+
+def _standard(settings: Settings) -> str | None:
+    """The name of an attention to the encoder's outputs."""
+    arguments = _arguments(settings)
+    assert arguments is not None, "only trials of a group are compared"
+    attention = word(arguments, "attention")
+    return attention if attention != "none" and word(arguments, "attend") == "outputs" else None
+
+
+def _arguments(settings: Settings) -> Arguments | None:
+    """The arguments of an encoder-decoder whose encoder is recurrent."""
+    root = read_recipe(settings.model.recipe).root
+    if not isinstance(root, nodes.Block) or root.name != "seq2seq":
+        return None
+    spec = lookup(root.name)
+    assert spec is not None, f"{root.name} has left the vocabulary"
+    arguments = spec.settings(root)
+    return arguments if recurrent(arguments["encoder"]) else None
