@@ -1,0 +1,105 @@
+"""Models of two sequences in training: interrupted, in parts, with their own guesses, and what they write."""
+
+import math
+import pickle
+from dataclasses import replace
+
+import pytest
+import torch
+
+from activemem.engine.objectives.writing import Pairs
+from activemem.engine.training import Training
+from activemem.studies import degradation_tasks
+from activemem.studies.settings import Settings
+
+CPU = torch.device("cpu")
+TIMED = "tokens_per_s"
+NAIVE = "seq2seq(lstm, lstm)"
+
+
+def settings(recipe=NAIVE, task="reverse_copy", seed=0, **train):
+    return Settings.model_validate(
+        {
+            "model": {"recipe": recipe, "d_model": 8, "dropout": 0.0},
+            "task": {"name": task},
+            "train": {
+                "optimizer": {"name": "adam", "lr": 1e-2},
+                "batch_size": 8,
+                "epochs": 10,
+                "steps_per_epoch": 3,
+            }
+            | train,
+            "seed": seed,
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch):
+    """Few sequences, so that a split is scored in no time."""
+    few = {
+        name: replace(problem, sequences=400, measured=40)
+        for name, problem in degradation_tasks._PROBLEMS.items()
+    }
+    monkeypatch.setattr(degradation_tasks, "_PROBLEMS", few)
+
+
+def untimed(metrics):
+    return {name: value for name, value in metrics.items() if name != TIMED}
+
+
+@pytest.mark.parametrize(
+    "recipe", [NAIVE, "seq2seq(gru, gru, attention=luong)", "markov_neural_gpu(width=2)"]
+)
+def test_a_restored_state_goes_on_bit_for_bit(tmp_path, recipe):
+    asked = settings(recipe, sampling=0.3)
+    whole, half = Training(asked, CPU, tmp_path), Training(asked, CPU, tmp_path)
+    history = [untimed(whole.advance()) for _ in range(4)]
+    first = [untimed(half.advance()) for _ in range(2)]
+    rest = Training(asked, CPU, tmp_path)
+    rest.restore(pickle.loads(pickle.dumps(half.state())))
+    assert first + [untimed(rest.advance()) for _ in range(2)] == history
+
+
+def test_a_batch_in_parts_gives_the_same_losses(tmp_path):
+    whole, parts = (Training(settings(accumulate=count), CPU, tmp_path) for count in (1, 4))
+    for _ in range(3):
+        one, other = whole.advance(), parts.advance()
+        for name in one.keys() - {TIMED}:
+            assert other[name] == pytest.approx(one[name], rel=1e-4)
+
+
+def test_models_of_one_seed_have_the_same_sequences(tmp_path):
+    first, second = (Pairs(settings(recipe), tmp_path) for recipe in (NAIVE, "neural_gpu"))
+    other = Pairs(settings(seed=1), tmp_path)
+    assert torch.equal(first.test.source.tokens, second.test.source.tokens)
+    assert not torch.equal(first.test.source.tokens, other.test.source.tokens)
+
+
+def test_perplexity_is_per_word_and_accuracy_of_symbols(tmp_path):
+    training = Training(settings(), CPU, tmp_path)
+    measured = training.advance()
+    assert measured["dev_perplexity"] == pytest.approx(math.exp(measured["dev_loss"]))
+    assert 0.0 <= measured["dev_accuracy"] < 0.5
+
+
+def test_what_is_learnt_is_written_too(tmp_path):
+    training = Training(settings("seq2seq(gru, gru)", "filter", epochs=2, steps_per_epoch=5), CPU, tmp_path)
+    first, last = training.advance(), training.advance()
+    assert "test_exact" not in first
+    assert {"test_loss", "test_perplexity", "test_accuracy", "test_exact"} <= last.keys()
+    assert last["test_exact"] == 0.0
+
+
+def test_a_copy_that_is_learnt_is_exact(tmp_path, monkeypatch):
+    easy = replace(
+        degradation_tasks._PROBLEMS["reverse_copy"], symbols=4, shortest=1, longest=4, sequences=240
+    )
+    monkeypatch.setattr(degradation_tasks, "_PROBLEMS", {"reverse_copy": easy})
+    asked = settings("seq2seq(gru, gru, attention=luong)", epochs=8, steps_per_epoch=60, batch_size=32)
+    training = Training(
+        asked.model_copy(update={"model": asked.model.model_copy(update={"d_model": 32})}), CPU, tmp_path
+    )
+    *_, last = [training.advance() for _ in range(8)]
+    assert last["test_exact"] > 0.9
+    assert last["test_accuracy"] > 0.9
