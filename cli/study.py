@@ -29,7 +29,8 @@ def plan(
 ) -> None:
     """Say what a study will train, what that costs, and which lengths it cannot reach.
 
-    FLOPs are those of a training step on sequences of 40 tokens; times come from trials in the store.
+    FLOPs are those of a training step on sequences of the task's length, 40 tokens where it grows; times come
+    from trials in the store.
     """
     from ..storage import Store, StoreError
     from ..studies.faults import StudyError

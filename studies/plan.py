@@ -19,10 +19,12 @@ from .matching import Sized
 from .search import ends
 from .settings import Level, Settings
 from .study import Study
-from .template import RECIPE
 from .trial import Trial
 
-_MODEL = (RECIPE, ("model", "d_model"), ("model", "norm"))  # what parameters and operations depend on
+SIZES = ("recipe", "d_model", "norm", "residual", "tied", "cutoffs")
+"""The keys of [model] that parameters and operations depend on."""
+
+_MODEL = tuple(("model", key) for key in SIZES)
 
 Status = Literal["done", "failed", "pruned", "missing"]
 
@@ -42,8 +44,9 @@ class PlannedTrial:
 class ModelCost:
     """One model of the study: how many trials have it, and what it costs with their largest vocabulary.
 
-    `step_flops` are those of a training step on sequences of TOKENS tokens; `estimate` is its trials' mean;
-    `sized` is what was solved for it, of several tasks that with the largest residual.
+    `step_flops` are those of a training step on sequences of the task's length, or of TOKENS tokens where it
+    grows; `estimate` is its trials' mean; `sized` is what was solved for it, of several tasks that with the
+    largest residual.
     """
 
     label: str
@@ -178,8 +181,7 @@ def _by_model(pairs: Iterable[tuple[Settings, Kept]]) -> list[list[Kept]]:
     """What has the same model together, in the order of the first of each."""
     groups: dict[tuple[object, ...], list[Kept]] = {}
     for settings, kept in pairs:
-        model = settings.model
-        groups.setdefault((model.recipe, model.d_model, model.norm), []).append(kept)
+        groups.setdefault(tuple(getattr(settings.model, key) for key in SIZES), []).append(kept)
     return list(groups.values())
 
 

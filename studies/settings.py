@@ -54,7 +54,8 @@ class StudySettings(Section):
     max_parameters: int | None = Field(default=None, ge=1)
     """cells and search points whose models have more are not run"""
     max_step_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """so for the operations of one training step, forward and backward, on a batch of 40-token sequences"""
+    """so for the operations of a training step, forward and backward, on a batch of 40-token sequences, or of
+    sequences as long as the task says"""
 
 
 class ModelSettings(Section):

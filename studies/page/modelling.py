@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from ..costs import TOKENS, cost, reach
-from ..plan import ModelCost
+from ..plan import SIZES, ModelCost
 from ..quantities import duration, in_bytes, plural, prefix
 from ..quantities import reach as reach_text
 from ..template import RECIPE
@@ -21,9 +21,10 @@ from .material import Material
 _MIB = 2**20
 
 _MEANING = (
-    f"FLOPs are those of a training step, forward and backward, on sequences of {TOKENS} tokens; parameters "
-    "are those with the largest vocabulary. Reach is how many tokens a position sees to each side. Time is "
-    "the mean of the trials that are done; memory is the most that their process held."
+    "FLOPs are those of a training step, forward and backward, on sequences of the task's length, "
+    f"{TOKENS} tokens where it grows; parameters are those with the largest vocabulary. Reach is how many "
+    "tokens a position sees to each side. Time is the mean of the trials that are done; memory is the most "
+    "that their process held."
 )
 
 _NONE = plain("–")
@@ -53,7 +54,7 @@ def _groups(material: Material) -> list[list[Trial]]:
     groups: dict[tuple[object, ...], list[Trial]] = {}
     for trial in material.study.trials():
         model = trial.settings.model
-        groups.setdefault((model.recipe, model.d_model, model.norm), []).append(trial)
+        groups.setdefault(tuple(getattr(model, key) for key in SIZES), []).append(trial)
     return list(groups.values())
 
 
