@@ -47,7 +47,8 @@ def decode(
 
     A beam of 1 is greedy. Each output ends within `longest` symbols, of all or of each (batch,), the end
     counted; the penalties are those of a Ranking. A model whose transducer is `sized` writes exactly
-    `longest` symbols where the source has fewer, or with `sizes` as many as it finds best.
+    `longest` symbols where the source has fewer, or with `sizes` as many as it finds best, all of them
+    compared without penalties.
     Raises DecodingError, with all faults.
     """
     ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
@@ -61,9 +62,10 @@ def decode(
     training = model.training
     try:
         with torch.no_grad():
-            _need_weights(model.eval(), sources, ranking)
+            if not sizes:
+                _need_weights(model, sources, ranking)
             bound = bound.expand(len(sources))
-            found = _searched(model, sources, bound, ranking, beam=beam, sizes=sizes, end=end)
+            found = _searched(model.eval(), sources, bound, ranking, beam=beam, sizes=sizes, end=end)
     finally:
         model.train(training)
     lengths = (found.symbols != PAD).sum(1).tolist()
@@ -97,14 +99,12 @@ def _search_faults(
 ) -> list[str]:
     """What is wrong with the search that is asked for."""
     vocab, lengths, coverage = model.frame.symbols, ranking.length_penalty, ranking.coverage_penalty
-    plain = lengths == coverage == 0.0
     rules = (
         (beam >= 1, f"expected a beam of at least 1, got {beam}"),
         (lengths >= 0.0, f"expected a length_penalty of at least 0, got {lengths:g}"),
         (coverage >= 0.0, f"expected a coverage_penalty of at least 0, got {coverage:g}"),
         (PAD < end < vocab, f"expected an end from 1 to {vocab - 1}, got {end}"),
         (vocab > 2, f"expected a vocabulary with more than padding and an end, got {vocab} symbols"),
-        (plain or not sizes, "expected no penalties with sizes: outputs of one size are compared"),
         (
             model.body.sized or not sizes,
             f"expected sizes for a transducer that must know them, as neural_gpu, got {model}",

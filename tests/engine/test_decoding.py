@@ -238,9 +238,6 @@ def test_what_cannot_be_decoded_is_told_with_all_faults():
     assert refused("lstm", sources, sizes=True) == (
         "expected sizes for a transducer that must know them, as neural_gpu, got seq2seq(lstm, lstm)"
     )
-    assert refused("neural_gpu", sources, sizes=True, beam=2, length_penalty=0.6) == (
-        "expected no penalties with sizes: outputs of one size are compared"
-    )
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ATTENDING])

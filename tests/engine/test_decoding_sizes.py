@@ -87,6 +87,15 @@ def test_without_a_search_an_output_is_as_long_as_is_said_where_that_is_longer_t
         assert abs(each.score - nats(model, alone(sources, row), each.tokens)) < 1e-5
 
 
+@pytest.mark.parametrize("kind", SIZED)
+def test_sizes_are_compared_without_penalties(kind):
+    model, sources = made(kind, sharpness=30.0), sentences(LENGTHS)
+    plainly = decode(model, sources, longest=9, beam=2, sizes=True)
+    assert plainly == decode(
+        model, sources, longest=9, beam=2, sizes=True, length_penalty=2.0, coverage_penalty=1.0
+    )
+
+
 def test_parts_hold_as_many_outputs_as_fit_and_at_least_one():
     rows = [part.tolist() for part in sizes._chunks(torch.tensor([5, 2, 9, 3, 2]), 8)]
     assert rows == [[1, 4], [3], [0], [2]]
