@@ -59,6 +59,9 @@ def _mismatches(settings: Settings) -> Iterator[Problem]:
         yield Problem(RECIPE, f"{_odd(root, gives)} gives {gives}, but {task.name} needs {task.kind}: {cure}")
     elif task.kind is Kind.LANGUAGE:
         yield from _leaks(settings, root)
+    elif settings.task.coverage_penalty and _covers_nothing(root):
+        unseen = f"{render(root)} attends to no source, so that nothing is covered"
+        yield Problem(("task", "coverage_penalty"), f"{unseen}: leave it out, or give it an attention")
     yield from _lengths(settings)
 
 
@@ -77,6 +80,11 @@ def _leaks(settings: Settings, root: Node) -> Iterator[Problem]:
         ):
             unbounded = f"{name} sees all of the past, and a stream has no beginning"
             yield Problem(RECIPE, f'{unbounded}: give it a span, or read lines (batching = "lines")')
+
+
+def _covers_nothing(root: Node) -> bool:
+    """Whether a whole model is an encoder and a decoder without attention weights to look at."""
+    return isinstance(root, Block) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
 
 
 def _lengths(settings: Settings) -> Iterator[Problem]:

@@ -318,3 +318,16 @@ def test_a_study_is_loaded_or_all_its_faults_are_told_and_nothing_else_happens(c
         assert str(error).startswith(f"study: {len(error.faults)} fault")
     else:
         assert study.search or study.trials()
+
+
+def test_a_penalty_on_coverage_needs_attention():
+    text = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace("curriculum = { start = 5 }\n", "")
+    text = text.replace('"sa", "conv(k=3)"', '"seq2seq(lstm, lstm)"')
+    name = text[text.index("[task]") :].splitlines()[1]
+    text = text.replace(
+        name, 'name = "translation"\ncorpus = "multi30k-en-fr"\ntokens = "words"\ncoverage_penalty = 0.2'
+    )
+    assert message(text).splitlines()[-1] == (
+        "       [task] coverage_penalty: seq2seq(lstm, lstm) attends to no source, so that nothing is covered: "
+        "leave it out, or give it an attention"
+    )
