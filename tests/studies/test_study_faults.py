@@ -328,6 +328,6 @@ def test_a_penalty_on_coverage_needs_attention():
         name, 'name = "translation"\ncorpus = "multi30k-en-fr"\ntokens = "words"\ncoverage_penalty = 0.2'
     )
     assert message(text).splitlines()[-1] == (
-        "       [task] coverage_penalty: seq2seq(lstm, lstm) attends to no source, so that nothing is covered: "
-        "leave it out, or give it an attention"
+        "       [task] coverage_penalty: seq2seq(lstm, lstm) attends to no source, so that nothing is "
+        "covered: leave it out, or give it an attention"
     )
