@@ -42,18 +42,19 @@ def check(
     from ..studies.faults import StudyError
     from ..studies.recall import as_last_run
     from ..studies.tables import provenance
+    from ..studies.wanted import wanted
     from .settings import SettingsError, settings
 
     with wrong_input(SettingsError, StoreError, StudyError, ClaimError, OSError):
         store = Store(settings({"results": results}).results)
-        wanted = as_last_run(study, store)
-        if not wanted.claims:
-            raise ClaimError(f"study {wanted.name} makes no claim: it has no [[claim]]")
-        ids = [trial.id for trial in wanted.trials()]
-        outcomes = store.trials()
-        found = checked(wanted, outcomes, store.metrics(ids) if needs_metrics(wanted) else None)
+        chosen = as_last_run(study, store)
+        if not chosen.claims:
+            raise ClaimError(f"study {chosen.name} makes no claim: it has no [[claim]]")
+        ids = [trial.id for trial in chosen.trials()]
+        outcomes = store.trials(wanted([chosen]))
+        found = checked(chosen, outcomes, store.metrics(ids) if needs_metrics(chosen) else None)
     if as_json:
-        give_json({"study": wanted.name, "claims": [_data(each) for each in found]})
+        give_json({"study": chosen.name, "claims": [_data(each) for each in found]})
     else:
         _tell(found, provenance(ids, outcomes))
     if any(each.verdict is Verdict.REFUTED for each in found):

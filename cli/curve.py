@@ -56,18 +56,19 @@ def render(
     from ..studies.curve import CurveError
     from ..studies.curves import curve as made
     from ..studies.faults import StudyError
+    from ..studies.wanted import wanted
     from .finding import as_last_run
     from .settings import SettingsError, settings
 
     with wrong_input(CurveError, SettingsError, StoreError, StudyError, OSError):
         store = Store(settings({"results": results}).results)
-        wanted = as_last_run(study, store)
-        specs = _specs(wanted, curve)
-        form, paths = _files(wanted, specs, out, form)
-        outcomes, metrics = store.trials(), None
+        chosen = as_last_run(study, store)
+        specs = _specs(chosen, curve)
+        form, paths = _files(chosen, specs, out, form)
+        outcomes, metrics = store.trials(wanted([chosen])), None
         if any(spec.over_time for spec in specs):
-            metrics = store.metrics([trial.id for trial in wanted.trials()])
-        curves = [made(wanted, spec, outcomes, metrics) for spec in specs]
+            metrics = store.metrics([trial.id for trial in chosen.trials()])
+        curves = [made(chosen, spec, outcomes, metrics) for spec in specs]
         if as_json:
             give_json([asdict(each) for each in curves])
         else:

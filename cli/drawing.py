@@ -75,11 +75,11 @@ def named(trial: Trial, widths: Sequence[int]) -> list[str]:
     return [*levels, f"seed {trial.settings.seed}"]
 
 
-def widths(trials: Sequence[Trial], least: Sequence[int] = ()) -> list[int]:
+def widths(trials: Sequence[Trial], least: Sequence[int] = (), room: int = _LEVELS_ROOM) -> list[int]:
     """How wide the levels of these trials are, not below the given widths, within the room that they have."""
     columns = zip_longest(*map(_levels, trials), fillvalue="")
     wide = [max(map(len, column)) for column in columns]
-    return _fit([max(pair) for pair in zip_longest(wide, least, fillvalue=0)], _LEVELS_ROOM)
+    return _fit([max(pair) for pair in zip_longest(wide, least, fillvalue=0)], room)
 
 
 def first_line(reason: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from textwrap import wrap
+from math import nan
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..engine.probes import Probed
+    from ..studies.study import Study
 
 app = typer.Typer(help="Measure what goes on inside of trained models.", no_args_is_help=True)
+
+_LEVELS_ROOM = WIDTH - len("  probed  seed 1  Δ 0.500")
+"""What the levels of a trial may take of its line."""
 
 
 @app.command()
@@ -51,7 +55,7 @@ def run(
 
         machine = Machine(cpus=found.values.cpus, data=found.data)
         try:
-            lacking = _tell(wanted.name, probe_study(wanted, store, machine, sequences=sequences))
+            lacking = _tell(wanted, probe_study(wanted, store, machine, sequences=sequences))
         except KeyboardInterrupt:
             where = ["--results", results] if results else []
             again = shlex.join(["activemem", "probe", "run", study, "--sequences", str(sequences), *where])
@@ -61,25 +65,27 @@ def run(
         raise typer.Exit(FAILED)
 
 
-def _tell(name: str, probes: Iterator[Probed]) -> bool:
+def _tell(study: Study, probes: Iterator[Probed]) -> bool:
     """Say what becomes of each trial, then of all; whether one could not be measured that should be."""
     from ..engine.probes import NO_ENCODER
     from .drawing import named, widths
 
-    counts, wide = Counter[str](), list[int]()
+    counts, lacking = Counter[str](), False
+    wide = widths(study.trials(), room=_LEVELS_ROOM)
     for probed in probes:
-        wide = widths([probed.trial], wide)
-        if not probed.metrics and probed.reason is None:
+        reason = probed.reason
+        if not probed.metrics and reason is None:
             counts["stored before"] += 1
             continue
-        counts[probed.reason or "probed"] += 1
-        change = probed.metrics.get("memory_change")
-        what = probed.reason or ("" if change is None else f"Δ {change:.3f}")
-        say("  ".join([f"  {'left' if probed.reason else 'probed':<6}", *named(probed.trial, wide), what]))
+        status = "probed" if reason is None else "left"
+        counts[status] += 1
+        lacking |= reason not in (None, NO_ENCODER)
+        wide = widths([probed.trial], wide, room=_LEVELS_ROOM)
+        what = reason or f"Δ {probed.metrics.get('memory_change', nan):.3f}"
+        say("  ".join([f"  {status:<6}", *named(probed.trial, wide), what]))
         for attention in probed.unclear:
             say(f"  {'':<6}  not compared with {attention}: several trials have it")
-    parts = [f"{counts['probed']} of {plural(counts.total(), 'trial')} probed"]
-    parts += [f"{count} {what}" for what, count in counts.items() if what != "probed"]
-    for line in wrap(f"{name}: {' · '.join(parts)}", WIDTH, subsequent_indent="  "):
-        say(line)
-    return bool(counts.keys() - {"probed", "stored before", NO_ENCODER})
+    taken = f"{counts['probed']} of {plural(counts.total(), 'trial')} probed"
+    others = [f"{count} {what}" for what, count in counts.items() if what != "probed"]
+    say(f"{study.name}: {' · '.join([taken, *others])}")
+    return lacking

@@ -78,9 +78,11 @@ def render(
 def _of_study(what: str | None, name: str | None, store: Store, *, published: bool) -> Sequence[Table]:
     """The tables of a study, or the one of that name."""
     from ..studies.tables import table
+    from ..studies.wanted import wanted
     from .finding import as_last_run
 
-    study, outcomes = as_last_run(what, store), store.trials()
+    study = as_last_run(what, store)
+    outcomes = store.trials(wanted([study]))
     begun = _begun([study], store, outcomes)
     return [table(study, spec, outcomes, published=published, begun=begun) for spec in _specs(study, name)]
 
@@ -88,8 +90,10 @@ def _of_study(what: str | None, name: str | None, store: Store, *, published: bo
 def _of_paper(paper: str, name: str | None, store: Store) -> Sequence[Table]:
     """The tables of a paper, or the one of that name, with the studies of it that come along or ran here."""
     from ..studies.papers import of_paper, paper_tables, published_by
+    from ..studies.wanted import wanted
 
-    printed, studies, outcomes = published_by(paper, name), of_paper(paper, store), store.trials()
+    printed, studies = published_by(paper, name), of_paper(paper, store)
+    outcomes = store.trials(wanted(studies))
     return paper_tables(printed, studies, outcomes, _begun(studies, store, outcomes))
 
 

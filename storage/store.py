@@ -67,9 +67,21 @@ class Store:
         frame = self._latest(["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
 
-    def trials(self) -> pl.DataFrame:
-        """Return the latest attempt at each trial, sorted by trial."""
-        return self._latest(TRIALS.names())
+    def trials(self, probes: Collection[str] = ()) -> pl.DataFrame:
+        """Return the latest attempt at each trial, sorted by trial.
+
+        Probes of these names stand behind its final metrics.
+        """
+        frame = self._latest(TRIALS.names())
+        if not probes:
+            return frame
+        keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
+        every = latest_copies(read(self._layout, self._aside, "probes", columns))
+        named = every.filter(pl.col("name").is_in(list(probes))).sort("name")
+        found = named.group_by(keys, maintain_order=True).agg(probes=pl.struct("name", "value")).collect()
+        both = pl.col("metrics").list.concat(pl.col("probes"))
+        joined = frame.join(found, on=keys, how="left", maintain_order="left")
+        return joined.with_columns(metrics=pl.coalesce(both, pl.col("metrics"))).drop("probes")
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
         """Return the metrics and the probes of the latest attempts, of all trials or of these.

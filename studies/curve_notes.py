@@ -13,7 +13,7 @@ import polars as pl
 from .curve import FEW, Bars, Boxes, Cloud, Content, Line, Lines, Matrix, Panel
 from .curve_spec import INDICES, TIMES, Band, CurveSpec
 from .labels import level_text, one_line
-from .measures import MEASURES
+from .measures import MEASURES, measure
 from .metrics import Metric, family
 from .samples import Samples
 from .selecting import chosen
@@ -72,7 +72,7 @@ def _centers(spec: CurveSpec, panels: Sequence[Panel], drawn: Samples) -> Iterat
         yield "Nothing to draw: no trial of it is done."
         return
     if spec.kind == "box":
-        yield from _boxes(panels)
+        yield from _boxes(panels, "quantiles" if measure(spec.value).quantiles else "values")
         return
     low, high = _seeds(spec, drawn.frame)
     what = _what(panels[0].content)
@@ -104,15 +104,15 @@ def _seeds(spec: CurveSpec, frame: pl.DataFrame) -> tuple[int, int]:
     return min(counts), max(counts)
 
 
-def _boxes(panels: Sequence[Panel]) -> Iterator[str]:
-    """What the parts of a box are, and how many values it has."""
+def _boxes(panels: Sequence[Panel], of: str) -> Iterator[str]:
+    """What the parts of a box are, and how many values, or quantiles of many more, it has."""
     boxes = [
         box for panel in panels if isinstance(panel.content, Boxes) for box in panel.content.boxes if box.n
     ]
     counts = [box.n for box in boxes]
     n = f"{counts[0]:,}" if len(set(counts)) == 1 else f"{min(counts):,} to {max(counts):,}"
     if max(counts) >= FEW:
-        yield f"Box: median and quartiles of {n} values."
+        yield f"Box: median and quartiles of {n} {of}."
         yield "Whisker: to the last value within 1.5 interquartile ranges; dots: those beyond."
     if min(counts) < FEW:
         yield f"Dots: the values themselves, where they are fewer than {FEW}."

@@ -20,6 +20,7 @@ class Metric:
     axis: str = ""  # what it is along an axis, where the title says more than that
     indices: tuple[str, ...] = ()  # what each index of a family is
     stepped: bool = False  # whether it moves in the steps of the task's curriculum
+    quantiles: bool = False  # whether the members of the family stand for many more values
 
     def show(self, value: float) -> str:
         """The number as tables print it: thousands grouped, a true minus, never minus zero."""
@@ -116,21 +117,20 @@ METRICS = {
             higher=None,
             decimals=3,
             indices=("Sample",),
+            quantiles=True,
         ),
         Metric(
             name="theta",
             title="Share of steps at which standard attention changes the memory more",
             higher=None,
             decimals=2,
-            axis="Θ",
             indices=("Standard attention",),
         ),
         Metric(
             name="gamma",
-            title="Product of the forget gates so far, mean of all units",
+            title="Product of the forget gates so far",
             higher=None,
             decimals=3,
-            axis="γ",
             indices=("Step",),
         ),
         Metric(
@@ -139,6 +139,7 @@ METRICS = {
             higher=None,
             decimals=3,
             indices=("Step", "Sample"),
+            quantiles=True,
         ),
         Metric(
             name="probed",

@@ -23,6 +23,7 @@ from .standing import Standing, standing
 from .study import Study
 from .table import Table, TableError
 from .tables import table
+from .wanted import wanted
 
 Spec = TypeVar("Spec")
 
@@ -75,7 +76,7 @@ class Results:
             raise TableError(
                 f"study {self.study.name} has no table '{name or ''}'{nearest(name or '', specs)}"
             )
-        outcomes = self.store.trials()
+        outcomes = self._shown()
         begun = standing(self.study, self.store, outcomes).begun
         return table(self.study, spec, outcomes, published=published, begun=begun)
 
@@ -87,7 +88,7 @@ class Results:
                 f"study {self.study.name} has no curve '{name or ''}'{nearest(name or '', specs)}"
             )
         metrics = self.store.metrics([trial.id for trial in self.study.trials()])
-        return curve(self.study, spec, self.store.trials(), metrics)
+        return curve(self.study, spec, self._shown(), metrics)
 
     @property
     def claims(self) -> pl.DataFrame:
@@ -97,8 +98,12 @@ class Results:
         """
         ids = [trial.id for trial in self.study.trials()]
         metrics = self.store.metrics(ids) if needs_metrics(self.study) else None
-        found = check(self.study, self.store.trials(), metrics)
+        found = check(self.study, self._shown(), metrics)
         return pl.DataFrame([_verdict(each) for each in found], schema=_CLAIMS, orient="row")
+
+    def _shown(self) -> pl.DataFrame:
+        """The trials of the store with all that tables, figures and claims show of them."""
+        return self.store.trials(wanted([self.study]))
 
     def __repr__(self) -> str:
         study = self.study

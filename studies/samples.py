@@ -121,7 +121,7 @@ def finals(outcomes: pl.DataFrame, metric: str) -> pl.DataFrame:
 
 
 def _indexed(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
-    """The last values of a family, by the indices along the axes; of a plain metric its final ones.
+    """The last values of a family, by the indices along the axes; of a trial without them its final one.
 
     What has one index more than there are axes is averaged over it within each trial, but in a box, which is
     over all of its members.
@@ -134,7 +134,8 @@ def _indexed(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> 
     ]
     values = last.sort("trial", "name").select("trial", *where, "value").drop_nulls(list(axes))
     if not axes:
-        return pl.concat([finals(outcomes, spec.value), values])
+        plain = finals(outcomes, spec.value).join(values, on="trial", how="anti")
+        return pl.concat([plain, values])
     if spec.kind == "box":
         return values
     return values.group_by("trial", *axes, maintain_order=True).agg(pl.col("value").mean())

@@ -42,14 +42,14 @@ def group(settings: Settings) -> str | None:
 
 
 def standards(trial: Trial, others: Sequence[Trial]) -> Standards:
-    """Those among the trials of its group that attend to the encoder's outputs, itself left out.
+    """Those among the trials of its group that attend to the encoder's outputs, maybe itself.
 
-    Where several do, the one that was to be trained as long is meant.
+    Where several have the same attention, the one that was to be trained as long is meant.
     """
     found: dict[str, list[Trial]] = {}
     for other in others:
         attention = _standard(other.settings)
-        if attention is not None and other.id != trial.id:
+        if attention is not None:
             found.setdefault(attention, []).append(other)
     for name, several in found.items():
         alike = [other for other in several if other.settings.train == trial.settings.train]

@@ -16,6 +16,7 @@ from ..settings import Settings
 from ..standing import Standing, own, standing
 from ..study import Study
 from ..trial import Trial
+from ..wanted import wanted
 
 Draw = Callable[[Settings], str]
 """What draws the model of a trial, as SVG."""
@@ -45,7 +46,7 @@ class Material:
 
 def gather(study: Study, store: Store, draw: Draw | None) -> Material:
     """The material of a page, from all trials of the store; raises StoreError."""
-    outcomes = store.trials()
+    outcomes = store.trials(wanted([study]))
     return Material(
         study=study,
         store=store,

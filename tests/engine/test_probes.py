@@ -1,85 +1,19 @@
 """What is measured inside of trained models, against plain loops over written-out cells."""
 
 import math
-from datetime import UTC, datetime
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 
-from activemem.engine import weights
 from activemem.engine.machine import Machine
-from activemem.engine.models import build_model
 from activemem.engine.objectives.writing import Pairs
-from activemem.engine.outcome import Task, Totals, outcome
 from activemem.engine.probes import Encoder, ProbeError, probe_study, quantiles, theta
 from activemem.storage import Store
-from activemem.studies.demands import demand
 from activemem.studies.study import load
 
-STUDY = """
-[study]
-name = "memories"
-title = "Memories of small models that have learnt nothing"
-keep_weights = true
-
-[model]
-recipe = "{model}"
-d_model = 6
-position = "none"
-dropout = 0.5
-
-[task]
-name = "reverse_copy"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 32
-epochs = "{epochs}"
-steps_per_epoch = 1
-
-[factors]
-model = [MODELS]
-epochs = [1]
-seed = [3]
-"""
-NAIVE = "seq2seq(lstm, lstm)"
-LUONG = "seq2seq(lstm, lstm, attention=luong)"
-BAHDANAU = "seq2seq(lstm, lstm, attention=bahdanau)"
-INPUTS = "seq2seq(lstm, lstm, attention=luong, attend=inputs)"
-GRU = "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)"
-STACK = "seq2seq(sa(heads=1, head_width=4), sa(heads=1, head_width=4))"
-
-
-def a_study(*models, more=""):
-    return load(STUDY.replace("MODELS", ", ".join(f'"{model}"' for model in models)) + more)
-
-
-def finish(store, study, *, keep=lambda trial: True):
-    """Store each trial as if it had been trained; its weights are those that it began with."""
-    for number, trial in enumerate(study.trials()):
-        row = outcome(
-            Task(trial=trial, number=0, run="r"),
-            Totals(epochs=trial.settings.train.epochs, steps=7, device="none"),
-            {"loss": 1.0},
-            status="done",
-            reason=None,
-            started=datetime.now(UTC),
-        )
-        store.write(row, [])
-        if keep(trial):
-            weights.save(store.weights_file(trial.id), a_model(trial, number).state_dict())
-
-
-def a_model(trial, number):
-    """A model with larger weights than at the beginning, so that its gates move."""
-    settings = trial.settings
-    model = build_model(settings.model, demand(settings.task), torch.Generator().manual_seed(number))
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.mul_(3.0)
-    return model
+from .remembering import BAHDANAU, GRU, INPUTS, LUONG, NAIVE, STACK, a_model, a_study, finish
 
 
 @pytest.fixture
@@ -202,10 +136,16 @@ def test_the_map_of_attention_is_that_of_the_first_of_the_longest_sources(store)
     assert sum(name.startswith("attention[") for name in found) == target.shape[1] * source.shape[1]
 
 
-def test_theta_of_a_model_with_itself_is_zero():
-    changes = torch.rand(100, dtype=torch.float64)
-    assert theta(changes, changes) == 0
-    assert theta(changes, changes + 1e-9) == 1
+def test_theta_of_a_model_with_itself_is_zero(store):
+    study = a_study(LUONG)
+    finish(store, study)
+    (probed,) = probe(study, store)
+    assert probed.metrics["theta[luong]"] == 0
+
+
+def test_theta_is_the_share_of_steps_at_which_the_standard_changes_more():
+    standard, compared = torch.tensor([0.1, 0.5, 0.9]), torch.tensor([0.2, 0.5, 0.8])
+    assert theta(standard, compared) == pytest.approx(1 / 3)
 
 
 def test_quantiles_of_as_many_values_are_the_values_themselves():
@@ -267,7 +207,7 @@ def test_a_model_is_compared_with_others_whatever_they_were_trained_for(store):
     found = {probed.trial.levels["model"]: set(probed.metrics) for probed in probe(study, store)}
     thetas = {model: {name for name in names if "theta" in name} for model, names in found.items()}
     both = {"theta[luong]", "theta[bahdanau]"}
-    assert thetas == {LUONG: {"theta[bahdanau]"}, BAHDANAU: {"theta[luong]"}, INPUTS: both, NAIVE: both}
+    assert thetas == dict.fromkeys((LUONG, BAHDANAU, INPUTS, NAIVE), both)
 
 
 def test_of_several_standards_the_one_that_was_trained_as_long_is_meant(store):

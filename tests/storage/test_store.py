@@ -156,3 +156,21 @@ def test_probes_stand_beside_the_metrics_of_their_trial(store):
 
 def probe(name, value):
     return MetricRow(step=2, epoch=1, name=name, value=value)
+
+
+def test_probes_that_are_asked_for_stand_behind_the_final_metrics(store):
+    for number in (1, 2):
+        store.write(trial(number, metrics=(("loss", 0.5),)), [])
+    store.write_probes(trial(2), [probe(name, 0.25) for name in ("theta[luong]", "gamma[1]", "gamma[2]")])
+    plain, asked = store.trials(), store.trials(["theta[luong]", "gamma[2]", "bleu"])
+    loss = {"name": "loss", "value": 0.5}
+    found = [{"name": name, "value": 0.25} for name in ("gamma[2]", "theta[luong]")]
+    assert asked["metrics"].to_list() == [[loss], [loss, *found]]
+    assert plain["metrics"].to_list() == [[loss], [loss]]
+    assert asked.schema == plain.schema
+    assert asked.drop("metrics").equals(plain.drop("metrics"))
+    store.compact()
+    assert store.trials(["theta[luong]", "gamma[2]"]).equals(asked)
+    store.write(trial(2, attempt=1, metrics=()), [])
+    assert store.trials(["gamma[2]"])["metrics"].to_list() == [[loss], []]
+    assert store.trials(["nothing"]).equals(store.trials())

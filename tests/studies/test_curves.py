@@ -147,7 +147,7 @@ def test_a_box_has_the_quartiles_of_all_samples_of_all_seeds(drawn):
     box = only(made).boxes[0]
     assert (box.n, box.quartiles, box.whiskers) == (33, pytest.approx((0.2, 0.5, 0.8)), (0.0, 1.0))
     assert made.notes == (
-        "Box: median and quartiles of 33 values.",
+        "Box: median and quartiles of 33 quantiles.",
         "Whisker: to the last value within 1.5 interquartile ranges; dots: those beyond.",
     )
 

@@ -1,0 +1,120 @@
+"""What `activemem probe run` says, and what tables, figures and claims make of what it has stored."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from activemem.storage import Store
+from activemem.studies.results import open_study
+
+from ..engine.remembering import LUONG, NAIVE, STACK, a_study, finish
+
+SHOWN = """
+[[table]]
+name = "change"
+rows = "model"
+value = ["theta[luong]", "memory_change", "gamma[4]"]
+
+[[curve]]
+name = "changes"
+kind = "box"
+value = "memory_change"
+x = "model"
+
+[[curve]]
+name = "decay"
+kind = "line"
+value = "gamma"
+x = "index"
+series = "model"
+
+[[curve]]
+name = "gates"
+kind = "box"
+value = "forget_gate"
+x = "index"
+panels = "model"
+
+[[curve]]
+name = "map"
+kind = "heat"
+value = "attention"
+x = "index2"
+y = "index"
+select = { model = "LUONG" }
+
+[[curve]]
+name = "thetas"
+kind = "bar"
+value = "theta[luong]"
+x = "model"
+
+[[claim]]
+name = "something moves"
+holds = "memory_change[model=LUONG] < 1 and gamma[4, model=LUONG] > 0"
+""".replace("LUONG", LUONG)
+
+
+def a_store(*models, more="", **options):
+    """The study in a file, and its trials in a store, as if they had been trained."""
+    study, store = a_study(*models, more=more), Store("results")
+    Path("memories.toml").write_text(study.text, encoding="utf-8")
+    finish(store, study, **options)
+    return study, store
+
+
+def test_it_says_what_became_of_each_trial(run):
+    a_store(STACK, LUONG, NAIVE, keep=lambda trial: trial.levels["model"] != NAIVE)
+    result = run("probe", "run", "memories.toml", "--sequences", "20")
+    assert (result.stdout, result.exit_code) == ("", 1)
+    lines = [re.sub(r"  +", " | ", line) for line in result.stderr.splitlines()]
+    change = re.search(r"Δ 0\.\d{3}$", lines[2])
+    assert change
+    assert lines == [
+        f" | left | {STACK} | epochs=1 | seed 3 | no recurrent encoder",
+        f" | left | {NAIVE} | epochs=1 | seed 3 | its weights were not kept",
+        f" | probed | {LUONG} | epochs=1 | seed 3 | {change.group()}",
+        "memories: 1 of 3 trials probed · 2 left",
+    ]
+
+
+def test_nothing_is_measured_twice(run):
+    a_store(NAIVE, STACK)
+    assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0
+    result = run("probe", "run", "memories.toml", "--sequences", "20")
+    assert result.stderr.splitlines()[-1] == "memories: 0 of 2 trials probed · 1 left · 1 stored before"
+    assert result.exit_code == 0
+
+
+def test_tables_figures_and_claims_show_what_was_measured(run):
+    study, store = a_store(LUONG, NAIVE, more=SHOWN)
+    assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0
+    naive = {row["name"]: row["value"] for row in store.metrics([study.trials()[1].id]).to_dicts()}
+    table = run("table", "render", "memories.toml", "--format", "csv").stdout
+    cells = {row["column"]: row for row in csv.DictReader(table.splitlines()) if row["row"] == NAIVE}
+    for name in ("theta[luong]", "memory_change", "gamma[4]"):
+        assert float(cells[name]["mean"]) == pytest.approx(naive[name])
+    curves = json.loads(run("curve", "render", "memories.toml", "--json").stdout)
+    changes, decay, gates, attention, thetas = (each["panels"] for each in curves)
+    boxes = changes[0]["content"]["boxes"]
+    assert [box["n"] for box in boxes] == [200, 200]
+    middle = np.median([naive[f"memory_change[{place}]"] for place in range(200)])
+    assert boxes[1]["quartiles"][1] == pytest.approx(middle)
+    assert curves[0]["notes"][0] == "Box: median and quartiles of 200 quantiles."
+    line = decay[0]["content"]["lines"][1]["points"]
+    assert [point["y"] for point in line] == [naive[f"gamma[{step}]"] for step in range(1, len(line) + 1)]
+    assert {box["n"] for box in gates[1]["content"]["boxes"]} == {20}
+    assert len(gates[1]["content"]["boxes"]) == len(line)
+    luong = {row["name"]: row["value"] for row in store.metrics([study.trials()[0].id]).to_dicts()}
+    for output, row in enumerate(attention[0]["content"]["values"], start=1):
+        assert row == [luong[f"attention[{output},{place}]"] for place in range(1, len(row) + 1)]
+    assert [bar["value"] for bar in thetas[0]["content"]["bars"]] == [0, naive["theta[luong]"]]
+    claim = run("claim", "check", "memories.toml", "--json").stdout
+    values = [each["effect"] for each in json.loads(claim)["claims"][0]["comparisons"]]
+    assert values == pytest.approx([luong["memory_change"] - 1, luong["gamma[4]"]])
+    assert run("table", "render", "--paper", "memory-degradation").exit_code == 0
+    assert f"{naive['gamma[4]']:.3f}" in open_study("memories.toml").table("change")._repr_html_()
