@@ -5,6 +5,7 @@ That the tables are those of the models is compared in `test_documents`.
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -67,8 +68,9 @@ def keys(model, before=""):
     """Every key of a model, those of inline tables with a dot."""
     for key, field in model.model_fields.items():
         yield f"{before}{key}"
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            yield from keys(field.annotation, f"{before}{key}.")
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, Section):
+                yield from keys(kind, f"{before}{key}.")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,7 @@ def keys(model, before=""):
     [
         ("study", settings.StudySettings),
         ("model", settings.ModelSettings),
+        ("task", settings.TaskSettings),
         ("train", settings.TrainSettings),
         ("search", settings.SearchSettings),
         ("curve", CurveSpec),

@@ -304,12 +304,6 @@ def test_a_recipe_of_two_sequences_builds_a_model_of_both():
         "seq2seq(lstm, lstm, attention=luong)",
         "output",
     ]
-    with pytest.raises(BuildError) as caught:
-        build("seq2seq(lstm, lstm) >> ff(5)", d_model=WIDTH, vocab=VOCAB)
-    assert str(caught.value) == (
-        "recipe 'seq2seq(lstm, lstm) >> ff(5)' cannot be built\n"
-        "  expected a transducer, as seq2seq(lstm, lstm), got seq2seq(lstm, lstm) >> ff(5)"
-    )
 
 
 def test_weights_that_are_loaded_are_noted_by_every_block():
