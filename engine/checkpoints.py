@@ -49,6 +49,7 @@ class Checkpoint:
 
     def save(self, saved: Saved) -> None:
         """Replace the state; after a crash at any moment the old or the new one is whole."""
+        self._folder.mkdir(parents=True, exist_ok=True)  # somebody may have cleared what is unfinished
         temporary = self._folder / f"state.{os.getpid()}.tmp"
         with temporary.open("wb") as file:
             metrics = [asdict(row) for row in saved.metrics]

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 
 import pytest
 import torch
@@ -143,6 +144,15 @@ def test_a_damaged_checkpoint_is_named_and_its_trial_starts_again(store, task, c
     assert str(state) in caplog.text
     assert events[0] == Started(trial=task().trial.id, epoch=0)
     assert events[-1].status == "done"
+
+
+def test_a_checkpoint_that_is_cleared_away_is_written_again(store, task):
+    attempt = Attempt(task(), store, CPU)
+    attempt.advance()
+    attempt.advance()
+    shutil.rmtree(store.checkpoint_dir(task().trial.id))
+    assert isinstance(finish(attempt)[-1], Ended)
+    assert row(store, task())["status"] == "done"
 
 
 def test_unfinished_trials_are_found_by_their_checkpoints(store, task):
