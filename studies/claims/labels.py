@@ -35,13 +35,12 @@ def labels(claim: Claim) -> dict[Comparison, str]:
     names = {factor: short_levels(levels) for factor, levels in claim.varied.items()}
     family = list(dict.fromkeys(comparisons(claim.statement)))
     everywhere = _shared(each for one in family for each in _quantities(one))
+    metrics = {each.metric for one in family for each in _quantities(one)}
     found: dict[Comparison, tuple[str, str]] = {}
     for one in family:
         parts = _quantities(one)
         here = _shared(parts)
-        writer = _Writer(
-            varied=claim.varied, names=names, without=here, metrics=len({each.metric for each in parts}) > 1
-        )
+        writer = _Writer(varied=claim.varied, names=names, without=here, metrics=len(metrics) > 1)
         front = writer.levels(parts[0].cell, here - everywhere) if parts else []
         found[one] = (", ".join(front), writer.comparison(one))
     alike = len({rest for _, rest in found.values()}) == 1

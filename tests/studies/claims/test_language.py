@@ -128,6 +128,7 @@ def test_comparisons_are_called_by_what_tells_them_apart():
         " for t in [not, reverse] for c in [conv(k=3)])",
         "all(max_length[task=not, mixer=m] >= 9 for m in [sa, conv(k=20)])",
         "max_length[task=not, mixer=sa] - loss[task=not, mixer=sa] > 3",
+        "max_length[task=not, mixer=sa] > 3 and accuracy[task=not, mixer=sa] > 3",
     )
     assert [list(labels(claim).values()) for claim in study.claims] == [
         [
@@ -138,6 +139,7 @@ def test_comparisons_are_called_by_what_tells_them_apart():
         ],
         ["sa", "conv(k=20)"],
         ["max_length − loss > 3"],
+        ["max_length > 3", "accuracy > 3"],
     ]
 
 
