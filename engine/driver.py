@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from ..storage import Store
+from ..studies.search import ends
 from ..studies.study import Study
 from ..studies.trial import Trial
 from .events import Ended, Event, Listener
@@ -68,6 +69,9 @@ def run_study(
     Trials that have failed count as outcomes; `retry_failed` tries them again, after a time limit from where
     they were.
     """
+    asked = [trial.settings for trial in _missing(study, store, retry_failed=retry_failed)]
+    check_leaks(asked)
+    prepare(asked, machine.data)
     store.remember_study(
         study.name,
         {
@@ -77,8 +81,6 @@ def run_study(
             "run": datetime.now(UTC).isoformat(timespec="seconds"),
         },
     )
-    check_leaks(trial.settings for trial in study.trials())
-    prepare((trial.settings for trial in study.trials()), machine.data)
     counter = _Counter(listener)
     with on_interrupt(listener.stopping) as stop:
         source = _source(study, store, counter, max_trials, retry_failed=retry_failed)
@@ -97,7 +99,6 @@ def _source(
 
         return Search(study, store, run, listener, max_trials=max_trials, retry_failed=retry_failed)
     held = store.outcomes()
-    again = {"pruned", "failed"} if retry_failed else {"pruned"}
     tasks = [
         Task(
             trial=trial,
@@ -105,13 +106,26 @@ def _source(
             run=run,
             keep=study.keep_weights,
         )
+        for trial in _missing(study, store, retry_failed=retry_failed)
+    ][:max_trials]
+    listener.announce([task.trial for task in tasks])
+    return Grid(tasks)
+
+
+def _missing(study: Study, store: Store, *, retry_failed: bool) -> list[Trial]:
+    """The trials of a grid that a run is to train; of a search the first and the last that it can choose."""
+    if study.search is not None:
+        bounds = ({name: ends(found)[place] for name, found in study.dimensions.items()} for place in (0, -1))
+        return [study.trial_for(values, study.seeds[0]) for values in bounds]
+    held = store.outcomes()
+    again = {"pruned", "failed"} if retry_failed else {"pruned"}
+    return [
+        trial
         for trial in study.trials()
         if trial.id not in held
         or held[trial.id][0] in again
         or (held[trial.id][0] == "done" and _lacks_weights(study, store, trial))
-    ][:max_trials]
-    listener.announce([task.trial for task in tasks])
-    return Grid(tasks)
+    ]
 
 
 def _lacks_weights(study: Study, store: Store, trial: Trial) -> bool:

@@ -124,6 +124,8 @@ def chosen_corpus(task: TextSettings) -> Corpus:
     if task.corpus is None:
         raise CorpusError(f"expected a corpus ({', '.join(corpus_names())}), got none")
     corpus = require_corpus(task.corpus)
+    if task.tokens == "spelled":
+        raise CorpusError(f"{corpus.name}: expected tokens characters, words or bpe, got spelled")
     if task.tokens == "words" and corpus.words is None:
         raise CorpusError(f"{corpus.name} has no standard vocabulary of words; expected characters or bpe")
     return corpus

@@ -120,7 +120,7 @@ class TaskSettings(Section):
     """of language_model in streams: tokens that are read at a time"""
     longest: int = Field(default=300, ge=1)
     """longer lines and pairs, in tokens, are left out of the training"""
-    dev_tokens: int | None = Field(default=None, ge=1)
+    dev_tokens: int | None = Field(default=None, ge=2)
     """of texts: so many first tokens of the dev split are scored after each epoch but the last"""
     beam: int = Field(default=1, ge=1, le=64)
     """of translation and parsing: hypotheses that are kept while the test split is written"""

@@ -44,12 +44,28 @@ class LanguageModel(Objective[Model]):
         Loss in nats a token; bits a character, or perplexity per word whatever the tokens are.
         """
         limit = None if last else self.settings.task.dev_tokens
-        measured = self._measures("dev", self._score(model, _beginning(self._text.dev, limit)))
+        measured = self._measures("dev", self._score(model, self._beginning(self._text.dev, limit)))
         return measured | self._measures("test", self._score(model, self._text.test)) if last else measured
 
     @abstractmethod
     def _score(self, model: Model, split: Split) -> _Score:
         """The score of a split, each of its tokens once."""
+
+    def _beginning(self, split: Split, limit: int | None) -> Split:
+        """The whole lines among the first `limit` tokens of a split; characters of the first if it is longer.
+
+        Of words and pieces at least a line, since a perplexity is per word.
+        """
+        if limit is None or limit >= len(split.tokens):
+            return split
+        whole = int((split.lines <= limit).sum()) - 1
+        if not whole and self.settings.task.tokens == "characters":
+            return replace(split, tokens=split.tokens[:limit])
+        lines = split.lines[: max(whole, 1) + 1]
+        words = split.line_words[: max(whole, 1)]
+        return Split(
+            tokens=split.tokens[: int(lines[-1])], lines=lines, line_words=words, words=int(words.sum())
+        )
 
     def _measures(self, split: str, score: _Score) -> Metrics:
         loss = score.nats / score.tokens
@@ -177,17 +193,3 @@ class Lines(LanguageModel):
             tokens += int(lengths.sum())
             words += batch.words
         return _Score(nats, tokens, words)
-
-
-def _beginning(split: Split, limit: int | None) -> Split:
-    """The whole lines among the first `limit` tokens of a split; of its first line, if none is that short."""
-    if limit is None or limit >= len(split.tokens):
-        return split
-    whole = int((split.lines <= limit).sum()) - 1
-    if not whole:
-        return replace(split, tokens=split.tokens[:limit])
-    words = split.line_words[:whole]
-    end = int(split.lines[whole])
-    return Split(
-        tokens=split.tokens[:end], lines=split.lines[: whole + 1], line_words=words, words=int(words.sum())
-    )

@@ -8,10 +8,15 @@ import pytest
 import torch
 
 from activemem.blocks.streams import Stream
+from activemem.engine.corpora import DataError
+from activemem.engine.driver import run_study
+from activemem.engine.machine import Machine
 from activemem.engine.training import Training
+from activemem.storage import Store
 from activemem.studies import corpora
 from activemem.studies.corpora import Corpus, Part, Source, register_corpus
 from activemem.studies.settings import Settings
+from activemem.studies.study import load
 
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
@@ -143,3 +148,41 @@ def test_bf16_learns_as_well(folder):
     training = Training(settings(precision="bf16", steps_per_epoch=40), CPU, folder)
     *_, last = [training.advance() for _ in range(4)]
     assert last["test_loss"] < math.log(training._objective.demand.vocab) - 1.0
+
+
+def test_pieces_are_scored_in_whole_lines_and_characters_to_the_last_one(folder):
+    characters = Training(settings(task={"dev_tokens": 2}), CPU, folder)._objective
+    assert len(characters._beginning(characters._text.dev, 2).tokens) == 2
+    words = Training(settings(task=LINES), CPU, folder)._objective
+    first = words._beginning(words._text.dev, 2)
+    assert len(first.lines) == 2
+    assert len(first.tokens) == int(first.lines[-1]) == first.words
+
+
+def test_a_study_that_is_done_needs_its_data_no_more(folder, tmp_path, notes):
+    store = Store(tmp_path / "results")
+    study = load(STUDY)
+    with pytest.raises(DataError, match="tiny"):
+        run_study(study, store, Machine(data=tmp_path), notes, local=True)
+    assert store.last_study() is None
+    assert run_study(study, store, Machine(data=folder), notes, local=True).done == 1
+    assert run_study(study, store, Machine(data=tmp_path), notes, local=True).done == 1
+
+
+STUDY = """
+[study]
+name = "text"
+title = "A text"
+[model]
+recipe = "conv(k=3)"
+d_model = 8
+[task]
+name = "language_model"
+corpus = "tiny"
+block = 8
+[train]
+optimizer = { name = "adam", lr = 1e-2 }
+batch_size = 4
+epochs = 1
+steps_per_epoch = 2
+"""

@@ -331,3 +331,39 @@ def test_a_penalty_on_coverage_needs_attention():
         "       [task] coverage_penalty: seq2seq(lstm, lstm) attends to no source, so that nothing is "
         "covered: leave it out, or give it an attention"
     )
+
+
+LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
+    TEXT[TEXT.index("[task]") :].splitlines()[1], 'name = "language_model"\ncorpus = "paradise-lost"'
+)
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        (
+            "train.sampling=0.1",
+            "[train] sampling: language_model has one sequence, and this is for two: leave it out",
+        ),
+        (
+            'task.tokens="spelled"',
+            "[task] corpus: paradise-lost: expected tokens characters, words or bpe, got spelled",
+        ),
+    ],
+)
+def test_what_a_task_would_ignore_is_told(override, told):
+    text = LANGUAGE.replace('"sa", "conv(k=3)"', '"conv(k=3)", "conv(k=2)"')
+    assert message(text, override).splitlines()[-1].strip() == told
+
+
+def test_a_vocabulary_that_its_clusters_do_not_fit_is_told():
+    text = LANGUAGE.replace('"sa", "conv(k=3)"', '"conv(k=3)", "conv(k=2)"')
+    assert "expected cutoffs that rise and stay below vocab, got 900 of " in message(
+        text, "model.cutoffs=[900]"
+    )
+
+
+def test_a_plateau_needs_a_dev_split():
+    assert "reverse has no dev split whose loss could rest" in message(
+        TEXT, 'train.schedule={name="plateau"}'
+    )
