@@ -5,8 +5,9 @@ from .batches import LineBatch, ScoredBatch, StreamBatch
 from .lines import line_eval, lines
 from .pair_batches import PairBatch, pair_batches, pair_eval
 from .pairs import PairSplit, ParallelText, open_pairs
+from .splits import Split
 from .streams import blocks_per_pass, stream_eval, streams
-from .text import Split, Text, open_corpus
+from .text import Text, open_corpus
 from .treebanks import open_treebank, trees_of
 
 __all__ = [

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..corpora import DataError
 from ..seeds import derive
 from .batches import LineBatch
-from .text import Split
+from .splits import Split
 
 START = 0
 """What stands before the first token of a line."""

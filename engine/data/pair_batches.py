@@ -12,7 +12,7 @@ from torch import Tensor
 from ..corpora import DataError
 from ..seeds import derive
 from .pairs import PairSplit
-from .text import Split
+from .splits import Split
 from .vocabulary import PADDING, START
 
 

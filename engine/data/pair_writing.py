@@ -18,6 +18,7 @@ import numpy as np
 from ..corpora import DataError
 from .encoding import dtype_of
 from .pair_splitting import Pair
+from .splits import put
 from .vocabularies import learn
 from .vocabulary import END, Vocabulary
 
@@ -52,13 +53,13 @@ def write(writing: Writing, place: Path) -> None:
     try:
         files = _write_pairs(writing, vocabularies, temporary)
         for side, vocabulary in vocabularies.items():
-            _put(temporary / f"{side}.vocabulary", vocabulary.content())
+            put(temporary / f"{side}.vocabulary", vocabulary.content())
         about = {
             "corpus": writing.name,
             "kinds": {side: kind for side, (kind, _) in writing.kinds.items()},
             "files": files,
         }
-        _put(temporary / ABOUT, json.dumps(about, indent=2).encode())
+        put(temporary / ABOUT, json.dumps(about, indent=2).encode())
         temporary.rename(place)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -136,10 +137,3 @@ def _write_pairs(
                 f"{writing.name}: expected pairs in every split, got none in {', '.join(missing)}"
             )
         return {name: about for writer in writers.values() for name, about in writer.close().items()}
-
-
-def _put(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

@@ -5,26 +5,22 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from filelock import FileLock
-from torch import Tensor
 
 from ...studies.corpora import TextSettings
 from ...studies.parallel_corpora import chosen_parallel, vocabulary_sizes
 from ..corpora import DataError
 from .pair_splitting import split_pairs
 from .pair_writing import ABOUT, FORMAT, SIDES, Writing, write
-from .text import Split
+from .splits import Split, open_split
 from .vocabularies import restore
 from .vocabulary import Vocabulary
 
 _LEARNT_FROM = 4_000_000  # pairs that vocabularies are learnt from at most, evenly over all
-_TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,26 +102,10 @@ def opened(place: Path) -> ParallelText:
         return restore(about["kinds"][side], (place / f"{side}.vocabulary").read_bytes())
 
     def split(name: str) -> PairSplit:
-        source, target = (_split(place, f"{name}.{side}", files) for side in SIDES)
+        source, target = (open_split(place, f"{name}.{side}", files) for side in SIDES)
         return PairSplit(source=source, target=target, place=None if name == "train" else place / name)
 
     source, target = (vocabulary(side) for side in SIDES)
     return ParallelText(
         source=source, target=target, train=split("train"), dev=split("dev"), test=split("test")
     )
-
-
-def _split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:
-    tokens, lines, words = (
-        _mapped(place / f"{name}.{kind}", files[f"{name}.{kind}"]) for kind in ("tokens", "lines", "words")
-    )
-    return Split(tokens=tokens, lines=lines, line_words=words, words=int(words.sum()))
-
-
-def _mapped(path: Path, about: Mapping[str, Any]) -> Tensor:
-    """A file of numbers, read as far as it is used; DataError if it is not as long as it was."""
-    kind, size = _TYPES[about["dtype"]], about["size"]
-    if (found := path.stat().st_size) != size * kind.itemsize:
-        expected = f"expected {size * kind.itemsize:,} bytes, got {found:,}"
-        raise DataError(f"{path}: {expected}; remove {path.parent} to have it made anew")
-    return torch.from_file(str(path), shared=False, size=size, dtype=kind)

@@ -5,41 +5,23 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from filelock import FileLock
-from torch import Tensor
 
 from ...studies.corpora import Corpus, Source, TextSettings, chosen_corpus, vocabulary_size
 from ..corpora import DataError, home, read
 from . import encoding
+from .splits import Split, open_split, put
 
 FORMAT = 1
 """Of the files; raised when they change, or the tokens in them."""
 
-_TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
 _ABOUT = "about.json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
-    """One split in tokens, mapped into memory.
-
-    `tokens` is one-dimensional, of the smallest type that holds them; every line ends in a mark. Line i is
-    `tokens[lines[i]:lines[i + 1]]` and stands for `line_words[i]` words, its end among them; `words` is the
-    sum, over which a perplexity per word is taken.
-    """
-
-    tokens: Tensor
-    lines: Tensor
-    line_words: Tensor
-    words: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +51,7 @@ def open_corpus(task: TextSettings, folder: Path) -> Text:
         except OSError as error:
             raise DataError(f"{corpus.name}: the tokens cannot be written: {error}") from error
     about = json.loads((place / _ABOUT).read_text("utf-8"))
-    splits = {split: _open(place, split, about["files"]) for split in corpus.splits}
+    splits = {split: open_split(place, split, about["files"]) for split in corpus.splits}
     return Text(vocab=vocab, **splits)
 
 
@@ -102,12 +84,12 @@ def _write(corpus: Corpus, task: TextSettings, folder: Path, place: Path) -> Non
             for name in ("tokens", "lines", "words"):
                 numbers = getattr(encoded, name)
                 files[f"{split}.{name}"] = {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
-                _put(temporary / f"{split}.{name}", numbers.tobytes())
+                put(temporary / f"{split}.{name}", numbers.tobytes())
         for name, content in kept.items():
-            _put(temporary / name, content)
+            put(temporary / name, content)
         sources = {split: hashlib.sha256(text).hexdigest() for split, text in data.items()}
         about = {"corpus": corpus.name, "tokens": task.tokens, "sha256": sources, "files": files}
-        _put(temporary / _ABOUT, json.dumps(about, indent=2).encode())
+        put(temporary / _ABOUT, json.dumps(about, indent=2).encode())
         temporary.rename(place)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -138,32 +120,3 @@ def _encoder(
     normalise = pieces.lowered if corpus.separated else pieces.separated
     model = pieces.train(train, task.pieces, normalise)
     return pieces.bpe(model, normalise), {"pieces.model": model}
-
-
-def _put(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _open(place: Path, split: str, files: Mapping[str, Mapping[str, Any]]) -> Split:
-    found = {
-        name: _mapped(place / f"{split}.{name}", files[f"{split}.{name}"])
-        for name in ("tokens", "lines", "words")
-    }
-    return Split(
-        tokens=found["tokens"],
-        lines=found["lines"],
-        line_words=found["words"],
-        words=int(found["words"].sum()),
-    )
-
-
-def _mapped(path: Path, about: Mapping[str, Any]) -> Tensor:
-    """A file of numbers, read as far as it is used; DataError if it is not as long as it was."""
-    kind, size = _TYPES[about["dtype"]], about["size"]
-    if (found := path.stat().st_size) != size * kind.itemsize:
-        expected = f"expected {size * kind.itemsize:,} bytes, got {found:,}"
-        raise DataError(f"{path}: {expected}; remove {path.parent} to have it made anew")
-    return torch.from_file(str(path), shared=False, size=size, dtype=kind)

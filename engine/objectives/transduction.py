@@ -16,7 +16,7 @@ from ...blocks.transduction import PAD, TransductionModel
 from ...studies.settings import Settings
 from ..data.pair_batches import PairBatch, pair_batches, pair_eval
 from ..data.pairs import PairSplit
-from ..data.text import Split
+from ..data.splits import Split
 from ..seeds import derive
 from .objective import Load, Metrics, Objective
 from .writing import Pairs, worth

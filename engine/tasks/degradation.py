@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 
 from ...studies.degradation_tasks import DegradationProblem
 from ..data.pairs import PairSplit
-from ..data.text import Split
+from ..data.splits import Split
 from ..data.vocabulary import END, FIRST, PADDING, START
 from ..seeds import derive
 

@@ -8,7 +8,7 @@ import torch
 from activemem.engine.corpora import DataError
 from activemem.engine.data.pair_batches import batch_of, pair_batches, pair_eval
 from activemem.engine.data.pairs import PairSplit
-from activemem.engine.data.text import Split
+from activemem.engine.data.splits import Split
 
 END = 2
 
