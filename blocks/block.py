@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from ..errors import ActivememError
 from ..grammar import nodes
-from ..grammar.plugins import MODULES, Plugins
 from ..grammar.vocabulary import Context as Surroundings
 from ..grammar.vocabulary import Settings, lookup
+from .registry import Registry
 
 Shared = TypeVar("Shared", bound=nn.Module)
 
@@ -100,46 +100,8 @@ class Block(nn.Module, ABC):
         return None
 
 
-_modules: dict[str, type[Block]] = {}
-BlockClass = TypeVar("BlockClass", bound=type[Block])
-
-
-def module(name: str) -> Callable[[BlockClass], BlockClass]:
-    """Register the decorated class as the module of that block; a taken name raises ValueError."""
-
-    def register(cls: BlockClass) -> BlockClass:
-        taken = _modules.get(name)
-        if taken is not None:
-            raise ValueError(
-                f"the module of block '{name}' is already {taken.__qualname__}, got {cls.__qualname__}"
-            )
-        _modules[name] = cls
-        return cls
-
-    return register
-
-
-def _take(found: object, name: str, _owner: str) -> type[Block]:
-    """The module of an entry point, registered; ValueError for what is none."""
-    if not (isinstance(found, type) and issubclass(found, Block)):
-        raise ValueError(f"expected a class of activemem.blocks.Block, got {found!r}")
-    return found if _modules.get(name) is found else module(name)(found)
-
-
-_plugins = Plugins(MODULES, _take)
-
-
-def find_module(name: str) -> type[Block] | None:
-    """The module of that block, or None; other packages are asked for what is not known here."""
-    return _modules.get(name) or _plugins.find(name)
-
-
-def missing_module(name: str) -> str | None:
-    """Why a block of that name cannot be built; None if it can."""
-    if find_module(name) is not None:
-        return None
-    problem = _plugins.problem(name)
-    return f"block '{name}' has no module" + (f": {problem}" if problem else "")
+MODULES = Registry(Block, what="block", home="activemem.blocks.Block")
+module, find_module, missing_module = MODULES.register, MODULES.find, MODULES.missing
 
 
 def build_block(node: nodes.Block, context: Context) -> Block:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from torch import Tensor, nn
 
 from ..grammar import nodes
-from ..grammar.plugins import MODULES, Plugins
 from ..grammar.vocabulary import Settings, lookup
 from .block import BuildError, Context
+from .registry import Registry
 
 Kind = TypeVar("Kind")
 
@@ -98,51 +97,15 @@ class Transducer(nn.Module, ABC, Generic[StateOf]):
 
 
 AnyTransducer = Transducer[Any]
-_transducers: dict[str, type[AnyTransducer]] = {}
-TransducerClass = TypeVar("TransducerClass", bound=type[AnyTransducer])
-
-
-def transducer(name: str) -> Callable[[TransducerClass], TransducerClass]:
-    """Register the decorated class as the module of that transducer; a taken name raises ValueError."""
-
-    def register(cls: TransducerClass) -> TransducerClass:
-        taken = _transducers.get(name)
-        if taken is not None:
-            raise ValueError(
-                f"the module of transducer '{name}' is already {taken.__qualname__}, got {cls.__qualname__}"
-            )
-        _transducers[name] = cls
-        return cls
-
-    return register
-
-
-def _take(found: object, name: str, _owner: str) -> type[AnyTransducer]:
-    """The module of an entry point, registered; ValueError for what is none."""
-    if not (isinstance(found, type) and issubclass(found, Transducer)):
-        raise ValueError(f"expected a class of activemem.blocks.transducer.Transducer, got {found!r}")
-    return found if _transducers.get(name) is found else transducer(name)(found)
-
-
-_plugins = Plugins(MODULES, _take)
-
-
-def find_transducer(name: str) -> type[AnyTransducer] | None:
-    """The module of that transducer, or None; other packages are asked for what is not known here."""
-    return _transducers.get(name) or _plugins.find(name)
-
-
-def missing_transducer(name: str) -> str | None:
-    """Why a transducer of that name cannot be built; None if it can."""
-    if find_transducer(name) is not None:
-        return None
-    problem = _plugins.problem(name)
-    return f"transducer '{name}' has no module" + (f": {problem}" if problem else "")
+TRANSDUCERS = Registry[AnyTransducer](
+    Transducer, what="transducer", home="activemem.blocks.transducer.Transducer"
+)
+transducer, missing_transducer = TRANSDUCERS.register, TRANSDUCERS.missing
 
 
 def build_transducing(node: nodes.Block, context: Context) -> AnyTransducer:
     """The module of a transducer of a recipe; raises BuildError for one without."""
-    spec, cls = lookup(node.name), find_transducer(node.name)
+    spec, cls = lookup(node.name), TRANSDUCERS.find(node.name)
     if spec is None or cls is None:
         raise BuildError(missing_transducer(node.name))
     return cls.build(spec.settings(node), context)

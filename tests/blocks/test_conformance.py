@@ -118,7 +118,7 @@ def known(monkeypatch):
         words = {"summary": "tried", "equation": "y", "source": "the tests", "owner": "the tests"}
         spec = Spec(name="tried", role=Role.MIXER, cost=cost, reach=reach, **words)
         monkeypatch.setitem(vocabulary._specs, "tried", spec)
-        monkeypatch.setitem(block._modules, "tried", cls)
+        monkeypatch.setitem(block.MODULES.classes, "tried", cls)
 
     return make_known
 

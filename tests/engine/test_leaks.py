@@ -40,7 +40,7 @@ def leaky(monkeypatch):
 
     spec = replace(lookup("conv"), name="leaky", reach=lambda settings, context: Reach(left=2, right=0))
     monkeypatch.setitem(vocabulary._specs, "leaky", spec)
-    monkeypatch.setitem(registry._modules, "leaky", Leaky)
+    monkeypatch.setitem(registry.MODULES.classes, "leaky", Leaky)
 
 
 def test_a_block_that_leaks_is_named(leaky):
