@@ -39,8 +39,8 @@ _BELOW = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
 def pooled_inputs(entry: Linear, body: Residual, inputs: Tensor, mask: Tensor | None) -> Tensor | None:
     """body(entry(inputs), mask), (batch, 1, width), of a body that begins `activation >> pool`.
 
-    None of any other, of an activation that is no rectifier, or where a norm or a residual sum stands between,
-    inputs need a gradient, or all of it is small: then the modules are to be applied one after another.
+    None of any other, of an activation that is no rectifier, where a norm or a residual sum stands between,
+    where inputs need a gradient or all of it is small: then the modules are to be applied one after another.
     """
     if len(body.order) < 2 or inputs.requires_grad or entry.bias is None:
         return None
@@ -88,12 +88,12 @@ class _Piece(NamedTuple):
         """What belongs to the piece of (batch, length): (rows, times)."""
         return numbers[self.rows, self.times]
 
-    def above(self, across: Tensor, weights: Tensor) -> Tensor:
-        """What α x sums to where z > 0, (rows, columns, width); z is overwritten.
+    def add_above(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
+        """Add what α x sums to where z > 0 to sums (batch, columns, width); z is overwritten.
 
         Of x (batch, columns, length), and α (rows, times) of the piece.
         """
-        return torch.bmm(across[self.rows, :, self.times] * weights.unsqueeze(1), self.z.gt_(0))
+        sums[self.rows].baddbmm_(across[self.rows, :, self.times] * weights.unsqueeze(1), self.z.gt_(0))
 
 
 def _pieces(x: Tensor, weight: Tensor) -> Iterator[_Piece]:
@@ -143,7 +143,7 @@ class _Attended(torch.autograd.Function):
             h = leaky_relu(piece.z, below, inplace=True).flatten(0, 1)
             torch.addmm(bias, h, ahead.T, out=e.view(-1, 1)).tanh_()
             torch.exp(e, out=p)
-            above[piece.rows] += piece.above(across, p)
+            piece.add_above(above, across, p)
         parts *= across[:, -1]
         total = parts.sum(1, keepdim=True)
         shares = parts.div_(total)
@@ -162,7 +162,7 @@ class _Attended(torch.autograd.Function):
         for piece in _pieces(x, weight):
             h = leaky_relu(piece.z, ctx.below, inplace=True)
             change = torch.baddbmm(level[piece.rows], h, gradient[piece.rows].unsqueeze(-1))
-            above[piece.rows] += piece.above(across, piece.of(u).mul_(change.squeeze(-1)))
+            piece.add_above(above, across, piece.of(u).mul_(change.squeeze(-1)))
         by_u = _slopes(across, u, above, ctx.below)
         by_weight = torch.einsum("bw,bcw->wc", gradient, slopes) + (by_u.sum(0) * ahead).T
         by_score = torch.einsum("bcw,wc->w", by_u, weight)
@@ -179,7 +179,7 @@ class _Averaged(torch.autograd.Function):
         shares = across[:, -1] / across[:, -1].sum(1, keepdim=True)
         above = x.new_zeros(*across.shape[:2], len(weight))
         for piece in _pieces(x, weight):
-            above[piece.rows] += piece.above(across, piece.of(shares))
+            piece.add_above(above, across, piece.of(shares))
         slopes = _slopes(across, shares, above, below)
         ctx.save_for_backward(slopes)
         return torch.einsum("bcw,wc->bw", slopes, weight)
