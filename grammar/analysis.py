@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from .faults import Fault, RecipeError
 from .frame import Embedding, Frame, Init, input_part, output_part
 from .nodes import Block, Choice, Hole, Integer, Node, Real, Repeat, Series, Sum, Tied, Value, walk
-from .parts import Form, Memory, Part, behind, copies, in_series, side_by_side
+from .parts import SOURCE, TARGET, Form, Memory, Part, behind, copies, in_series, side_by_side
 from .recipe import Recipe, parse
 from .roles import VECTOR, mixes, output
 from .text import render
@@ -147,6 +147,19 @@ def analyse_part(part: Value, context: Context) -> Part:
     return _Model(context).layers(part)
 
 
+def analyse_within(part: Value, context: Context) -> tuple[Part, ...]:
+    """The parts of a residual stack that stands within a whole model, its last normalisation among them."""
+    model = _Model(context)
+    found = model.layers(part)
+    parts = found.parts if isinstance(part, Series) else (found,)
+    return (*parts, model.closing) if context.norm == "pre" else parts
+
+
+def analyse_block(block: Block, context: Context) -> Part:
+    """A block by itself, without a normalisation and a residual sum around it."""
+    return _Model(context).block(block)
+
+
 @dataclass(frozen=True, slots=True)
 class _Model:
     """One model, or a stack inside of a block, taken apart."""
@@ -177,11 +190,11 @@ class _Model:
     def _transduction(self, root: Block, frame: Frame) -> Part:
         """A whole model of a source and a target as long: embeddings of both, the block, and the output."""
         length, cost = self.context.length, self._cost(root)
-        block = self._block(root).with_input(self._plane)
+        block = self.block(root).with_input(self._plane)
         parts = (
-            input_part(frame.source, length, "source embedding"),
-            input_part(frame, length, "target embedding"),
-            block,
+            replace(input_part(frame.source, length, SOURCE), follows=()),
+            replace(input_part(frame, length, TARGET), follows=()),
+            replace(block, follows=(SOURCE, TARGET)),
             *_shared(block),
             output_part(frame, length, cost.outputs),
         )
@@ -245,18 +258,18 @@ class _Model:
         """One part of a sum, or what a sub-layer computes on its normalised input."""
         match node:
             case Block():
-                return self._block(node)
+                return self.block(node)
             case Sum():
                 return side_by_side(render(node), tuple(self._branch(part) for part in node.parts))
             case _:
                 return self.layers(node)
 
-    def _block(self, block: Block) -> Part:
+    def block(self, block: Block) -> Part:
         """A block by itself, as its specification counts it."""
         cost, spec = self._cost(block), _spec(block)
         return Part(
             label=render(block),
-            form=Form.BLOCK,
+            form=Form.WHOLE if cost.parts else Form.BLOCK,
             parameters=cost.parameters,
             flops=cost.flops,
             reach=spec.reach(spec.settings(block), self.context),
@@ -267,6 +280,7 @@ class _Model:
             saves_input=cost.saves_input,
             saves_output=cost.saves_output,
             shared=cost.shared,
+            parts=cost.parts,
         )
 
     def _cost(self, block: Block) -> Cost:
@@ -278,6 +292,11 @@ class _Model:
         """The normalisation in front of the output; saved are its input and two figures of each position."""
         count = self._norm_parameters
         return Part(label="final norm", parameters=count, flops=0, saved=2 * positions, saves_input=True)
+
+    @property
+    def closing(self) -> Part:
+        """The last normalisation of a stack within a whole model, with its input."""
+        return self._final_norm(self.context.length).with_input(self._plane)
 
     @property
     def _norm_parameters(self) -> int:

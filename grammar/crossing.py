@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from .nodes import Block, Repeat, Series, Tied, Value, walk
 from .recurrent import RECURRENT
 from .roles import mixes
+from .text import render
 from .vocabulary import lookup, whole
 
 HEADS, HEAD_WIDTH = 8, 64
@@ -22,8 +23,15 @@ class Crossing:
 
     heads: int
     head_width: int
+    behind: str  # the sub-layer's text
     copies: int  # with weights of their own
     applied: int
+
+    @property
+    def often(self) -> str:
+        """How often it is there, as repeats are labelled: `2 × tied 3 × `; nothing for once."""
+        tied = self.applied // self.copies
+        return (f"{self.copies} × " if self.copies > 1 else "") + (f"tied {tied} × " if tied > 1 else "")
 
 
 def recurrent(part: Value) -> bool:
@@ -57,6 +65,6 @@ def crossings(node: Value) -> tuple[Crossing, ...]:
             return tuple(replace(found, applied=count * found.applied) for found in crossings(body))
         case _ if mixes(node):
             number, width = heads(node)
-            return (Crossing(heads=number, head_width=width, copies=1, applied=1),)
+            return (Crossing(heads=number, head_width=width, behind=render(node), copies=1, applied=1),)
         case _:
             return ()

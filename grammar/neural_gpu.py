@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .parts import SOURCE, TARGET, Form, Part, all_of, copies, in_series, stack
 from .vocabulary import ALL, Context, Cost, Parameter, Reach, Role, Settings, Spec, register, whole, word
 
 PARAMETERS = (
@@ -37,26 +38,43 @@ _UNIT = (
     "CGRU(s) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + B); u = hardsig(U′ ∗ s + B′); r = hardsig(U″ ∗ s + B″)"
 )
 
+_EVERYWHERE = Reach(left=ALL, right=ALL)
+"""The reach of as many steps as there are positions: they carry a number from one end to the other."""
+
 
 def maps_of(settings: Settings, width: int) -> int:
     """The maps of the image, in a model of that width."""
     return whole(settings, "maps") or width
 
 
-def _stack(settings: Settings, context: Context) -> Cost:
-    """A stack of units, applied as often as the image is long.
+def _steps(settings: Settings, context: Context) -> Part:
+    """A stack of units, applied as often as the image is long; dropout acts on the image before each step."""
+    layers, length = whole(settings, "layers"), context.length
+    plane = length * whole(settings, "width") * maps_of(settings, context.width)
+    unit = _unit(settings, context)
+    units = replace(copies(f"{layers} ×", unit, layers, (unit,), plane), parameters=layers * unit.parameters)
+    dropped = Part(label="dropout", parameters=0, flops=0, saved=plane)
+    step = (*((dropped,) if context.dropout else ()), unit if layers == 1 else units)
+    steps = copies(f"tied {length} ×", in_series("step", step, plane), length, step, plane)
+    return replace(steps, reach=_EVERYWHERE)
+
+
+def _unit(settings: Settings, context: Context) -> Part:
+    """One unit, applied once to the whole image.
 
     An even kernel needs its inputs, s and r ⊗ s, padded, and keeps them so.
     """
-    layers, width, kernel = (whole(settings, name) for name in ("layers", "width", "kernel"))
+    width, kernel = whole(settings, "width"), whole(settings, "kernel")
     length, channels = context.length, maps_of(settings, context.width)
-    weights = 3 * layers * kernel**2 * channels**2
+    weights, before = 3 * kernel**2 * channels**2, (kernel - 1) // 2
     plane, padded = length * width * channels, (length + 1) * (width + 1) * channels
-    kept = _SAVED * plane + (plane if kernel % 2 else 2 * padded)
-    return Cost(
-        parameters=weights + 3 * layers * channels,
-        flops=length * 2 * length * width * weights,
-        saved=length * (layers * kept + (context.dropout > 0) * plane),
+    return Part(
+        label=f"gated unit {kernel} × {kernel}",
+        form=Form.BLOCK,
+        parameters=weights + 3 * channels,
+        flops=2 * length * width * weights,
+        reach=Reach(left=2 * before, right=2 * (kernel - 1 - before)),
+        saved=_SAVED * plane + (plane if kernel % 2 else 2 * padded),
     )
 
 
@@ -66,44 +84,72 @@ def _entry(settings: Settings, context: Context) -> int:
     return 0 if channels == context.width else channels * context.width
 
 
-def _plain(settings: Settings, context: Context) -> Cost:
-    """The map of the embeddings, and the stack; generation keeps one column of the image."""
-    stack, entry = _stack(settings, context), _entry(settings, context)
-    channels = maps_of(settings, context.width)
-    return replace(
-        stack,
-        parameters=stack.parameters + entry,
-        flops=stack.flops + 2 * context.length * entry,
-        state=channels,
-        outputs=channels,
-        saves_input=entry > 0,
+def _reader(settings: Settings, context: Context) -> tuple[Part, ...]:
+    """The map of the embeddings, if there is one, and the steps that read the source."""
+    steps, entry = _steps(settings, context), _entry(settings, context)
+    if not entry:
+        return (replace(steps, follows=(SOURCE,)),)
+    made = Part(
+        label="map to the image",
+        form=Form.BLOCK,
+        parameters=entry,
+        flops=2 * context.length * entry,
+        saves_input=True,
+        follows=(SOURCE,),
     )
+    return (made, steps)
+
+
+def _plain(settings: Settings, context: Context) -> Cost:
+    """What reads the source; generation keeps one column of the image."""
+    channels = maps_of(settings, context.width)
+    column = Part(label="first column", parameters=0, flops=0, state=channels)
+    return all_of((*_reader(settings, context), column), channels)
 
 
 def _markov(settings: Settings, context: Context) -> Cost:
     """As plain; the embedded output before is handed on as it is."""
-    plain = _plain(settings, context)
-    return replace(plain, outputs=plain.outputs + context.width)
+    channels, reader = maps_of(settings, context.width), _reader(settings, context)
+    column = Part(
+        label="first column, output before",
+        parameters=0,
+        flops=0,
+        state=channels,
+        follows=(reader[-1].label, TARGET),
+    )
+    return all_of((*reader, column), channels + context.width)
 
 
 def _extended(settings: Settings, context: Context) -> Cost:
-    """A second stack, applied as often; what an output on the tape adds to each unit is computed once.
+    """A second stack, applied as often, which reads the tape; generation keeps its image."""
+    channels, plane = maps_of(settings, context.width), context.length * context.width
+    image = Part(label="image", parameters=0, flops=0, state=whole(settings, "width") * channels)
+    encoder = stack("encoder", _reader(settings, context), plane, follows=(SOURCE,))
+    decoder = stack("decoder", (_steps(settings, context), image), plane, follows=("encoder", "tape"))
+    return all_of((encoder, _tape(settings, context), decoder), channels)
 
-    An output moves as many columns of the image as its kernel reaches. Generation keeps the image, and what
-    the tape adds to the three convolutions of each unit.
+
+def _tape(settings: Settings, context: Context) -> Part:
+    """What an output on the tape adds to the three convolutions of each unit, computed once.
+
+    An output moves as many columns of the image as its kernel reaches. The last one is not written.
+    Generation keeps what the tape adds.
     """
-    plain, stack, entry = _plain(settings, context), _stack(settings, context), _entry(settings, context)
+    entry, channels = _entry(settings, context), maps_of(settings, context.width)
     layers, width, kernel = (whole(settings, name) for name in ("layers", "width", "kernel"))
-    channels = maps_of(settings, context.width)
-    columns = width if word(settings, "tape") == "all" else min(width, (kernel - 1) // 2 + 1)
+    written, before = context.length - 1, (kernel - 1) // 2
+    columns = width if word(settings, "tape") == "all" else min(width, before + 1)
     spread = 3 * layers * kernel * columns * channels**2
-    return replace(
-        plain,
-        parameters=plain.parameters + stack.parameters + 3 * layers * (kernel * channels) ** 2 + entry,
-        flops=plain.flops + stack.flops + 2 * (context.length - 1) * (spread + entry),
-        state=(1 + 3 * layers) * width * channels,
-        saved=plain.saved + stack.saved + (entry > 0) * (context.length - 1) * channels,
+    return Part(
+        label="tape",
+        form=Form.BLOCK,
+        parameters=3 * layers * (kernel * channels) ** 2 + entry,
+        flops=2 * written * (spread + entry),
+        reach=Reach(left=before, right=0),
+        state=3 * layers * width * channels,
+        saved=(entry > 0) * written * channels,
         saved_once=spread,
+        follows=(TARGET,),
     )
 
 

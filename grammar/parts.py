@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 
-from .vocabulary import Reach
+from .vocabulary import Cost, Reach
 
 _HERE = Reach(left=0, right=0)
+
+SOURCE, TARGET = "source embedding", "target embedding"
+"""What the parts of a whole model follow first."""
 
 
 class Form(StrEnum):
@@ -21,6 +24,8 @@ class Form(StrEnum):
     SUM = "sum"
     SERIES = "series"
     COPIES = "copies"
+    WHOLE = "whole"  # a model of a source and a target, taken apart
+    STACK = "stack"  # a stack within it, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,8 @@ class Part:
     """A part of a model: what it costs on one sequence, and its own parts.
 
     Copies hold the parts of one and the figures of all.
-    A sub-layer's figures include its normalisation; what is `shared` is not among `parameters`.
+    A sub-layer's figures include its normalisation; what is `shared` is not among `parameters`. In a whole
+    model parts follow others by their labels, the main one first; None is the part before.
     """
 
     label: str
@@ -71,6 +77,7 @@ class Part:
     saves_input: bool = False
     saves_output: bool = False
     shared: Mapping[str, int] = field(default_factory=dict)
+    follows: tuple[str, ...] | None = None
     parts: tuple[Part, ...] = ()
 
     def activations(self, batch: int) -> int:
@@ -82,7 +89,7 @@ class Part:
         if not self.saves_input:
             return self
         parts = self.parts
-        if self.form in (Form.SERIES, Form.COPIES):
+        if parts and self.form is not Form.SUM:
             parts = (parts[0].with_input(plane), *parts[1:])
         return replace(self, saved=self.saved + plane, saves_input=False, parts=parts)
 
@@ -125,6 +132,28 @@ def copies(label: str, one: Part, count: int, parts: tuple[Part, ...], plane: in
         window=count * one.window,
         saved=count * one.saved + inputs,
         saved_once=count * one.saved_once,
+        parts=parts,
+    )
+
+
+def stack(label: str, parts: tuple[Part, ...], plane: int, follows: tuple[str, ...]) -> Part:
+    """Parts in series that have a name in a whole model, and what they follow there."""
+    return replace(in_series(label, parts, plane), form=Form.STACK, follows=follows)
+
+
+def all_of(parts: tuple[Part, ...], outputs: int) -> Cost:
+    """What a whole model costs whose outputs are so wide: the sums of its parts; its input is the first's."""
+    whole = _together("", Form.WHOLE, parts, _HERE)
+    return Cost(
+        parameters=whole.parameters,
+        flops=whole.flops,
+        shared=whole.shared,
+        state=whole.state,
+        window=whole.window,
+        saved=whole.saved,
+        saved_once=whole.saved_once,
+        saves_input=parts[0].saves_input,
+        outputs=outputs,
         parts=parts,
     )
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .analysis import analyse_part
+from .analysis import analyse_block, analyse_within
 from .attention import SHORT
 from .crossing import Crossing, crossings, recurrent
 from .nodes import Block, Choice, Hole, Integer, Repeat, Series, Sum, Tied, Value
+from .parts import SOURCE, TARGET, Form, Part, all_of, stack
 from .roles import SEQUENCE, mixes, output
 from .text import render
 from .vocabulary import (
@@ -23,11 +24,13 @@ from .vocabulary import (
     Role,
     Settings,
     Spec,
-    lookup,
     register,
     whole,
     word,
 )
+
+_EVERYWHERE = Reach(left=ALL, right=ALL)
+"""The reach of an attention: all of the source, which is never hidden."""
 
 
 def check(settings: Settings) -> str | None:
@@ -104,45 +107,71 @@ def _stacked(part: Value) -> bool:
     return isinstance(part, Block | Sum | Series | Repeat | Tied) and not recurrent(part)
 
 
-def _part(part: Value, context: Context) -> Cost:
+def _encoder(settings: Settings, context: Context) -> Part:
+    """What reads the source, to both sides; generation keeps nothing of it but what is attended to."""
+    part = settings["encoder"]
+    parts = tuple(map(_read_once, _within(part, replace(context, causal=False))))
+    return _named("encoder", parts, context, follows=(SOURCE,))
+
+
+def _decoder(settings: Settings, context: Context) -> Part:
+    """What writes the target, its input saved; a recurrent one begins in the last state of one like it."""
+    part = settings["decoder"]
+    carried = recurrent(part) and recurrent(settings["encoder"])
+    follows = (TARGET, "encoder") if carried else (TARGET,)
+    found = _named("decoder", _within(part, replace(context, causal=True)), context, follows=follows)
+    return found.with_input(context.length * context.width)
+
+
+def _within(part: Value, context: Context) -> tuple[Part, ...]:
     """A recurrent block as it is, or a residual stack with its last normalisation, if there is one."""
     if isinstance(part, Block) and recurrent(part):
-        spec = lookup(part.name)
-        assert spec is not None, f"{part.name} has left the vocabulary"
-        return spec.cost(spec.settings(part), context)
-    found, plane = analyse_part(part, context), context.length * context.width
-    last = context.norm == "pre"
-    return Cost(
-        parameters=found.parameters + last * 2 * context.width,
-        flops=found.flops,
-        shared=found.shared,
-        state=found.state,
-        window=found.window,
-        saved=found.saved + last * (plane + 2 * context.length),
-        saved_once=found.saved_once,
-        saves_input=found.saves_input,
-    )
+        return (analyse_block(part, context),)
+    return analyse_within(part, context)
 
 
-def _crossed(part: Value, context: Context) -> Cost:
+def _named(label: str, parts: tuple[Part, ...], context: Context, follows: tuple[str, ...]) -> Part:
+    """The parts under that name, which stands in the names of what they share."""
+    found = stack(label, parts, context.length * context.width, follows)
+    return replace(found, shared={f"{label} {key}": count for key, count in found.shared.items()})
+
+
+def _read_once(part: Part) -> Part:
+    """The part where it is not applied again in generation, so that nothing of it is kept."""
+    return replace(part, state=0, window=0, parts=tuple(map(_read_once, part.parts)))
+
+
+def _crossed(part: Value, context: Context) -> Part:
     """The attention to the source behind all sub-layers of a decoder in which positions mix.
+
+    What is read of the source is saved once.
+    """
+    first, *others = (_crossing(each, context) for each in crossings(part))
+    plane = context.length * context.width
+    parts = (replace(first, saved=first.saved + plane), *others)
+    return stack("attention to the source", parts, plane, follows=("decoder", "encoder"))
+
+
+def _crossing(each: Crossing, context: Context) -> Part:
+    """One of them, counted as often as it is there.
 
     Queries and the output are maps of the target, keys and values of the source, without biases; where
     weights are tied, keys and values are made once.
     """
-    width, length = context.width, context.length
-    parameters = flops = state = saved = 0
+    width, length, inner = context.width, context.length, each.heads * each.head_width
     normed = context.norm != "none"
-    for each in crossings(part):
-        inner = each.heads * each.head_width
-        parameters += each.copies * (4 * width * inner + normed * 2 * width)
-        flops += each.copies * 2 * length * 2 * width * inner  # keys and values
-        flops += each.applied * (2 * length * 2 * width * inner + 2 * 2 * length**2 * inner)
-        state += each.copies * 2 * inner
-        planes = 1 + normed + (context.residual and context.dropout > 0)
-        kept = 2 * inner + _weights(each, context) + planes * width + normed * 2
-        saved += length * (each.copies * 2 * inner + each.applied * kept)
-    return Cost(parameters=parameters, flops=flops, state=state, saved=saved + length * width)
+    planes = 1 + normed + (context.residual and context.dropout > 0)
+    kept = 2 * inner + _weights(each, context) + planes * width + normed * 2
+    maps = 2 * length * 2 * width * inner  # either pair of them
+    return Part(
+        label=f"{each.often}behind {each.behind}",
+        form=Form.BLOCK,
+        parameters=each.copies * (4 * width * inner + normed * 2 * width),
+        flops=each.copies * maps + each.applied * (maps + 2 * 2 * length**2 * inner),
+        reach=_EVERYWHERE,
+        state=each.copies * 2 * inner,
+        saved=length * (each.copies * 2 * inner + each.applied * kept),
+    )
 
 
 def _weights(crossing: Crossing, context: Context) -> int:
@@ -157,49 +186,46 @@ def _weights(crossing: Crossing, context: Context) -> int:
     return crossing.heads * (1 + crossing.head_width * (crossing.heads > 1))
 
 
-def _attention(settings: Settings, context: Context) -> Cost:
+def _attention(settings: Settings, context: Context) -> Part:
     """The attention of a recurrent decoder: keys of what is attended to, scores of pairs, means."""
     kind, width, length = word(settings, "attention"), context.width, context.length
-    if kind == "none":
-        return Cost(parameters=0, flops=0)
-    inner = width + (whole(settings, "positions") if word(settings, "attend") == "inputs" else 0)
-    keys = 2 * length * inner * width
-    pairs = 2 * length**2 * width
+    attended = word(settings, "attend")
+    inner = width + (whole(settings, "positions") if attended == "inputs" else 0)
+    keys, pairs = 2 * length * inner * width, 2 * length**2 * width
     weights = (3 if context.attention_dropout else 1) * length**2
-    if kind == "luong":
-        kept = weights + length * (3 * width + inner)
-        return Cost(parameters=inner * width, flops=keys + 2 * pairs, state=2 * width, saved=kept)
-    return Cost(
-        parameters=inner * width + width**2 + width,
-        flops=keys + 2 * length * width**2 + 2 * pairs,
+    part = Part(
+        label=f"{kind} attention" + (" to inputs" if attended == "inputs" else ""),
+        form=Form.BLOCK,
+        parameters=inner * width,
+        flops=keys + 2 * pairs,
+        reach=_EVERYWHERE,
         state=2 * width,
+        saved=weights + length * (3 * width + inner),
+        follows=("decoder", SOURCE if attended == "inputs" else "encoder"),
+    )
+    if kind == "luong":
+        return part
+    return replace(
+        part,
+        parameters=part.parameters + width**2 + width,
+        flops=part.flops + 2 * length * width**2,
         saved=weights + length**2 * width + length * (2 * width + inner),
     )
 
 
 def _cost(settings: Settings, context: Context) -> Cost:
-    """The encoder in a bidirectional context, the decoder in a causal one, and what joins them."""
-    encoder = _part(settings["encoder"], replace(context, causal=False))
-    decoder = _part(settings["decoder"], replace(context, causal=True))
-    wide = recurrent(settings["decoder"])
-    joint = _attention(settings, context) if wide else _crossed(settings["decoder"], context)
-    outputs = 2 * context.width if wide and word(settings, "attention") != "none" else context.width
-    dropped = outputs if wide and context.dropout else 0
-    between = context.length * (dropped + decoder.saves_input * context.width)
-    return Cost(
-        parameters=encoder.parameters + decoder.parameters + joint.parameters,
-        flops=encoder.flops + decoder.flops + joint.flops,
-        shared={
-            **{f"encoder {key}": count for key, count in encoder.shared.items()},
-            **{f"decoder {key}": count for key, count in decoder.shared.items()},
-        },
-        state=decoder.state + joint.state,
-        window=decoder.window,
-        saved=encoder.saved + decoder.saved + joint.saved + between,
-        saved_once=encoder.saved_once + decoder.saved_once,
-        saves_input=encoder.saves_input,
-        outputs=outputs,
-    )
+    """The encoder in a bidirectional context, the decoder in a causal one, and what joins them.
+
+    Dropout acts on what a recurrent decoder gives, beside what it attends to if it does.
+    """
+    encoder, decoder = _encoder(settings, context), _decoder(settings, context)
+    if not recurrent(settings["decoder"]):
+        return all_of((encoder, decoder, _crossed(settings["decoder"], context)), context.width)
+    parts = (decoder,) if word(settings, "attention") == "none" else (decoder, _attention(settings, context))
+    outputs = len(parts) * context.width
+    *before, last = parts
+    dropped = context.length * outputs if context.dropout else 0
+    return all_of((encoder, *before, replace(last, saved=last.saved + dropped)), outputs)
 
 
 def _reach(_settings: Settings, context: Context) -> Reach:

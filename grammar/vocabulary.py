@@ -6,10 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from .nodes import Block, Value
 from .plugins import SPECIFICATIONS, Plugins, Problem
+
+if TYPE_CHECKING:
+    from .parts import Part
 
 Kind = Literal["integer", "real", "word", "boolean", "recipe", "any"]
 """What a parameter takes; "any" is for values whose place is not known yet."""
@@ -89,7 +92,8 @@ class Cost:
     Training keeps `saved` numbers of each sequence for the backward pass, `saved_once` of each batch, and,
     where `saves_input`, the block's input, which the parts of a sum have in common. Where `saves_output`,
     what the block gives is among what is saved, so that nothing behind it saves that again.
-    A whole model says how wide its `outputs` are; 0 is the model's width.
+    A whole model says how wide its `outputs` are; 0 is the model's width. Its `parts`, if it tells them, are
+    what all of its other figures are the sums of.
     """
 
     parameters: int
@@ -102,6 +106,7 @@ class Cost:
     saves_input: bool = True
     saves_output: bool = False
     outputs: int = 0
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
