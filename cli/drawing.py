@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 from ..engine.events import Ended
-from ..studies.labels import level_text
+from ..studies.labels import level_name
 from ..studies.settings import Level
 from ..studies.trial import Trial
 from .figures import WIDTH, crop, duration
@@ -90,7 +90,7 @@ def first_line(reason: str) -> str:
 def _levels(trial: Trial) -> list[str]:
     """What sets the trial apart: words and recipes as they are, numbers with their factor's name."""
     return [
-        level_text(level) if isinstance(level, str) else f"{factor.rpartition('.')[2]}={short(level)}"
+        level_name(level) if isinstance(level, str) else f"{factor.rpartition('.')[2]}={short(level)}"
         for factor, level in trial.levels.items()
         if factor != "seed"
     ]
@@ -98,7 +98,7 @@ def _levels(trial: Trial) -> list[str]:
 
 def short(level: Level) -> str:
     """A level as it is shown where all of its digits say nothing."""
-    return f"{level:.4g}" if isinstance(level, float) else level_text(level)
+    return f"{level:.4g}" if isinstance(level, float) else level_name(level)
 
 
 def _state(each: Running) -> list[str]:

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from ..studies.estimates import Estimate
-from ..studies.labels import level_text
+from ..studies.labels import level_name
 from ..studies.plan import ModelCost, Plan
 from ..studies.study import Study
 from .figures import WIDTH, crop, duration, plural, prefix
@@ -47,7 +47,7 @@ def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
     if study.design.size is not None and solved:
         name, given = study.design.size
         baseline = {**study.design.baseline, name: given}
-        cell = ", ".join(f"{factor}={level_text(level)}" for factor, level in baseline.items())
+        cell = ", ".join(f"{factor}={level_name(level)}" for factor, level in baseline.items())
         worst = max(solved, key=lambda one: abs(one.share))
         text = f"{name} solved for the parameters of {cell}; largest residual {_signed(worst.residual)}"
         share = f", {100 * abs(worst.share):.2g} %" if worst.residual else ""
@@ -159,7 +159,7 @@ def _corner(plan: Plan) -> str:
     """The factor whose levels the models are called by, if it is one."""
     labels = {model.label for model in plan.models}
     factors = (
-        name for name, levels in plan.factors.items() if labels <= {level_text(each) for each in levels}
+        name for name, levels in plan.factors.items() if labels <= {level_name(each) for each in levels}
     )
     return next(factors, "model")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .labels import level_text, one_line
+from .labels import level_names, level_text, one_line
 from .measures import arrow, measure
 from .metrics import Metric
 from .settings import Level
@@ -14,9 +14,10 @@ from .table_spec import TableSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row: its level, and the heading that it stands under, empty if under none."""
+    """One row: its level, what it is called, and the heading that it stands under, empty if under none."""
 
     level: str
+    head: str
     group: str
 
 
@@ -40,9 +41,10 @@ class Column:
 
 def rows_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[Row, ...]:
     """The rows in the order of the study, those under a heading after the others and together."""
-    texts = tuple(map(level_text, levels[spec.rows]))
-    under = _headings(spec.groups.rows)
-    return tuple(Row(level=text, group=under.get(text, "")) for text in _grouped(texts, under))
+    heads, under = _heads(levels[spec.rows]), _headings(spec.groups.rows)
+    return tuple(
+        Row(level=text, head=heads[text], group=under.get(text, "")) for text in _grouped(tuple(heads), under)
+    )
 
 
 def columns_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[Column, ...]:
@@ -60,20 +62,25 @@ def columns_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tupl
             )
             for name in _grouped(tuple(named), under)
         )
-    texts = _grouped(tuple(map(level_text, levels[spec.columns])), under)
+    heads = _heads(levels[spec.columns])
     return tuple(
         Column(
             metric=metric,
             level=text,
-            head=text,
+            head=heads[text],
             bands=(
                 *((one_line(metric.name) + arrow(metric),) if len(metrics) > 1 else ()),
                 *((under.get(text, ""),) if under else ()),
             ),
         )
         for metric in metrics
-        for text in texts
+        for text in _grouped(tuple(heads), under)
     )
+
+
+def _heads(levels: Sequence[Level]) -> dict[str, str]:
+    """What each level is called, by its text, in the order of the study."""
+    return dict(zip(map(level_text, levels), level_names(levels), strict=True))
 
 
 def _headings(groups: Mapping[str, Sequence[Level]]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from .axes import Column
 from .beside import Beside
 from .cells import NOT_RUN
-from .labels import level_text, one_line
+from .labels import level_name, one_line
 from .measures import measure
 from .settings import Level
 from .statistics import TESTS, smallest_p
@@ -38,7 +38,7 @@ def caption(
         title = measure(other).title
         sentences.append(f"In parentheses, where there is none: {title[0].lower()}{title[1:]}.")
     if any(cell.difference for cell in cells):
-        sentences.append(f"In parentheses: difference from {level_text(spec.baseline)}.")
+        sentences.append(f"In parentheses: difference from {level_name(spec.baseline)}.")
     sentences += _best(spec, columns, cells)
     if beside and any(cell.published for cell in cells):
         sentences.append(_published(spec, beside, cells))

@@ -12,7 +12,7 @@ import polars as pl
 
 from .curve import FEW, Bars, Boxes, Cloud, Content, Line, Lines, Matrix, Panel
 from .curve_spec import INDICES, TIMES, Band, CurveSpec
-from .labels import level_text, one_line
+from .labels import level_name, one_line
 from .measures import MEASURES, measure
 from .metrics import Metric, family
 from .samples import Samples
@@ -39,7 +39,7 @@ def title(spec: CurveSpec, metric: Metric, factors: Mapping[str, tuple[Level, ..
     comma = "," if "," in what else ""
     by = f"{comma} {'against' if spec.kind == 'pareto' else 'by'} {over}"
     fixed = [
-        f"{name} {level_text(levels[0])}"
+        f"{name} {level_name(levels[0])}"
         for name, levels in chosen(spec.select, factors).items()
         if len(levels) == 1 < len(factors[name])
     ]

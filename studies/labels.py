@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from .settings import Level
 
+_FRAGMENT = re.compile(r"\{ *(\w+) *\}")
 _CALL = re.compile(r"\b([A-Za-z_]\w*)(\([^()]*\))?")
 
 
@@ -18,8 +20,24 @@ def one_line(text: str) -> str:
 
 
 def level_text(level: Level) -> str:
-    """A factor's level as a row or a column is called; booleans as TOML has them."""
+    """A factor's level as the study spells it, on one line; booleans as TOML has them."""
     return str(level).lower() if isinstance(level, bool) else one_line(str(level))
+
+
+def level_name(level: Level) -> str:
+    """A level as people read it: one that is a fragment by its name alone, `{all_attn}` as `all_attn`."""
+    text = level_text(level)
+    fragment = _FRAGMENT.fullmatch(text)
+    return fragment[1] if fragment else text
+
+
+def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
+    """The levels of a factor as people read them; those that would be called alike as they are spelled."""
+    names = [level_name(level) for level in levels]
+    times = Counter(names)
+    return tuple(
+        name if times[name] == 1 else level_text(level) for name, level in zip(names, levels, strict=True)
+    )
 
 
 def short_levels(levels: Sequence[Level]) -> tuple[str, ...]:
@@ -27,7 +45,7 @@ def short_levels(levels: Sequence[Level]) -> tuple[str, ...]:
 
     `sa + conv(k=20)` beside `conv(k=20)` is `sa + conv`; beside `conv(k=3)` it keeps them.
     """
-    texts = [level_text(level) for level in levels]
+    texts = level_names(levels)
     calls: dict[str, set[str]] = {}
     for text in texts:
         for name, arguments in _CALL.findall(text):

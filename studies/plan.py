@@ -14,7 +14,7 @@ from ..storage import Store
 from .ceilings import Ceiling, predict
 from .costs import TOKENS, cost, step_flops
 from .estimates import Estimate, Estimator, together
-from .labels import level_text
+from .labels import level_name
 from .matching import Sized
 from .search import ends
 from .settings import Level, Settings
@@ -214,7 +214,7 @@ def _label(names: Sequence[str], trial: Trial) -> str:
     """
     names = [name for name in names if name in trial.levels]
     if len(names) == 1 and isinstance(trial.levels[names[0]], str):
-        return level_text(trial.levels[names[0]])
+        return level_name(trial.levels[names[0]])
     return (
-        ", ".join(f"{name}={level_text(trial.levels[name])}" for name in names) or trial.settings.model.recipe
+        ", ".join(f"{name}={level_name(trial.levels[name])}" for name in names) or trial.settings.model.recipe
     )

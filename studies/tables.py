@@ -55,7 +55,7 @@ def table(
         made = replace(made, caption=(made.caption[0], sentence, *made.caption[1:]))
     theirs = filler.beside
     if theirs and rest:
-        made = with_rest(made, theirs, filler.columns)
+        made = with_rest(made, theirs, filler.rows, filler.columns)
     return with_columns(made) if theirs and spec.published.show == "columns" else made
 
 
@@ -117,12 +117,14 @@ def _assembled(filler: Filler, levels: Mapping[str, tuple[Level, ...]], provenan
             beside=filler.beside,
         ),
         corner=one_line(spec.rows),
-        rows=tuple(row.level for row in rows),
+        rows=tuple(row.head for row in rows),
         columns=tuple(column.head for column in columns),
         cells=cells,
         footnotes=filler.notes.all(),
         provenance=provenance,
-        keys=tuple(Key(metric=column.metric.name, level=column.level) for column in columns),
+        keys=tuple(
+            Key(metric=column.metric.name, level=column.head if column.level else "") for column in columns
+        ),
         bands=tuple(zip(*(column.bands for column in columns), strict=True)),
         groups=tuple(row.group for row in rows) if spec.groups.rows else (),
         center=spec.center,

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from .factors import SEED
-from .labels import level_text, one_line
+from .labels import level_names, level_text, one_line
 from .measures import COSTS
 from .statistics import Center, Estimate, Spread, estimate
 from .table import Status
@@ -118,10 +118,11 @@ def _placed(trials: Sequence[Trial], rows: str, columns: str | None, over: Seque
     """Each trial with where it stands, and the number of what it is paired by."""
     units: dict[object, int] = {}
     text = lru_cache(maxsize=None, typed=True)(level_text)
+    names = {factor: _names(trials, factor) for factor in over}
     data: Mapping[str, list[Any]] = {name: [] for name in _PLACED}
     for trial in trials:
         levels = trial.levels
-        label = ", ".join(f"{factor} {text(levels[factor])}" for factor in over)
+        label = ", ".join(f"{factor} {names[factor][text(levels[factor])]}" for factor in over)
         data["trial"].append(trial.id)
         data["seed"].append(levels[SEED])
         data["unit"].append(units.setdefault((levels[SEED], label), len(units)))
@@ -129,6 +130,12 @@ def _placed(trials: Sequence[Trial], rows: str, columns: str | None, over: Seque
         data["column"].append("" if columns is None else text(levels[columns]))
         data["over"].append(label)
     return pl.DataFrame(data, schema=_PLACED)
+
+
+def _names(trials: Sequence[Trial], factor: str) -> dict[str, str]:
+    """What the levels that trials have of a factor are called, by their texts."""
+    levels = {level_text(trial.levels[factor]): trial.levels[factor] for trial in trials}
+    return dict(zip(levels, level_names(list(levels.values())), strict=True))
 
 
 def _tallies(valued: pl.DataFrame, *, apart: bool) -> Iterator[tuple[str, str, Tally]]:

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .axes import Column
+from .axes import Column, Row
 from .beside import Beside
 from .published import Published
 from .table import Cell, Key, Status, Table
 
 ALONE = "published only"
-"""The heading of a paper's rows in a table whose rows have headings."""
+"""The heading of the rows that only the paper has."""
 
 
-def with_rest(made: Table, theirs: Beside, columns: Sequence[Column]) -> Table:
+def with_rest(made: Table, theirs: Beside, rows: Sequence[Row], columns: Sequence[Column]) -> Table:
     """The table with the rows and the columns that only the paper has, below and behind ours.
 
-    They keep the paper's names and order. What the study has no trial for is UNPLANNED there too.
+    They keep the paper's names and order, and such rows have a heading that says whose they are. What the
+    study has no trial for is UNPLANNED there too.
     """
     cells, more = theirs.paper.cells, theirs.more_columns
     ours = [theirs.columns.get((column.metric.name, column.level), "") for column in columns]
-    keys = [theirs.rows.get(row, "") for row in made.rows]
+    keys = [theirs.rows.get(row.level, "") for row in rows]
     wide = [
         (*row, *(_only(cells.get((key, column))) for column in more))
         for key, row in zip(keys, made.cells, strict=True)
@@ -32,7 +33,7 @@ def with_rest(made: Table, theirs: Beside, columns: Sequence[Column]) -> Table:
         rows=(*made.rows, *theirs.more_rows),
         columns=(*made.columns, *more),
         cells=(*wide, *below),
-        groups=(*made.groups, *(ALONE,) * len(below)) if made.groups else (),
+        groups=(*(made.groups or ("",) * len(rows)), *(ALONE,) * len(below)) if below else made.groups,
         bands=tuple((*line, *("",) * len(more)) for line in made.bands),
         keys=(*made.keys, *(Key(metric="", level=key) for key in more)),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ..labels import level_text
+from ..labels import level_name
 from .scope import Cell
 
 
@@ -129,4 +129,4 @@ def quantities(number: Number) -> Iterator[Quantity]:
 
 def call(cell: Cell) -> str:
     """The cell as a message names it: `task=sort, mixer=sa`."""
-    return ", ".join(f"{factor}={level_text(level)}" for factor, level in cell)
+    return ", ".join(f"{factor}={level_name(level)}" for factor, level in cell)

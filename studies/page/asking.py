@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from ...grammar.text import render
 from ..demands import demand
-from ..labels import level_text, one_line
+from ..labels import level_names, one_line
 from ..metrics import METRICS
 from ..quantities import plural
 from ..settings import Level, TaskSettings
@@ -40,7 +40,7 @@ def remark(text: str) -> str:
 
 def levels(values: tuple[Level, ...]) -> Html:
     """The levels of a factor."""
-    return joined(map(code, map(level_text, values)), ", ")
+    return joined(map(code, level_names(values)), ", ")
 
 
 def _varied(material: Material) -> Iterator[Html]:

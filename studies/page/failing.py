@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from ..frames import study_levels
-from ..labels import level_text, one_line
+from ..labels import level_name, one_line
 from ..settings import Level
 from .markup import Column, Html, Section, block, code, folded, grid, joined, listed, paragraph, plain
 from .material import Material
@@ -35,8 +35,8 @@ def section(material: Material) -> Section | None:
 
 
 def _level(level: Level | None) -> Html:
-    """A level as the study file has it; nothing where the cell has no such factor."""
-    return plain("") if level is None else code(level_text(level))
+    """A level as tables call it; nothing where the cell has no such factor."""
+    return plain("") if level is None else code(level_name(level))
 
 
 def _reason(reason: str | None) -> Html:

@@ -57,7 +57,7 @@ def test_a_trial_s_id_depends_on_the_resolved_recipe_alone():
     assert [trial.id for trial in load(TEXT).trials()] == [trial.id for trial in load(PLAIN).trials()]
 
 
-def test_a_level_that_is_a_fragment_is_called_as_it_is_written():
+def test_a_trial_has_a_level_that_is_a_fragment_as_it_is_written():
     assert [dict(trial.levels) for trial in load(TEXT).trials()] == [
         {"mixer": "sa", "k": 3, "seed": 0},
         {"mixer": "{both}", "k": 3, "seed": 0},
