@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from ..errors import ActivememError
+from . import datasets
+from .datasets import CorpusError, Dataset, Download, Source
 
 _MAHONEY = "Mahoney, Large text compression benchmark"
 _MERITY = "Merity et al. 2017, Pointer sentinel mixture models"
 _WIKIPEDIA = "CC BY-SA 3.0, GFDL"
 _WIKITEXT = "CC BY-SA 3.0"
 _ASCII = bytes(range(32, 127))
-
-
-class CorpusError(ActivememError):
-    """A corpus that does not exist, or tokens that it cannot be cut into."""
 
 
 class TextSettings(Protocol):
@@ -40,29 +36,6 @@ class TextSettings(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Download:
-    """A file as it is published: where from (the first address that answers), its size, its checksum."""
-
-    name: str
-    urls: tuple[str, ...]
-    size: int | None = None
-    digest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A text file, by itself or within an archive, under any of its names.
-
-    `size` is the number of its first bytes that count, all of them if None; `digest`, such as `md5:…`, is
-    that of these bytes.
-    """
-
-    names: tuple[str, ...]
-    size: int | None = None
-    digest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """The bytes of one split."""
 
@@ -72,51 +45,41 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Corpus:
+class Corpus(Dataset):
     """One text in three splits.
 
-    `home` is its folder below that of all data, unless it is `installed` with this package; `size_mb` is
-    about that of the plain text. `splits` are train, dev and test. `alphabet` has every byte of the text but
-    the end of a line; `words` is the size of the vocabulary of words, where there is a
-    standard one. Where the text is `separated`, its punctuation stands by itself already.
+    `size_mb` is about that of the plain text. `splits` are train, dev and test. `alphabet` has every byte of
+    the text but the end of a line; `words` is the size of the vocabulary of words, where there is a standard
+    one. Where the text is `separated`, its punctuation stands by itself already.
     """
 
-    name: str
-    title: str
-    home: str
-    installed: bool = False
-    downloads: tuple[Download, ...] = ()
+    KIND: ClassVar[str] = "corpus"
+
     size_mb: float | None = None
     splits: Mapping[str, Part]
     alphabet: bytes
     words: int | None = None
     separated: bool = False
-    licence: str
-    source: str
 
-
-_corpora: dict[str, Corpus] = {}
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The text files, each once."""
+        return tuple(dict.fromkeys(part.source for part in self.splits.values()))
 
 
 def register_corpus(corpus: Corpus) -> Corpus:
     """Add a corpus; a name that is taken raises ValueError."""
-    if corpus.name in _corpora:
-        raise ValueError(f"corpus '{corpus.name}' is already defined")
-    _corpora[corpus.name] = corpus
-    return corpus
+    return datasets.register(corpus)
 
 
 def corpus_names() -> tuple[str, ...]:
     """The names of all corpora, sorted."""
-    return tuple(sorted(_corpora))
+    return datasets.names(Corpus)
 
 
 def require_corpus(name: str) -> Corpus:
     """The corpus of that name; CorpusError with the nearest name if there is none."""
-    if name not in _corpora:
-        nearest = get_close_matches(name, _corpora, n=1, cutoff=0)
-        raise CorpusError(f"unknown corpus '{name}'; nearest: {', '.join(nearest)}")
-    return _corpora[name]
+    return datasets.require(name, Corpus)
 
 
 def chosen_corpus(task: TextSettings) -> Corpus:
@@ -161,7 +124,12 @@ def _wikitext(folder: str, digests: dict[str, tuple[int | None, str]]) -> dict[s
     names = {"train": "wiki.train.tokens", "dev": "wiki.valid.tokens", "test": "wiki.test.tokens"}
     return {
         split: Part(
-            source=Source(names=(name, f"{folder}/{name}"), size=digests[split][0], digest=digests[split][1])
+            source=Source(
+                names=(name, f"{folder}/{name}"),
+                size=digests[split][0],
+                digest=digests[split][1],
+                archive=f"{folder}-v1.zip",
+            )
         )
         for split, name in names.items()
     }
@@ -190,7 +158,12 @@ register_corpus(
         size_mb=100.0,
         downloads=(_TEXT8,),
         splits=_one_file(
-            Source(names=("text8",), size=100_000_000, digest="md5:3bea1919949baf155f99411df5fada7e"),
+            Source(
+                names=("text8",),
+                size=100_000_000,
+                digest="md5:3bea1919949baf155f99411df5fada7e",
+                archive="text8.zip",
+            ),
             90_000_000,
             95_000_000,
             100_000_000,
@@ -212,6 +185,7 @@ register_corpus(
                 names=("text8", "text8.first6877825"),
                 size=6_877_825,
                 digest="sha256:8c5551457ad85e6f248e016443493f940756c7582473e6bbfcafcbe27fc98836",
+                archive="text8.zip",
             ),
             5_877_825,
             6_377_825,
@@ -237,7 +211,12 @@ register_corpus(
             ),
         ),
         splits=_one_file(
-            Source(names=("enwik8",), size=100_000_000, digest="md5:a1fa5ffddb56f4953e226637dabbb36a"),
+            Source(
+                names=("enwik8",),
+                size=100_000_000,
+                digest="md5:a1fa5ffddb56f4953e226637dabbb36a",
+                archive="enwik8.zip",
+            ),
             90_000_000,
             95_000_000,
             100_000_000,

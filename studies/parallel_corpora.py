@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from typing import ClassVar
 
-from .corpora import CorpusError, Download, TextSettings
+from . import datasets
+from .corpora import TextSettings
+from .datasets import CorpusError, Dataset, Download, Source
 
 _WMT = "Bojar et al. 2014, Findings of the 2014 workshop on statistical machine translation"
 _TATOEBA = "Tatoeba, as tab-delimited pairs of manythings.org/anki"
+_HUGGING_FACE = "https://huggingface.co/datasets/wmt"
 _ELLIOTT = "Elliott et al. 2016, Multi30K; Elliott et al. 2017 for French"
 
 PAIR_TOKENS = ("spelled", "words", "bpe")
@@ -17,25 +20,11 @@ PAIR_TOKENS = ("spelled", "words", "bpe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """A file of sentences, one a line, by itself or within an archive, under any of its names.
-
-    `size` is the number of its first bytes that count, all of them if None; `digest` is that of these bytes.
-    Without one the file counts only within its archive, whose checksum is known.
-    """
-
-    names: tuple[str, ...]
-    size: int | None = None
-    digest: str | None = None
-    archive: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PairFiles:
     """Sentences and, line by line, their translations; without a target the source has both, in columns."""
 
-    source: Side
-    target: Side | None = None
+    source: Source
+    target: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,47 +36,41 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParallelCorpus:
+class ParallelCorpus(Dataset):
     """Pairs of sentences in two languages, in three splits.
 
     `files` has them by split, or all under "train" where `shares` says how they are split. `pairs` is about
-    how many there are to train on; `home` is their folder below that of all data.
+    how many there are to train on.
     """
 
-    name: str
-    title: str
+    KIND: ClassVar[str] = "parallel corpus"
+
     languages: tuple[str, str]
-    home: str
-    downloads: tuple[Download, ...] = ()
     files: Mapping[str, tuple[PairFiles, ...]]
     shares: Shares | None = None
     pairs: int
-    licence: str
-    source: str
 
-
-_corpora: dict[str, ParallelCorpus] = {}
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The files of sentences, each once."""
+        pairs = (each for files in self.files.values() for each in files)
+        sides = (side for each in pairs for side in (each.source, each.target))
+        return tuple(dict.fromkeys(side for side in sides if side is not None))
 
 
 def register_parallel(corpus: ParallelCorpus) -> ParallelCorpus:
     """Add a corpus; a name that is taken raises ValueError."""
-    if corpus.name in _corpora:
-        raise ValueError(f"parallel corpus '{corpus.name}' is already defined")
-    _corpora[corpus.name] = corpus
-    return corpus
+    return datasets.register(corpus)
 
 
 def parallel_names() -> tuple[str, ...]:
     """The names of all parallel corpora, sorted."""
-    return tuple(sorted(_corpora))
+    return datasets.names(ParallelCorpus)
 
 
 def require_parallel(name: str) -> ParallelCorpus:
     """The parallel corpus of that name; CorpusError with the nearest name if there is none."""
-    if name not in _corpora:
-        nearest = get_close_matches(name, _corpora, n=1, cutoff=0)
-        raise CorpusError(f"unknown parallel corpus '{name}'; nearest: {', '.join(nearest)}")
-    return _corpora[name]
+    return datasets.require(name, ParallelCorpus)
 
 
 def chosen_parallel(task: TextSettings) -> ParallelCorpus:
@@ -113,13 +96,13 @@ def _published(address: str, size: int, digest: str) -> Download:
     """An archive of the training or test data of WMT, as it is kept by Hugging Face."""
     year, _, path = address.partition("/")
     name = path.rsplit("/", 1)[-1]
-    url = f"https://huggingface.co/datasets/wmt/{year}/resolve/main-zip/{path}"
+    url = f"{_HUGGING_FACE}/{year}/resolve/main-zip/{path}"
     return Download(name=name, urls=(url,), size=size, digest=f"sha256:{digest}")
 
 
 def _archived(archive: str, path: str) -> PairFiles:
     """English and French files of one name within an archive."""
-    english, french = (Side(names=(path.format(language),), archive=archive) for language in ("en", "fr"))
+    english, french = (Source(names=(path.format(language),), archive=archive) for language in ("en", "fr"))
     return PairFiles(source=english, target=french)
 
 
@@ -131,7 +114,7 @@ def _digested(
 ) -> PairFiles:
     """Two files with checksums of their own."""
     source, target = (
-        Side(names=each, size=size, digest=f"sha256:{digest}", archive=archive)
+        Source(names=each, size=size, digest=f"sha256:{digest}", archive=archive)
         for each, size, digest in zip(names, sizes, digests, strict=True)
     )
     return PairFiles(source=source, target=target)
@@ -220,6 +203,11 @@ register_parallel(
         title="13,573 pairs of news: WMT's test sets of 2008 to 2012, one behind the other",
         languages=("en", "fr"),
         home="wmt-enfr",
+        by_hand=(
+            f"{_HUGGING_FACE}/wmt19/resolve/main-zip/translation-task/dev.zip is its dev and test set; "
+            "news2008-2012.en and .fr are news-test2008, newssyscomb2009 and newstest2009 to newstest2012 "
+            "of it, plain text, one behind the other"
+        ),
         files={
             "train": (
                 _digested(
@@ -241,15 +229,20 @@ register_parallel(
 )
 
 
-def _tatoeba(code: str, language: str, *, dated: str, pairs: int, size: int, digest: str) -> None:
+def _tatoeba(
+    code: str, language: str, *, dated: str, pairs: int, size: int, digest: str, by_hand: str | None = None
+) -> None:
     """The first pairs of one language's file as it was at a date; the published one goes on growing."""
-    columns = Side(names=(f"eng-{code}.tsv", f"{code}.txt"), size=size, digest=f"sha256:{digest}")
+    columns = Source(names=(f"eng-{code}.tsv", f"{code}.txt"), size=size, digest=f"sha256:{digest}")
     register_parallel(
         ParallelCorpus(
             name=f"tatoeba-eng-{code}",
             title=f"{pairs:,} short sentences in English and {language}, {dated}",
             languages=("eng", code),
             home="tatoeba",
+            by_hand=by_hand
+            or f"https://www.manythings.org/anki/ has {code}-eng.zip of today only; of a copy of that date, "
+            f"{code}.txt is what is needed",
             files={"train": (PairFiles(source=columns),)},
             shares=Shares(),
             pairs=pairs * 3 // 4,
@@ -290,6 +283,11 @@ _tatoeba(
     pairs=18_300,
     size=1_159_687,
     digest="cd2f16f6689894767dd18f84823594ae966eaf57817d3c1b40754375ee7e422a",
+    by_hand=(
+        "it is eng-ita of https://github.com/Helsinki-NLP/OPUS-MT-testsets (tatoeba-test-*) and of "
+        "https://github.com/facebookresearch/LASER (data/tatoeba/v1): without spaces at the ends and "
+        "without repetitions, by the length of the English, then by text"
+    ),
 )
 
 _CAPTIONS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
@@ -367,7 +365,7 @@ def _multi30k(language: str, title: str) -> None:
             packed_name = f"{name}.{each}.gz"
             url = f"{_CAPTIONS}/{packed_name}"
             downloads.append(Download(name=packed_name, urls=(url,), digest=f"sha256:{packed}"))
-            sides.append(Side(names=(f"{name}.{each}",), size=size, digest=f"sha256:{text}"))
+            sides.append(Source(names=(f"{name}.{each}",), size=size, digest=f"sha256:{text}"))
         files[split] = (PairFiles(source=sides[0], target=sides[1]),)
     register_parallel(
         ParallelCorpus(

@@ -44,6 +44,14 @@ def crop(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
+def squeeze(text: str, width: int) -> str:
+    """The text, its middle replaced by a sign where it is too wide: recipes often differ at their ends."""
+    if len(text) <= width:
+        return text
+    end = max(width - 1, 0) // 2
+    return text[: max(width - 1 - end, 0)] + "…" + text[len(text) - end :]
+
+
 def reach(value: Reach) -> str:
     """How far a part sees: `all`, `0`, `9 ← · → 10`."""
     if value.left == value.right == math.inf:
