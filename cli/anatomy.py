@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import fill
 from typing import Any
 
-from ..grammar import Analysis, Memory, Part, Recipe
+from ..grammar import Analysis, Form, Memory, Part, Recipe
 from .figures import WIDTH, crop, in_bytes, prefix, reach, reach_data
 from .sizes import Sizes
 
@@ -34,13 +34,13 @@ def picture(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 def figures(part: Part, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:
     """What a part costs and reaches, as texts; FLOPs in units of `size`.
 
-    What has no operations only adds its parameters: it sees nothing.
+    What stands around the body and has no operations only adds its parameters: it sees nothing.
     """
     return (
         f"{part.parameters:,}",
         f"{part.flops / sizes.length / size:,.1f}",
         in_bytes(part.activations(sizes.batch)) if part.saved else "",
-        reach(part.reach) if part.flops else "",
+        reach(part.reach) if part.flops or part.form not in (Form.FRAME, Form.SHARED) else "",
         in_bytes(part.state * STATE_BYTES) if part.state else "",
         in_bytes(part.window * STATE_BYTES) if part.window else "",
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from ..grammar import Analysis, Form, Part, Recipe
+from ..grammar.parts import BEFORE
 from .anatomy import figures
 from .figures import prefix
 from .sizes import Sizes
@@ -24,6 +25,7 @@ def picture(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 class _Chart:
     """The lines of one chart; each part gets a name when it is drawn, and `ends` are what the next follows.
 
+    In a whole model parts follow others by their labels: `known` has the ends of each.
     Edges come after all nodes, for Mermaid takes a node into a frame in which an edge names it.
     """
 
@@ -31,26 +33,34 @@ class _Chart:
         self._sizes, self._unit, self._size = sizes, unit, size
         self._names = (f"n{number}" for number in count())
         self._ends: list[str] = []
+        self._known: dict[str, list[str]] = {}
         self.edges: list[str] = []
 
     def words(self, part: Part) -> list[str]:
         """The figures of a part, each with its unit."""
         parameters, flops, memory, sees, _, _ = figures(part, self._sizes, self._size)
         words = [f"{parameters} parameters"] if part.parameters else []
-        if part.flops:
-            words += [f"{flops} {self._unit}", f"reach {sees}"]
+        words += [f"{flops} {self._unit}"] if part.flops else []
+        words += [f"reach {sees}"] if sees else []
         return [*words, *([memory] if memory else [])]
 
     def series(self, parts: tuple[Part, ...]) -> Iterator[str]:
         """Parts one after another."""
         for part in parts:
+            if part.follows is not None:
+                known = {**self._known, BEFORE: self._ends}
+                ends = [end for label in part.follows for end in known[label]]
+                self._ends = list(dict.fromkeys(ends))
             yield from self._part(part)
+            self._known[part.label] = self._ends
 
     def _part(self, part: Part) -> Iterator[str]:
         match part.form:
             case Form.SUM:
                 yield from self._sum(part)
-            case Form.COPIES | Form.SERIES:
+            case Form.WHOLE:
+                yield from self.series(part.parts)
+            case Form.COPIES | Form.SERIES | Form.STACK:
                 yield from self._framed(part)
             case Form.SHARED:
                 yield f"{next(self._names)}{self._label(part)}"
@@ -79,14 +89,16 @@ class _Chart:
         yield self._node('(("added"))')
 
     def _framed(self, part: Part) -> Iterator[str]:
-        """The parts of one copy, or of a series inside a sum, in a frame with the parameters of all.
+        """The parts of one copy, of a series inside a sum, or of a stack by name, framed with all parameters.
 
         Mermaid breaks longer titles into lines that lie over what is framed.
         """
-        title = f"{part.label if part.form is Form.COPIES else 'series'} · {part.parameters:,} in all"
+        title = f"{'series' if part.form is Form.SERIES else part.label} · {part.parameters:,} in all"
         yield f"subgraph {next(self._names)}[{_quoted(title)}]"
+        known = dict(self._known)
         for line in self.series(part.parts):
             yield f"  {line}"
+        self._known = known
         yield "end"
 
 

@@ -9,6 +9,7 @@ the time depends on the text alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .faults import Fault, RecipeError
@@ -19,6 +20,9 @@ from .recipe import Recipe, parse
 from .roles import VECTOR, mixes, output
 from .text import render
 from .vocabulary import Context, Cost, Norm, Position, Reach, Role, Spec, lookup
+
+Crossing = Callable[[Value, Context], Part]
+"""What stands behind a sub-layer in a decoder, made of that sub-layer and of where it stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,11 +151,13 @@ def analyse_part(part: Value, context: Context) -> Part:
     return _Model(context).layers(part)
 
 
-def analyse_within(part: Value, context: Context) -> tuple[Part, ...]:
-    """The parts of a residual stack that stands within a whole model, its last normalisation among them."""
-    model = _Model(context)
-    found = model.layers(part)
-    parts = found.parts if isinstance(part, Series) else (found,)
+def analyse_within(part: Value, context: Context, crossing: Crossing | None = None) -> tuple[Part, ...]:
+    """The parts of a residual stack that stands within a whole model, its last normalisation among them.
+
+    A `crossing` stands behind each sub-layer in which positions mix.
+    """
+    model = _Model(context, crossing)
+    parts = model.inside(part, model.layers(part))
     return (*parts, model.closing) if context.norm == "pre" else parts
 
 
@@ -162,9 +168,10 @@ def analyse_block(block: Block, context: Context) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """One model, or a stack inside of a block, taken apart."""
+    """One model, or a stack inside of a block, taken apart; a crossing stands behind sub-layers that mix."""
 
     context: Context
+    crossing: Crossing | None = None
 
     @property
     def _plane(self) -> int:
@@ -211,8 +218,25 @@ class _Model:
                 return replace(found, parameters=count * one.parameters)
             case Tied(body=Repeat(count=int(count), body=body)):
                 return self._copies(f"tied {count} ×", body, self.layers(body), count)
+            case _ if self._crossed(node):
+                return self._crossing(node)
             case _:
                 return self._sublayer(node)
+
+    def inside(self, node: Value, found: Part) -> tuple[Part, ...]:
+        """The parts of a series, or of a sub-layer and its crossing; else the part itself."""
+        return found.parts if isinstance(node, Series) or self._crossed(node) else (found,)
+
+    def _crossed(self, node: Value) -> bool:
+        """Whether it is a sub-layer with a crossing behind it."""
+        return self.crossing is not None and isinstance(node, Block | Sum) and mixes(node)
+
+    def _crossing(self, node: Value) -> Part:
+        """A sub-layer and its crossing, whose input is counted with it: behind it all is as without it."""
+        assert self.crossing is not None, "there is no crossing"
+        found = self._sublayer(node)
+        crossing = replace(self.crossing(node, self.context), saves_output=found.saves_output)
+        return in_series(render(node), (found, crossing), self._plane)
 
     def _series(self, node: Series) -> Part:
         """The parts one after another; behind a pool they map a sequence of one."""
@@ -220,15 +244,15 @@ class _Model:
         model = self
         for part in node.parts:
             found = model.layers(part)
-            parts.append(behind(parts[-1], found, model._plane) if parts else found)
+            found = behind(parts[-1], found, model._plane) if parts else found
+            parts += model.inside(part, found)
             if output(part) == VECTOR:
                 model = _Model(replace(self.context, length=1, position="none"))
         return in_series(render(node), tuple(parts), self._plane)
 
     def _copies(self, label: str, body: Node, one: Part, count: int) -> Part:
         """So many copies of a body, its parts those of a series or itself."""
-        parts = one.parts if isinstance(body, Series) else (one,)
-        return copies(label, one, count, parts, self._plane)
+        return copies(label, one, count, self.inside(body, one), self._plane)
 
     def _sublayer(self, node: Value) -> Part:
         """A branch with its normalisation, as one step of the residual stream; a pool is its branch alone.
@@ -262,7 +286,7 @@ class _Model:
             case Sum():
                 return side_by_side(render(node), tuple(self._branch(part) for part in node.parts))
             case _:
-                return self.layers(node)
+                return _Model(self.context).layers(node)
 
     def block(self, block: Block) -> Part:
         """A block by itself, as its specification counts it."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from .nodes import Block, Repeat, Series, Tied, Value, walk
 from .recurrent import RECURRENT
 from .roles import mixes
-from .text import render
 from .vocabulary import lookup, whole
 
 HEADS, HEAD_WIDTH = 8, 64
@@ -16,22 +15,19 @@ HEADS, HEAD_WIDTH = 8, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """A sub-layer of a decoder behind which there is an attention to the source, and how often it is there.
+    """The attention to the source behind a sub-layer of a decoder, and how often it has weights of its own.
 
     Its heads are those of the first block in the sub-layer that has heads.
     """
 
     heads: int
     head_width: int
-    behind: str  # the sub-layer's text
-    copies: int  # with weights of their own
-    applied: int
+    copies: int
 
     @property
-    def often(self) -> str:
-        """How often it is there, as repeats are labelled: `2 × tied 3 × `; nothing for once."""
-        tied = self.applied // self.copies
-        return (f"{self.copies} × " if self.copies > 1 else "") + (f"tied {tied} × " if tied > 1 else "")
+    def width(self) -> int:
+        """Of all heads together."""
+        return self.heads * self.head_width
 
 
 def recurrent(part: Value) -> bool:
@@ -57,14 +53,11 @@ def crossings(node: Value) -> tuple[Crossing, ...]:
         case Series():
             return tuple(found for part in node.parts for found in crossings(part))
         case Repeat(count=int(count)):
-            return tuple(
-                replace(found, copies=count * found.copies, applied=count * found.applied)
-                for found in crossings(node.body)
-            )
-        case Tied(body=Repeat(count=int(count), body=body)):
-            return tuple(replace(found, applied=count * found.applied) for found in crossings(body))
+            return tuple(replace(found, copies=count * found.copies) for found in crossings(node.body))
+        case Tied(body=Repeat(body=body)):
+            return crossings(body)
         case _ if mixes(node):
             number, width = heads(node)
-            return (Crossing(heads=number, head_width=width, behind=render(node), copies=1, applied=1),)
+            return (Crossing(heads=number, head_width=width, copies=1),)
         case _:
             return ()

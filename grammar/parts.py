@@ -11,8 +11,8 @@ from .vocabulary import Cost, Reach
 
 _HERE = Reach(left=0, right=0)
 
-SOURCE, TARGET = "source embedding", "target embedding"
-"""What the parts of a whole model follow first."""
+BEFORE, SOURCE, TARGET = "", "source embedding", "target embedding"
+"""What parts of a whole model follow besides each other: the part before, whichever it is, and the inputs."""
 
 
 class Form(StrEnum):

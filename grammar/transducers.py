@@ -11,7 +11,7 @@ from .analysis import analyse_block, analyse_within
 from .attention import SHORT
 from .crossing import Crossing, crossings, recurrent
 from .nodes import Block, Choice, Hole, Integer, Repeat, Series, Sum, Tied, Value
-from .parts import SOURCE, TARGET, Form, Part, all_of, stack
+from .parts import BEFORE, SOURCE, TARGET, Form, Part, all_of, stack
 from .roles import SEQUENCE, mixes, output
 from .text import render
 from .vocabulary import (
@@ -31,6 +31,9 @@ from .vocabulary import (
 
 _EVERYWHERE = Reach(left=ALL, right=ALL)
 """The reach of an attention: all of the source, which is never hidden."""
+
+_KNOWN = "keys and values"
+"""What a decoder's stack attends to."""
 
 
 def check(settings: Settings) -> str | None:
@@ -109,25 +112,23 @@ def _stacked(part: Value) -> bool:
 
 def _encoder(settings: Settings, context: Context) -> Part:
     """What reads the source, to both sides; generation keeps nothing of it but what is attended to."""
-    part = settings["encoder"]
-    parts = tuple(map(_read_once, _within(part, replace(context, causal=False))))
-    return _named("encoder", parts, context, follows=(SOURCE,))
+    part, both = settings["encoder"], replace(context, causal=False)
+    parts = _recurrence(part, both) or analyse_within(part, both)
+    return _named("encoder", tuple(map(_read_once, parts)), context, follows=(SOURCE,))
 
 
 def _decoder(settings: Settings, context: Context) -> Part:
     """What writes the target, its input saved; a recurrent one begins in the last state of one like it."""
-    part = settings["decoder"]
+    part, past = settings["decoder"], replace(context, causal=True)
+    parts = _recurrence(part, past) or analyse_within(part, past, _crossing)
     carried = recurrent(part) and recurrent(settings["encoder"])
-    follows = (TARGET, "encoder") if carried else (TARGET,)
-    found = _named("decoder", _within(part, replace(context, causal=True)), context, follows=follows)
+    found = _named("decoder", parts, context, follows=(TARGET, "encoder") if carried else (TARGET,))
     return found.with_input(context.length * context.width)
 
 
-def _within(part: Value, context: Context) -> tuple[Part, ...]:
-    """A recurrent block as it is, or a residual stack with its last normalisation, if there is one."""
-    if isinstance(part, Block) and recurrent(part):
-        return (analyse_block(part, context),)
-    return analyse_within(part, context)
+def _recurrence(part: Value, context: Context) -> tuple[Part, ...]:
+    """A recurrent block as it is; nothing for another recipe, which is a residual stack."""
+    return (analyse_block(part, context),) if isinstance(part, Block) and recurrent(part) else ()
 
 
 def _named(label: str, parts: tuple[Part, ...], context: Context, follows: tuple[str, ...]) -> Part:
@@ -141,36 +142,39 @@ def _read_once(part: Part) -> Part:
     return replace(part, state=0, window=0, parts=tuple(map(_read_once, part.parts)))
 
 
-def _crossed(part: Value, context: Context) -> Part:
-    """The attention to the source behind all sub-layers of a decoder in which positions mix.
+def _known(decoder: Value, context: Context) -> Part:
+    """The keys and values of the source for all that attends to it in a decoder, without biases.
 
-    What is read of the source is saved once.
+    They are made once where weights are tied. What they are made of is saved once.
     """
-    first, *others = (_crossing(each, context) for each in crossings(part))
-    plane = context.length * context.width
-    parts = (replace(first, saved=first.saved + plane), *others)
-    return stack("attention to the source", parts, plane, follows=("decoder", "encoder"))
+    inner = sum(each.copies * each.width for each in crossings(decoder))
+    return Part(
+        label=_KNOWN,
+        form=Form.BLOCK,
+        parameters=2 * context.width * inner,
+        flops=2 * context.length * 2 * context.width * inner,
+        state=2 * inner,
+        saved=context.length * (2 * inner + context.width),
+        follows=("encoder",),
+    )
 
 
-def _crossing(each: Crossing, context: Context) -> Part:
-    """One of them, counted as often as it is there.
+def _crossing(sublayer: Value, context: Context) -> Part:
+    """The attention to the source behind a sub-layer in which positions mix, its input saved.
 
-    Queries and the output are maps of the target, keys and values of the source, without biases; where
-    weights are tied, keys and values are made once.
+    Queries and the output are maps of the target without biases.
     """
-    width, length, inner = context.width, context.length, each.heads * each.head_width
+    (each,), width, length = crossings(sublayer), context.width, context.length
     normed = context.norm != "none"
     planes = 1 + normed + (context.residual and context.dropout > 0)
-    kept = 2 * inner + _weights(each, context) + planes * width + normed * 2
-    maps = 2 * length * 2 * width * inner  # either pair of them
     return Part(
-        label=f"{each.often}behind {each.behind}",
+        label="attention to the source",
         form=Form.BLOCK,
-        parameters=each.copies * (4 * width * inner + normed * 2 * width),
-        flops=each.copies * maps + each.applied * (maps + 2 * 2 * length**2 * inner),
+        parameters=2 * width * each.width + normed * 2 * width,
+        flops=2 * length * 2 * width * each.width + 2 * 2 * length**2 * each.width,
         reach=_EVERYWHERE,
-        state=each.copies * 2 * inner,
-        saved=length * (each.copies * 2 * inner + each.applied * kept),
+        saved=length * (2 * each.width + _weights(each, context) + planes * width + normed * 2),
+        follows=(BEFORE, _KNOWN),
     )
 
 
@@ -220,7 +224,7 @@ def _cost(settings: Settings, context: Context) -> Cost:
     """
     encoder, decoder = _encoder(settings, context), _decoder(settings, context)
     if not recurrent(settings["decoder"]):
-        return all_of((encoder, decoder, _crossed(settings["decoder"], context)), context.width)
+        return all_of((encoder, _known(settings["decoder"], context), decoder), context.width)
     parts = (decoder,) if word(settings, "attention") == "none" else (decoder, _attention(settings, context))
     outputs = len(parts) * context.width
     *before, last = parts

@@ -156,10 +156,10 @@ def test_an_attention_to_the_source_stands_behind_each_layer_that_mixes():
     assert cost(base.format("tied(3 * sa(heads=2, head_width=4))")) == one
 
 
-def test_how_often_the_source_is_attended_to_is_counted_without_writing_repeats_out():
+def test_the_weights_of_attentions_to_the_source_are_counted_without_writing_repeats_out():
     found = crossings(parse("3 * (tied(2 * (sa(heads=2) >> ff(8))) >> conv(k=3) >> ff(8))").root)
-    counted = [(one.heads, one.head_width, one.copies, one.applied) for one in found]
-    assert counted == [(2, 64, 3, 6), (8, 64, 3, 3)]
+    counted = [(one.heads, one.head_width, one.copies) for one in found]
+    assert counted == [(2, 64, 3), (8, 64, 3)]
 
 
 @pytest.mark.parametrize("causal", [False, True])
