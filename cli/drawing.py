@@ -9,7 +9,7 @@ from ..engine.events import Ended
 from ..studies.labels import level_name
 from ..studies.settings import Level
 from ..studies.trial import Trial
-from .figures import WIDTH, crop, duration
+from .figures import WIDTH, crop, duration, squeeze
 from .progress import Progress, Running
 
 MOST_RUNNING = 6
@@ -71,7 +71,7 @@ def ended(event: Ended, trial: Trial, progress: Progress, widths: Sequence[int])
 
 def named(trial: Trial, widths: Sequence[int]) -> list[str]:
     """What a trial is, in columns of these widths: its levels, then its seed."""
-    levels = [f"{crop(text, width):<{width}}" for text, width in zip(_levels(trial), widths, strict=False)]
+    levels = [f"{squeeze(text, width):<{width}}" for text, width in zip(_levels(trial), widths, strict=False)]
     return [*levels, f"seed {trial.settings.seed}"]
 
 
@@ -116,13 +116,13 @@ def _shown(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:
 
 
 def _columns(levels: Sequence[list[str]], states: Sequence[list[str]], width: int) -> list[str]:
-    """Lines whose texts stand below each other; levels are cropped until the lines fit."""
+    """Lines whose texts stand below each other; levels are squeezed until the lines fit."""
     most = max(map(len, levels), default=0)
     rows = [[*left, *[""] * (most - len(left)), *right] for left, right in zip(levels, states, strict=True)]
     wide = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
     wide[:most] = _fit(wide[:most], width - sum(wide[most:]) - 2 * (len(wide) - most))
     return [
-        "".join(f"  {crop(text, limit):<{limit}}" for text, limit in zip(row, wide, strict=False)).rstrip()
+        "".join(f"  {squeeze(text, limit):<{limit}}" for text, limit in zip(row, wide, strict=False)).rstrip()
         for row in rows
     ]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from textwrap import wrap
 from typing import Any
 
 from ..studies.estimates import Estimate
-from ..studies.labels import level_name
+from ..studies.labels import level_name, short_levels
 from ..studies.plan import ModelCost, Plan
 from ..studies.study import Study
-from .figures import WIDTH, crop, duration, plural, prefix
+from .figures import WIDTH, duration, plural, prefix, squeeze
 from .settings import MachineSettings
 
 NONE = "–"
@@ -124,13 +124,20 @@ def _models(study: Study, plan: Plan) -> Iterator[str]:
     solved = () if study.design.size is None else (study.design.size[0], "residual")
     rows = [(_corner(plan), *solved, "parameters", f"{unit}FLOPs/step", "est. per trial")]
     rows += [_row(model, size) for model in plan.models[:_MOST_MODELS]]
-    widest, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widest = min(widest, WIDTH - sum(widths) - 3 * len(widths) - 2)
-    for label, *others in rows:
-        numbers = "".join(f"   {text:>{width}}" for text, width in zip(others, widths, strict=True))
-        yield f"  {crop(label, widest):<{widest}}{numbers}"
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
+    labels = _labels([row[0] for row in rows], WIDTH - sum(widths) - 3 * len(widths) - 2)
+    for label, (_, *others) in zip(labels, rows, strict=True):
+        yield label + "".join(f"   {text:>{width}}" for text, width in zip(others, widths, strict=True))
     if len(plan.models) > _MOST_MODELS:
         yield f"  and {plural(len(plan.models) - _MOST_MODELS, 'model')} more"
+
+
+def _labels(texts: Sequence[str], room: int) -> list[str]:
+    """The first column: labels too wide for it lose the arguments that all share, then their middles."""
+    corner, *labels = texts
+    shown = (corner, *(labels if max(map(len, labels), default=0) <= room else short_levels(labels)))
+    widest = min(room, max(map(len, shown)))
+    return [f"  {squeeze(text, widest):<{widest}}" for text in shown]
 
 
 def _row(model: ModelCost, size: float) -> tuple[str, ...]:

@@ -45,10 +45,13 @@ def crop(text: str, width: int) -> str:
 
 
 def squeeze(text: str, width: int) -> str:
-    """The text, its middle replaced by a sign where it is too wide: recipes often differ at their ends."""
+    """The text, something before its end replaced by a sign where it is too wide.
+
+    So what differs at its beginning or at its end alone can still be told apart.
+    """
     if len(text) <= width:
         return text
-    end = max(width - 1, 0) // 2
+    end = max(width - 1, 0) // 3
     return text[: max(width - 1 - end, 0)] + "…" + text[len(text) - end :]
 
 

@@ -48,7 +48,7 @@ def test_the_heading_of_a_long_name_shortens_its_bar(width):
 
 def test_running_trials_stand_below_each_other_within_eighty_columns():
     assert drawing.running(running(*PAIR), 80) == [
-        "  sa + persi…  multiply               seed 1  epoch 61/100  length 19  acc 0.998",
+        "  sa + pe…20)  multiply               seed 1  epoch 61/100  length 19  acc 0.998",
         "  sa           not       dropout=0.1  seed 0  epoch 61/100  length 19  acc 0.998",
     ]
 
@@ -71,7 +71,7 @@ def test_a_finished_trial_is_one_line():
     event = Ended(trial=PAIR[0].id, status="done", metrics=METRICS)
     progress.hear(event, 2.0)
     assert drawing.ended(event, PAIR[0], progress, drawing.widths(PAIR[:1])) == (
-        " 61/144   done    sa + persistent_conv(…  multiply  seed 1  max 18  acc 0.998"
+        " 61/144   done    sa + persistent…(k=20)  multiply  seed 1  max 18  acc 0.998"
     )
 
 
@@ -80,7 +80,7 @@ def test_a_failed_trial_says_why_without_its_traceback():
     event = Ended(trial=PAIR[0].id, status="failed", reason="ValueError: no (at epoch 3)\nTraceback\n  ...")
     progress.hear(event, 2.0)
     assert drawing.ended(event, PAIR[0], progress, drawing.widths(PAIR[:1])) == (
-        " 61/144   failed  sa + persistent_conv(…  multiply  seed 1  ValueError: no (at epoch 3)"
+        " 61/144   failed  sa + persistent…(k=20)  multiply  seed 1  ValueError: no (at epoch 3)"
     )
 
 

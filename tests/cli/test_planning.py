@@ -38,7 +38,7 @@ equal · Equal parameters
   mixer            filter   residual   parameters   GFLOPs/step   est. per trial
   sa                  512          0    1,603,428          13.4                –
   conv(k=20)          256       −512    1,602,916          12.2                –
-  highway_conv(…    1,021        −12    1,603,416          12.2                –
+  highway_conv      1,021        −12    1,603,416          12.2                –
   sa + conv(k=3)      320       −256    1,603,172          13.4                –
 
   in all   no estimate before a first trial has run on this machine: activemem

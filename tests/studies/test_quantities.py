@@ -3,7 +3,7 @@ import math
 import pytest
 
 from activemem.grammar import Reach
-from activemem.studies.quantities import crop, duration, in_bytes, plural, prefix, reach
+from activemem.studies.quantities import crop, duration, in_bytes, plural, prefix, reach, squeeze
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,14 @@ def test_a_reach_without_bound_is_all_and_none_is_zero():
 
 def test_a_text_is_cropped_with_a_sign():
     assert [crop("persistent", width) for width in (10, 9, 1)] == ["persistent", "persiste…", "…"]
+
+
+def test_a_text_that_is_squeezed_keeps_its_beginning_and_its_end():
+    assert [squeeze("reverse_copy_bigrams", width) for width in (20, 16, 7, 1, 0)] == [
+        "reverse_copy_bigrams",
+        "reverse_co…grams",
+        "reve…ms",
+        "…",
+        "…",
+    ]
+    assert squeeze("reverse_copy_repeats", 16) != squeeze("reverse_copy_bigrams", 16)
