@@ -71,7 +71,7 @@ def test_a_finished_trial_is_one_line():
     event = Ended(trial=PAIR[0].id, status="done", metrics=METRICS)
     progress.hear(event, 2.0)
     assert drawing.ended(event, PAIR[0], progress, drawing.widths(PAIR[:1])) == (
-        " 61/144   done    sa + persistent…(k=20)  multiply  seed 1  max 18  acc 0.998"
+        " 61/144   done    sa + persisten…v(k=20)  multiply  seed 1  max 18  acc 0.998"
     )
 
 
@@ -80,7 +80,7 @@ def test_a_failed_trial_says_why_without_its_traceback():
     event = Ended(trial=PAIR[0].id, status="failed", reason="ValueError: no (at epoch 3)\nTraceback\n  ...")
     progress.hear(event, 2.0)
     assert drawing.ended(event, PAIR[0], progress, drawing.widths(PAIR[:1])) == (
-        " 61/144   failed  sa + persistent…(k=20)  multiply  seed 1  ValueError: no (at epoch 3)"
+        " 61/144   failed  sa + persisten…v(k=20)  multiply  seed 1  ValueError: no (at epoch 3)"
     )
 
 
