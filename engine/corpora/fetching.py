@@ -1,8 +1,7 @@
-"""Getting a corpus: its published files from the net, where a broken download goes on, or from a folder."""
+"""Getting a dataset: its published files from the net, where a broken download goes on, or from a folder."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Callable
@@ -13,8 +12,9 @@ from urllib.request import Request, urlopen
 
 from filelock import FileLock
 
-from ...studies.corpora import Corpus, Download
-from .sources import DataError, find, home, read, sources
+from ...studies.datasets import Dataset, Download
+from .sources import DataError, digest_of, home, lacking
+from .standing import Standing, standing, standing_in
 
 Progress = Callable[[str, int, int | None], None]
 """Told of a file that is fetched: its name, the bytes that are here, and all of them where that is known."""
@@ -25,36 +25,55 @@ _AGENT = "Mozilla/5.0 (compatible; activemem)"  # some hosts refuse the one that
 _BEYOND = 416  # the status where all that was asked for is here already
 
 
-def fetch(corpus: Corpus, folder: Path, progress: Progress) -> list[Path]:
-    """The published files of a corpus, below the folder of all data; what is there already is only checked.
+def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
+    """The files of a dataset, below the folder of all data; what is there already is only checked.
 
     A download that broke off goes on where it stopped. Raises DataError where a file cannot be had from any
-    address, or is not the one that was published.
+    address, or is not the one that was published; and, with the place where a person gets it, for one that
+    has no address.
     """
-    place = home(corpus, folder)
-    for download in corpus.downloads:
-        place.mkdir(parents=True, exist_ok=True)
-        path = place / download.name
-        with FileLock(place / f".{download.name}.lock"):
-            if not path.is_file() or _digest(path, download.digest) != download.digest:
+    found = standing(dataset, folder)
+    if found.complete and not standing(dataset, folder, checked=True).faults:
+        return list(found.files)
+    for download in dataset.downloads:
+        found.place.mkdir(parents=True, exist_ok=True)
+        path = found.place / download.name
+        with FileLock(found.place / f".{download.name}.lock"):
+            if not path.is_file() or digest_of(path, download.digest) != download.digest:
                 _get(download, path, progress)
-    return [place / download.name for download in corpus.downloads]
+    if dataset.by_hand is None:
+        return [found.place / download.name for download in dataset.downloads]
+    raise _by_hand(standing(dataset, folder, checked=True))
 
 
-def take(corpus: Corpus, given: Path, folder: Path) -> list[Path]:
-    """Copies of a corpus' files out of a folder of one's own, or out of the corpus' folder there.
+def take(dataset: Dataset, given: Path, folder: Path) -> list[Path]:
+    """Copies of a dataset's files out of a folder of one's own, or out of the dataset's folder there.
 
     They may be plain or packed. Raises DataError where they are missing, or not as they were published.
     """
-    below = home(corpus, given)
-    within = below if any(find(corpus, each, below) for each in sources(corpus)) else given
-    found = []
-    for source in sources(corpus):
-        read(corpus, source, within)
-        found.append(find(corpus, source, within))
-    place = home(corpus, folder)
-    place.mkdir(parents=True, exist_ok=True)
-    return [_copy(path, place / path.name) for path in dict.fromkeys(found) if path is not None]
+    below = standing_in(home(dataset, given), dataset)
+    within = below.place if below.files or below.faults else given
+    found = standing_in(within, dataset, checked=True)
+    if faults := [*found.faults, *(str(lacking(dataset, files)) for files in found.missing)]:
+        raise DataError("\n".join(faults))
+    place = home(dataset, folder)
+    return [_copy(path, place / path.relative_to(within)) for path in found.files]
+
+
+def _by_hand(found: Standing) -> DataError:
+    """What to say of files that no download has, or that are wrong."""
+    name = found.dataset.name
+    expected = [f"expected {files}, got nothing" for files in found.missing]
+    return DataError(
+        "\n  ".join(
+            [
+                f"{name} cannot be downloaded: {found.dataset.by_hand}",
+                *found.faults,
+                *expected,
+                f"put them there, or have them copied: activemem data fetch {name} --from FOLDER",
+            ]
+        )
+    )
 
 
 def _get(download: Download, path: Path, progress: Progress) -> None:
@@ -67,7 +86,7 @@ def _get(download: Download, path: Path, progress: Progress) -> None:
         except (OSError, HTTPException) as error:
             failures.append(f"  {url}: {error}")
             continue
-        found = _digest(unfinished, download.digest)
+        found = digest_of(unfinished, download.digest)
         if found == download.digest:
             unfinished.replace(path)
             return
@@ -102,15 +121,9 @@ def _go_on(url: str, unfinished: Path, progress: Callable[[int, int | None], Non
         raise OSError(f"expected {whole:,} bytes, got {here:,}")
 
 
-def _digest(path: Path, like: str) -> str:
-    rule = like.partition(":")[0]
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.new(rule, usedforsecurity=False))
-    return f"{rule}:{found.hexdigest()}"
-
-
 def _copy(path: Path, target: Path) -> Path:
     """A copy that is there in full or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     shutil.copyfile(path, unfinished)
     unfinished.replace(target)

@@ -1,84 +1,155 @@
-"""The files of a corpus as they are published, plain or packed, and as they are found on this machine."""
+"""Files of text as they are published, plain, packed or marked up, and as they are found on this machine."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import lzma
+import re
 import tarfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import IO
 
 from ...errors import ActivememError
-from ...studies.corpora import Corpus, Source
+from ...studies.datasets import Dataset, Source
 
 _SUFFIXES = ("", ".xz", ".gz")
-_DAMAGE = (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
+_DAMAGE = (OSError, EOFError, UnicodeDecodeError, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
 _INSTALLED = Path(__file__).parent
+_SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE)
+
+Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile
 
 
 class DataError(ActivememError):
     """A text that is not on this machine, or is not the one that was published."""
 
 
-class Readable(Protocol):
-    """A stream of bytes."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """At most so many bytes more, all if negative."""
-        ...
+def home(dataset: Dataset, folder: Path) -> Path:
+    """The folder of the files: in that of all data, or where this package is installed."""
+    return _INSTALLED if dataset.installed else folder / dataset.home
 
 
-def home(corpus: Corpus, folder: Path) -> Path:
-    """The folder of a corpus' files: in that of all data, or where this package is installed."""
-    return _INSTALLED if corpus.installed else folder / corpus.home
-
-
-def sources(corpus: Corpus) -> list[Source]:
-    """The text files of a corpus, each once."""
-    return list(dict.fromkeys(part.source for part in corpus.splits.values()))
-
-
-def find(corpus: Corpus, source: Source, place: Path) -> Path | None:
+def find(source: Source, place: Path) -> Path | None:
     """The file of a folder that has a source, or the archive that has it within; None if there is neither."""
-    for name in source.names:
-        for suffix in _SUFFIXES:
-            if (path := place / (name + suffix)).is_file():
-                return path
-    archives = (place / each.name for each in corpus.downloads)
-    return next((path for path in archives if path.is_file()), None)
+    if source.digest is not None:
+        for name in source.names:
+            for suffix in _SUFFIXES:
+                if (path := place / (name + suffix)).is_file():
+                    return path
+    archive = None if source.archive is None else place / source.archive
+    return archive if archive is not None and archive.is_file() else None
 
 
-def read(corpus: Corpus, source: Source, place: Path) -> bytes:
+def expected(source: Source) -> str:
+    """The names of the files that can have a source."""
+    names = [] if source.digest is None else [f"{source.names[0]} (.xz, .gz)"]
+    return " or ".join([*names, *([source.archive] if source.archive else [])])
+
+
+def lacking(dataset: Dataset, files: str) -> DataError:
+    """What to say where files are not there."""
+    remedy = f"get it: activemem data fetch {dataset.name}"
+    return DataError(f"{dataset.name}: expected {files}, got nothing; {remedy}")
+
+
+def read(dataset: Dataset, source: Source, place: Path) -> bytes:
     """The bytes of a source, held against its checksum; DataError where it is missing, damaged or another."""
-    path = find(corpus, source, place)
-    if path is None:
-        expected = " or ".join([f"{source.names[0]} (.xz, .gz)", *(each.name for each in corpus.downloads)])
-        remedy = f"get it: activemem data fetch {corpus.name}"
-        raise DataError(f"{corpus.name}: expected {expected} in {place}, got nothing; {remedy}")
-    try:
-        with _opened(path, source) as file:
-            data = file.read(-1 if source.size is None else source.size)
-    except _DAMAGE as error:
-        raise DataError(f"{corpus.name}: {path} cannot be read: {error}") from error
-    if source.size is not None and len(data) < source.size:
-        raise DataError(f"{corpus.name}: {path}: expected {source.size:,} bytes of text, got {len(data):,}")
-    rule = source.digest.partition(":")[0]
-    found = f"{rule}:{hashlib.new(rule, data, usedforsecurity=False).hexdigest()}"
-    if found != source.digest:
-        raise DataError(f"{corpus.name}: {path}: expected a text of {source.digest}, got {found}")
+    path = _sure(dataset, source, place)
+    with told(dataset, path), _opened(path, source) as file:
+        data = file.read()
+    _hold(dataset, source, path, len(data), None if source.digest is None else _sum(source.digest, data))
     return data
 
 
+def lines(dataset: Dataset, source: Source, place: Path) -> Iterator[bytes]:
+    """The lines of a source with their ends, held against its checksum at the end; DataError as `read`."""
+    path = _sure(dataset, source, place)
+    found = None if source.digest is None else hashlib.new(_rule(source.digest), usedforsecurity=False)
+    size = 0
+    with told(dataset, path), _opened(path, source) as file:
+        for line in file:
+            size += len(line)
+            if found is not None:
+                found.update(line)
+            yield line
+    _hold(dataset, source, path, size, None if found is None else f"{found.name}:{found.hexdigest()}")
+
+
+def check(dataset: Dataset, source: Source, place: Path) -> None:
+    """DataError where a source is missing, damaged, or not the one that was published."""
+    if source.digest is None:
+        _sure(dataset, source, place)
+    else:
+        read(dataset, source, place)
+
+
+def digest_of(path: Path, like: str) -> str:
+    """The checksum of a whole file, by the same rule as another."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, lambda: hashlib.new(_rule(like), usedforsecurity=False))
+    return f"{_rule(like)}:{found.hexdigest()}"
+
+
 @contextmanager
-def _opened(path: Path, source: Source) -> Iterator[Readable]:
-    """A stream over a source, out of whatever file has it."""
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path) as archive, archive.open(_member(archive.namelist(), source)) as file:
+def told(dataset: Dataset, path: Path) -> Iterator[None]:
+    """What goes wrong with a file that is damaged becomes a DataError with its name."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise DataError(f"{dataset.name}: {path} cannot be read: {error}") from error
+
+
+def _sure(dataset: Dataset, source: Source, place: Path) -> Path:
+    """The file of a source; where only its archive has a checksum, that is held against it."""
+    path = find(source, place)
+    if path is None:
+        raise lacking(dataset, f"{expected(source)} in {place}")
+    if source.digest is None:
+        published = next(each.digest for each in dataset.downloads if each.name == path.name)
+        if (got := digest_of(path, published)) != published:
+            raise DataError(f"{dataset.name}: {path}: expected {published}, got {got}")
+    return path
+
+
+def _hold(dataset: Dataset, source: Source, path: Path, size: int, got: str | None) -> None:
+    """Compare what was read with what was published."""
+    if source.size is not None and size < source.size:
+        raise DataError(f"{dataset.name}: {path}: expected {source.size:,} bytes of text, got {size:,}")
+    if got != source.digest:
+        raise DataError(f"{dataset.name}: {path}: expected a text of {source.digest}, got {got}")
+
+
+@contextmanager
+def _opened(path: Path, source: Source) -> Iterator[Stream]:
+    """A stream over what counts of a source, out of whatever file has it."""
+    with _unpacked(path, source) as file:
+        if source.size is None:
             yield file
+        elif path.suffix == ".zip" and source.names[-1].endswith(".sgm"):
+            segments = _SEGMENT.findall(file.read().decode("utf-8"))
+            yield io.BytesIO(b"".join(map(_segment, segments)))
+        else:
+            yield io.BytesIO(file.read(source.size))
+
+
+def _segment(text: str) -> bytes:
+    """A line of what stands between two marks."""
+    return " ".join(filter(None, text.split(" "))).encode() + b"\n"
+
+
+@contextmanager
+def _unpacked(path: Path, source: Source) -> Iterator[Stream]:
+    """A stream over all of a source, out of whatever file has it."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            name = _member(archive.namelist(), source)
+            with archive.open(name) as member:
+                yield gzip.GzipFile(fileobj=member) if name.endswith(".gz") else member
     elif ".tar" in path.suffixes:
         with tarfile.open(path) as archive:
             file = archive.extractfile(_member(archive.getnames(), source))
@@ -99,3 +170,11 @@ def _member(names: list[str], source: Source) -> str:
     if not known:
         raise zipfile.BadZipFile(f"expected {source.names[-1]} within, got {', '.join(names) or 'nothing'}")
     return known[0]
+
+
+def _rule(digest: str) -> str:
+    return digest.partition(":")[0]
+
+
+def _sum(like: str, data: bytes) -> str:
+    return f"{_rule(like)}:{hashlib.new(_rule(like), data, usedforsecurity=False).hexdigest()}"

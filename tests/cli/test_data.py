@@ -1,6 +1,7 @@
 import hashlib
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -8,12 +9,16 @@ import pytest
 from rich.console import Console
 
 from activemem.cli import downloads
-from activemem.studies import corpora
+from activemem.studies import datasets
 from activemem.studies.corpora import Corpus, Download, Part, Source, corpus_names, register_corpus
+from activemem.studies.library import dataset_names
+from activemem.studies.parallel_corpora import parallel_names
+from activemem.studies.treebanks import treebank_names
 
 from ..engine.hosting import Host, hosted
 
 PLACE = Path("texts")
+REAL = os.environ.get("ACTIVEMEM_TEST_DATA")  # here, since `run` takes all settings away
 
 
 def test_the_list_says_of_each_corpus_what_it_is_and_where_it_stands(run):
@@ -21,14 +26,35 @@ def test_the_list_says_of_each_corpus_what_it_is_and_where_it_stands(run):
     assert (result.exit_code, result.stderr) == (0, "")
     assert max(map(len, result.stdout.splitlines())) <= 80
     paragraphs = result.stdout.rstrip("\n").split("\n\n")
-    assert [each.split()[0] for each in paragraphs] == list(corpus_names())
-    assert paragraphs[1:3] == [
-        "paradise-lost     0.5 MB   part of activemem\n"
+    assert [each.split()[0] for each in paragraphs] == [
+        "texts",
+        *corpus_names(),
+        "pairs",
+        *parallel_names(),
+        "treebanks",
+        *treebank_names(),
+    ]
+    assert paragraphs[2:4] == [
+        "paradise-lost           0.5 MB   part of activemem\n"
         "  Milton's Paradise Lost of 1674, 456 thousand characters\n"
         "  public domain · Project Gutenberg 1992, after Raben 1965, stray signs removed",
-        "text8           100.0 MB   not here: activemem data fetch text8\n"
+        "text8                 100.0 MB   not here: activemem data fetch text8\n"
         "  100 million characters of Wikipedia, letters and spaces only\n"
         "  CC BY-SA 3.0, GFDL · Mahoney, Large text compression benchmark",
+    ]
+    assert paragraphs[-4:-1] == [
+        "wmt14-en-fr       40.8 M pairs   not here: activemem data fetch wmt14-en-fr\n"
+        "  41 million pairs of the WMT 2014 translation task, English to French\n"
+        "  en to fr · WMT news task: free for research; Europarl, UN and 10^9 corpus:\n"
+        "  research only\n"
+        "  Bojar et al. 2014, Findings of the 2014 workshop on statistical machine\n"
+        "  translation",
+        "treebanks",
+        "wsj               43,948 trees   by hand: activemem data fetch wsj\n"
+        "  40 thousand sentences of the Wall Street Journal; sections 2 to 21, 22 and 23\n"
+        "  LDC99T42, to be had from the Linguistic Data Consortium\n"
+        "  Marcus et al. 1993, Building a large annotated corpus of English: the Penn\n"
+        "  Treebank",
     ]
 
 
@@ -36,25 +62,31 @@ def test_a_corpus_that_is_here_is_listed_with_its_folder(run):
     (PLACE / "text8").mkdir(parents=True)
     (PLACE / "text8" / "text8.zip").touch()
     lines = run("data", "list", "--data", str(PLACE)).stdout.splitlines()
-    assert "text8           100.0 MB   texts/text8" in lines
-    assert "text8-6m          6.9 MB   texts/text8" in lines
+    assert "text8                 100.0 MB   texts/text8" in lines
+    assert "text8-6m                6.9 MB   texts/text8" in lines
 
 
 def test_a_corpus_of_which_only_a_part_is_here_says_so(run):
     (PLACE / "wikitext-2").mkdir(parents=True)
     (PLACE / "wikitext-2" / "wiki.test.tokens").touch()
     lines = run("data", "list", "--data", str(PLACE)).stdout.splitlines()
-    assert "wikitext-2       13.2 MB   not all here: activemem data fetch wikitext-2" in lines
+    assert "wikitext-2             13.2 MB   not all here: activemem data fetch wikitext-2" in lines
 
 
 def test_the_list_as_json_has_every_corpus(run, monkeypatch):
     monkeypatch.setenv("ACTIVEMEM_DATA", str(PLACE))
     page = json.loads(run("data", "list", "--json").stdout)
-    assert [each["name"] for each in page] == list(corpus_names())
+    assert [each["name"] for each in page] == list(dataset_names())
     text8 = page[2]
     assert (text8["here"], text8["files"], text8["characters"], text8["words"]) == (False, [], 28, None)
     assert text8["downloads"][0]["name"] == "text8.zip"
     assert page[1]["here"]
+    assert [each["kind"] for each in page[5:7]] == ["texts", "pairs"]
+    pairs, trees = page[6], page[-2]
+    assert (pairs["languages"], pairs["pairs"], pairs["by_hand"]) == (["en", "de"], 29_000, None)
+    assert trees["sentences"] == {"train": 39_832, "dev": 1_700, "test": 2_416}
+    assert trees["missing"] == ["wsj_0200.mrg and so on in texts/wsj"]
+    assert trees["by_hand"].startswith("licensed by the Linguistic Data Consortium, https://")
 
 
 def test_check_says_what_is_as_it_was_published(run):
@@ -85,6 +117,53 @@ def test_a_corpus_that_does_not_exist_is_told_with_the_nearest(run):
         result = run("data", command, "wikitext-3")
         assert (result.exit_code, result.stdout) == (2, "")
         assert re.fullmatch(r"unknown corpus 'wikitext-3'; nearest: wikitext-(2|103)\n", result.stderr)
+
+
+def test_the_nearest_name_is_that_of_any_kind(run):
+    for typed, meant in (("tatoeba-spa", "tatoeba-eng-spa"), ("wsj-simple", "wsj-sample"), ("txt8", "text8")):
+        result = run("data", "fetch", typed)
+        assert (result.exit_code, result.stderr) == (2, f"unknown corpus '{typed}'; nearest: {meant}\n")
+
+
+def test_what_has_no_address_says_where_it_is_to_be_had_and_where_it_belongs(run):
+    result = run("data", "fetch", "wsj", "--data", str(PLACE))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "wsj cannot be downloaded: licensed by the Linguistic Data Consortium, "
+        "https://catalog.ldc.upenn.edu/LDC99T42; what is needed lies in parsed/mrg/wsj of it, "
+        "in whatever folders\n"
+        "  expected wsj_0200.mrg and so on in texts/wsj, got nothing\n"
+        "  put them there, or have them copied: activemem data fetch wsj --from FOLDER\n"
+    )
+    assert not PLACE.exists()
+
+
+def test_check_tells_what_is_missing_of_what_is_here_in_part_and_as_json_too(run):
+    (PLACE / "wsj" / "02").mkdir(parents=True)
+    (PLACE / "wsj" / "02" / "wsj_0201.mrg").write_text("( (NP (NN x)))\n( (NP (NN y)))\n")
+    result = run("data", "check", "--data", str(PLACE))
+    told = result.stdout.splitlines()
+    assert (result.exit_code, told[0], len(told)) == (1, "paradise-lost: as published", 25)
+    assert told[1] == "wsj: expected 39,832 sentences in train, got 2"
+    assert told[4] == "wsj: expected some of wsj_0300.mrg to wsj_0399.mrg in texts/wsj, got nothing"
+    result = run("data", "check", "wsj", "--json", "--data", str(PLACE))
+    (page,) = json.loads(result.stdout)
+    assert (result.exit_code, page["here"], len(page["missing"])) == (1, False, 21)
+    assert page["faults"][2] == "wsj: expected 2,416 sentences in test, got 0"
+
+
+def test_a_file_that_is_only_shared_does_not_make_another_corpus_be_here(run):
+    if REAL is None:
+        pytest.skip("ACTIVEMEM_TEST_DATA names no folder with real pairs")
+    names = ("multi30k-en-de", "wmt-news-en-fr", "tatoeba-eng-ita", "wsj-sample")
+    assert run("data", "fetch", *names, "--from", REAL, "--data", str(PLACE)).exit_code == 0
+    result = run("data", "check", "--data", str(PLACE))
+    here = ("paradise-lost", "multi30k-en-de", "tatoeba-eng-ita", "wmt-news-en-fr", "wsj-sample")
+    assert result.stdout == "".join(f"{name}: as published\n" for name in here)
+    assert result.exit_code == 0
+    (PLACE / "ptb-sample" / "wsj_0001-0199.index.tsv").write_text("name\nnothing\n")
+    lines = run("data", "list", "--data", str(PLACE)).stdout.splitlines()
+    assert "wsj-sample         3,914 trees   damaged: activemem data check wsj-sample" in lines
 
 
 def test_what_is_part_of_the_package_need_not_be_fetched(run):
@@ -122,7 +201,7 @@ def hosted_text():
             )
         )
         yield host
-        del corpora._corpora["verses"]
+        del datasets._datasets["verses"]
 
 
 def test_fetch_says_where_each_file_is_and_shows_no_bar_in_a_pipe(run, hosted_text):

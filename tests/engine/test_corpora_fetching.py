@@ -32,7 +32,7 @@ PUBLISHED = zipped()
 
 
 def corpus(*urls, published=PUBLISHED, name="text.zip"):
-    source = Source(names=("text", "inner/text"), size=len(TEXT), digest=digest(TEXT, "md5"))
+    source = Source(names=("text", "inner/text"), size=len(TEXT), digest=digest(TEXT, "md5"), archive=name)
     return Corpus(
         name="verses",
         title="two lines, often",

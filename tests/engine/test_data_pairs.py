@@ -16,12 +16,11 @@ from activemem.engine.data.pair_files import pairs_of
 from activemem.engine.data.pair_splitting import split_pairs
 from activemem.engine.data.pair_writing import Writing, write
 from activemem.engine.data.pairs import open_pairs, opened
-from activemem.studies.corpora import CorpusError, Download
+from activemem.studies.datasets import CorpusError, Download, Source
 from activemem.studies.parallel_corpora import (
     PairFiles,
     ParallelCorpus,
     Shares,
-    Side,
     parallel_names,
     require_parallel,
     vocabulary_sizes,
@@ -55,11 +54,11 @@ def corpus(files: Mapping[str, tuple[PairFiles, ...]], **more):
     )
 
 
-def put(folder: Path, name: str, text: str) -> Side:
+def put(folder: Path, name: str, text: str) -> Source:
     """A file of the corpus, and the side that says so."""
     (folder / "small").mkdir(exist_ok=True)
     (folder / "small" / name).write_bytes(text.encode())
-    return Side(names=(name,), size=len(text.encode()), digest=sha(text.encode()))
+    return Source(names=(name,), size=len(text.encode()), digest=sha(text.encode()))
 
 
 def columns(folder: Path, rows: int = 400):
@@ -102,8 +101,11 @@ def test_what_is_missing_another_or_uneven_is_refused_with_its_name(tmp_path):
 
     uneven = refusal(source=one, target=put(tmp_path, "a.fr", "un\ndeux\n"))
     assert uneven == "small: expected as many lines in a.en and a.fr, got more in one"
-    missing = refusal(source=Side(names=("b.en",), digest="sha256:0"))
-    assert missing == f"small: expected b.en (.xz, .gz) in {place}, got nothing"
+    missing = refusal(source=Source(names=("b.en",), digest="sha256:0"))
+    assert (
+        missing
+        == f"small: expected b.en (.xz, .gz) in {place}, got nothing; get it: activemem data fetch small"
+    )
     another = refusal(source=replace(one, digest="sha256:0"), target=one)
     assert another == f"small: {place / 'a.en'}: expected a text of sha256:0, got {one.digest}"
     single = refusal(source=one)
@@ -127,8 +129,8 @@ def test_files_within_an_archive_are_read_packed_or_marked_up(tmp_path):
     small = archived(tmp_path, {"a/x.en.gz": gzip.compress(b"one\ntwo\n"), "a/x.fr.sgm": marked.encode()})
     text = "A B &amp; C\u00a0!\nD\n".encode()
     files = PairFiles(
-        source=Side(names=("a/x.en.gz",), archive="all.zip"),
-        target=Side(names=("x.fr", "a/x.fr.sgm"), size=len(text), digest=sha(text), archive="all.zip"),
+        source=Source(names=("a/x.en.gz",), archive="all.zip"),
+        target=Source(names=("x.fr", "a/x.fr.sgm"), size=len(text), digest=sha(text), archive="all.zip"),
     )
     assert list(pairs_of(small, files, tmp_path)) == [("one", "A B &amp; C\u00a0!"), ("two", "D")]
 
@@ -137,7 +139,7 @@ def test_an_archive_whose_files_have_no_checksum_is_held_against_its_own(tmp_pat
     small = archived(tmp_path, {"x.en": b"one\n"})
     path = tmp_path / "small" / "all.zip"
     path.write_bytes(path.read_bytes() + b"!")
-    files = PairFiles(source=Side(names=("x.en",), archive="all.zip"))
+    files = PairFiles(source=Source(names=("x.en",), archive="all.zip"))
     with pytest.raises(DataError) as fault:
         list(pairs_of(small, files, tmp_path))
     digest = small.downloads[0].digest
@@ -256,6 +258,26 @@ def test_every_file_of_an_archive_belongs_to_one_that_can_be_fetched():
         for files in require_parallel(name).files.values():
             sides = [side for each in files for side in (each.source, each.target) if side is not None]
             assert all(side.digest is not None or side.archive in known for side in sides), name
+
+
+ENCODED = {  # hashes of all that the numbers depend on
+    "multi30k-en-de": "de3a00f56355",
+    "multi30k-en-fr": "506b3b8218da",
+    "tatoeba-eng-deu": "67dcf5cda340",
+    "tatoeba-eng-fra": "9277cb47cc0b",
+    "tatoeba-eng-ita": "7c635ff06732",
+    "tatoeba-eng-spa": "100df59ddaba",
+    "wmt-news-en-fr": "1cdd42ea5a51",
+    "wmt14-en-fr": "41162613def3",
+}
+
+
+@pytest.mark.parametrize("name", parallel_names())
+def test_what_was_encoded_once_is_found_again_under_its_name(tmp_path, name):
+    with pytest.raises(DataError):  # the pairs are not here, but it is known where they would be written
+        open_pairs(Task(corpus=name, tokens="words", pieces=10_000), tmp_path)
+    (lock,) = (tmp_path / "encoded").iterdir()
+    assert lock.name == f"{name}-words-10000-{ENCODED[name]}.lock"
 
 
 REAL = {  # train, dev and test pairs

@@ -149,7 +149,10 @@ def test_other_files_are_another_treebank(tmp_path):
 def test_a_treebank_that_is_not_here_or_another_is_refused(tmp_path):
     with pytest.raises(DataError) as fault:
         open_treebank(Task(), tmp_path)
-    assert str(fault.value) == f"wsj: expected wsj_0001.mrg and so on in {tmp_path / 'wsj'}, got nothing"
+    assert str(fault.value) == (
+        f"wsj: expected wsj_0200.mrg and so on in {tmp_path / 'wsj'}, got nothing; "
+        "get it: activemem data fetch wsj"
+    )
     place = tmp_path / "ptb-sample"
     place.mkdir()
     content = b"( (NP (NN x)))"

@@ -13,7 +13,7 @@ from activemem.engine.driver import run_study
 from activemem.engine.machine import Machine
 from activemem.engine.training import Training
 from activemem.storage import Store
-from activemem.studies import corpora
+from activemem.studies import datasets
 from activemem.studies.corpora import Corpus, Part, Source, register_corpus
 from activemem.studies.settings import Settings
 from activemem.studies.study import load
@@ -61,7 +61,7 @@ def folder(tmp_path_factory):
     (folder / "tiny").mkdir()
     (folder / "tiny" / "tiny.txt").write_bytes(whole)
     yield folder
-    del corpora._corpora["tiny"]
+    del datasets._datasets["tiny"]
 
 
 def settings(recipe="conv(k=3) >> ff(16)", model=(), task=(), **train):

@@ -1,0 +1,21 @@
+"""All that can be trained on, whatever its kind."""
+
+from __future__ import annotations
+
+from .corpora import Corpus
+from .datasets import Dataset, names, require
+from .parallel_corpora import ParallelCorpus
+from .treebanks import Treebank
+
+KINDS: dict[str, type[Dataset]] = {"texts": Corpus, "pairs": ParallelCorpus, "treebanks": Treebank}
+"""The kinds, in the order in which they are listed."""
+
+
+def dataset_names() -> tuple[str, ...]:
+    """The names of all, kind after kind."""
+    return tuple(name for kind in KINDS.values() for name in names(kind))
+
+
+def require_dataset(name: str) -> Dataset:
+    """The one of that name; CorpusError with the nearest name of any kind if there is none."""
+    return require(name, Dataset)
