@@ -11,13 +11,14 @@ import typer
 
 from .figures import WIDTH, plural
 from .options import Data, Results
-from .streams import FAILED, INTERRUPTED, say, wrong_input
+from .streams import FAILED, INTERRUPTED, WRONG_INPUT, say, wrong_input
 from .study import StudyName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..engine.probes import Probed
+    from ..storage import Store
     from ..studies.study import Study
 
 app = typer.Typer(help="Measure what goes on inside of trained models.", no_args_is_help=True)
@@ -39,7 +40,7 @@ def run(
     """Measure the memory of every trained recurrent encoder that a study has kept, and store it.
 
     Nothing is trained, and nothing measured twice. It needs `keep_weights = true` in the study; exits with 1
-    if weights were not kept or cannot be used.
+    if weights were not kept or cannot be used, and with 2 if no trial is done.
     """
     from ..engine.machine import Machine
     from ..storage import Store, StoreError
@@ -51,6 +52,7 @@ def run(
         found = settings({"results": results, "data": data})
         store = Store(found.results)
         wanted = as_last_run(study, store)
+        _check(wanted, store, _train_command(study, wanted, results))
         from ..engine.probes import probe_study  # loads torch
 
         machine = Machine(cpus=found.values.cpus, data=found.data)
@@ -62,6 +64,30 @@ def run(
             say(f"stopped; what was measured is stored. Continue: {again}")
             raise typer.Exit(INTERRUPTED) from None
     if lacking:
+        raise typer.Exit(FAILED)
+
+
+def _train_command(what: str, study: Study, results: str | None) -> str:
+    """The command that trains a study as it was named."""
+    words = ["activemem", "study", "run", what]
+    words += [word for override in study.overrides for word in ("--set", override)]
+    return shlex.join([*words, *(["--results", results] if results else [])])
+
+
+def _check(study: Study, store: Store, train: str) -> None:
+    """Say so, and end the command, where no trial is done, or there are no weights of those that are."""
+    from ..studies.standing import own
+
+    outcomes = own(study, store.trials())
+    done = [trial for trial, status in outcomes.select("trial", "status").iter_rows() if status == "done"]
+    if not done:
+        say(f"study {study.name} has no trial that is done in {store.root}; train it first:\n  {train}")
+        raise typer.Exit(WRONG_INPUT)
+    if not any(store.weights_file(trial).exists() for trial in done):
+        them = "it" if len(done) == 1 else "them"
+        how = "" if study.keep_weights else "say keep_weights = true in [study] and "
+        which = f"its {plural(len(done), 'trial')} that {'is' if len(done) == 1 else 'are'} done"
+        say(f"{study.name}: no weights of {which} are in {store.root}; {how}train {them} again here:\n  {train}")
         raise typer.Exit(FAILED)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from .axes import Column
 from .beside import Beside
 from .cells import NOT_RUN
+from .encoders import probe_command
 from .labels import level_name, one_line
 from .measures import measure
 from .settings import Level
@@ -24,13 +25,14 @@ _SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
 def caption(
     spec: TableSpec,
     *,
+    study: str,
     columns: Sequence[Column],
     levels: Mapping[str, tuple[Level, ...]],
     tallies: Collection[Tally],
     cells: Sequence[Cell],
     beside: Beside | None,
 ) -> tuple[str, ...]:
-    """Every sentence of a table's caption; `levels` has what is selected of each factor."""
+    """Every sentence of a table's caption; `levels` has what is selected of each factor, `study` its name."""
     titles = dict.fromkeys(column.metric.title for column in columns)
     what = one_line(spec.caption or _joined(tuple(titles))).removesuffix(".")
     sentences = [f"{what}{_average(spec, levels, tallies)}."]
@@ -44,6 +46,8 @@ def caption(
         sentences.append(_published(spec, beside, cells))
     if any(cell.status is Status.BEGUN for cell in cells):
         sentences.append("begun: trials of it have begun, none has ended.")
+    if any(cell.status is Status.UNPROBED for cell in cells):
+        sentences.append(f"unprobed: not probed yet ({probe_command(study)}).")
     if any(cell.status is Status.REFUSED for cell in cells):
         sentences.append("refused: over the study's budget.")
     if any(cell.status is Status.MISSING for cell in cells):

@@ -12,12 +12,14 @@ import polars as pl
 
 from .curve import FEW, Bars, Boxes, Cloud, Content, Line, Lines, Matrix, Panel
 from .curve_spec import INDICES, TIMES, Band, CurveSpec
+from .encoders import probe_command
 from .labels import level_name, one_line
 from .measures import MEASURES, measure
 from .metrics import Metric, family
 from .samples import Samples
 from .selecting import chosen
 from .settings import Level
+from .study import Study
 
 BANDS: Mapping[Band, str] = {
     "sd": "± 1 s.d",
@@ -61,15 +63,20 @@ def _lower(text: str) -> str:
     return text if text[:2].isupper() else text[:1].lower() + text[1:]
 
 
-def notes(spec: CurveSpec, panels: Sequence[Panel], drawn: Samples, paper: str | None) -> tuple[str, ...]:
+def notes(spec: CurveSpec, panels: Sequence[Panel], drawn: Samples, study: Study) -> tuple[str, ...]:
     """Every sentence below a figure but its provenance."""
-    return (*_centers(spec, panels, drawn), *_marks(spec, panels, paper), *_left_out(drawn))
+    return (
+        *_centers(spec, panels, drawn),
+        *_marks(spec, panels, study.paper),
+        *_left_out(drawn, probe_command(study.name)),
+    )
 
 
 def _centers(spec: CurveSpec, panels: Sequence[Panel], drawn: Samples) -> Iterator[str]:
     """What a line, a bar, a box or a cell is, over how many values."""
     if drawn.frame.is_empty():
-        yield "Nothing to draw: no trial of it is done."
+        what = "probed" if drawn.unprobed else "done"
+        yield f"Nothing to draw: no trial of it is {what}."
         return
     if spec.kind == "box":
         yield from _boxes(panels, "quantiles" if measure(spec.value).quantiles else "values")
@@ -146,12 +153,13 @@ def _has_published(content: object) -> bool:
             return False
 
 
-def _left_out(drawn: Samples) -> Iterable[str]:
-    """How many trials are not in the figure, and why."""
+def _left_out(drawn: Samples, probe: str) -> Iterable[str]:
+    """How many trials are not in the figure, and why; `probe` is the command that measures more of them."""
     kinds = (
         (drawn.failed, "failed"),
         (drawn.pruned, "stopped early"),
         (drawn.valueless, "without a finite value"),
+        (drawn.unprobed, f"not probed yet ({probe})"),
         (drawn.missing, "not run"),
     )
     told = [f"{count} {what}" for count, what in kinds if count]

@@ -51,7 +51,7 @@ def curve(
     return Curve(
         name=spec.name,
         caption=one_line(spec.caption or title(spec, maker.metric, study.factors)).removesuffix("."),
-        notes=notes(spec, panels, drawn, study.paper),
+        notes=notes(spec, panels, drawn, study),
         x=maker.x_axis(),
         y=maker.y_axis(),
         panels=panels,

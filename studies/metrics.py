@@ -21,6 +21,7 @@ class Metric:
     indices: tuple[str, ...] = ()  # what each index of a family is
     stepped: bool = False  # whether it moves in the steps of the task's curriculum
     quantiles: bool = False  # whether the members of the family stand for many more values
+    probe: bool = False  # whether it is measured inside of trained models, and not by the trials
 
     def show(self, value: float) -> str:
         """The number as tables print it: thousands grouped, a true minus, never minus zero."""
@@ -110,6 +111,7 @@ METRICS = {
             higher=None,
             decimals=2,
             indices=("Output position", "Input position"),
+            probe=True,
         ),
         Metric(
             name="memory_change",
@@ -118,6 +120,7 @@ METRICS = {
             decimals=3,
             indices=("Sample",),
             quantiles=True,
+            probe=True,
         ),
         Metric(
             name="theta",
@@ -125,6 +128,7 @@ METRICS = {
             higher=None,
             decimals=2,
             indices=("Standard attention",),
+            probe=True,
         ),
         Metric(
             name="gamma",
@@ -132,6 +136,7 @@ METRICS = {
             higher=None,
             decimals=3,
             indices=("Step",),
+            probe=True,
         ),
         Metric(
             name="forget_gate",
@@ -140,6 +145,7 @@ METRICS = {
             decimals=3,
             indices=("Step", "Sample"),
             quantiles=True,
+            probe=True,
         ),
         Metric(
             name="probed",
@@ -147,10 +153,15 @@ METRICS = {
             higher=None,
             decimals=0,
             indices=("Count",),
+            probe=True,
         ),
     )
 }
 """Every metric by its name."""
+
+
+PROBED = "probed[asked]"
+"""What is stored of every model that was probed, whatever else could be measured of it."""
 
 
 def family(name: str) -> str:

@@ -55,4 +55,5 @@ def _together(tallies: tuple[Tally, ...]) -> Tally:
         pruned=tuple(reason for tally in tallies for reason in tally.pruned),
         missing=sum(tally.missing for tally in tallies),
         begun=sum(tally.begun for tally in tallies),
+        unprobed=sum(tally.unprobed for tally in tallies),
     )

@@ -14,6 +14,7 @@ from .measures import COSTS
 from .selecting import chosen
 from .settings import Level
 from .trial import Trial
+from .unprobed import unprobed
 
 PLACES = ("panel", "series", "x", "y")
 """Columns that say where a value stands: the number of a level, or what is measured along the axis."""
@@ -38,6 +39,7 @@ class Samples:
     pruned: int
     missing: int
     valueless: int
+    unprobed: int
     words: Mapping[tuple[int, ...], str]
 
 
@@ -59,6 +61,9 @@ def samples(
     taken = [name for name in values.columns if name in PLACES]
     frame = done.drop(taken).join(values.filter(pl.col("value").is_finite()), on="trial")
     statuses = ends["status"]
+    waiting = pl.col("trial").is_in(list(unprobed(trials, outcomes, spec.value)))
+    empty = done.join(frame, on="trial", how="anti")
+    unread = len(empty.filter(waiting))
     return Samples(
         frame=frame.select("trial", "cell", *PLACES, "value"),
         trials=tuple(placed["trial"].unique(maintain_order=True)),
@@ -66,8 +71,9 @@ def samples(
         failed=int((statuses == "failed").sum()),
         pruned=int((statuses == "pruned").sum()),
         missing=statuses.null_count(),
-        valueless=len(done.join(frame, on="trial", how="anti")),
-        words=_words(ends),
+        valueless=len(empty) - unread,
+        unprobed=unread,
+        words=_words(ends.with_columns(unprobed=waiting)),
     )
 
 
@@ -144,10 +150,14 @@ def _indexed(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> 
 def _words(ends: pl.DataFrame) -> dict[tuple[int, ...], str]:
     """What became of the trials at each place of levels, for the places where none has a value."""
     status = pl.col("status")
-    kinds = ends.group_by(PLACES, maintain_order=True).agg(
-        done=(status == "done").any(), failed=(status == "failed").any(), pruned=(status == "pruned").any()
-    )
+    kinds = {
+        "unprobed": pl.col("unprobed"),
+        "no value": status == "done",
+        "failed": status == "failed",
+        "pruned": status == "pruned",
+    }
+    met = ends.group_by(PLACES, maintain_order=True).agg(each.any().alias(word) for word, each in kinds.items())
     return {
-        tuple(place): "no value" if done else "failed" if failed else "pruned" if pruned else "not run"
-        for *place, done, failed, pruned in kinds.iter_rows()
+        tuple(place[name] for name in PLACES): next((word for word in kinds if place[word]), "not run")
+        for place in met.iter_rows(named=True)
     }

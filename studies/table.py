@@ -24,6 +24,7 @@ class Status(StrEnum):
     DONE = "done"  # every trial has a value
     PARTIAL = "partial"  # some have
     BEGUN = "begun"  # none has, at least one has begun and not ended
+    UNPROBED = "unprobed"  # none has, at least one is trained and waits for a probe
     FAILED = "failed"  # none has, at least one failed
     PRUNED = "pruned"  # none has, none failed, at least one was stopped early
     MISSING = "missing"  # nothing is in the store

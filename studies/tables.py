@@ -48,7 +48,7 @@ def table(
     tallies, lost = _tallies(spec, trials, outcomes, begun)
     filler = _filler(study, spec, tallies, lost, published=published)
     ids = list(dict.fromkeys(trial.id for trial in trials))
-    made = _assembled(filler, chosen(spec.select, study.factors), provenance(ids, outcomes))
+    made = _assembled(study.name, filler, chosen(spec.select, study.factors), provenance(ids, outcomes))
     # what the file's caption says of the settings may not hold; levels show by themselves
     if changed := [change for change in study.overrides if not change.startswith("factors.")]:
         sentence = one_line(f"Other than in the study's file: {', '.join(changed)}.")
@@ -99,7 +99,7 @@ def _filler(
     )
 
 
-def _assembled(filler: Filler, levels: Mapping[str, tuple[Level, ...]], provenance: str) -> Table:
+def _assembled(study: str, filler: Filler, levels: Mapping[str, tuple[Level, ...]], provenance: str) -> Table:
     """The table of what a filler fills, with the sentences around it.
 
     The cells come first, since the footnotes are those that filling them has asked for.
@@ -110,6 +110,7 @@ def _assembled(filler: Filler, levels: Mapping[str, tuple[Level, ...]], provenan
         name=spec.name,
         caption=caption(
             spec,
+            study=study,
             columns=columns,
             levels=levels,
             tallies=filler.tallies.values(),

@@ -15,6 +15,7 @@ from .measures import COSTS
 from .statistics import Center, Estimate, Spread, estimate
 from .table import Status
 from .trial import Trial
+from .unprobed import unprobed
 
 Place = tuple[str, str, str]
 """A row, a column and a metric."""
@@ -31,7 +32,8 @@ class Tally:
 
     `units` has for each value the number of its seed, or of its seed and the levels that the cell is over:
     what cells are paired by. `begun` counts trials with a checkpoint and no outcome, `missing` those with
-    neither. `label` says of which levels of the factors picked from the trials are, empty if of all.
+    neither, `unprobed` those that are done and wait for a probe. `label` says of which levels of the factors
+    picked from the trials are, empty if of all.
     """
 
     trials: int
@@ -40,6 +42,7 @@ class Tally:
     pruned: tuple[str, ...]
     missing: int
     begun: int = 0
+    unprobed: int = 0
     units: tuple[int, ...] = ()
     label: str = ""
 
@@ -50,6 +53,8 @@ class Tally:
             return Status.DONE if len(self.values) == self.trials else Status.PARTIAL
         if self.begun:
             return Status.BEGUN
+        if self.unprobed:
+            return Status.UNPROBED
         if self.missing == self.trials:
             return Status.MISSING
         return Status.PRUNED if len(self.pruned) + self.missing == self.trials else Status.FAILED
@@ -66,11 +71,12 @@ class Tally:
     def remarks(self, metric: str, noun: str = "seeds") -> list[str]:
         """What a reader must know of the trials that are not in the mean: a sentence a kind."""
         ended = len(self.values) + len(self.failed) + len(self.pruned)
-        valueless = self.trials - ended - self.begun - self.missing
+        valueless = self.trials - ended - self.begun - self.unprobed - self.missing
         kinds = (
             (len(self.failed), "failed: " + ", ".join(dict.fromkeys(self.failed))),
             (len(self.pruned), "pruned: " + ", ".join(dict.fromkeys(self.pruned))),
             (valueless, f"ended without a finite {metric}"),
+            (self.unprobed if self.unprobed < self.trials else 0, "not probed yet"),
             (self.begun if self.begun < self.trials else 0, "begun, not ended"),
             (self.missing if self.missing < self.trials else 0, "not run"),
         )
@@ -108,6 +114,8 @@ def gather(
             named = finals.filter(pl.col("name") == metric).select("trial", "value")
             last = named.unique("trial", keep="last", maintain_order=True)
             valued = known.join(last, on="trial", how="left", maintain_order="left")
+        waiting = pl.col("trial").is_in(list(unprobed(trials, outcomes, metric)))
+        valued = valued.with_columns(unprobed=waiting & pl.col("value").is_null())
         for row, column, tally in _tallies(valued, apart=apart):
             place = row, column, metric
             found[place] = (*found.get(place, ()), tally)
@@ -149,6 +157,7 @@ def _tallies(valued: pl.DataFrame, *, apart: bool) -> Iterator[tuple[str, str, T
         failed=pl.col("reason").filter(status == "failed"),
         pruned=pl.col("reason").filter(status == "pruned"),
         begun=pl.col("begun").sum(),
+        unprobed=pl.col("unprobed").sum(),
         missing=(status.is_null() & ~pl.col("begun")).sum(),
     )
     for cell in cells.iter_rows(named=True):
@@ -162,6 +171,7 @@ def _tallies(valued: pl.DataFrame, *, apart: bool) -> Iterator[tuple[str, str, T
                 failed=tuple(map(_summary, cell["failed"])),
                 pruned=tuple(map(_summary, cell["pruned"])),
                 begun=cell["begun"],
+                unprobed=cell["unprobed"],
                 missing=cell["missing"],
                 label=cell.get("over", ""),
             ),

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from .claims.statements import comparisons, quantities
+from .measures import MEASURES
+from .metrics import PROBED, family
 from .study import Study
 
 
 def wanted(studies: Iterable[Study]) -> frozenset[str]:
-    """The metrics that tables, figures and claims name, a family by its own name."""
-    return frozenset(name for study in studies for name in _named(study))
+    """The metrics that tables, figures and claims name, a family by its own name.
+
+    With those of probes comes the one that tells which models were probed.
+    """
+    named = frozenset(name for study in studies for name in _named(study))
+    probes = any(family(name) in MEASURES and MEASURES[family(name)].probe for name in named)
+    return named | {PROBED} if probes else named
 
 
 def _named(study: Study) -> Iterator[str]:

@@ -6,12 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...grammar import nodes
-from ...grammar.crossing import recurrent
 from ...grammar.text import identity
-from ...grammar.vocabulary import Settings as Arguments
-from ...grammar.vocabulary import lookup, word
-from ...studies.settings import Settings, read_recipe
+from ...grammar.vocabulary import word
+from ...studies.encoders import encoder_arguments
+from ...studies.settings import Settings
 from ...studies.trial import Trial
 
 _HOW_LONG = ("epochs", "steps_per_epoch", "stop")
@@ -32,7 +30,7 @@ def group(settings: Settings) -> str | None:
     They differ in what the decoder attends to, and in how long they were trained. None without a recurrent
     encoder.
     """
-    arguments = _arguments(settings)
+    arguments = encoder_arguments(settings)
     if arguments is None:
         return None
     record = settings.model_dump(mode="json")
@@ -62,18 +60,7 @@ def standards(trial: Trial, others: Sequence[Trial]) -> Standards:
 
 def _standard(settings: Settings) -> str | None:
     """The name of an attention to the encoder's outputs."""
-    arguments = _arguments(settings)
+    arguments = encoder_arguments(settings)
     assert arguments is not None, "only trials of a group are compared"
     attention = word(arguments, "attention")
     return attention if attention != "none" and word(arguments, "attend") == "outputs" else None
-
-
-def _arguments(settings: Settings) -> Arguments | None:
-    """The arguments of an encoder-decoder whose encoder is recurrent."""
-    root = read_recipe(settings.model.recipe).root
-    if not isinstance(root, nodes.Block) or root.name != "seq2seq":
-        return None
-    spec = lookup(root.name)
-    assert spec is not None, f"{root.name} has left the vocabulary"
-    arguments = spec.settings(root)
-    return arguments if recurrent(arguments["encoder"]) else None

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ...storage import MetricRow, Store, TrialRow
+from ...studies.metrics import PROBED
 from ...studies.settings import Settings
 from ...studies.standing import own
 from ...studies.study import Study
@@ -25,7 +26,7 @@ from .encoders import NO_ENCODER, Encoder, ProbeError, shown
 from .memory import theta
 from .pairing import Standards, group, standards
 
-ASKED, MEASURED, SHOWN = (f"probed[{what}]" for what in ("asked", "measured", "shown"))
+ASKED, MEASURED, SHOWN = PROBED, "probed[measured]", "probed[shown]"
 """How many sequences were asked for, how many there were, and which pair is in the map of attention."""
 
 

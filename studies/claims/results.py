@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..design import same
+from ..encoders import encoder_arguments, probe_command
 from ..factors import SEED
 from ..labels import one_line
 from ..measures import COSTS, measure
+from ..metrics import PROBED
 from ..tasks import require_algorithmic
 from .scope import Cell
 from .statements import Absent, Comparison, Constant, Fold, Number, Quantity, Total, call
@@ -57,7 +59,7 @@ class Results:
         outcomes: pl.DataFrame,
         metrics: pl.DataFrame | None,
     ) -> None:
-        self.seeds = study.seeds
+        self.seeds, self._study = study.seeds, study.name
         self._varied = [name for name, levels in study.factors.items() if len(levels) > 1]
         wanted = {_place(quantity.cell) for quantity in asked}
         self._trials: dict[object, dict[int, Trial]] = {}
@@ -168,9 +170,16 @@ class Results:
             return None, f"{row['status']}: {reason}"
         finals = {each["name"]: each["value"] for each in row["metrics"] or ()}
         value = row[metric] if metric in COSTS else self._indexed.get((trial.id, metric), finals.get(metric))
+        if value is None and measure(metric).probe and _waits(trial, finals):
+            return None, f"not probed yet ({probe_command(self._study)})"
         if value is None or not math.isfinite(value):
             return None, f"ended without a finite {metric}"
         return value, ""
+
+
+def _waits(trial: Trial, finals: Mapping[str, float]) -> bool:
+    """Whether a trained model could be probed, and never was."""
+    return PROBED not in finals and encoder_arguments(trial.settings) is not None
 
 
 def _place(cell: Cell | Iterator[tuple[str, Any]]) -> frozenset[tuple[str, object]]:

@@ -10,6 +10,7 @@ import pytest
 
 from activemem.storage import Store
 from activemem.studies.results import open_study
+from activemem.studies.study import load
 
 from ..engine.remembering import LUONG, NAIVE, STACK, a_study, finish
 
@@ -82,12 +83,83 @@ def test_it_says_what_became_of_each_trial(run):
     ]
 
 
+def test_without_a_trial_that_is_done_it_says_so(run):
+    Path("memories.toml").write_text(a_study(LUONG).text, encoding="utf-8")
+    result = run("probe", "run", "memories.toml")
+    assert (result.stdout, result.exit_code) == ("", 2)
+    assert result.stderr == (
+        "study memories has no trial that is done in results; train it first:\n"
+        "  activemem study run memories.toml\n"
+    )
+
+
+def test_without_any_weights_it_says_how_to_get_them(run):
+    a_store(LUONG, NAIVE, keep=lambda trial: False)
+    result = run("probe", "run", "memories.toml", "--results", "./results")
+    assert (result.stdout, result.exit_code) == ("", 1)
+    assert result.stderr == (
+        "memories: no weights of its 2 trials that are done are in results; train them again here:\n"
+        "  activemem study run memories.toml --results ./results\n"
+    )
+
+
+def test_a_study_that_keeps_no_weights_is_told_the_key(run):
+    study, _ = a_store(LUONG, keep=lambda trial: False)
+    text = study.text.replace("keep_weights = true\n", "")
+    Path("memories.toml").write_text(text, encoding="utf-8")
+    result = run("probe", "run", "memories.toml")
+    assert (result.stdout, result.exit_code) == ("", 1)
+    assert result.stderr == (
+        "memories: no weights of its 1 trial that is done are in results; say keep_weights = true in [study]"
+        " and train it again here:\n"
+        "  activemem study run memories.toml\n"
+    )
+
+
 def test_nothing_is_measured_twice(run):
     a_store(NAIVE, STACK)
     assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0
     result = run("probe", "run", "memories.toml", "--sequences", "20")
     assert result.stderr.splitlines()[-1] == "memories: 0 of 2 trials probed · 1 left · 1 stored before"
     assert result.exit_code == 0
+
+
+def test_what_waits_for_a_probe_is_told_with_the_command(run):
+    a_store(LUONG, NAIVE, more=SHOWN)
+    table = run("table", "render", "memories.toml").stdout
+    assert table.count("unprobed: not probed yet (activemem probe run memories).\n") == 1
+    assert [line.split()[-3:] for line in table.splitlines() if "seq2seq(" in line] == [["unprobed"] * 3] * 2
+    assert "without" not in table
+    changes, *others = json.loads(run("curve", "render", "memories.toml", "--json").stdout)
+    assert changes["notes"] == [
+        "Nothing to draw: no trial of it is probed.",
+        "Left out of 2 trials: 2 not probed yet (activemem probe run memories).",
+    ]
+    assert [bar["text"] for bar in others[-1]["panels"][0]["content"]["bars"]] == ["unprobed"] * 2
+    (claim,) = json.loads(run("claim", "check", "memories.toml", "--json").stdout)["claims"]
+    assert claim["comparisons"][0]["missing"] == [
+        f"model={LUONG}: 1 seed not probed yet (activemem probe run memories)"
+    ]
+
+
+def test_of_a_model_without_an_encoder_no_probe_is_awaited(run):
+    a_store(STACK, LUONG, more=SHOWN)
+    table = run("table", "render", "memories.toml", "--format", "csv").stdout
+    told = [(row["row"], row["status"], row["note"]) for row in csv.DictReader(table.splitlines())]
+    assert told[0] == (STACK, "failed", "ended without a finite theta[luong]")
+    assert told[3:] == [(LUONG, "unprobed", "")] * 3
+
+
+def test_what_was_not_probed_of_a_cell_is_told_in_a_footnote(run):
+    a_store(LUONG, NAIVE)
+    assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0
+    more = "".join(SHOWN.partition("[[curve]]")[0])
+    study, store = a_study(LUONG, NAIVE, more=more), Store("results")
+    study = load(study.text.replace("seed = [3]", "seed = [3, 4]"))
+    Path("memories.toml").write_text(study.text, encoding="utf-8")
+    finish(store, study)
+    table = run("table", "render", "memories.toml").stdout
+    assert "  a   1 of 2 seeds not probed yet\n" in table
 
 
 def test_tables_figures_and_claims_show_what_was_measured(run):
