@@ -12,6 +12,7 @@ from html import escape
 from textwrap import wrap
 
 from ..grammar import Analysis, Form, Part, Recipe
+from ..grammar.parts import BEFORE
 from .anatomy import conditions, figures, generation
 from .figures import crop, prefix
 from .sizes import Sizes
@@ -19,6 +20,12 @@ from .sizes import Sizes
 _WIDTH, _ROW, _MARGIN, _BAR, _BRACKET = 900, 24, 24, 60, 12
 _NUMBERS = (410, 555, 705)
 """Where the numbers of the three columns with bars end; each bar begins just behind."""
+
+_STREAM = 26
+"""How far apart two streams are, beside what is in brackets."""
+
+_HEADINGS = (Form.COPIES, Form.STACK)
+"""What has a row for all of its parts, without bars."""
 
 _REACH = 785
 _LABELS_END = _NUMBERS[0] - 80
@@ -38,14 +45,13 @@ def picture(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
     title = wrap(recipe.text, 96, break_on_hyphens=False)
     top = _MARGIN + 20 * len(title) + 60
     flow = _Flow(top)
-    spine = _MARGIN + _BRACKET * _brackets(analysis.tree.parts) + 3
-    flow.series(analysis.tree.parts, spine)
+    parts = tuple(_in_order(analysis.tree.parts))
+    flow.streams(parts, _MARGIN + _BRACKET * _brackets(parts) + 3)
     total = flow.y + 8
     row = _Row(part=analysis.tree, label="total", x=_MARGIN, y=total, mark="t")
     body = [
         *_title(title, recipe.id),
         *_heads(analysis, top - 28),
-        _path(f"M{spine} {top}V{flow.y - _ROW}"),
         *flow.strokes,
         *(line for row in flow.rows for line in _row(row, analysis, sizes)),
         _path(f"M{_MARGIN} {total - 16}H{_WIDTH - _MARGIN}"),
@@ -71,19 +77,39 @@ class _Row:
 
 @dataclass(slots=True)
 class _Flow:
-    """Lays the parts of a model out below each other; `y` is the middle of the next row."""
+    """Lays the parts of a model out below each other; `y` is the middle of the next row.
+
+    `ends` has the places, by label, from which what follows a part goes on.
+    """
 
     y: float
     rows: list[_Row] = field(default_factory=list)
     strokes: list[str] = field(default_factory=list)
+    ends: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def streams(self, parts: tuple[Part, ...], x: float) -> None:
+        """The parts of a model along its streams: the first at `x`, a second one further right."""
+        followed = {label for part in parts for label in part.follows or ()}
+        for place, part in enumerate(parts):
+            start, below = self.y, len(self.strokes)
+            if part.follows == () and followed.intersection(self.ends):
+                x += _STREAM + _BRACKET * _brackets(parts[place:])
+            elif part.follows != () and self.ends:
+                x, start = self.ends[part.follows[0] if part.follows else BEFORE]
+            self.series((part,), x)
+            end = self.y - _ROW
+            if end > start:
+                self.strokes.insert(below, _path(f"M{x} {start}V{end}"))  # beneath what stands on it
+            self.ends[part.label] = self.ends[BEFORE] = x, end
 
     def series(self, parts: tuple[Part, ...], x: float) -> None:
         """Parts along a stream at `x`."""
         for part in parts:
+            self._joined(part, x)
             match part.form:
-                case Form.COPIES:
-                    self._copies(part, x)
-                case Form.SERIES:
+                case Form.COPIES | Form.STACK:
+                    self._framed(part, x)
+                case Form.SERIES | Form.WHOLE:
                     self.series(part.parts, x)
                 case Form.SUM:
                     self._sum(part, x)
@@ -96,11 +122,19 @@ class _Flow:
                 case Form.SHARED:
                     self._add(part, part.label, x + 22, "f")
 
-    def _copies(self, part: Part, x: float) -> None:
-        """A row with the figures of all copies, and below it the parts of one behind a bracket."""
+    def _joined(self, part: Part, x: float) -> None:
+        """What else comes into a part, from streams to the left of its own."""
+        for label in (part.follows or ())[1:]:
+            left, end = self.ends[label]
+            self.strokes.append(_path(f"M{left} {end}V{self.y - 8}q0 8 8 8H{x}"))
+
+    def _framed(self, part: Part, x: float) -> None:
+        """A row with the figures of all, and below it the parts, those of one copy behind a bracket."""
         self._add(part, part.label, x + 22, "f")
         start = self.y - 10
         self.series(_spread(part), x)
+        if part.form is Form.STACK:
+            return
         left = x - _BRACKET * _brackets((part,))
         self.strokes.append(_path(f"M{left + 5} {start}h-5V{self.y - _ROW + 10}h5"))
 
@@ -125,12 +159,22 @@ class _Flow:
         self.y += _ROW
 
 
+def _in_order(parts: tuple[Part, ...]) -> Iterator[Part]:
+    """The parts of a model, those of a whole one by themselves, each input just before what follows it."""
+    found = [one for part in parts for one in (part.parts if part.form is Form.WHOLE else (part,))]
+    followed = {label for part in found for label in part.follows or ()}
+    inputs = {part.label: part for part in found if part.follows == ()}
+    yield from (part for label, part in inputs.items() if label not in followed)
+    for part in found:
+        if part.follows != ():
+            yield from (inputs.pop(label) for label in reversed(part.follows or ()) if label in inputs)
+            yield part
+
+
 def _brackets(parts: tuple[Part, ...]) -> int:
     """How many brackets stand beside each other to the left of a stream of these parts."""
     inner = (
-        (part.form is Form.COPIES) + _brackets(part.parts)
-        for part in parts
-        if part.form in (Form.COPIES, Form.SERIES)
+        (part.form is Form.COPIES) + _brackets(part.parts) for part in parts if part.form is not Form.SUM
     )
     return max(inner, default=0)
 
@@ -173,7 +217,7 @@ def _row(row: _Row, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
     for number, share, x in zip(numbers, shares, _NUMBERS, strict=True):
         if share > 0:
             yield _text(x, row.y, number, f"n {row.mark}")
-        if _BAR * share >= 0.5 and part.form is not Form.COPIES and part is not tree:
+        if _BAR * share >= 0.5 and part.form not in _HEADINGS and part is not tree:
             yield f'<rect x="{x + 8}" y="{row.y - 5}" width="{_BAR * share:.1f}" height="10"/>'
     if sees:
         yield _text(_REACH, row.y, sees, row.mark)

@@ -201,7 +201,7 @@ class _Model:
         parts = (
             replace(input_part(frame.source, length, SOURCE), follows=()),
             replace(input_part(frame, length, TARGET), follows=()),
-            replace(block, follows=(SOURCE, TARGET)),
+            replace(block, follows=(TARGET, SOURCE)),
             *_shared(block),
             output_part(frame, length, cost.outputs),
         )

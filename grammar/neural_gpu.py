@@ -115,7 +115,7 @@ def _markov(settings: Settings, context: Context) -> Cost:
         parameters=0,
         flops=0,
         state=channels,
-        follows=(reader[-1].label, TARGET),
+        follows=(TARGET, reader[-1].label),
     )
     return all_of((*reader, column), channels + context.width)
 
@@ -125,7 +125,7 @@ def _extended(settings: Settings, context: Context) -> Cost:
     channels, plane = maps_of(settings, context.width), context.length * context.width
     image = Part(label="image", parameters=0, flops=0, state=whole(settings, "width") * channels)
     encoder = stack("encoder", _reader(settings, context), plane, follows=(SOURCE,))
-    decoder = stack("decoder", (_steps(settings, context), image), plane, follows=("encoder", "tape"))
+    decoder = stack("decoder", (_steps(settings, context), image), plane, follows=("tape", "encoder"))
     return all_of((encoder, _tape(settings, context), decoder), channels)
 
 

@@ -62,7 +62,7 @@ class Part:
 
     Copies hold the parts of one and the figures of all.
     A sub-layer's figures include its normalisation; what is `shared` is not among `parameters`. In a whole
-    model parts follow others by their labels, the main one first; None is the part before.
+    model parts follow others by their labels, the one whose stream goes on first; None is the part before.
     """
 
     label: str

@@ -225,11 +225,11 @@ def _cost(settings: Settings, context: Context) -> Cost:
     encoder, decoder = _encoder(settings, context), _decoder(settings, context)
     if not recurrent(settings["decoder"]):
         return all_of((encoder, _known(settings["decoder"], context), decoder), context.width)
-    parts = (decoder,) if word(settings, "attention") == "none" else (decoder, _attention(settings, context))
-    outputs = len(parts) * context.width
-    *before, last = parts
-    dropped = context.length * outputs if context.dropout else 0
-    return all_of((encoder, *before, replace(last, saved=last.saved + dropped)), outputs)
+    attends = word(settings, "attention") != "none"
+    parts = (encoder, decoder, *((_attention(settings, context),) if attends else ()))
+    outputs = 2 * context.width if attends else context.width
+    dropped = Part(label="dropout", parameters=0, flops=0, saved=context.length * outputs)
+    return all_of((*parts, dropped) if context.dropout else parts, outputs)
 
 
 def _reach(_settings: Settings, context: Context) -> Reach:

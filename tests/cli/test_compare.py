@@ -53,6 +53,17 @@ def test_many_recipes_fit_eighty_columns(run):
     assert lines[27].startswith("  b1  28 * conv(k=28)")
 
 
+def test_whole_models_stand_side_by_side(run):
+    result = run("recipe", "compare", "seq2seq(lstm, lstm)", "neural_gpu(width=2)", *SIZES)
+    assert result.stdout.splitlines()[3:8] == [
+        "                       a          b",
+        "  parameters     270,868    893,204     +230 %",
+        "  MFLOPs/token       0.5      141.6  +26,640 %",
+        "  activations    11.9 MB   996.9 MB   +8,280 %",
+        "  peak memory    16.4 MB     1.0 GB   +6,054 %",
+    ]
+
+
 def test_recipes_without_state_have_no_line_for_it(run):
     result = run("recipe", "compare", "ff(8)", "ff(9)", *SIZES)
     assert "state" not in result.stdout

@@ -57,6 +57,49 @@ def test_the_parameters_of_the_rows_add_up_to_the_total(drawn, text):
     assert counts.pop("total") == sum(counts.values()) > 0
 
 
+WHOLE = "seq2seq(2 * (sa >> ff(8)), 2 * (sa >> ff(8)) >> conv(k=3))"
+
+
+def test_a_whole_model_is_laid_out_in_the_order_of_its_streams(drawn):
+    labels = [text for text in texts(drawn(WHOLE))[6:-2] if text[0].isalpha() or text.endswith("×")]
+    assert [label for label in labels if not label.startswith("all")] == [
+        "source embedding",
+        "encoder",
+        "2 ×",
+        "sa",
+        "ff(8)",
+        "final norm",
+        "keys and values",
+        "target embedding",
+        "decoder",
+        "2 ×",
+        "sa",
+        "attention to the source",
+        "ff(8)",
+        "conv(k=3)",
+        "attention to the source",
+        "final norm",
+        "output",
+        "total",
+    ]
+
+
+@pytest.mark.parametrize("text", [WHOLE, "seq2seq(gru, gru, attention=luong)", "extended_neural_gpu(maps=9)"])
+def test_bars_of_a_whole_model_add_up_to_all_of_it(drawn, text):
+    columns = {}
+    for bar in drawn(text).iter("{http://www.w3.org/2000/svg}rect"):
+        columns[bar.get("x")] = columns.get(bar.get("x"), 0) + float(bar.get("width"))
+    assert list(columns.values()) == [pytest.approx(60, abs=3)] * 3
+
+
+def test_an_embedding_that_nothing_reads_stands_apart(drawn):
+    root = drawn("neural_gpu")
+    begun = [path.get("d").split("V")[0] for path in root.iter("{http://www.w3.org/2000/svg}path")]
+    dots = [f"M{dot.get('cx')} {dot.get('cy')}" for dot in root.iter("{http://www.w3.org/2000/svg}circle")]
+    assert [dot in begun for dot in dots[:2]] == [False, True]
+    assert texts(root)[6:10:3] == ["target embedding", "source embedding"]
+
+
 def test_bars_are_shares_of_the_model(drawn):
     widths = [
         float(bar.get("width")) for bar in drawn("4 * ff(512)").iter("{http://www.w3.org/2000/svg}rect")

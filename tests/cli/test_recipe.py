@@ -60,6 +60,61 @@ flowchart TB
   %% in all: 16,996 parameters · 41.9 kFLOPs/token · reach all · 71.2 kB
 """
 
+WHOLE = """\
+seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)            id e6d51c0a
+
+  part                         parameters  kFLOPs    memory  reach         state
+                                           /token                         /token
+  source embedding                  6,400     0.0   10.2 kB
+  target embedding                  6,400     0.0   10.2 kB
+  seq2seq(gru(layers=2), gru…     107,584   223.2   26.1 MB  all           256 B
+  ├─ encoder                       49,664    98.3    5.6 MB  all ← · → 0
+  │  └─ gru(layers=2)              49,664    98.3    5.6 MB  all ← · → 0
+  ├─ decoder                       49,664    98.3    5.6 MB  all ← · → 0
+  │  └─ gru(layers=2)              49,664    98.3    5.6 MB  all ← · → 0
+  ├─ bahdanau attention             8,256    26.6   14.3 MB  all           256 B
+  └─ dropout                            0     0.0  655.4 kB
+  output                           12,900    25.6  849.9 kB  0
+  total                           133,284   248.8   27.0 MB  all           256 B
+
+  bidirectional, pre-norm, 40 tokens, batch 32, dropout 0.1
+  training holds 533.1 kB of parameters, 533.1 kB of gradients, 1.1 MB of
+  Adam's, 27.0 MB of activations and 512.0 kB of logits; about 30.1 MB at the
+  peak
+  generation keeps 256 B for each token and a window of 256 B
+"""
+
+WHOLE_MERMAID = """\
+---
+title: "seq2seq(sa, sa >> ff(8))"
+---
+flowchart TB
+  n0["source embedding<br/>32 parameters<br/>64 B"]
+  n1["target embedding<br/>32 parameters<br/>64 B"]
+  subgraph n2["encoder · 16,416 in all"]
+    n3["sa<br/>16,400 parameters<br/>41.0 kFLOPs/token<br/>reach all<br/>67.4 kB"]
+    n4["final norm<br/>16 parameters<br/>320 B"]
+  end
+  n5["keys and values<br/>8,192 parameters<br/>16.4 kFLOPs/token<br/>reach 0<br/>33.0 kB"]
+  subgraph n6["decoder · 24,784 in all"]
+    n7["sa<br/>16,400 parameters<br/>41.0 kFLOPs/token<br/>reach all ← · → 0<br/>67.4 kB"]
+    n8["attention to the source<br/>8,208 parameters<br/>24.6 kFLOPs/token<br/>reach all<br/>34.6 kB"]
+    n9["ff(8)<br/>160 parameters<br/>0.3 kFLOPs/token<br/>reach 0<br/>1.6 kB"]
+    n10["final norm<br/>16 parameters<br/>320 B"]
+  end
+  n11["output<br/>36 parameters<br/>0.1 kFLOPs/token<br/>reach 0<br/>448 B"]
+  n0 --> n3
+  n3 --> n4
+  n4 --> n5
+  n1 --> n7
+  n7 --> n8
+  n5 --> n8
+  n8 --> n9
+  n9 --> n10
+  n10 --> n11
+  %% in all: 49,492 parameters · 123.2 kFLOPs/token · reach all · 205.3 kB
+"""
+
 SIZES = ("--d-model", "128", "--length", "40", "--vocab", "20")
 
 
@@ -163,6 +218,50 @@ def test_a_recipe_is_drawn_for_mermaid(run):
     arguments = ("--d-model", "8", "--length", "4", "--vocab", "4", "--batch", "2", "--format", "mermaid")
     result = run("recipe", "show", "sa + conv(k=3) >> 2 * persistent_conv(k=2)", *arguments)
     assert (result.exit_code, result.stdout, result.stderr) == (0, MERMAID, "")
+
+
+def test_a_whole_model_is_taken_apart(run):
+    text = "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)"
+    result = run("recipe", "show", text, "--d-model", "64", "--length", "40", "--vocab", "100")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, WHOLE, "")
+
+
+def test_both_ways_of_a_whole_model_are_drawn_for_mermaid(run):
+    arguments = ("--d-model", "8", "--length", "4", "--vocab", "4", "--batch", "2", "--format", "mermaid")
+    result = run("recipe", "show", "seq2seq(sa, sa >> ff(8))", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, WHOLE_MERMAID, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("seq2seq(lstm, lstm, attention=luong)", ["encoder", "decoder", "luong attention", "dropout"]),
+        ("seq2seq(sa >> ff(8), 2 * sa)", ["encoder", "keys and values", "decoder"]),
+        ("neural_gpu(maps=8)", ["map to the image", "tied 40 ×", "first column"]),
+        ("extended_neural_gpu", ["encoder", "tape", "decoder"]),
+    ],
+)
+def test_the_parts_of_a_whole_model_as_json_add_up_to_it(run, text, labels):
+    page = json.loads(run("recipe", "show", text, *SIZES, "--json").stdout)
+    _, _, whole, _ = page["parts"]
+    assert [part["label"] for part in whole["parts"]] == labels
+    for name in ("parameters", "flops", "activations", "state_per_token", "window"):
+        assert whole[name] == sum(part[name] for part in whole["parts"])
+    assert page["memory"]["activations"] == sum(part["activations"] for part in page["parts"])
+
+
+def test_a_pool_without_operations_says_how_far_it_sees(run):
+    lines = run("recipe", "show", "mean_pool >> activation(act=tanh) >> dense", *SIZES).stdout.splitlines()
+    column = lines[2].index("reach")
+    assert {line.split()[0]: line[column:].partition("  ")[0] for line in lines[4:11]} == {
+        "embedding": "",
+        "mean_pool": "all ← · → 0",
+        "activation(act=tanh)": "0",
+        "dense": "0",
+        "final": "",
+        "output": "0",
+        "total": "all ← · → 0",
+    }
 
 
 def test_a_recipe_cannot_be_both_drawn_and_data(run):

@@ -1,0 +1,82 @@
+"""The parts that the analysis tells of a whole model have the parameters of the modules that are built."""
+
+from __future__ import annotations
+
+import pytest
+from torch import nn
+
+from activemem.blocks.extended_neural_gpu import ExtendedNeuralGPU
+from activemem.blocks.seq2seq import Seq2Seq
+from activemem.blocks.transduction import build_transducer
+from activemem.grammar import Form, analyse
+
+GPU = ("layers=1", "layers=3, width=2, maps=7", "kernel=4, maps=5")
+
+
+def told(text: str) -> dict[str, int]:
+    """The parameters of each part of a transducer."""
+    tree = analyse(text, d_model=12, length=5, vocab=6, source_vocab=7).tree
+    (whole,) = (part for part in tree.parts if part.form is Form.WHOLE)
+    return {part.label: part.parameters + sum(part.shared.values()) for part in whole.parts}
+
+
+def body(text: str) -> nn.Module:
+    return build_transducer(text, d_model=12, source_vocab=7, target_vocab=6).body
+
+
+def size(*modules: nn.Module | None) -> int:
+    return sum(one.numel() for module in modules if module is not None for one in module.parameters())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "seq2seq(lstm, lstm)",
+        "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)",
+        "seq2seq(sa >> ff(8), gru, attention=luong, attend=inputs, positions=3)",
+    ],
+)
+def test_those_of_a_recurrent_decoder(text: str):
+    model = body(text)
+    assert isinstance(model, Seq2Seq)
+    encoder, decoder, *attention = (count for label, count in told(text).items() if label != "dropout")
+    found = size(model.encoder), size(model.decoder.block), size(model.decoder.alignment)
+    assert (encoder, decoder, sum(attention)) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "seq2seq(gru, 2 * (sa(heads=2, head_width=3) >> ff(8)))",
+        "seq2seq(2 * persistent_conv(k=3), tied(2 * (sa(heads=1, head_width=4) + cgru(k=3) >> ff(8))))",
+        "seq2seq(sa, sa + (conv(k=3) >> sa(heads=2)) >> 3 * persistent_conv(k=3))",
+    ],
+)
+def test_those_of_a_decoder_that_is_a_stack(text: str):
+    model, parts = body(text), told(text)
+    assert isinstance(model, Seq2Seq)
+    known = size(*(getattr(crossing, "keys_values", None) for crossing in model.decoder.crossings))
+    assert parts == {
+        "encoder": size(model.encoder),
+        "keys and values": known,
+        "decoder": size(model.decoder) - known,
+    }
+
+
+@pytest.mark.parametrize("words", GPU)
+@pytest.mark.parametrize("name", ["neural_gpu", "markov_neural_gpu"])
+def test_those_of_a_neural_gpu(name: str, words: str):
+    model, (*entry, steps, column) = body(f"{name}({words})"), told(f"{name}({words})").values()
+    assert (sum(entry), steps, column) == (size(model.reader.entry), size(model.reader.stack), 0)
+
+
+@pytest.mark.parametrize("words", GPU)
+def test_those_of_an_extended_neural_gpu(words: str):
+    model = body(f"extended_neural_gpu({words})")
+    assert isinstance(model, ExtendedNeuralGPU)
+    tapes = sum(unit.tape.numel() for unit in model.decoder.units)
+    assert told(f"extended_neural_gpu({words})") == {
+        "encoder": size(model.reader),
+        "tape": tapes + size(model.written),
+        "decoder": size(model.decoder) - tapes,
+    }
