@@ -84,10 +84,10 @@ def _check(study: Study, store: Store, train: str) -> None:
         say(f"study {study.name} has no trial that is done in {store.root}; train it first:\n  {train}")
         raise typer.Exit(WRONG_INPUT)
     if not any(store.weights_file(trial).exists() for trial in done):
-        them = "it" if len(done) == 1 else "them"
+        them, are = ("it", "is") if len(done) == 1 else ("them", "are")
         how = "" if study.keep_weights else "say keep_weights = true in [study] and "
-        which = f"its {plural(len(done), 'trial')} that {'is' if len(done) == 1 else 'are'} done"
-        say(f"{study.name}: no weights of {which} are in {store.root}; {how}train {them} again here:\n  {train}")
+        what = f"no weights of its {plural(len(done), 'trial')} that {are} done are in {store.root}"
+        say(f"{study.name}: {what}; {how}train {them} again here:\n  {train}")
         raise typer.Exit(FAILED)
 
 

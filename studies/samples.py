@@ -156,7 +156,8 @@ def _words(ends: pl.DataFrame) -> dict[tuple[int, ...], str]:
         "failed": status == "failed",
         "pruned": status == "pruned",
     }
-    met = ends.group_by(PLACES, maintain_order=True).agg(each.any().alias(word) for word, each in kinds.items())
+    found = (each.any().alias(word) for word, each in kinds.items())
+    met = ends.group_by(PLACES, maintain_order=True).agg(found)
     return {
         tuple(place[name] for name in PLACES): next((word for word in kinds if place[word]), "not run")
         for place in met.iter_rows(named=True)

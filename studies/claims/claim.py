@@ -37,8 +37,12 @@ class ClaimSpec(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim with its statement written out; `varied` has the factors of several levels, with these."""
+    """A claim with its statement written out; `varied` has the factors of several levels, with these.
+
+    Those among them in `following` have the level that another one's settles, in every cell of the study.
+    """
 
     spec: ClaimSpec
     statement: Statement
     varied: Mapping[str, tuple[Level, ...]]
+    following: frozenset[str]

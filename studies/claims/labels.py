@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..design import same
@@ -28,11 +28,13 @@ def full_text(comparison: Comparison, claim: Claim) -> str:
 def labels(claim: Claim) -> dict[Comparison, str]:
     """A short name for each comparison of a claim: `addition: conv > sa`.
 
-    Levels that the whole claim shares are left out; those that both sides share stand in front. Where what is
-    left behind these is the same for all, as `max_length >= 104`, it is left out too. Blocks lose the
-    arguments that they have wherever they stand in the study.
+    Levels that the whole claim shares are left out, and those that follow from others; what both sides share
+    stands in front, the metric too where a claim has several. Where what is left behind these is the same for
+    all, as `max_length >= 104`, it is left out too. Blocks lose the arguments that they have wherever they
+    stand in the study; numbers have the name of their factor.
     """
-    names = {factor: short_levels(levels) for factor, levels in claim.varied.items()}
+    varied = {factor: levels for factor, levels in claim.varied.items() if factor not in claim.following}
+    names = {factor: _named(factor, levels) for factor, levels in varied.items()}
     family = list(dict.fromkeys(comparisons(claim.statement)))
     everywhere = _shared(each for one in family for each in _quantities(one))
     metrics = {each.metric for one in family for each in _quantities(one)}
@@ -40,14 +42,27 @@ def labels(claim: Claim) -> dict[Comparison, str]:
     for one in family:
         parts = _quantities(one)
         here = _shared(parts)
-        writer = _Writer(varied=claim.varied, names=names, without=here, metrics=len(metrics) > 1)
+        shared = len({each.metric for each in parts}) == 1 < len(metrics) and all(
+            any(factor in varied for factor, _ in _selectors(each.cell) - here) for each in parts
+        )  # the metric, where levels are left to tell the sides apart
+        several = len(metrics) > 1 and not shared
+        writer = _Writer(varied=varied, names=names, without=here, metrics=several)
         front = writer.levels(parts[0].cell, here - everywhere) if parts else []
+        front += [parts[0].metric] if shared else []
         found[one] = (", ".join(front), writer.comparison(one))
     alike = len({rest for _, rest in found.values()}) == 1
     return {
         one: front if front and alike else f"{front}: {rest}" if front else rest
         for one, (front, rest) in found.items()
     }
+
+
+def _named(factor: str, levels: Sequence[Level]) -> tuple[str, ...]:
+    """The short names of a factor's levels, those that are no text with the factor's: `N=16`."""
+    texts = short_levels(levels)
+    if all(isinstance(level, str) for level in levels):
+        return texts
+    return tuple(f"{factor}={text}" for text in texts)
 
 
 def _quantities(comparison: Comparison) -> list[Quantity]:

@@ -69,7 +69,7 @@ def _read(report: Report, path: tuple[str | int, ...], spec: ClaimSpec, known: S
     if known is None or faults:
         return None
     varied = {factor: levels for factor, levels in known.factors.items() if len(levels) > 1}
-    return Claim(spec=spec, statement=statement or _NOTHING_LEFT, varied=varied)
+    return Claim(spec=spec, statement=statement or _NOTHING_LEFT, varied=varied, following=known.following())
 
 
 def _scope(report: Report, design: Design, metrics: Mapping[str, Metric]) -> Scope | None:

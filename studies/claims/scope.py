@@ -73,6 +73,18 @@ class Scope:
             if len(met[factor]) > 1
         }
 
+    def following(self) -> frozenset[str]:
+        """The factors whose level another's settles; of two that settle each other, the second."""
+        cells = [{name: same(level) for name, level in cell} for cell in self.cells]
+        order, found = list(self.varying(self.cells)), set[str]()
+        for at, name in enumerate(order):
+            for before, other in enumerate(order):
+                if name == other or other in found or not _settles(cells, other, name):
+                    continue
+                if before < at or not _settles(cells, name, other):
+                    found.add(name)
+        return frozenset(found)
+
 
 def scope(design: Design, metrics: Mapping[str, Metric], changed: Iterable[str] = ()) -> Scope:
     """What a claim can speak of in a study of this design."""
@@ -89,6 +101,12 @@ def scope(design: Design, metrics: Mapping[str, Metric], changed: Iterable[str] 
         first=design.first if design.kind == "one_at_a_time" else None,
         changed=frozenset(changed),
     )
+
+
+def _settles(cells: Iterable[Mapping[str, str]], one: str, other: str) -> bool:
+    """Whether cells with the same level of one factor have the same of the other."""
+    met: dict[str, str] = {}
+    return all(met.setdefault(cell[one], cell[other]) == cell[other] for cell in cells)
 
 
 def _place(cell: Cell) -> Place:

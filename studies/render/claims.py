@@ -1,13 +1,13 @@
 """Claims for a terminal: verdict, claim, and the numbers that it hangs on; below it every comparison.
 
-      confirmed   convolution beats     +34.0 [32.0, 36.0]  p < .001  n = 3
-                  attention
+      confirmed   on sort, where order matters most, convolution beats attention
+                                        +34.0 [32.0, 36.0]  p < .001  n = 3
       undecided   sa is best on sort     +1.3 [−4.0,  6.7]  n = 3, 11 would do
         confirmed   sa > cgru           +22.0 [17.7, 26.3]  p = .004  n = 3
         undecided   sa > conv            +1.3 [−4.0,  6.7]  n = 3, 11 would do
 
-Names wrap in their column. No p is shown where nothing is decided. The texts of numbers serve the report as
-well.
+A name that leaves no room for the numbers stands above them. No p is shown where nothing is decided. The
+texts of numbers serve the report as well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..statistics import MOST_PAIRS, TESTS
 
 INDENT = 2
 _VERDICT = max(map(len, Verdict)) + 3  # columns, with the gap behind it
-_LEAST = 20  # columns of a claim's name
+_GAP = 2  # columns between words and numbers
 _MOST = 2  # cells that a line names of which the same is missing
 
 
@@ -46,22 +46,27 @@ def claims_to_terminal(checked: Sequence[Checked], provenance: str, *, width: in
     """
     rows = [row for each in checked for row in _rows(each)]
     numbers, apart = _numbers(rows), any(row.indent > INDENT for row in rows)
-    room = max(_LEAST, width - INDENT - _VERDICT - 2 - max(map(len, numbers)))
+    place = max(INDENT + _VERDICT, width - max(map(len, numbers)))  # where they begin
     lines: list[str] = []
     for row, right in zip(rows, numbers, strict=True):
         if apart and lines and row.indent == INDENT:
             lines.append("")
         margin = " " * (row.indent + _VERDICT)
-        first, *others = wrap(row.words, room + INDENT - row.indent)
-        left = f"{'':{row.indent}}{row.verdict:<{_VERDICT}}{first}"
-        lines.append(f"{left:<{INDENT + _VERDICT + room}}  {right}".rstrip())
-        lines += [margin + other for other in others]
+        first = f"{'':{row.indent}}{row.verdict:<{_VERDICT}}"
+        *others, last = _wrapped(row.words, width, first, margin)
+        beside = len(last) + _GAP <= place
+        lines += [*others, f"{last:<{place}}{right}"] if beside else [*others, last, " " * place + right]
         for note in row.notes:
-            lines += wrap(note, width, initial_indent=margin, subsequent_indent=margin)
+            lines += _wrapped(note, width, margin, margin)
     lines.append("")
     for sentence in (*legend(checked), provenance):
-        lines += wrap(sentence, width, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT)
-    return "\n".join([*lines, ""])
+        lines += _wrapped(sentence, width, " " * INDENT, " " * INDENT)
+    return "\n".join([*(line.rstrip() for line in lines), ""])
+
+
+def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
+    """The text in lines, commands and names in one piece where they fit."""
+    return wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
 def legend(checked: Sequence[Checked]) -> list[str]:
@@ -91,9 +96,11 @@ def number_text(value: float, decimals: int) -> str:
 
 
 def p_text(p: float) -> str:
-    """`p = .03`, `p < .001`."""
+    """`p = .03`, `p < .001`; just below .05, of which rounding would make that, `p < .05`."""
     if p < 0.001:
         return "p < .001"
+    if 0.0495 <= p < 0.05:
+        return "p < .05"
     return "p = " + (f"{p:.3f}".rstrip("0").lstrip("0") if p < 0.9995 else "1")
 
 

@@ -34,18 +34,17 @@ VALUES = {
 }
 
 SHOWN = """\
-  undecided   convolution goes       +0.7 [−4.8,  6.1]  n = 3, 53 would do
-              further than
-              attention
+  undecided   convolution goes further than attention
+                                     +0.7 [−4.8,  6.1]  n = 3, 53 would do
               2 comparisons, intervals at 97.5 %
     confirmed   not                 +33.7 [31.6, 35.7]  p < .001  n = 3
     undecided   reverse              +0.7 [−4.8,  6.1]  n = 3, 53 would do
 
-  confirmed   attention reaches 7     0.0 [−0.7,  0.7]  p = .027  n = 3
-              on not
+  confirmed   attention reaches 7 on not
+                                      0.0 [−0.7,  0.7]  p = .027  n = 3
 
-  undecided   attention passes 7      0.0 [−0.7,  0.7]  n = 3, > 10,000 would do
-              on not
+  undecided   attention passes 7 on not
+                                      0.0 [−0.7,  0.7]  n = 3, > 10,000 would do
 
   Effect: left less right, paired by seed, with its t interval at 95 %, wider
   where not all comparisons of a claim are decided (Hochberg).

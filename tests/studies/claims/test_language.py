@@ -143,6 +143,30 @@ def test_comparisons_are_called_by_what_tells_them_apart():
     ]
 
 
+def test_numbers_are_called_with_their_factor_and_a_metric_of_both_sides_stands_in_front():
+    text = TEXT.replace("width = [8]", "width = [8, 16]")
+    study = claiming(
+        "max_length[task=not, mixer=sa, width=8] > max_length[task=not, mixer=sa, width=16] + 1",
+        "max_length[task=not, mixer=sa, width=8] > max_length[task=reverse, mixer=sa, width=8]"
+        " and loss[task=not, mixer=sa, width=16] < 3",
+        text=text,
+    )
+    assert [list(labels(claim).values()) for claim in study.claims] == [
+        ["width=8 > width=16 + 1"],
+        ["width=8, max_length: not > reverse", "not, width=16: loss < 3"],
+    ]
+
+
+def test_what_follows_from_another_level_is_left_out_of_a_name():
+    text = TEXT.replace("[study]", '[study]\ndesign = "zip"').replace("width = [8]", "width = [8, 16, 32]")
+    text = text.replace(', "sa + conv(k=3)"', "")
+    (claim,) = claiming("max_length[mixer=conv(k=20)] > max_length[mixer=sa]", text=text).claims
+    assert claim.following == {"task", "width"}
+    assert list(labels(claim).values()) == ["conv(k=20) > sa"]
+    (whole,) = claiming("max_length[mixer=sa, task=not, width=8] > 3", text=TEXT).claims
+    assert whole.following == frozenset()
+
+
 def test_in_a_design_of_one_at_a_time_what_is_not_named_is_as_in_the_baseline():
     text = TEXT.replace("[study]", '[study]\ndesign = "one_at_a_time"').replace(
         "width = [8]", "width = [8, 16]"
