@@ -45,10 +45,19 @@ def short_levels(levels: Sequence[Level]) -> tuple[str, ...]:
 
     `sa + conv(k=20)` beside `conv(k=20)` is `sa + conv`; beside `conv(k=3)` it keeps them.
     """
-    texts = level_names(levels)
+    texts, same = level_names(levels), _same_calls(levels)
+    return tuple(_CALL.sub(lambda call: call[1] if call[1] in same else call[0], text) for text in texts)
+
+
+def left_out(levels: Sequence[Level]) -> tuple[str, ...]:
+    """The blocks whose arguments `short_levels` leaves out, with these: `conv(k=20)`."""
+    return tuple(name + arguments for name, arguments in _same_calls(levels).items() if arguments)
+
+
+def _same_calls(levels: Sequence[Level]) -> dict[str, str]:
+    """The arguments of each name that has the same ones wherever it stands."""
     calls: dict[str, set[str]] = {}
-    for text in texts:
+    for text in level_names(levels):
         for name, arguments in _CALL.findall(text):
             calls.setdefault(name, set()).add(arguments)
-    same = {name for name, arguments in calls.items() if len(arguments) == 1}
-    return tuple(_CALL.sub(lambda call: call[1] if call[1] in same else call[0], text) for text in texts)
+    return {name: arguments.pop() for name, arguments in calls.items() if len(arguments) == 1}

@@ -11,14 +11,14 @@ from .published import Published
 from .table import Cell, Key, Status, Table
 
 ALONE = "published only"
-"""The heading of the rows that only the paper has."""
+"""The heading of the rows and the columns that only the paper has."""
 
 
 def with_rest(made: Table, theirs: Beside, rows: Sequence[Row], columns: Sequence[Column]) -> Table:
     """The table with the rows and the columns that only the paper has, below and behind ours.
 
-    They keep the paper's names and order, and such rows have a heading that says whose they are. What the
-    study has no trial for is UNPLANNED there too.
+    They keep the paper's names and order, and have a heading that says whose they are. What the study has no
+    trial for is UNPLANNED there too.
     """
     cells, more = theirs.paper.cells, theirs.more_columns
     ours = [theirs.columns.get((column.metric.name, column.level), "") for column in columns]
@@ -34,7 +34,7 @@ def with_rest(made: Table, theirs: Beside, rows: Sequence[Row], columns: Sequenc
         columns=(*made.columns, *more),
         cells=(*wide, *below),
         groups=(*(made.groups or ("",) * len(rows)), *(ALONE,) * len(below)) if below else made.groups,
-        bands=tuple((*line, *("",) * len(more)) for line in made.bands),
+        bands=_with_heading(made.bands or (("",) * len(columns),), len(more)) if more else made.bands,
         keys=(*made.keys, *(Key(metric="", level=key) for key in more)),
     )
 
@@ -70,6 +70,12 @@ def with_columns(made: Table) -> Table:
             for row in made.cells
         ),
     )
+
+
+def _with_heading(bands: tuple[tuple[str, ...], ...], more: int) -> tuple[tuple[str, ...], ...]:
+    """The headings of columns with that of so many columns behind them."""
+    first, *others = bands
+    return ((*first, *(ALONE,) * more), *((*line, *("",) * more) for line in others))
 
 
 def _only(number: Published | None) -> Cell:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
 
+from ..labels import left_out, short_levels
 from ..table import Cell, Table
 
 INDENT = GAP = 2
@@ -25,19 +26,27 @@ class Column:
 def to_terminal(table: Table, *, width: int = 80, ansi: bool = False) -> str:
     """Lines of at most `width` columns where names allow it; a wider table continues below, in column groups.
 
-    `ansi` adds bold for the best and faint for the published numbers, and changes no visible character.
+    Rows lose the arguments that a block has in all of them where that makes fewer groups. `ansi` adds bold
+    for the best and faint for the published numbers, and changes no visible character.
     """
     lines = [line for sentence in table.caption for line in wrap(sentence, width)]
-    names = _names(table)
-    label = max(map(len, (table.corner, *table.groups, *names)))
     cells = list(zip(*table.cells, strict=True))  # by column
     columns = [
         _column(head, each, tuple(line[number] for line in table.bands), ansi=ansi)
         for number, (head, each) in enumerate(zip(table.columns, cells, strict=True))
     ]
-    for group in _groups(columns, width - INDENT - label):
+    names, groups = _laid_out(table, table.rows, columns, width)
+    short = _laid_out(table, short_levels(table.rows), columns, width)
+    shortened = len(short[1]) < len(groups)
+    if shortened:
+        names, groups = short
+    label = _label(table, names)
+    for group in groups:
         lines += ["", *_lines(table, names, _widened(group), label)]
     lines.append("")
+    if shortened:
+        known = f"In full: {', '.join(left_out(table.rows))}."
+        lines += wrap(known, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
     for note in table.footnotes:
         head = f"  {note.mark:<4}"
         lines += wrap(note.text, width, initial_indent=head, subsequent_indent=" " * len(head))
@@ -45,10 +54,18 @@ def to_terminal(table: Table, *, width: int = 80, ansi: bool = False) -> str:
     return "\n".join([*lines, ""])
 
 
-def _names(table: Table) -> tuple[str, ...]:
-    """The rows' names, those under a heading moved in."""
-    groups = table.groups or ("",) * len(table.rows)
-    return tuple(" " * INDENT * bool(group) + row for group, row in zip(groups, table.rows, strict=True))
+def _laid_out(
+    table: Table, rows: Sequence[str], columns: Sequence[Column], width: int
+) -> tuple[tuple[str, ...], list[list[Column]]]:
+    """The rows' names, those under a heading moved in, and the groups of columns that stand beside them."""
+    headings = table.groups or ("",) * len(rows)
+    names = tuple(" " * INDENT * bool(heading) + row for heading, row in zip(headings, rows, strict=True))
+    return names, list(_groups(columns, width - INDENT - _label(table, names)))
+
+
+def _label(table: Table, names: Sequence[str]) -> int:
+    """How wide the names of the rows are, with what stands above them."""
+    return max(map(len, (table.corner, *table.groups, *names)))
 
 
 def _column(head: str, cells: Sequence[Cell], bands: tuple[str, ...], *, ansi: bool) -> Column:
@@ -102,15 +119,38 @@ def _ansi(text: str, code: int, *, ansi: bool) -> str:
 
 
 def _groups(columns: Sequence[Column], room: int) -> Iterator[list[Column]]:
-    """As many columns side by side as there is room for, at least one."""
+    """As many columns side by side as there is room for, at least one; parted at outer headings first."""
+    runs = [run for _, run in _runs(columns, 0)] if columns[0].bands else [list(columns)]
     group: list[Column] = []
-    for column in columns:
-        if group and sum(GAP + each.width for each in _widened([*group, column])) > room:
-            yield group
+    for run in runs:
+        if group and _taken([*group, *run]) > room:
+            yield from _evenly(group, room)
             group = []
-        group.append(column)
-    if group:
-        yield group
+        group += run
+    yield from _evenly(group, room)
+
+
+def _evenly(columns: Sequence[Column], room: int) -> list[list[Column]]:
+    """Columns in as few groups as the room allows, and none of them wider than it need be for that."""
+    fewest = _filled(columns, room)
+    tries = (_filled(columns, limit) for limit in range(1, room))
+    return next((groups for groups in tries if len(groups) == len(fewest)), fewest)
+
+
+def _filled(columns: Sequence[Column], room: int) -> list[list[Column]]:
+    """Columns in groups, each of as many as there is room for."""
+    groups: list[list[Column]] = []
+    for column in columns:
+        if groups and _taken([*groups[-1], column]) <= room:
+            groups[-1].append(column)
+        else:
+            groups.append([column])
+    return groups
+
+
+def _taken(columns: Sequence[Column]) -> int:
+    """The width of columns side by side, with the gaps in front of them."""
+    return sum(GAP + column.width for column in _widened(columns))
 
 
 def _widened(group: Sequence[Column]) -> list[Column]:

@@ -139,3 +139,31 @@ def test_a_program_reads_every_number_of_the_csv_back(tables: dict[str, Table]) 
 
 def test_html_is_ascii_so_that_no_charset_is_needed(tables: dict[str, Table]) -> None:
     assert all(to_html(made).isascii() for made in tables.values())
+
+
+def test_rows_lose_arguments_where_that_makes_fewer_groups(tables: dict[str, Table]) -> None:
+    made = replace(
+        tables["one-seed"], rows=("sa(heads=4)", "conv(k=20)", "conv(k=20) + sa(heads=4)", "cgru(k=9)")
+    )
+    assert "In full" not in to_terminal(made, width=80)
+    narrow = to_terminal(made, width=50).splitlines()
+    rows = [line.split("  ")[1] for line in narrow if line.startswith(("  sa", "  conv", "  cgru"))]
+    assert rows == ["sa", "conv", "conv + sa", "cgru"]
+    assert "  In full: sa(heads=4), conv(k=20), cgru(k=9)." in narrow
+
+
+def test_columns_are_parted_at_their_headings_and_evenly(tables: dict[str, Table]) -> None:
+    first = next(iter(tables["everything"].cells[0]))
+    made = replace(
+        tables["everything"],
+        rows=("a",),
+        columns=("one", "two", "three", "four") * 2,
+        bands=(("x",) * 4 + ("y",) * 4,),
+        cells=((replace(first, shown="12345678", marks=(), best=False, spread="", printed=""),) * 8,),
+        groups=(),
+        footnotes=(),
+    )
+    heads = [line.split() for line in to_terminal(made, width=45).splitlines() if line.startswith("  mixer")]
+    assert heads == [["mixer", "one", "two"], ["mixer", "three", "four"]] * 2
+    heads = [line.split() for line in to_terminal(made, width=60).splitlines() if line.startswith("  mixer")]
+    assert heads == [["mixer", "one", "two", "three", "four"]] * 2
