@@ -102,7 +102,7 @@ def left(study: Study, plan: Plan) -> int:
 
 def _counts(study: Study, plan: Plan) -> str:
     """`8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
-    axes = [plural(len(levels), name) for name, levels in plan.factors.items() if len(levels) > 1]
+    axes = [_axis(name, len(levels)) for name, levels in plan.factors.items() if len(levels) > 1]
     seeds = plural(len(study.seeds), "seed")
     product = math.prod(map(len, plan.factors.values()))
     if study.search:
@@ -116,6 +116,11 @@ def _counts(study: Study, plan: Plan) -> str:
     parts += [f"{left(study, plan):,} to run"]
     over = sum(each.trials for each in plan.refused)
     return " · ".join([*parts, f"{over:,} over budget"] if over else parts)
+
+
+def _axis(name: str, count: int) -> str:
+    """`8 mixers`, but `5 levels of N`: a letter or a key has no plural."""
+    return plural(count, name) if name.isalpha() and len(name) > 1 else f"{count:,} levels of {name}"
 
 
 def _models(study: Study, plan: Plan) -> Iterator[str]:

@@ -1,11 +1,13 @@
 """Claims on the command line: for eyes in eighty columns, for programs in JSON, for scripts as a status."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from activemem.storage import Store
+from activemem.studies.render.claims import p_text
 from activemem.studies.study import load
 
 from .results import keep
@@ -168,3 +170,30 @@ def test_the_claims_of_the_papers_can_be_checked_before_anything_has_run(run, st
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.count("undecided") == claims
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        "algorithmic-small",
+        "attention-variants-small",
+        "language-modelling-small",
+        "memory-degradation",
+        "persistent-vectors-small",
+    ],
+)
+def test_the_claims_of_the_stored_results_fit_eighty_columns_with_every_name_whole(run, study):
+    results = Path(__file__).parents[2] / "studies" / "results"
+    lines = run("claim", "check", study, "--results", str(results)).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    words = {word for line in lines for word in re.findall(r"reverse_copy\w*", line)}
+    assert words <= {"reverse_copy", "reverse_copy_repeats", "reverse_copy_bigrams"}
+    assert not any("{" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(0.0001, "p < .001"), (0.035, "p = .035"), (0.0497, "p < .05"), (0.05, "p = .05"), (1, "p = 1")],
+)
+def test_a_p_just_below_the_usual_level_is_not_told_as_that_level(p, text):
+    assert p_text(p) == text

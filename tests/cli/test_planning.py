@@ -123,3 +123,12 @@ def test_a_plan_of_another_design_counts_cells(run):
     Path("around.toml").write_text(text + "seed = [0, 1, 2]\n", encoding="utf-8")
     lines = run("study", "plan", "around.toml").stdout.splitlines()
     assert lines[1] == "5 cells × 3 seeds = 15 trials · 0 in the store · 15 to run"
+
+
+def test_a_factor_whose_name_has_no_plural_is_counted_by_its_levels(run, study):
+    text = Path(study).read_text(encoding="utf-8")
+    text = text.replace("epochs = 10", 'epochs = "{n_epochs}"').replace(
+        "[factors]", "[factors]\nn_epochs = [5, 6]"
+    )
+    Path(study).write_text(text, encoding="utf-8")
+    assert "2 levels of n_epochs × 4 mixers × 2 tasks" in run("study", "plan", study).stdout
