@@ -114,6 +114,7 @@ def _counts(study: Study, plan: Plan) -> str:
     parts = [f"{' × '.join(axes)} = {whole}" if axes else whole, f"{held:,} in the store"]
     parts += [f"{failed:,} of them failed"] if failed else []
     parts += [f"{left(study, plan):,} to run"]
+    parts[-1] += f", {plan.weightless:,} of them for their weights" if plan.weightless else ""
     over = sum(each.trials for each in plan.refused)
     return " · ".join([*parts, f"{over:,} over budget"] if over else parts)
 

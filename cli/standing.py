@@ -21,5 +21,6 @@ def as_data(now: Standing) -> dict[str, object]:
         **{status: counts[status] for status in ("done", "failed", "pruned")},
         "left": now.left,
         "begun": len(now.begun),
+        "weightless": len(now.weightless),
         "reasons": dict(now.reasons),
     }

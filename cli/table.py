@@ -99,9 +99,10 @@ def _of_paper(paper: str, name: str | None, store: Store) -> Sequence[Table]:
 
 def _begun(studies: Sequence[Study], store: Store, outcomes: pl.DataFrame) -> set[str]:
     """The trials that have a checkpoint and no outcome."""
+    from ..studies.standing import begun
+
     held = set(outcomes["trial"])
-    ids = {trial.id for study in studies for trial in study.trials()} - held
-    return {trial for trial in ids if store.checkpoint_dir(trial).exists()}
+    return {trial for study in studies for trial in begun(study, store, held)}
 
 
 def _specs(study: Study, name: str | None) -> list[TableSpec]:

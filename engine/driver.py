@@ -10,6 +10,7 @@ import polars as pl
 
 from ..storage import Store
 from ..studies.search import ends
+from ..studies.standing import weightless
 from ..studies.study import Study
 from ..studies.trial import Trial
 from .events import Ended, Event, Listener
@@ -117,20 +118,14 @@ def _missing(study: Study, store: Store, *, retry_failed: bool) -> list[Trial]:
     if study.search is not None:
         bounds = ({name: ends(found)[place] for name, found in study.dimensions.items()} for place in (0, -1))
         return [study.trial_for(values, study.seeds[0]) for values in bounds]
-    held = store.outcomes()
+    held = {trial: status for trial, (status, _) in store.outcomes().items()}
     again = {"pruned", "failed"} if retry_failed else {"pruned"}
+    bare = set(weightless(study, store, held))
     return [
         trial
         for trial in study.trials()
-        if trial.id not in held
-        or held[trial.id][0] in again
-        or (held[trial.id][0] == "done" and _lacks_weights(study, store, trial))
+        if trial.id not in held or held[trial.id] in again or trial.id in bare
     ]
-
-
-def _lacks_weights(study: Study, store: Store, trial: Trial) -> bool:
-    """Whether a trial that another study has trained must be trained again for its weights."""
-    return study.keep_weights and not store.weights_file(trial.id).exists()
 
 
 def _run(

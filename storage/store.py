@@ -115,6 +115,11 @@ class Store:
         """Return the folder for a trial's checkpoints, which need not exist."""
         return self._layout.checkpoints(trial)
 
+    def has_checkpoint(self, trial: str) -> bool:
+        """Whether a trial has begun, and something of it is kept to go on from."""
+        folder = self.checkpoint_dir(trial)
+        return folder.is_dir() and any(folder.iterdir())
+
     def weights_file(self, trial: str) -> Path:
         """Return the file for a trial's trained weights, which need not exist."""
         return self._layout.weights(trial)

@@ -18,6 +18,7 @@ from .labels import level_name
 from .matching import Sized
 from .search import ends
 from .settings import Level, Settings
+from .standing import weightless
 from .study import Study
 from .trial import Trial
 
@@ -85,7 +86,8 @@ class Plan:
     trials: tuple[PlannedTrial, ...]
     total: int
     counts: Mapping[str, int]  # of the outcomes in the store, by status
-    left: int  # those to run, which in a grid pruned ones are too
+    left: int  # those to run, which in a grid pruned and weightless ones are too
+    weightless: int  # done ones whose weights the study keeps and the store has not
     models: tuple[ModelCost, ...]
     estimate: Estimate
     ceilings: tuple[Ceiling, ...]
@@ -95,10 +97,10 @@ class Plan:
 def plan(study: Study, store: Store) -> Plan:
     """The plan of a study against a store; loads neither torch nor Ray."""
     outcomes = store.trials()
-    return _search_plan(study, outcomes) if study.search else _grid_plan(study, outcomes)
+    return _search_plan(study, outcomes) if study.search else _grid_plan(study, store, outcomes)
 
 
-def _grid_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
+def _grid_plan(study: Study, store: Store, outcomes: pl.DataFrame) -> Plan:
     """The plan of a grid, whose trials are all known."""
     trials, estimator = study.trials(), Estimator(outcomes, study.trials())
     statuses: dict[str, Status] = dict(outcomes.select("trial", "status").iter_rows())
@@ -106,7 +108,8 @@ def _grid_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
         PlannedTrial(trial=trial, status=statuses.get(trial.id, "missing"), estimate=estimator.of(trial))
         for trial in trials
     )
-    left = [one.estimate for one in planned if one.status in ("missing", "pruned")]
+    bare = set(weightless(study, store, statuses))
+    left = [one.estimate for one in planned if one.status in ("missing", "pruned") or one.trial.id in bare]
     return Plan(
         study=study.name,
         title=study.title,
@@ -116,6 +119,7 @@ def _grid_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
         total=len(planned),
         counts=Counter(one.status for one in planned if one.status != "missing"),
         left=len(left),
+        weightless=len(bare),
         models=_models(_label_names(study), planned, study.sized),
         estimate=together(left),
         ceilings=predict((_label(_label_names(study), trial), trial.settings) for trial in trials),
@@ -144,6 +148,7 @@ def _search_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
         total=total,
         counts=Counter(own["status"]),
         left=left,
+        weightless=0,
         models=_models(list(study.dimensions), planned, {}),
         estimate=together([each] * left),
         ceilings=predict((_label(list(study.dimensions), trial), trial.settings) for trial in trials),

@@ -18,12 +18,14 @@ from .study import Study
 class Standing:
     """A study's trials: how many there are in all, those with an outcome by id and status, those begun.
 
-    `reasons` counts the first lines of why trials failed, the most frequent first.
+    `weightless` are done and would be trained again, for their weights. `reasons` counts the first lines of
+    why trials failed, the most frequent first.
     """
 
     total: int
     held: Mapping[str, str]
     begun: tuple[str, ...]
+    weightless: tuple[str, ...]
     reasons: tuple[tuple[str, int], ...]
 
     @property
@@ -42,6 +44,8 @@ class Standing:
         parts = [f"{counts['done']:,} of {plural(self.total, 'trial')} done"]
         parts += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
         parts += [f"{self.left} left" + (f", {len(self.begun)} of them begun" if self.begun else "")]
+        if self.weightless:
+            parts += [f"weights of {len(self.weightless)} not here"]
         return " · ".join(parts)
 
 
@@ -53,7 +57,11 @@ def standing(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -
     failed = rows.filter(pl.col("status") == "failed")["reason"]
     reasons = Counter(one_line((reason or "").partition("\n")[0]) for reason in failed)
     return Standing(
-        total=total, held=held, begun=begun(study, store, held), reasons=tuple(reasons.most_common())
+        total=total,
+        held=held,
+        begun=begun(study, store, held),
+        weightless=weightless(study, store, held),
+        reasons=tuple(reasons.most_common()),
     )
 
 
@@ -67,4 +75,15 @@ def own(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 def begun(study: Study, store: Store, held: Collection[str]) -> tuple[str, ...]:
     """The trials of a grid with a checkpoint that are not held; those of a search are not listed."""
     open_ones = (trial.id for trial in study.trials() if trial.id not in held)
-    return tuple(trial for trial in open_ones if store.checkpoint_dir(trial).exists())
+    return tuple(trial for trial in open_ones if store.has_checkpoint(trial))
+
+
+def weightless(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:
+    """The done trials of a grid that keeps weights whose weights are not in the store, by their statuses.
+
+    A run trains them again.
+    """
+    if not study.keep_weights or study.search is not None:
+        return ()
+    done = (trial.id for trial in study.trials() if statuses.get(trial.id) == "done")
+    return tuple(trial for trial in done if not store.weights_file(trial).exists())

@@ -117,6 +117,7 @@ def test_status_as_json(run, tiny):
         "pruned": 0,
         "left": 1,
         "begun": 0,
+        "weightless": 0,
         "reasons": {"not a number at epoch 1": 1},
         "best": [],
     }
@@ -136,6 +137,8 @@ def test_a_trial_that_has_a_checkpoint_counts_as_begun(run, tiny):
     store = run_in_part(tiny)
     left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
     store.checkpoint_dir(left).mkdir(parents=True)
+    assert run("study", "status", "tiny").stdout.splitlines()[1] == "6 of 8 trials done · 1 failed · 1 left"
+    (store.checkpoint_dir(left) / "state.pt").touch()
     assert run("study", "status", "tiny").stdout.splitlines()[1] == (
         "6 of 8 trials done · 1 failed · 1 left, 1 of them begun"
     )

@@ -90,6 +90,7 @@ def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
     store = run_in_part(tiny)
     left = next(trial for trial in load(tiny).trials() if trial.id not in store.outcomes())
     store.checkpoint_dir(left.id).mkdir(parents=True)
+    (store.checkpoint_dir(left.id) / "state.pt").touch()
     result = run("table", "render", "--table", "table4")
     assert "  b   1 of 2 seeds begun, not ended\n" in result.stdout
 

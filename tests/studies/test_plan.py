@@ -12,6 +12,7 @@ from activemem.storage import Store, TrialRow
 from activemem.studies.costs import ceiling, cost, longest, most_flops
 from activemem.studies.estimates import UNKNOWN, Estimate
 from activemem.studies.plan import TOKENS, plan
+from activemem.studies.standing import standing
 from activemem.studies.study import load
 from activemem.studies.tasks import lookup_task
 
@@ -257,6 +258,21 @@ def test_a_study_that_is_done_has_nothing_left(store):
         keep(store, trial)
     found = plan(study, store)
     assert (found.left, found.estimate) == (0, Estimate(0.0, "measured"))
+
+
+def test_what_is_done_without_the_weights_that_the_study_keeps_is_left(store):
+    study = load(SMALL.replace('title = "A small study"', 'title = "A small study"\nkeep_weights = true'))
+    one, *others = study.trials()
+    for trial in [one, *others[:4]]:
+        keep(store, trial)
+    keep(store, others[4], status="failed")
+    found = store.weights_file(one.id)
+    found.parent.mkdir(parents=True)
+    found.touch()
+    assert (plan(study, store).left, plan(study, store).weightless) == (6, 4)
+    assert standing(study, store).words() == "5 of 8 trials done · 1 failed · 2 left · weights of 4 not here"
+    without = load(SMALL)
+    assert (plan(without, store).left, plan(without, store).weightless) == (2, 0)
 
 
 def test_models_are_called_by_the_levels_in_which_they_differ(store):
