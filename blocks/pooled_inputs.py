@@ -161,8 +161,8 @@ class _Attended(torch.autograd.Function):
         u = shares * (1 - scores.square())
         for piece in _pieces(x, weight):
             h = leaky_relu(piece.z, ctx.below, inplace=True)
-            change = torch.baddbmm(level[piece.rows], h, gradient[piece.rows].unsqueeze(-1))
-            piece.add_above(above, across, piece.of(u).mul_(change.squeeze(-1)))
+            change = torch.baddbmm(level[piece.rows], gradient[piece.rows].unsqueeze(1), h.mT).squeeze(1)
+            piece.add_above(above, across, piece.of(u).mul_(change))
         by_u = _slopes(across, u, above, ctx.below)
         by_weight = torch.einsum("bw,bcw->wc", gradient, slopes) + (by_u.sum(0) * ahead).T
         by_score = torch.einsum("bcw,wc->w", by_u, weight)
