@@ -16,9 +16,6 @@ MARKED = re.compile(
     r".*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
-SYNTHETIC = "results/synthetic"
-"""What documents call the store that `synthetic.py` makes; it is made anew for them."""
-
 _FOLDER = tempfile.TemporaryDirectory()
 
 
@@ -41,22 +38,10 @@ def drawn(text: str, stale: list[Path], *, check: bool) -> str:
     return MARKED.sub(shown, text)
 
 
-def stocked(command: str) -> str:
-    """The command with the synthetic store, if it names that, made where it is looked for."""
-    return command.replace(SYNTHETIC, str(_synthetic())) if SYNTHETIC in command else command
-
-
-@cache
-def _synthetic() -> Path:
-    folder = Path(_FOLDER.name) / SYNTHETIC
-    subprocess.run([sys.executable, DOCS / "synthetic.py", folder], check=True)
-    return folder
-
-
 @cache
 def _files(command: str) -> list[Path]:
     """The files of all figures of a study, drawn by one command."""
-    words = [sys.executable, "-m", *shlex.split(stocked(command)), "--out", f"{_FOLDER.name}/"]
+    words = [sys.executable, "-m", *shlex.split(command), "--out", f"{_FOLDER.name}/"]
     done = subprocess.run(words, cwd=DOCS.parent, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"$ {command}\n{done.stderr}")

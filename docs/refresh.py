@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from drawn import drawn, stocked
+from drawn import drawn
 from keys import KEYS
 from language import GENERATED
 
@@ -48,7 +48,7 @@ def output(command: str) -> str:
     may claims of which one is refuted.
     """
     environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
-    words = [sys.executable, "-m", *shlex.split(stocked(command))]
+    words = [sys.executable, "-m", *shlex.split(command)]
     done = subprocess.run(
         words,
         cwd=ROOT,

@@ -94,7 +94,7 @@ def curve_misfits(spec: CurveSpec, design: Design, paper: str | None) -> list[tu
     Levels are looked at once the factors are right: what follows from a fault is not told beside it.
     """
     factors = design.factors
-    wrong = [*_key_faults(spec), *select_faults(spec.select, factors), *_role_faults(spec, factors)]
+    wrong = [*_key_faults(spec), *select_faults(spec.select, design), *_role_faults(spec, factors)]
     if not wrong:
         wrong += _level_faults(spec, chosen(spec.select, factors), design)
     if family(spec.value) not in MEASURES:
@@ -165,4 +165,4 @@ def _level_faults(
     if spec.accent is not None and spec.accented not in levels:
         yield ("accent",), "expected a factor that it is a level of, as series"
     elif spec.accent is not None and (message := unknown_level(spec.accent, levels[spec.accented or ""])):
-        yield ("accent",), message
+        yield from [(("accent",), message)] if spec.accented not in design.changed else ()

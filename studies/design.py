@@ -23,6 +23,7 @@ class Design:
 
     `combined` has the factors of [factors], `listed` the cells of [[cells]], each whole. `baseline` has the
     levels that [study] names, `size` the one name of it that is no factor, with its value: it is solved.
+    `changed` are the factors that an override has changed, so that what is asked of their levels may be gone.
     """
 
     kind: Kind
@@ -30,6 +31,7 @@ class Design:
     listed: Mapping[int, Mapping[str, Level]]  # by their place in the file
     baseline: Mapping[str, Level]
     size: tuple[str, int] | None
+    changed: frozenset[str] = frozenset()
 
     @property
     def factors(self) -> dict[str, tuple[Level, ...]]:

@@ -25,12 +25,12 @@ Fault = tuple[KeyPath, str]
 def misfits(spec: TableSpec, design: Design, paper: str | None) -> list[Fault]:
     """Everything in a table's specification that does not fit a study of this design."""
     factors = design.factors
-    wrong = [*_factor_faults(spec, factors), *select_faults(spec.select, factors)]
+    wrong = [*_factor_faults(spec, factors), *select_faults(spec.select, design)]
     levels = factors if wrong else chosen(spec.select, factors)
     if not wrong:
         wrong += _mixed(spec, levels, design)
     if spec.rows in factors and (spec.columns is None or spec.columns in factors):
-        wrong += [*_baseline_faults(spec, levels), *_group_faults(spec, levels)]
+        wrong += [*_baseline_faults(spec, levels, design), *_group_faults(spec, levels, design)]
     wrong += _metric_faults(spec)
     return [*wrong, *_published_faults(spec, factors, paper)]
 
@@ -62,32 +62,37 @@ def _mixed(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], design: Des
         yield (key,), f"expected every other factor but {SEED} to have one level, got {found}"
 
 
-def _baseline_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[Fault]:
+def _baseline_faults(
+    spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], design: Design
+) -> Iterator[Fault]:
     """A baseline that is no row, and one whose differences would stand where others are asked for."""
     if spec.baseline is None:
         return
-    if message := unknown_level(spec.baseline, levels[spec.rows]):
+    message = unknown_level(spec.baseline, levels[spec.rows])
+    if message and spec.rows not in design.changed:
         yield ("baseline",), message
     if spec.published.show == "difference":
         yield ("published", "show"), "the differences from the baseline stand there"
 
 
-def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[Fault]:
+def _group_faults(
+    spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], design: Design
+) -> Iterator[Fault]:
     """Levels under a heading that are none, or under two.
 
     The members of a heading over columns are metrics where metrics alone are columns.
     """
     columns = levels[spec.columns] if spec.columns else spec.value
-    for side, groups, known in (
-        ("rows", spec.groups.rows, levels[spec.rows]),
-        ("columns", spec.groups.columns, columns),
+    for side, groups, known, factor in (
+        ("rows", spec.groups.rows, levels[spec.rows], spec.rows),
+        ("columns", spec.groups.columns, columns, spec.columns),
     ):
         met: dict[str, str] = {}
         for heading, members in groups.items():
             for number, level in enumerate(members):
                 place = ("groups", side, heading, number)
                 if message := unknown_level(level, known):
-                    yield place, message
+                    yield from [(place, message)] if factor not in design.changed else ()
                 elif level_text(level) in met:
                     yield place, f"{shown(level)} is in the group '{met[level_text(level)]}' already"
                 else:

@@ -6,10 +6,11 @@ here; whether levels fit the holes that they fill is found where all of them are
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from .design import Design, same
+from .document import Document
 from .factors import SEED, is_name, level_fault
 from .faults import nearest
 from .positions import KeyPath
@@ -48,10 +49,19 @@ def read_design(
         listed=listed,
         baseline=given,
         size=_size(report, header, names),
+        changed=frozenset(_changed(report.document, factors)),
     )
     _check_levels(report, design)
     _check_search(report, header, listed)
     return design
+
+
+def _changed(document: Document, factors: Iterable[str]) -> Iterator[str]:
+    """The factors that overrides have changed."""
+    for name in factors:
+        paths: tuple[KeyPath, ...] = (("factors", name), (TABLE,), BASELINE, ("study", "design"))
+        if any(path in document.places and document.places[path][0] != document.text for path in paths):
+            yield name
 
 
 def _tables(report: Report) -> list[Mapping[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .design import same
+from .design import Design, same
 from .faults import nearest
 from .positions import KeyPath
 from .settings import Level
@@ -27,16 +27,15 @@ def selects(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
     return all(_is_in(levels[factor], wanted) for factor, wanted in select.items() if factor in levels)
 
 
-def select_faults(
-    select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
-) -> Iterator[tuple[KeyPath, str]]:
+def select_faults(select: Mapping[str, Any], design: Design) -> Iterator[tuple[KeyPath, str]]:
     """Factors and levels that the study does not have, and a list that would leave none."""
+    factors = design.factors
     for factor, wanted in select.items():
         if factor not in factors:
             yield ("select", factor), f"unknown factor '{factor}'{nearest(factor, factors)}"
         elif wanted == []:
             yield ("select", factor), "expected at least one level, got an empty list"
-        else:
+        elif factor not in design.changed:
             yield from _level_faults(factor, wanted, factors[factor])
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from ...grammar.faults import Faults
 from ..design import Design
-from ..factors import SEED
 from ..grid import MOST_TRIALS
 from ..measures import MEASURES
 from ..metrics import Metric
@@ -74,15 +73,7 @@ def _read(report: Report, path: tuple[str | int, ...], spec: ClaimSpec, known: S
 
 def _scope(report: Report, design: Design, metrics: Mapping[str, Metric]) -> Scope | None:
     """What claims are held against; None where the factors or the cells are not what they should be."""
-    document = report.document
     spoiled = any(path[0] in ("factors", "cells") for path in report.spoiled)
     if spoiled or not all(design.factors.values()) or design.count() > MOST_TRIALS:
         return None
-    names = [name for name in design.factors if name != SEED]
-    changed = [
-        name
-        for name in names
-        for path in (("factors", name), ("cells",), ("study", "baseline"), ("study", "design"))
-        if path in document.places and document.places[path][0] != document.text
-    ]
-    return scope(design, metrics, changed)
+    return scope(design, metrics)

@@ -86,7 +86,7 @@ class Scope:
         return frozenset(found)
 
 
-def scope(design: Design, metrics: Mapping[str, Metric], changed: Iterable[str] = ()) -> Scope:
+def scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
     """What a claim can speak of in a study of this design."""
     factors = {name: levels for name, levels in design.factors.items() if name != SEED}
     seeds = design.factors[SEED]
@@ -99,7 +99,7 @@ def scope(design: Design, metrics: Mapping[str, Metric], changed: Iterable[str] 
             if same(cell[SEED]) == same(seeds[0])
         ),
         first=design.first if design.kind == "one_at_a_time" else None,
-        changed=frozenset(changed),
+        changed=design.changed,
     )
 
 

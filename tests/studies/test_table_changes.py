@@ -1,7 +1,11 @@
 """A table of a study that was changed on the command line says so."""
 
+import pytest
+
 from activemem.storage import Store
-from activemem.studies.study import load
+from activemem.studies.curves import curve
+from activemem.studies.faults import StudyError
+from activemem.studies.study import find, load
 from activemem.studies.tables import table
 
 
@@ -12,3 +16,40 @@ def test_a_table_names_the_settings_that_are_not_the_files(tmp_path):
     changed = load("algorithmic", ["train.epochs=2", "train.batch_size=8"])
     caption = table(changed, changed.tables[0], outcomes).caption
     assert caption[1] == "Other than in the study's file: train.epochs=2, train.batch_size=8."
+
+
+def test_what_asks_for_levels_that_an_override_took_away_is_empty_and_no_fault(tmp_path):
+    store = Store(tmp_path)
+    overrides = [
+        'factors.pool=["mean_pool"]',
+        'factors.task=["recall_multiplication"]',
+        "factors.length=[50]",
+    ]
+    study = load("feedforward-attention", overrides)
+    assert len(study.trials()) == 12
+    addition, multiplication = (table(study, spec, store.trials()) for spec in study.tables)
+    assert [addition.provenance, multiplication.provenance] == ["0 trials", "0 of 12 trials"]
+    (spec,) = study.curves
+    assert curve(study, spec, store.trials(), store.metrics()).notes == (
+        "Nothing to draw: no trial of it is done.",
+    )
+
+
+def test_a_factor_that_no_override_changed_is_held_to_its_levels():
+    text = find("feedforward-attention").read_text(encoding="utf-8").replace("length = 1000", "length = 1001")
+    with pytest.raises(StudyError, match="no level 1001; nearest: 100$"):
+        load(text, ["train.epochs=2", 'factors.pool=["mean_pool"]'])
+
+
+def test_neither_a_baseline_nor_a_heading_that_an_override_took_away_is_a_fault(tmp_path):
+    text = (
+        find("quickstart")
+        .read_text(encoding="utf-8")
+        .replace(
+            'rows = "mixer"\n',
+            'rows = "mixer"\nbaseline = "conv(k=16)"\ngroups = { rows = { convolution = ["conv(k=16)"] } }\n',
+        )
+    )
+    whole, less = load(text), load(text, ['factors.mixer=["sa(heads=4, head_width=16)"]'])
+    found = [table(study, study.tables[0], Store(tmp_path).trials()) for study in (whole, less)]
+    assert [len(each.rows) for each in found] == [3, 1]
