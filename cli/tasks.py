@@ -8,13 +8,15 @@ from typing import Any
 
 from ..studies.settings import TaskSettings
 from ..studies.tasks import AlgorithmicTask, TaskSpec
-from .figures import WIDTH, crop
+from .figures import WIDTH
 
 
 def lines(specs: Sequence[TaskSpec]) -> list[str]:
-    """A line for each task: its name, and what becomes of what."""
+    """Each task by its name, and what becomes of what."""
     names = max(len(spec.name) for spec in specs)
-    return [crop(f"{spec.name:<{names}}   {spec.summary}", WIDTH) for spec in specs]
+    indent = " " * (names + 3)
+    texts = (f"{spec.name:<{names}}   {spec.summary}" for spec in specs)
+    return [line for text in texts for line in wrap(text, WIDTH, subsequent_indent=indent)]
 
 
 def data(spec: TaskSpec) -> dict[str, Any]:

@@ -38,7 +38,7 @@ METRICS = {
             decimals=1,
             stepped=True,
         ),
-        Metric(name="accuracy", title="Accuracy, share of tokens", higher=True, decimals=3),
+        Metric(name="accuracy", title="Accuracy, share that is right", higher=True, decimals=3),
         Metric(name="best_accuracy", title="Highest accuracy, share of sequences", higher=True, decimals=3),
         Metric(
             name="solved_epochs",
