@@ -2,15 +2,18 @@
 
 import json
 
-from activemem.studies.tasks import task_names
+from activemem.studies.tasks import lookup_task, task_names
 
 
-def test_every_task_has_a_line(run):
+def test_every_task_is_listed_with_its_whole_summary(run):
     result = run("task", "list")
     lines = result.stdout.splitlines()
     assert (result.exit_code, result.stderr) == (0, "")
-    assert [line.split()[0] for line in lines] == list(task_names())
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(task_names())
     assert max(map(len, lines)) <= 80
+    assert " ".join(result.stdout.split()) == " ".join(
+        f"{name} {lookup_task(name).summary}" for name in task_names()
+    )
 
 
 def test_an_algorithmic_task_is_shown_with_its_lengths(run):
