@@ -37,7 +37,7 @@ def test_what_asks_for_levels_that_an_override_took_away_is_empty_and_no_fault(t
 
 def test_a_factor_that_no_override_changed_is_held_to_its_levels():
     text = find("feedforward-attention").read_text(encoding="utf-8").replace("length = 1000", "length = 1001")
-    with pytest.raises(StudyError, match="no level 1001; nearest: 100$"):
+    with pytest.raises(StudyError, match=r"no level 1001; nearest: 100$"):
         load(text, ["train.epochs=2", 'factors.pool=["mean_pool"]'])
 
 
