@@ -27,8 +27,8 @@ class Filler:
     """Fills the cells of one table.
 
     `tallies` has the trials of each place that the study has, `instead` those of what stands in a row and a
-    column where they have no value, `lost` how many of the levels picked from gave
-    no value there, `refused` the rows and columns whose trials the budget does not allow.
+    column where they have no value, `lost` remarks on levels without one, where some
+    are picked from, `refused` the rows and columns whose trials the budget does not allow.
     """
 
     spec: TableSpec
@@ -132,7 +132,7 @@ class Filler:
             name = place[2] if instead is None else self.spec.otherwise or ""
             remarks += (instead or tally).remarks(name, "trials" if several else "seeds")
         if lost := self.lost.get(place, ""):
-            remarks.append(f"{lost} of {' and '.join(self.spec.over)} gave no value")
+            remarks.append(lost)
         return remarks
 
     def _less(self, row: str, column: Column, estimates: Mapping[Place, Estimate]) -> float | None:

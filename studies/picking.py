@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .measures import measure
+from .table import Status
 from .table_spec import TableSpec
 from .tally import Place, Tally
 
@@ -16,7 +17,7 @@ from .tally import Place, Tally
 def pick(
     spec: TableSpec, found: Mapping[Place, tuple[Tally, ...]]
 ) -> tuple[dict[Place, Tally], dict[Place, str]]:
-    """The tally of the best levels at each place, and how many levels have no value that could be better.
+    """The tally of the best levels at each place, and a remark on those without a value that could be better.
 
     Of levels with equal centres the first is taken. Where none has a value, all of their trials are together.
     """
@@ -26,9 +27,13 @@ def pick(
         ranked = [found[row, column, name] for name in (spec.value[0], spec.otherwise) if name]
         number = _best(spec, ranked)
         taken[row, column, metric] = _together(tallies) if number is None else tallies[number]
-        empty = sum(not any(tally.values for tally in level) for level in zip(*ranked, strict=True))
+        levels = list(zip(*ranked, strict=True))
+        empty = [level[0].status for level in levels if not any(tally.values for tally in level)]
         if number is not None and empty:
-            lost[row, column, metric] = f"{empty} of {len(tallies)} levels"
+            why = "not run" if set(empty) == {Status.MISSING} else "gave no value"
+            lost[row, column, metric] = (
+                f"{len(empty)} of {len(levels)} levels of {' and '.join(spec.over)} {why}"
+            )
     return taken, lost
 
 

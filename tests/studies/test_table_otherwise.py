@@ -1,5 +1,6 @@
 """A table can say what stands in a cell that has no value of its metric: how far it came instead."""
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -7,11 +8,13 @@ import pytest
 
 from activemem.storage.rows import trial_frame
 from activemem.studies.fitting import misfits
+from activemem.studies.picking import pick
 from activemem.studies.render import to_csv, to_markdown
 from activemem.studies.study import Study, load
 from activemem.studies.table import Cell, Status, Table
 from activemem.studies.table_spec import TableSpec
 from activemem.studies.tables import table
+from activemem.studies.tally import Tally
 
 from .conftest import made_row
 
@@ -183,3 +186,16 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
 )
 def test_what_cannot_stand_there_is_a_fault(study: Study, changes: dict[str, Any], faults: list[Any]) -> None:
     assert misfits(spec(study, **changes), study.design, None) == faults
+
+
+def test_a_level_that_has_not_run_is_told_from_one_that_gave_no_value() -> None:
+    spec = load(STUDY).tables[0]
+    done = Tally(trials=1, values=(3.0,), failed=(), pruned=(), missing=0)
+    failed, open_ = replace(done, values=(), failed=("x",)), replace(done, values=(), missing=1)
+    place = ("mean_pool", "50", spec.value[0])
+    for others, told in (
+        ((open_, open_), "2 of 3 levels of lr not run"),
+        ((failed, open_), "2 of 3 levels of lr gave no value"),
+    ):
+        found = {place: (done, *others), (*place[:2], spec.otherwise): (done, *others)}
+        assert pick(spec, found)[1][place] == told
