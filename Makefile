@@ -38,7 +38,7 @@ wheel: setup     ## build the wheel and try it in a clean environment, away from
 check: lint test wheel ## everything that CI runs
 
 bench: setup     ## measure overheads, as ratios within one run
-	for each in overhead step data blocks decoding pooling parse tables fuzz; do $(BIN)/python bench/$$each.py || exit 1; done
+	for each in overhead step data blocks decoding pooling attention parse tables fuzz; do $(BIN)/python bench/$$each.py || exit 1; done
 
 clean:           ## remove what the build made; results are kept
 	rm -rf $(VENV) build dist *.egg-info

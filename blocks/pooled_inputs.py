@@ -51,17 +51,23 @@ def pooled_inputs(entry: Linear, body: Residual, inputs: Tensor, mask: Tensor | 
     if inputs.shape[:2].numel() * entry.out_features <= _NUMBERS_CPU:
         return None
     x, weight = _with_ones(inputs, mask), torch.cat([entry.weight, entry.bias[:, None]], 1)
-    match second.part:
-        case AttentionPool(score=score):
-            y = _Attended.apply(x, weight, torch.cat([score.weight, score.bias[:, None]], 1), below)
-        case MeanPool():
-            y = _Averaged.apply(x, weight, below)
-        case _:
-            return None
+    with _whole(x):
+        match second.part:
+            case AttentionPool(score=score):
+                y = _Attended.apply(x, weight, torch.cat([score.weight, score.bias[:, None]], 1), below)
+            case MeanPool():
+                y = _Averaged.apply(x, weight, below)
+            case _:
+                return None
     y = y.unsqueeze(1)
     for place in body.order[2:]:
         y = body.layers[place](y)
     return y
+
+
+def _whole(x: Tensor) -> torch.autocast:
+    """Whatever precision is asked for around it, sums over thousands of positions keep that of the inputs."""
+    return torch.autocast(x.device.type, enabled=False)
 
 
 def _below(layer: nn.Module) -> float | None:

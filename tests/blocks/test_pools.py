@@ -121,6 +121,20 @@ def test_in_pieces_the_result_and_the_gradients_are_those_of_the_modules(pool, a
     assert_close(found, wanted, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
+def test_pieces_keep_their_precision_where_half_is_asked_for(pool):
+    entry, body = parts(pool, "leaky_relu", torch.float32)
+    x = sequences(5, 700, width=2, dtype=torch.float32)
+    found = []
+    for half in (False, True):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
+            fast = pooled_inputs(entry, body, x, None)
+        found.append((fast, gradients(fast.float().sum(), entry, body)))
+    (whole, wanted), (half, got) = found
+    assert_close(half.float(), whole, rtol=0.02, atol=0.02)
+    assert_close(got, wanted, rtol=0.05, atol=0.05 * max(each.abs().max() for each in wanted).item())
+
+
 def test_what_stands_at_padding_reaches_no_piece():
     entry, body = parts("attention_pool", "relu")
     x, mask = sequences(5, 700, width=2), prefix_mask([700, 1, 350, 699, 2], 700)
