@@ -16,6 +16,7 @@ from rich.text import Text
 from ..engine.events import Ended, Event, Listener
 from ..studies.trial import Trial
 from . import drawing
+from .columns import Columns
 from .progress import Progress
 from .streams import say
 
@@ -45,6 +46,7 @@ class Display:
 
     def __init__(self, name: str, progress: Progress, console: Console) -> None:
         self._name, self._progress, self._console = name, progress, console
+        self._columns = Columns()
         self._lock = threading.Lock()
         self._stopping = False
 
@@ -52,6 +54,7 @@ class Display:
         """Expect these trials."""
         with self._lock:
             self._progress.announce(trials)
+            self._columns.add(trials)
 
     def stopping(self) -> None:
         """Say so from now on; called by a signal's handler, so it must not wait for the lock."""
@@ -68,7 +71,7 @@ class Display:
         with self._lock:
             self._progress.pass_time(time.monotonic())
             name, full, empty, tail = drawing.heading(self._name, self._progress, width)
-            lines = drawing.running(self._progress, width)
+            lines = drawing.running(self._progress, self._columns, width)
         head = Text.assemble(name, (full, "green"), (empty, "dim"), tail, no_wrap=True, overflow="crop")
         below = [*lines, *([STOPPING] if self._stopping else [])]
         return Text("\n", no_wrap=True, overflow="crop").join([head, *map(Text, below)])
@@ -78,12 +81,12 @@ class Lines:
     """One line for each trial that has ended, and nothing else, for logs and pipes."""
 
     def __init__(self, progress: Progress) -> None:
-        self._progress, self._widths = progress, list[int]()
+        self._progress, self._columns = progress, Columns()
 
     def announce(self, trials: Sequence[Trial]) -> None:
         """Expect these trials."""
         self._progress.announce(trials)
-        self._widths = drawing.widths(trials, self._widths)
+        self._columns.add(trials)
 
     def stopping(self) -> None:
         """Say so at once; a signal's handler must not write to a stream that is being written to."""
@@ -94,4 +97,4 @@ class Lines:
         self._progress.hear(event, time.monotonic())
         if isinstance(event, Ended):
             trial = self._progress.trial(event.trial)
-            say(drawing.ended(event, trial, self._progress, self._widths))
+            say(drawing.ended(event, trial, self._progress, self._columns))

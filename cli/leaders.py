@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..studies.leaders import Leader
 from ..studies.metrics import METRICS
 from ..studies.study import Study
-from .drawing import short
+from .columns import short
 from .figures import WIDTH, crop
 
 

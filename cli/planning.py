@@ -13,7 +13,7 @@ from ..studies.estimates import Estimate
 from ..studies.labels import level_name, short_levels
 from ..studies.plan import ModelCost, Plan
 from ..studies.study import Study
-from .figures import WIDTH, duration, plural, prefix, squeeze
+from .figures import WIDTH, duration, plural, prefix, squeezed
 from .settings import MachineSettings
 
 NONE = "–"
@@ -143,7 +143,7 @@ def _labels(texts: Sequence[str], room: int) -> list[str]:
     corner, *labels = texts
     shown = (corner, *(labels if max(map(len, labels), default=0) <= room else short_levels(labels)))
     widest = min(room, max(map(len, shown)))
-    return [f"  {squeeze(text, widest):<{widest}}" for text in shown]
+    return [f"  {text:<{widest}}" for text in squeezed(shown, widest)]
 
 
 def _row(model: ModelCost, size: float) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Measure what goes on inside of trained models.", no_args_is_help=True)
 
-_LEVELS_ROOM = WIDTH - len("  probed  seed 1  Δ 0.500")
-"""What the levels of a trial may take of its line."""
+_NAMES_ROOM = WIDTH - len("  probed  Δ 0.500")
+"""What the names of a trial may take of its line."""
 
 
 @app.command()
@@ -94,10 +94,10 @@ def _check(study: Study, store: Store, train: str) -> None:
 def _tell(study: Study, probes: Iterator[Probed]) -> bool:
     """Say what becomes of each trial, then of all; whether one could not be measured that should be."""
     from ..engine.probes import NO_ENCODER
-    from .drawing import named, widths
+    from .columns import Columns
 
     counts, lacking = Counter[str](), False
-    wide = widths(study.trials(), room=_LEVELS_ROOM)
+    columns = Columns(study.trials())
     for probed in probes:
         reason = probed.reason
         if not probed.metrics and reason is None:
@@ -106,9 +106,9 @@ def _tell(study: Study, probes: Iterator[Probed]) -> bool:
         status = "probed" if reason is None else "left"
         counts[status] += 1
         lacking |= reason not in (None, NO_ENCODER)
-        wide = widths([probed.trial], wide, room=_LEVELS_ROOM)
+        columns.add([probed.trial])
         what = reason or f"Δ {probed.metrics.get('memory_change', nan):.3f}"
-        say("  ".join([f"  {status:<6}", *named(probed.trial, wide), what]))
+        say("  ".join([f"  {status:<6}", *columns.cells(probed.trial, _NAMES_ROOM), what]))
         for attention in probed.unclear:
             say(f"  {'':<6}  not compared with {attention}: several trials have it")
     taken = f"{counts['probed']} of {plural(counts.total(), 'trial')} probed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ..grammar import Reach
 
@@ -44,15 +45,20 @@ def crop(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
-def squeeze(text: str, width: int) -> str:
-    """The text, something before its end replaced by a sign where it is too wide.
+def squeezed(texts: Sequence[str], width: int) -> list[str]:
+    """The texts, those too wide with a sign for something inside, put where all that differ still do.
 
-    So what differs at its beginning or at its end alone can still be told apart.
+    Where no place is such, or any would do, the last third of the width is the text's end.
     """
-    if len(text) <= width:
-        return text
-    end = max(width - 1, 0) // 3
-    return text[: max(width - 1 - end, 0)] + "…" + text[len(text) - end :]
+    room = max(width - 1, 0)
+    places = sorted(range(room + 1), key=lambda end: abs(end - room // 3))
+    tried = [[_squeezed(text, width, end) for text in texts] for end in places]
+    return next((found for found in tried if len(set(found)) == len(set(texts))), tried[0])
+
+
+def _squeezed(text: str, width: int, end: int) -> str:
+    """The text, or as much of it as fits before a sign and so many characters of its end."""
+    return text if len(text) <= width else text[: max(width - 1 - end, 0)] + "…" + text[len(text) - end :]
 
 
 def reach(value: Reach) -> str:

@@ -1,6 +1,7 @@
 import pytest
 
 from activemem.cli import drawing
+from activemem.cli.columns import Columns
 from activemem.cli.progress import Progress
 from activemem.engine.events import Advanced, Ended, Started
 
@@ -47,14 +48,15 @@ def test_the_heading_of_a_long_name_shortens_its_bar(width):
 
 
 def test_running_trials_stand_below_each_other_within_eighty_columns():
-    assert drawing.running(running(*PAIR), 80) == [
-        "  sa + pe…20)  multiply               seed 1  epoch 61/100  length 19  acc 0.998",
-        "  sa           not       dropout=0.1  seed 0  epoch 61/100  length 19  acc 0.998",
+    assert drawing.running(running(*PAIR), Columns(PAIR), 80) == [
+        "  sa + persist…t_conv  multiply       seed 1  epoch 61/100  length 19  acc 0.998",
+        "  sa                   not       0.1  seed 0  epoch 61/100  length 19  acc 0.998",
     ]
 
 
 def test_more_running_trials_than_lines_are_counted():
-    lines = drawing.running(running(*(trial(seed=seed, epochs=100) for seed in range(9))), 80)
+    trials = [trial(seed=seed, epochs=100) for seed in range(9)]
+    lines = drawing.running(running(*trials), Columns(trials), 80)
     assert (len(lines), lines[-1]) == (drawing.MOST_RUNNING + 1, "  and 3 more")
 
 
@@ -62,7 +64,7 @@ def test_a_trial_that_has_just_started_has_no_metrics_yet():
     each, progress = trial(seed=2), Progress(total=1, held={})
     progress.announce([each])
     progress.hear(Started(trial=each.id, epoch=0), 0.0)
-    assert drawing.running(progress, 80) == ["  sa  sort  seed 2  epoch 0/10"]
+    assert drawing.running(progress, Columns([each]), 80) == ["  sa  sort  seed 2  epoch 0/10"]
     assert drawing.heading("small", progress, 80)[-1] == "  0/1   1 running   ETA –"
 
 
@@ -70,8 +72,8 @@ def test_a_finished_trial_is_one_line():
     progress = running(*PAIR)
     event = Ended(trial=PAIR[0].id, status="done", metrics=METRICS)
     progress.hear(event, 2.0)
-    assert drawing.ended(event, PAIR[0], progress, drawing.widths(PAIR[:1])) == (
-        " 61/144   done    sa + persisten…v(k=20)  multiply  seed 1  max 18  acc 0.998"
+    assert drawing.ended(event, PAIR[0], progress, Columns(PAIR[:1])) == (
+        " 61/144   done    sa + persistent_conv  multiply  seed 1  max 18  acc 0.998"
     )
 
 
@@ -79,25 +81,20 @@ def test_a_failed_trial_says_why_without_its_traceback():
     progress = running(*PAIR)
     event = Ended(trial=PAIR[0].id, status="failed", reason="ValueError: no (at epoch 3)\nTraceback\n  ...")
     progress.hear(event, 2.0)
-    assert drawing.ended(event, PAIR[0], progress, drawing.widths(PAIR[:1])) == (
-        " 61/144   failed  sa + persisten…v(k=20)  multiply  seed 1  ValueError: no (at epoch 3)"
+    assert drawing.ended(event, PAIR[0], progress, Columns(PAIR[:1])) == (
+        " 61/144   failed  sa + persistent_conv  multiply  seed 1  ValueError: no (at epoch 3)"
     )
 
 
 def test_lines_that_are_written_one_by_one_stand_below_each_other():
     pair = (trial("sa + conv(k=20)", "multiply"), trial("sa", "not"))
-    progress, widths = running(*pair), drawing.widths(pair)
+    progress, columns = running(*pair), Columns(pair)
     lines = []
     for each in pair:
         event = Ended(trial=each.id, status="done", metrics=METRICS)
         progress.hear(event, 2.0)
-        lines.append(drawing.ended(event, each, progress, widths))
+        lines.append(drawing.ended(event, each, progress, columns))
     assert lines == [
         " 61/144   done    sa + conv(k=20)  multiply  seed 0  max 18  acc 0.998",
         " 62/144   done    sa               not       seed 0  max 18  acc 0.998",
     ]
-
-
-def test_widths_grow_with_the_trials_that_are_announced():
-    assert drawing.widths(PAIR[:1]) == [22, 8]
-    assert drawing.widths(PAIR[1:], [1, 9]) == [2, 9, 11]

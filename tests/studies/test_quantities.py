@@ -3,7 +3,7 @@ import math
 import pytest
 
 from activemem.grammar import Reach
-from activemem.studies.quantities import crop, duration, in_bytes, plural, prefix, reach, squeeze
+from activemem.studies.quantities import crop, duration, in_bytes, plural, prefix, reach, squeezed
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,16 @@ def test_a_text_is_cropped_with_a_sign():
 
 
 def test_a_text_that_is_squeezed_keeps_its_beginning_and_its_end():
-    assert [squeeze("reverse_copy_bigrams", width) for width in (20, 16, 7, 1, 0)] == [
-        "reverse_copy_bigrams",
-        "reverse_co…grams",
-        "reve…ms",
-        "…",
-        "…",
+    assert [squeezed(["reverse_copy_bigrams"], width) for width in (20, 16, 7, 1, 0)] == [
+        ["reverse_copy_bigrams"],
+        ["reverse_co…grams"],
+        ["reve…ms"],
+        ["…"],
+        ["…"],
     ]
-    assert squeeze("reverse_copy_repeats", 16) != squeeze("reverse_copy_bigrams", 16)
+
+
+def test_texts_that_are_squeezed_still_differ_where_some_place_of_the_sign_allows_it():
+    assert squeezed(["recall_addition", "recall_multiplication"], 6) == ["…ition", "…ation"]
+    assert squeezed(["length=1000", "length=5000", "length"], 7) == ["le…1000", "le…5000", "length"]
+    assert squeezed(["sa", "sa sa"], 1) == ["…", "…"]
