@@ -65,7 +65,7 @@ def _joined(titles: Sequence[str]) -> str:
 
 def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
     """What each number is over its trials, as planned; nothing where the study has none of them."""
-    counts = {factor: len(levels[factor]) for factor in spec.over}
+    counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
     lumped = math.prod(counts.values())
     seeds = sorted({tally.trials if tally.label else tally.trials // lumped for tally in tallies})
     if not seeds:
@@ -77,7 +77,7 @@ def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: 
         over += "".join(f" and {count} levels of {factor}" for factor, count in counts.items())
     averaged = "" if over == "one seed" else f"{_CENTERS[spec.center]} {_SPREADS[spec.spread]} of "
     each = " and ".join(f"{count} levels of {factor}" for factor, count in counts.items())
-    return f": {averaged}{over}" + (f", each cell at its best of {each}" if spec.pick else "")
+    return f": {averaged}{over}" + (f", each cell at its best of {each}" if spec.pick and counts else "")
 
 
 def _best(spec: TableSpec, columns: Sequence[Column], cells: Sequence[Cell]) -> list[str]:

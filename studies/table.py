@@ -26,7 +26,8 @@ class Status(StrEnum):
     BEGUN = "begun"  # none has, at least one has begun and not ended
     UNPROBED = "unprobed"  # none has, at least one is trained and waits for a probe
     FAILED = "failed"  # none has, at least one failed
-    PRUNED = "pruned"  # none has, none failed, at least one was stopped early
+    NONE = "none"  # none has, none failed, at least one ended without the metric
+    PRUNED = "pruned"  # none has, all that have run were stopped early
     MISSING = "missing"  # nothing is in the store
     REFUSED = "refused"  # the study's budget does not allow them
     UNPLANNED = "unplanned"  # the study has no such trial

@@ -48,7 +48,7 @@ class Tally:
 
     @property
     def status(self) -> Status:
-        """How far these trials came; one that is done without a finite value counts as failed."""
+        """How far these trials came."""
         if self.values:
             return Status.DONE if len(self.values) == self.trials else Status.PARTIAL
         if self.begun:
@@ -57,7 +57,9 @@ class Tally:
             return Status.UNPROBED
         if self.missing == self.trials:
             return Status.MISSING
-        return Status.PRUNED if len(self.pruned) + self.missing == self.trials else Status.FAILED
+        if self.failed:
+            return Status.FAILED
+        return Status.PRUNED if len(self.pruned) + self.missing == self.trials else Status.NONE
 
     @property
     def by_unit(self) -> dict[int, float]:

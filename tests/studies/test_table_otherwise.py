@@ -139,6 +139,22 @@ def test_the_caption_says_what_the_parentheses_are(made: Table) -> None:
     )
 
 
+def test_of_one_level_nothing_is_picked_and_nothing_said() -> None:
+    one = load(STUDY, ["factors.lr=[0.001]", "factors.seed=[0]"])
+    rows = [trial_frame(made_row(trial, {"solved_epochs": 2.0}, n)) for n, trial in enumerate(one.trials())]
+    assert table(one, one.tables[0], pl.concat(rows)).caption[0] == (
+        "Epochs until all test sequences were right: one seed."
+    )
+
+
+def test_a_trial_that_is_done_without_the_metric_did_not_fail(study: Study, outcomes: pl.DataFrame) -> None:
+    changes = {"otherwise": None, "over": None, "pick": None, "select": {"lr": 0.01}}
+    alone = table(study, spec(study, **changes), outcomes)
+    cell = cell_of(alone, "mean_pool", "50")
+    assert (cell.text, cell.status) == ("none", Status.NONE)
+    assert notes(alone, cell) == ["3 of 3 seeds ended without a finite solved_epochs"]
+
+
 def test_programs_are_told_which_metric_a_number_is(made: Table) -> None:
     frame = made.frame().filter(pl.col("column") == "50").select("row", "metric", "value")
     assert frame.rows() == [

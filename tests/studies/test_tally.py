@@ -25,7 +25,9 @@ def tally(
         (tally(failed=("a",), pruned=("b",), missing=1), Status.FAILED),
         (tally(pruned=("b",), missing=2), Status.PRUNED),
         (tally(missing=3), Status.MISSING),
-        (tally(missing=2), Status.FAILED),  # one is done without a finite value
+        (tally(missing=2), Status.NONE),  # one is done without a finite value
+        (tally(failed=("a",)), Status.FAILED),  # as are two beside one that failed
+        (tally(pruned=("b",), missing=1), Status.NONE),
     ],
 )
 def test_the_status_says_how_far_the_trials_came(cell: Tally, status: Status) -> None:
