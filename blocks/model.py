@@ -199,6 +199,16 @@ def build(
         columns=columns,
         targets=targets,
     )
+    _check(recipe, frame, max_parameters)
+    if output(recipe.root) == OTHER_LENGTH:
+        return framed_transducer(recipe, frame, generator=generator)
+    model = Model(recipe, frame)
+    initialise(model, generator, init)
+    return model
+
+
+def _check(recipe: Recipe, frame: Frame, max_parameters: int | None) -> None:
+    """Raise BuildError with all reasons why this cannot be built."""
     faults = [*_recipe_faults(recipe), *frame.faults()]
     if not faults and max_parameters is not None:
         parameters = analyse_framed(recipe, frame, 1).parameters
@@ -207,11 +217,6 @@ def build(
     if faults:
         lines = (f"  {fault}" for fault in faults)
         raise BuildError("\n".join([f"recipe '{recipe.text}' cannot be built", *lines]))
-    if output(recipe.root) == OTHER_LENGTH:
-        return framed_transducer(recipe, frame, generator=generator)
-    model = Model(recipe, frame)
-    initialise(model, generator, init)
-    return model
 
 
 def _entrance(frame: Frame) -> nn.Module:

@@ -13,6 +13,9 @@ from .figures import squeezed
 
 _SEED, _GAP = "seed", 2
 
+_READABLE = 12
+"""Texts are made no narrower than this while something else can go."""
+
 _Seen = Mapping[str, Sequence[Level | None]]
 """The levels of each factor, the seed's last."""
 
@@ -25,7 +28,7 @@ class Columns:
 
     Columns that do not fit into a line lose, until they do, what says least: first factors of one level and
     those that follow from another's words; then arguments and words that all levels of a factor share; then
-    the names before numbers; at last the insides of the widest texts, which still differ where they can.
+    the insides of wide texts, which still differ where they can; at last the names before numbers.
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
@@ -49,14 +52,20 @@ class Columns:
         return [f"{shown[levels.get(factor)]:<{_width(shown)}}" for factor, shown in columns.items()]
 
     def _fitted(self, room: int) -> dict[str, _Shown]:
-        """The columns in the first form that fits; where none does, the last, squeezed until it fits."""
+        """The columns in the first form that fits, or the last."""
         seen, telling = self._seen, self._telling
         columns: dict[str, _Shown] = {}
-        for levels, form in ((seen, _whole), (telling, _whole), (telling, _short), (telling, _bare)):
-            columns = {factor: form(factor, each) for factor, each in levels.items()}
+        for levels, form, least in (
+            (seen, _whole, room),
+            (telling, _whole, room),
+            (telling, _short, _READABLE),
+            (telling, _bare, 1),
+        ):
+            shown = {factor: form(factor, each) for factor, each in levels.items()}
+            columns = _squeezed(shown, room, least)
             if _room(columns) <= room:
                 break
-        return _squeezed(columns, room)
+        return columns
 
 
 def short(level: Level) -> str:
@@ -126,12 +135,12 @@ def _shared(words: Sequence[Sequence[str]]) -> int:
     return sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, zip(*words, strict=False)))
 
 
-def _squeezed(columns: Mapping[str, _Shown], room: int) -> dict[str, _Shown]:
-    """The columns, the widest made narrower until all fit with the spaces before each; never the seed's."""
+def _squeezed(columns: Mapping[str, _Shown], room: int, least: int) -> dict[str, _Shown]:
+    """The columns, the widest made narrower until all fit or none but the seed's is wider than the least."""
     wide = {factor: _width(shown) for factor, shown in columns.items()}
     while sum(wide.values()) + _GAP * len(wide) > room:
         widest = max((factor for factor in wide if factor != _SEED), key=wide.__getitem__, default=_SEED)
-        if wide[widest] <= 1 or widest == _SEED:
+        if wide[widest] <= least or widest == _SEED:
             break
         wide[widest] -= 1
     return {

@@ -121,3 +121,14 @@ def test_a_single_trial_keeps_its_words():
     each = trial(mixer="persistent_conv(k=20)", task="reverse_copy_bigrams")
     assert line(Columns([each]), each, 40) == "  persisten…conv  reverse_c…rams  seed 0"
     assert line(Columns([each]), each, 3) == "  …  …  seed 0"
+
+
+def test_numbers_keep_their_names_while_words_are_long():
+    trials = [
+        trial(seed, mixer=mixer, lr=lr)
+        for mixer in ("2 * (sa >> ff) >> conv", "2 * (cgru >> ff)")
+        for lr in (0.1, 0.01)
+        for seed in (0, 1)
+    ]
+    assert both(trials, 40)[0] == "  2 * (sa >> ff)…> conv  lr=0.1   seed 0"
+    assert both(trials, 30)[0] == "  2 * (sa >…conv  0.1   seed 0"
