@@ -70,7 +70,7 @@ def outcome(
         steps=totals.steps,
         seconds=totals.seconds,
         peak_mib=totals.peak_mib,
-        version=provenance.version(),
+        version=provenance.version(recipe),
         commit=provenance.commit(),
         device=totals.device,
         host=provenance.host(),

@@ -13,14 +13,18 @@ from pathlib import Path
 import torch
 
 from .. import __version__
+from ..grammar import Recipe, nodes
+from ..grammar.vocabulary import OWNER, lookup
 
 _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
-@cache
-def version() -> str:
-    """The version of this package."""
-    return __version__
+def version(recipe: Recipe) -> str:
+    """The version of this package, and those of the packages whose blocks the recipe names."""
+    blocks = dict.fromkeys(node.name for node in nodes.walk(recipe.root) if isinstance(node, nodes.Block))
+    specs = [spec for name in blocks if (spec := lookup(name)) is not None]
+    others = sorted({spec.owner for spec in specs} - {OWNER})
+    return " with ".join([__version__, *([", ".join(others)] if others else [])])
 
 
 @cache

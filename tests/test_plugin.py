@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from activemem import __version__
+
 PLUGIN = Path(__file__).parents[1] / "docs" / "plugin"
 README = (PLUGIN / "README.md").read_text(encoding="utf-8")
 SIZES = ("--d-model", "128", "--length", "40", "--vocab", "20")
@@ -75,6 +77,9 @@ def test_its_own_tests_pass_with_the_conformance_suite_among_them(run):
 def test_a_study_trains_it(run):
     run("activemem", "study", "run", str(PLUGIN / "fading.toml"), "--local")
     assert len(mixers(run)) == 3
+    frame = run("activemem", "table", "render", "fading", "--format", "markdown")
+    versions = re.findall(r"activemem (\S+(?: with \S+ [\d.]+)?)", frame)
+    assert versions == [__version__, f"{__version__} with activemem-fading 0.1.0"]
 
 
 @pytest.mark.slow
