@@ -9,10 +9,10 @@ from ..engine.events import Ended
 from ..studies.trial import Trial
 from .columns import Columns
 from .figures import WIDTH, crop, duration
-from .progress import Progress, Running
+from .progress import Progress
 
 MOST_RUNNING = 6
-"""So many running trials have a line of their own."""
+"""So many trials that have not ended have a line of their own."""
 
 _LONGEST_NAME, _SHORTEST_BAR, _LONGEST_BAR = 24, 8, 40
 
@@ -51,15 +51,29 @@ def heading(name: str, progress: Progress, width: int) -> tuple[str, str, str, s
 
 def running(progress: Progress, columns: Columns, width: int) -> list[str]:
     """A line for each of the first running trials, and how many more there are."""
-    shown = list(progress.running.values())[:MOST_RUNNING]
-    states = _aligned([_state(each) for each in shown])
-    room = width - max(map(len, states), default=0)
-    lines = ["".join(f"  {text}" for text in columns.cells(each.trial, room)) for each in shown]
-    more = len(progress.running) - len(shown)
-    return [
-        *((line + state).rstrip() for line, state in zip(lines, states, strict=True)),
-        *([f"  and {more} more"] if more else []),
+    trials = [
+        (each.trial, reached(each.trial, each.epoch, each.metrics)) for each in progress.running.values()
     ]
+    return unfinished(trials, columns, width)
+
+
+def unfinished(trials: Sequence[tuple[Trial, Sequence[str]]], columns: Columns, width: int) -> list[str]:
+    """A line for each of the first of these trials, with its words, and how many more there are."""
+    shown = trials[:MOST_RUNNING]
+    words = _aligned([words for _, words in shown])
+    room = width - max(map(len, words), default=0)
+    lines = [
+        ("".join(f"  {cell}" for cell in columns.cells(trial, room)) + text).rstrip()
+        for (trial, _), text in zip(shown, words, strict=True)
+    ]
+    more = len(trials) - len(shown)
+    return [*lines, *([f"  and {more} more"] if more else [])]
+
+
+def reached(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> list[str]:
+    """How far a trial has come, in words: `epoch 61/100`, `acc 0.998`."""
+    shown = _shown(metrics, ("length", "accuracy")) or _shown(metrics, ("loss",))
+    return [f"epoch {epoch}/{trial.settings.train.epochs}", *shown]
 
 
 def ended(event: Ended, trial: Trial, progress: Progress, columns: Columns) -> str:
@@ -75,12 +89,6 @@ def first_line(reason: str) -> str:
     return reason.partition("\n")[0]
 
 
-def _state(each: Running) -> list[str]:
-    epochs = each.trial.settings.train.epochs
-    metrics = _shown(each.metrics, ("length", "accuracy")) or _shown(each.metrics, ("loss",))
-    return [f"epoch {each.epoch}/{epochs}", *metrics]
-
-
 def _shown(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:
     return [
         f"{called} {metrics[name]:{form}}"
@@ -89,7 +97,7 @@ def _shown(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:
     ]
 
 
-def _aligned(rows: Sequence[list[str]]) -> list[str]:
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Each row as one text, its parts below those of the others, two spaces before each."""
     wide = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
     return ["".join(f"  {text:<{limit}}" for text, limit in zip(row, wide, strict=False)) for row in rows]

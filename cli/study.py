@@ -102,7 +102,7 @@ def run(
 def status(
     study: StudyName, *, overrides: Overrides = None, results: Results = None, as_json: AsJson = False
 ) -> None:
-    """Say how many of a study's trials are done, failed and left, and what a search has found."""
+    """Say how many of a study's trials are done, failed and left, how far others came, and what was found."""
     from ..storage import Store, StoreError
     from ..studies.faults import StudyError
     from ..studies.leaders import leaders
@@ -110,7 +110,7 @@ def status(
     from .finding import as_last_run
     from .leaders import lines
     from .settings import SettingsError, settings
-    from .standing import as_data, failures
+    from .standing import as_data, failures, unfinished
 
     with wrong_input(SettingsError, StoreError, StudyError, OSError):
         store = Store(settings({"results": results}).results)
@@ -121,7 +121,7 @@ def status(
         give_json({"study": found.name, "title": found.title, **as_data(now), "best": points})
     else:
         title = wrap(f"{found.name} · {found.title}", WIDTH)
-        give("\n".join([*title, now.words(), *failures(now), *lines(found, best)]))
+        give("\n".join([*title, now.words(), *unfinished(found, now), *failures(now), *lines(found, best)]))
 
 
 @app.command("list")

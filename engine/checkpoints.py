@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from ..storage import MetricRow
-from .outcome import Totals
+from ..storage import MetricRow, progress
+from .outcome import Totals, last_of
 
 BEGUN = "begun"
 """The file whose first line is the trial, and each other a run and the epoch after which it started."""
@@ -57,6 +57,8 @@ class Checkpoint:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self._state)
+        if saved.metrics:
+            progress.note(self._folder, saved.totals.epochs, last_of(saved.metrics))
 
     def load(self, device: torch.device) -> Saved | None:
         """What was saved last, or None; a damaged file is named in the log and put aside."""

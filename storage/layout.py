@@ -6,7 +6,7 @@ metrics/STUDY/...                       the same names, the rows of their metric
 probes/STUDY/...                        the same again, what was measured inside of their models later
 weights/TRIAL.pt                        the engine's: a trained model, where its study keeps it
 studies/STUDY.json                      what each study was when it last ran
-checkpoints/TRIAL/                      the engine's
+checkpoints/TRIAL/                      the engine's, with a note of how far the trial has come
 set-aside/                              damaged files under their paths, and notes.txt
 unfinished/                             files that are being written
 """

@@ -10,6 +10,7 @@ from . import records
 from .aside import Aside
 from .compact import compact, latest_copies
 from .layout import Layout
+from .progress import Reached, noted
 from .read import RANK, read
 from .rows import MetricRow, TrialRow, metric_frame, trial_frame
 from .schema import ORDERS, SCHEMAS, TRIALS
@@ -119,6 +120,10 @@ class Store:
         """Whether a trial has begun, and something of it is kept to go on from."""
         folder = self.checkpoint_dir(trial)
         return folder.is_dir() and any(folder.iterdir())
+
+    def reached(self, trial: str) -> Reached | None:
+        """Return how far a trial that has begun has come, if its first epoch is over."""
+        return noted(self.checkpoint_dir(trial))
 
     def weights_file(self, trial: str) -> Path:
         """Return the file for a trial's trained weights, which need not exist."""

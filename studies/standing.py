@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from ..storage import Store
+from ..storage import Reached, Store
 from .labels import one_line
 from .quantities import plural
 from .study import Study
@@ -18,13 +18,15 @@ from .study import Study
 class Standing:
     """A study's trials: how many there are in all, those with an outcome by id and status, those begun.
 
-    `weightless` are done and would be trained again, for their weights. `reasons` counts the first lines of
-    why trials failed, the most frequent first.
+    `reached` says of those begun how far they came, the latest first. `weightless` are done and would be
+    trained again, for their weights. `reasons` counts the first lines of why trials failed, the most frequent
+    first.
     """
 
     total: int
     held: Mapping[str, str]
     begun: tuple[str, ...]
+    reached: Mapping[str, Reached]
     weightless: tuple[str, ...]
     reasons: tuple[tuple[str, int], ...]
 
@@ -56,10 +58,13 @@ def standing(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -
     held = dict(rows.select("trial", "status").iter_rows())
     failed = rows.filter(pl.col("status") == "failed")["reason"]
     reasons = Counter(one_line((reason or "").partition("\n")[0]) for reason in failed)
+    open_ones = begun(study, store, held)
+    reached = [(trial, far) for trial in open_ones if (far := store.reached(trial)) is not None]
     return Standing(
         total=total,
         held=held,
-        begun=begun(study, store, held),
+        begun=open_ones,
+        reached=dict(sorted(reached, key=lambda each: each[1].at, reverse=True)),
         weightless=weightless(study, store, held),
         reasons=tuple(reasons.most_common()),
     )

@@ -1,7 +1,11 @@
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
+
+from activemem.storage import progress
 
 from .results import run_in_part
 
@@ -117,6 +121,7 @@ def test_status_as_json(run, tiny):
         "pruned": 0,
         "left": 1,
         "begun": 0,
+        "reached": [],
         "weightless": 0,
         "reasons": {"not a number at epoch 1": 1},
         "best": [],
@@ -142,6 +147,22 @@ def test_a_trial_that_has_a_checkpoint_counts_as_begun(run, tiny):
     assert run("study", "status", "tiny").stdout.splitlines()[1] == (
         "6 of 8 trials done · 1 failed · 1 left, 1 of them begun"
     )
+
+
+def test_how_far_a_trial_came_is_told_with_how_long_ago_that_was(run, tiny):
+    store = run_in_part(tiny)
+    left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
+    folder = store.checkpoint_dir(left)
+    folder.mkdir(parents=True)
+    (folder / "state.pt").touch()
+    progress.note(folder, 2, {"loss": 0.5, "accuracy": 0.25, "length": 9.0, "max_length": 8.0})
+    before = time.time() - 3600
+    os.utime(folder / "reached.json", (before, before))
+    *_, far, failed = run("study", "status", "tiny").stdout.splitlines()
+    assert far == "  conv  reverse  seed 1  epoch 2/2  length 9  acc 0.250  1.0 h ago"
+    assert failed == "  1 failed   not a number at epoch 1"
+    (only,) = json.loads(run("study", "status", "tiny", "--json").stdout)["reached"]
+    assert (only["trial"], only["epoch"], only["metrics"]["accuracy"]) == (left, 2, 0.25)
 
 
 def test_a_damaged_file_is_named_on_standard_error_and_its_trial_is_left(process, tiny):

@@ -42,6 +42,12 @@ def row(store, task):
     return store.trials().filter(trial=task.trial.id).to_dicts()[0]
 
 
+def reached(store, task):
+    """The epoch that people are told, and the metrics."""
+    far = store.reached(task.trial.id)
+    return None if far is None else (far.epoch, set(far.metrics))
+
+
 def test_a_trial_starts_advances_by_epochs_and_ends(store, task):
     events = finish(Attempt(task(), store, CPU))
     assert [type(event) for event in events] == [Started, *[Advanced] * 4, Ended]
@@ -57,6 +63,7 @@ def test_a_trial_starts_advances_by_epochs_and_ends(store, task):
     assert stored["peak_mib"] > 1
     assert stored["flops"] > 0
     assert not store.checkpoint_dir(task().trial.id).exists()
+    assert reached(store, task()) is None
 
 
 def test_an_interrupted_trial_goes_on_from_its_last_epoch(store, task, tmp_path):
@@ -65,6 +72,7 @@ def test_an_interrupted_trial_goes_on_from_its_last_epoch(store, task, tmp_path)
     first = Attempt(task(), store, CPU)
     for _ in range(3):
         first.advance()  # start, two epochs; then it is forgotten, as by a kill
+    assert reached(store, task()) == (2, {row["name"] for row in whole.metrics().to_dicts()})
     events = finish(Attempt(task(run="later"), store, CPU))
     assert events[0] == Started(trial=task().trial.id, epoch=2)
     columns = ["epoch", "name", "value"]

@@ -1,11 +1,12 @@
 import subprocess
 import sys
+import time
 
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from activemem.storage import MetricRow, Store, StoreError
+from activemem.storage import MetricRow, Store, StoreError, progress
 from activemem.storage.schema import TRIALS
 
 from .making import fill, loose, metrics, name, trial
@@ -174,3 +175,15 @@ def test_probes_that_are_asked_for_stand_behind_the_final_metrics(store):
     store.write(trial(2, attempt=1, metrics=()), [])
     assert store.trials(["gamma[2]"])["metrics"].to_list() == [[loss], []]
     assert store.trials(["nothing"]).equals(store.trials())
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"epoch": "two", "metrics": {}}', '{"epoch": 2}'])
+def test_a_note_of_how_far_a_trial_came_that_cannot_be_read_is_none(store, text):
+    folder = store.checkpoint_dir(name(1))
+    folder.mkdir(parents=True)
+    progress.note(folder, 2, {"loss": 0.5})
+    far = store.reached(name(1))
+    assert (far.epoch, far.metrics) == (2, {"loss": 0.5})
+    assert abs(far.at.timestamp() - time.time()) < 60
+    (folder / "reached.json").write_text(text)
+    assert store.reached(name(1)) is None

@@ -1,0 +1,41 @@
+"""How far an unfinished trial has come: a note beside its checkpoint for people; no trial goes on from it."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+_FILE: Final = "reached.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """The last epoch that was made safe, its metrics, and when that was."""
+
+    epoch: int
+    metrics: Mapping[str, float]
+    at: datetime
+
+
+def note(folder: Path, epoch: int, metrics: Mapping[str, float]) -> None:
+    """Replace the note of a trial's folder; a crash of the machine may lose it."""
+    temporary = folder / f"reached.{os.getpid()}.tmp"
+    temporary.write_text(json.dumps({"epoch": epoch, "metrics": dict(metrics)}), encoding="utf-8")
+    temporary.replace(folder / _FILE)
+
+
+def noted(folder: Path) -> Reached | None:
+    """The note of a trial's folder; None where there is none, or none that can be read."""
+    try:
+        when = (folder / _FILE).stat().st_mtime
+        page = json.loads((folder / _FILE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    match page:
+        case {"epoch": int(epoch), "metrics": dict(metrics)}:
+            return Reached(epoch=epoch, metrics=metrics, at=datetime.fromtimestamp(when, UTC))
+        case _:
+            return None
