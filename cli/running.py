@@ -27,11 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What the command line asks for; `what` is the study as it was named there."""
+    """What the command line asks for; `what` is the study as it was named there.
+
+    `only` are the words that say which part of it is to run, `trials` the ids that they mean, None for all.
+    """
 
     study: Study
     what: str
     local: bool
+    only: tuple[str, ...]
+    trials: frozenset[str] | None
     max_trials: int | None
     retry_failed: bool
     results: str | None
@@ -43,6 +48,7 @@ class Order:
         words = ["activemem", "study", "run", self.what]
         words += [word for override in self.study.overrides for word in ("--set", override)]
         words += ["--local"] if self.local else []
+        words += [word for each in self.only for word in ("--only", each)]
         words += ["--max-trials", str(self.max_trials)] if self.max_trials else []
         words += ["--retry-failed"] if self.retry_failed else []
         return shlex.join([*words, *self._where, *(["--address", self.address] if self.address else [])])
@@ -79,6 +85,7 @@ def carry_out(order: Order, store: Store, found: Settings) -> Summary | None:
                 local=order.local,
                 max_trials=order.max_trials,
                 retry_failed=order.retry_failed,
+                only=order.trials,
             )
     except KeyboardInterrupt:
         say(f"stopped at once; the epochs before are stored. Continue: {order.command}")

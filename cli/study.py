@@ -55,6 +55,14 @@ def run(
     *,
     overrides: Overrides = None,
     local: Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="FACTOR=LEVEL",
+            help="Run trials with this level alone. Repeatable; of one factor, either level will do.",
+        ),
+    ] = None,
     max_trials: Annotated[
         int | None, typer.Option("--max-trials", min=1, metavar="N", help="Run at most so many trials.")
     ] = None,
@@ -71,6 +79,7 @@ def run(
     from ..errors import ActivememError
     from ..storage import Store
     from ..studies.faults import StudyError
+    from ..studies.part import part
     from .finding import as_written
     from .reaching import check_reachable
     from .running import Order, carry_out
@@ -78,10 +87,13 @@ def run(
 
     with wrong_input(SettingsError, StudyError, OSError):
         found = settings({"results": results, "address": address})
+        wanted = as_written(study, overrides or ())
         order = Order(
-            study=as_written(study, overrides or ()),
+            study=wanted,
             what=study,
             local=local,
+            only=tuple(only or ()),
+            trials=part(wanted, only) if only else None,
             max_trials=max_trials,
             retry_failed=retry_failed,
             results=results,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -62,15 +63,19 @@ def run_study(
     local: bool = False,
     max_trials: int | None = None,
     retry_failed: bool = False,
+    only: Collection[str] | None = None,
 ) -> Summary:
     """Train every trial of a study that the store lacks, at most `max_trials` of them.
+
+    Of a grid, those alone whose ids are in `only`, where it is given.
 
     Raises LeakError or DataError before anything is trained, where a causal task has a model that is not, or
     a corpus is not there. Ends in order on Ctrl-C: the same call goes on from the last epoch of each trial.
     Trials that have failed count as outcomes; `retry_failed` tries them again, after a time limit from where
     they were.
     """
-    asked = [trial.settings for trial in _missing(study, store, retry_failed=retry_failed)]
+    missing = _missing(study, store, only, retry_failed=retry_failed)
+    asked = [trial.settings for trial in missing]
     check_leaks(asked)
     prepare(asked, machine.data)
     store.remember_study(
@@ -84,14 +89,20 @@ def run_study(
     )
     counter = _Counter(listener)
     with on_interrupt(listener.stopping) as stop:
-        source = _source(study, store, counter, max_trials, retry_failed=retry_failed)
+        source = _source(study, store, counter, missing, max_trials, retry_failed=retry_failed)
         given_up = _run(source, study, store, machine=machine, listener=counter, stop=stop, local=local)
     store.compact()
     return _summary(study, store, counter, stopped=stop.requested, given_up=given_up)
 
 
 def _source(
-    study: Study, store: Store, listener: Listener, max_trials: int | None, *, retry_failed: bool
+    study: Study,
+    store: Store,
+    listener: Listener,
+    missing: Sequence[Trial],
+    max_trials: int | None,
+    *,
+    retry_failed: bool,
 ) -> Source:
     """The search of a study that has one, else the grid of what is missing, announced at once."""
     run = uuid.uuid4().hex
@@ -107,13 +118,13 @@ def _source(
             run=run,
             keep=study.keep_weights,
         )
-        for trial in _missing(study, store, retry_failed=retry_failed)
-    ][:max_trials]
+        for trial in missing[:max_trials]
+    ]
     listener.announce([task.trial for task in tasks])
     return Grid(tasks)
 
 
-def _missing(study: Study, store: Store, *, retry_failed: bool) -> list[Trial]:
+def _missing(study: Study, store: Store, only: Collection[str] | None, *, retry_failed: bool) -> list[Trial]:
     """The trials of a grid that a run is to train; of a search the first and the last that it can choose."""
     if study.search is not None:
         bounds = ({name: ends(found)[place] for name, found in study.dimensions.items()} for place in (0, -1))
@@ -124,7 +135,8 @@ def _missing(study: Study, store: Store, *, retry_failed: bool) -> list[Trial]:
     return [
         trial
         for trial in study.trials()
-        if trial.id not in held or held[trial.id] in again or trial.id in bare
+        if (only is None or trial.id in only)
+        and (trial.id not in held or held[trial.id] in again or trial.id in bare)
     ]
 
 

@@ -41,6 +41,10 @@ class Document:
         span = place.key if key else place.value
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
+    def overridden(self, path: KeyPath) -> bool:
+        """Whether what stands at a path was given by an override."""
+        return path in self.places and self.places[path][0] != self.text
+
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
         """The part of a text value where it stands, if it is written as it reads."""
         value: Any = self.data

@@ -32,7 +32,7 @@ def misfits(spec: TableSpec, design: Design, paper: str | None) -> list[Fault]:
     if spec.rows in factors and (spec.columns is None or spec.columns in factors):
         wrong += [*_baseline_faults(spec, levels, design), *_group_faults(spec, levels, design)]
     wrong += _metric_faults(spec)
-    return [*wrong, *_published_faults(spec, factors, paper)]
+    return [*wrong, *_published_faults(spec, design, paper)]
 
 
 def _factor_faults(spec: TableSpec, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[Fault]:
@@ -136,13 +136,13 @@ def _otherwise_faults(spec: TableSpec) -> Iterator[Fault]:
         yield path, "the differences from the baseline stand in parentheses"
 
 
-def _published_faults(
-    spec: TableSpec, factors: Mapping[str, tuple[Level, ...]], paper: str | None
-) -> Iterator[Fault]:
+def _published_faults(spec: TableSpec, design: Design, paper: str | None) -> Iterator[Fault]:
     """A table that the paper does not have, and names of it, or of ours, that are none.
 
-    Names are only looked at where the table is known, since nothing could be said of them otherwise.
+    Names are only looked at where the table is known, since nothing could be said of them otherwise; ours
+    only where no override has changed the levels.
     """
+    factors = design.factors
     printed = {name: table for (known, name), table in published_tables().items() if known == paper}
     if spec.published.table is not None and spec.published.table not in printed:
         where = f"no published table '{spec.published.table}' of {paper or 'a paper: [study] names none'}"
@@ -155,12 +155,12 @@ def _published_faults(
         ours += [*texts, *(f"{name}:{text}" for name in spec.value for text in texts)]
     rows = list(map(level_text, factors[spec.rows]))
     sides = (
-        ("rows", spec.published.rows, rows, table.rows),
-        ("columns", spec.published.columns, ours, table.columns),
+        ("rows", spec.published.rows, rows, table.rows, spec.rows in design.changed),
+        ("columns", spec.published.columns, ours, table.columns, spec.columns in design.changed),
     )
-    for side, names, known, theirs in sides:
+    for side, names, known, theirs, changed in sides:
         for our, their in names.items():
-            if our not in known:
+            if our not in known and not changed:
                 yield ("published", side, our), f"no {side.removesuffix('s')} '{our}'{nearest(our, known)}"
             if their not in theirs:
                 what = f"{table.paper} {table.name} has no {side.removesuffix('s')} '{their}'"

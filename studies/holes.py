@@ -65,10 +65,16 @@ def check_holes(draft: Draft) -> None:
                 draft.report.spoil(path, f"nothing fills the hole {{{hole[1]}}}{hint}", within=hole.span())
             elif path[0] in TABLES and (wrong := _misplaced(draft, path, hole[1])):
                 draft.report.spoil(path, wrong, within=hole.span())
-    for name in (*axes, *fragments):
+    told = axes if _changed(draft) else (*axes, *fragments)  # an override may take away what used a fragment
+    for name in told:
         if name not in used and ("recipes", name) not in draft.report.spoiled:
             path = ("recipes", name) if name in fragments else _key(draft, name)
             draft.report.note(path, f"nothing uses '{name}': no hole {{{name}}}", key=True)
+
+
+def _changed(draft: Draft) -> bool:
+    """Whether an override has changed levels or the recipe."""
+    return bool(draft.design.changed) or draft.report.document.overridden(RECIPE)
 
 
 def _misplaced(draft: Draft, path: KeyPath, name: str) -> str:

@@ -60,7 +60,7 @@ def _changed(document: Document, factors: Iterable[str]) -> Iterator[str]:
     """The factors that overrides have changed."""
     for name in factors:
         paths: tuple[KeyPath, ...] = (("factors", name), (TABLE,), BASELINE, ("study", "design"))
-        if any(path in document.places and document.places[path][0] != document.text for path in paths):
+        if any(map(document.overridden, paths)):
             yield name
 
 

@@ -52,6 +52,22 @@ def test_the_same_command_again_runs_only_what_is_missing(run, tiny):
     assert without_times(again.stderr).splitlines()[0].endswith("0 left · 0 trials ended in ?")
 
 
+def test_a_part_of_a_study_runs_alone_and_the_study_stays_whole(run, tiny):
+    wrong = run("study", "run", tiny, "--local", "--only", "task=nod", "--only", "mixer=conv")
+    assert (wrong.exit_code, wrong.stderr.splitlines()[2:]) == (
+        2,
+        ["  task=nod: no such level; nearest: not"],
+    )
+    assert not Path("results").exists()
+    result = run("study", "run", tiny, "--local", "--only", "task=not", "--only", "mixer=conv")
+    *lines, summary, _ = without_times(result.stderr).splitlines()
+    assert [line.split()[2:7] for line in lines] == [
+        ["conv(k=3)", "not", "seed", seed, "max"] for seed in "01"
+    ]
+    assert summary == "tiny: 2 of 8 trials done · 6 left · 2 trials ended in ?"
+    assert run("study", "status", "tiny").stdout.splitlines()[1] == "2 of 8 trials done · 6 left"
+
+
 def test_a_study_with_failed_trials_ends_with_status_one_and_says_why(run, tiny):
     result = run("study", "run", tiny, "--local", "--max-trials", "2", *NAN)
     assert (result.exit_code, result.stdout) == (1, "")

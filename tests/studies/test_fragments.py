@@ -1,6 +1,9 @@
 """Fragments of [recipes] stand wherever a part of a recipe does, and leave no trace in a trial's id."""
 
+import pytest
+
 from activemem.grammar.nodes import Choice, Integer
+from activemem.studies.faults import StudyError
 from activemem.studies.study import load
 
 TEXT = """\
@@ -76,6 +79,22 @@ def test_a_fragment_binds_as_one_part():
 def test_an_override_may_change_a_fragment():
     study = load(TEXT, ["recipes.feed=ff(32)"])
     assert study.trials()[0].settings.model.recipe == "2 * (sa >> ff(32))"
+
+
+def test_an_override_may_leave_fragments_unused_and_a_file_may_not():
+    assert [trial.settings.model.recipe for trial in load(TEXT, ["factors.mixer=['sa']"]).trials()] == [
+        "2 * (sa >> ff(16))"
+    ]
+    whole = load(TEXT, ["model.recipe='2 * ({mixer} >> ff(8))'"])
+    assert whole.trials()[0].settings.model.recipe == "2 * (sa >> ff(8))"
+    with pytest.raises(StudyError, match=r"nothing uses 'feed': no hole \{feed\}"):
+        load(changed((">> {feed}", ">> ff(8)")))
+
+
+def test_names_of_published_columns_stay_when_an_override_takes_their_levels_away():
+    study = load("memory-degradation", ['factors.model=["{luong}", "{bahdanau}"]'])
+    assert len(study.trials()) == 36
+    assert "theta[luong]:{luong_inputs}" in study.tables[0].published.columns
 
 
 def test_a_fragment_may_hold_search_dimensions():

@@ -1,0 +1,94 @@
+"""A part of a study: the trials with levels that somebody names."""
+
+import pytest
+
+from activemem.studies.faults import StudyError
+from activemem.studies.part import part
+from activemem.studies.study import Study, load
+
+STUDY = """
+[study]
+name = "parts"
+title = "Parts"
+
+[model]
+recipe = "{model}"
+d_model = 8
+
+[recipes]
+attention = "sa(heads=2, head_width=4) >> ff(8)"
+
+[task]
+name = "{task}"
+
+[train]
+optimizer = { name = "adam", lr = "{lr}" }
+batch_size = 4
+epochs = 9
+steps_per_epoch = 2
+curriculum = { start = 5 }
+
+[factors]
+model = ["{attention}", "conv(k=3) >> ff(8)", "cgru(k=3) >> ff(8)"]
+task = ["sort", "not"]
+lr = [1e-2, 1e-3]
+seed = [0, 1]
+
+[[cells]]
+model = "last >> ff(8)"
+task = "not"
+lr = 1e-3
+"""
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return load(STUDY.replace("last >> ff(8)", "ff(8)"))
+
+
+def levels(study: Study, *wanted: str) -> set[tuple[object, ...]]:
+    ids = part(study, wanted)
+    return {tuple(trial.levels.values()) for trial in study.trials() if trial.id in ids}
+
+
+def test_of_several_factors_all_must_fit_and_of_one_any_level(study: Study) -> None:
+    assert len(levels(study, "task=not")) == 14
+    assert levels(study, "task = not", "lr=0.001", "seed=1", "model=ff(8)", "model=attention") == {
+        ("{attention}", "not", 1e-3, 1),
+        ("ff(8)", "not", 1e-3, 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "model"),
+    [
+        ("{attention}", "{attention}"),
+        ("attention", "{attention}"),
+        ("conv(k=3) >> ff(8)", "conv(k=3) >> ff(8)"),
+        ("conv >> ff", "conv(k=3) >> ff(8)"),
+    ],
+)
+def test_a_level_is_called_as_the_study_spells_it_or_as_people_read_it(
+    study: Study, word: str, model: str
+) -> None:
+    assert {found[0] for found in levels(study, f"model={word}")} == {model}
+
+
+def test_numbers_may_be_spelled_in_any_way(study: Study) -> None:
+    assert levels(study, "lr=1e-3") == levels(study, "lr=0.001") == levels(study, "lr=.00100")
+
+
+def test_every_fault_is_told_at_once(study: Study) -> None:
+    with pytest.raises(StudyError) as error:
+        part(study, ["model=sa", "tusk=sort", "lr=3", "seed", "task=sort"])
+    assert [fault.message for fault in error.value.faults] == [
+        "lr=3: no such level; known: 0.001, 0.01",
+        "model=sa: no such level; known: attention, cgru(k=3) >> ff(8), conv(k=3) >> ff(8), ff(8)",
+        "seed: no such level; known: 0, 1",
+        "tusk=sort: unknown factor 'tusk'; nearest: task",
+    ]
+
+
+def test_a_search_has_no_parts() -> None:
+    with pytest.raises(StudyError, match="a search has no parts: its trials are yet to be chosen"):
+        part(load("tune-kernel"), ["seed=0"])
