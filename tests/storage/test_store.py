@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 import time
@@ -187,3 +188,18 @@ def test_a_note_of_how_far_a_trial_came_that_cannot_be_read_is_none(store, text)
     assert abs(far.at.timestamp() - time.time()) < 60
     (folder / "reached.json").write_text(text)
     assert store.reached(name(1)) is None
+
+
+def test_stores_of_several_machines_are_put_together_by_copying_one_over_another(tmp_path):
+    here, there = fill(tmp_path / "here", [1, 2, 3]), fill(tmp_path / "there", [3, 4])
+    fill(tmp_path / "there", [5], attempt=1, study="beta")
+    there.compact()
+    there.remember_study("beta", {"text": "of beta"})
+    shutil.copytree(there.root, here.root, dirs_exist_ok=True)
+    whole = fill(tmp_path / "whole", [1, 2, 3, 4])
+    fill(tmp_path / "whole", [5], attempt=1, study="beta")
+    for _ in range(2):
+        assert here.trials().equals(whole.trials())
+        assert here.metrics().equals(whole.metrics())
+        here.compact()
+    assert (here.recall_study("beta"), here.damaged) == ({"text": "of beta"}, ())
