@@ -194,9 +194,8 @@ def _whole(plan: Plan, values: MachineSettings) -> str:
     if values.gpus:
         return f"{most}{duration(seconds)} of training, one trial after the other"
     workers = max(1, int((os.cpu_count() or 1) / values.cpus))
-    return (
-        f"{most}{seconds * values.cpus / 3600:,.1f} core-hours, {duration(seconds / workers)} on this machine"
-    )
+    wall_s = max(seconds / workers, plan.longest_s)  # no trial is split
+    return f"{most}{seconds * values.cpus / 3600:,.1f} core-hours, {duration(wall_s)} on this machine"
 
 
 def _estimate(estimate: Estimate) -> dict[str, Any]:

@@ -90,6 +90,7 @@ class Plan:
     weightless: int  # done ones whose weights the study keeps and the store has not
     models: tuple[ModelCost, ...]
     estimate: Estimate
+    longest_s: float  # of the trial to run that takes longest, 0 where nothing is known
     ceilings: tuple[Ceiling, ...]
     refused: tuple[Refused, ...]
 
@@ -122,6 +123,7 @@ def _grid_plan(study: Study, store: Store, outcomes: pl.DataFrame) -> Plan:
         weightless=len(bare),
         models=_models(_label_names(study), planned, study.sized),
         estimate=together(left),
+        longest_s=max((one.seconds or 0.0 for one in left), default=0.0),
         ceilings=predict((_label(_label_names(study), trial), trial.settings) for trial in trials),
         refused=_refused(study, study.refused),
     )
@@ -151,6 +153,7 @@ def _search_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
         weightless=0,
         models=_models(list(study.dimensions), planned, {}),
         estimate=together([each] * left),
+        longest_s=each.seconds or 0.0,
         ceilings=predict((_label(list(study.dimensions), trial), trial.settings) for trial in trials),
         refused=(),
     )

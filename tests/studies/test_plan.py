@@ -230,6 +230,7 @@ def test_a_time_is_bounded_by_the_speed_of_the_same_recipe_or_of_all(store):
     assert found.estimate.basis == "at most"
     left = sum(one.estimate.seconds for one in found.trials if one.status == "missing")
     assert found.estimate.seconds == pytest.approx(left)
+    assert found.longest_s == max(one.estimate.seconds for one in found.trials if one.status == "missing")
     assert found.models[0].estimate.seconds == pytest.approx((10 + by_cell["sa", "remember"].seconds) / 2)
 
 
@@ -257,7 +258,7 @@ def test_a_study_that_is_done_has_nothing_left(store):
     for trial in study.trials():
         keep(store, trial)
     found = plan(study, store)
-    assert (found.left, found.estimate) == (0, Estimate(0.0, "measured"))
+    assert (found.left, found.estimate, found.longest_s) == (0, Estimate(0.0, "measured"), 0.0)
 
 
 def test_what_is_done_without_the_weights_that_the_study_keeps_is_left(store):
