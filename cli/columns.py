@@ -35,6 +35,7 @@ class Columns:
         self._points: list[Mapping[str, Level]] = []
         self._seen: _Seen = {}
         self._telling: _Seen = {}
+        self._fits: dict[int, Mapping[str, _Shown]] = {}  # by the room, until more trials come
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
@@ -45,10 +46,13 @@ class Columns:
             factor: tuple(dict.fromkeys(point.get(factor) for point in self._points)) for factor in factors
         }
         self._telling = _telling(self._points, self._seen)
+        self._fits.clear()
 
     def cells(self, trial: Trial, room: int) -> list[str]:
         """The texts that name an added trial, padded to their columns; `_GAP` spaces go before each."""
-        levels, columns = _levels(trial), self._fitted(room)
+        if room not in self._fits:
+            self._fits[room] = self._fitted(room)
+        levels, columns = _levels(trial), self._fits[room]
         return [f"{shown[levels.get(factor)]:<{_width(shown)}}" for factor, shown in columns.items()]
 
     def _fitted(self, room: int) -> dict[str, _Shown]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 
 from ..grammar import Reach
 
@@ -50,10 +51,13 @@ def squeezed(texts: Sequence[str], width: int) -> list[str]:
 
     Where no place is such, or any would do, the last third of the width is the text's end.
     """
+    if all(len(text) <= width for text in texts):
+        return list(texts)
     room = max(width - 1, 0)
     places = sorted(range(room + 1), key=lambda end: abs(end - room // 3))
-    tried = [[_squeezed(text, width, end) for text in texts] for end in places]
-    return next((found for found in tried if len(set(found)) == len(set(texts))), tried[0])
+    tried = ([_squeezed(text, width, end) for text in texts] for end in places)
+    first = next(tried)
+    return next((found for found in chain([first], tried) if len(set(found)) == len(set(texts))), first)
 
 
 def _squeezed(text: str, width: int, end: int) -> str:
