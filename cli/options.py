@@ -17,6 +17,15 @@ Data = Annotated[
     str | None, typer.Option("--data", metavar="PATH", help="The folder of the corpora; else as configured.")
 ]
 
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="FACTOR=LEVEL",
+        help="Take trials with this level alone. Repeatable; of one factor, any level will do.",
+    ),
+]
+
 Overrides = Annotated[
     list[str] | None,
     typer.Option(

@@ -63,6 +63,7 @@ def data(study: Study, plan: Plan) -> dict[str, Any]:
         "study": plan.study,
         "title": plan.title,
         "total": plan.total,
+        "part": plan.part,
         "counts": dict(plan.counts),
         "left": left(study, plan),
         "estimate": _estimate(plan.estimate),
@@ -111,6 +112,7 @@ def _counts(study: Study, plan: Plan) -> str:
         axes, product = [plural(plan.cells, "cell"), seeds], plan.cells * len(study.seeds)
     whole = plural(plan.total, "trial" if product == plan.total else "distinct trial")
     held, failed = sum(plan.counts.values()), plan.counts.get("failed", 0)
+    whole += f", {plan.part:,} in this part" if plan.part is not None else ""
     parts = [f"{' × '.join(axes)} = {whole}" if axes else whole, f"{held:,} in the store"]
     parts += [f"{failed:,} of them failed"] if failed else []
     parts += [f"{left(study, plan):,} to run"]

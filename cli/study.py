@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from .figures import WIDTH
-from .options import AsJson, Overrides, Results
+from .options import AsJson, Only, Overrides, Results
 from .streams import FAILED, INTERRUPTED, give, give_json, wrong_input
 
 app = typer.Typer(help="Plan studies, run them, and see how far they are.", no_args_is_help=True)
@@ -25,7 +25,12 @@ StudyName = Annotated[
 
 @app.command()
 def plan(
-    study: StudyFile, *, overrides: Overrides = None, results: Results = None, as_json: AsJson = False
+    study: StudyFile,
+    *,
+    overrides: Overrides = None,
+    only: Only = None,
+    results: Results = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say what a study will train, what that costs, and which lengths it cannot reach.
 
@@ -34,6 +39,7 @@ def plan(
     """
     from ..storage import Store, StoreError
     from ..studies.faults import StudyError
+    from ..studies.part import part
     from ..studies.plan import plan as planned
     from . import planning
     from .finding import as_written
@@ -42,7 +48,7 @@ def plan(
     with wrong_input(SettingsError, StoreError, StudyError, OSError):
         configured = settings({"results": results})
         found = as_written(study, overrides or ())
-        page = planned(found, Store(configured.results))
+        page = planned(found, Store(configured.results), part(found, only) if only else None)
     if as_json:
         give_json(planning.data(found, page))
     else:
@@ -55,14 +61,7 @@ def run(
     *,
     overrides: Overrides = None,
     local: Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")] = False,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only",
-            metavar="FACTOR=LEVEL",
-            help="Run trials with this level alone. Repeatable; of one factor, either level will do.",
-        ),
-    ] = None,
+    only: Only = None,
     max_trials: Annotated[
         int | None, typer.Option("--max-trials", min=1, metavar="N", help="Run at most so many trials.")
     ] = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal, TypeVar
@@ -76,7 +76,8 @@ class Plan:
     """What is known of a study before it runs; `estimate` is for all that is left, one trial after the other.
 
     A search has no trials before it runs: `total` is what it asks for, `models` the ends of its dimensions.
-    `cells` counts those of a grid with their twins, refused ones not among them.
+    `cells` counts those of a grid with their twins, refused ones not among them. `part` is None, or how many
+    trials are in the part that is planned: all but `factors`, `cells`, `total` and `refused` is of it alone.
     """
 
     study: str
@@ -85,6 +86,7 @@ class Plan:
     cells: int
     trials: tuple[PlannedTrial, ...]
     total: int
+    part: int | None
     counts: Mapping[str, int]  # of the outcomes in the store, by status
     left: int  # those to run, which in a grid pruned and weightless ones are too
     weightless: int  # done ones whose weights the study keeps and the store has not
@@ -95,21 +97,22 @@ class Plan:
     refused: tuple[Refused, ...]
 
 
-def plan(study: Study, store: Store) -> Plan:
-    """The plan of a study against a store; loads neither torch nor Ray."""
+def plan(study: Study, store: Store, only: Collection[str] | None = None) -> Plan:
+    """The plan of a study, or of those trials of a grid, against a store; loads neither torch nor Ray."""
     outcomes = store.trials()
-    return _search_plan(study, outcomes) if study.search else _grid_plan(study, store, outcomes)
+    return _search_plan(study, outcomes) if study.search else _grid_plan(study, store, outcomes, only)
 
 
-def _grid_plan(study: Study, store: Store, outcomes: pl.DataFrame) -> Plan:
+def _grid_plan(study: Study, store: Store, outcomes: pl.DataFrame, only: Collection[str] | None) -> Plan:
     """The plan of a grid, whose trials are all known."""
-    trials, estimator = study.trials(), Estimator(outcomes, study.trials())
+    trials = [trial for trial in study.trials() if only is None or trial.id in only]
+    estimator = Estimator(outcomes, study.trials())
     statuses: dict[str, Status] = dict(outcomes.select("trial", "status").iter_rows())
     planned = tuple(
         PlannedTrial(trial=trial, status=statuses.get(trial.id, "missing"), estimate=estimator.of(trial))
         for trial in trials
     )
-    bare = set(weightless(study, store, statuses))
+    bare = set(weightless(study, store, statuses)) & {trial.id for trial in trials}
     left = [one.estimate for one in planned if one.status in ("missing", "pruned") or one.trial.id in bare]
     return Plan(
         study=study.name,
@@ -117,7 +120,8 @@ def _grid_plan(study: Study, store: Store, outcomes: pl.DataFrame) -> Plan:
         factors=study.factors,
         cells=len(study.asked) // len(study.seeds),
         trials=planned,
-        total=len(planned),
+        total=len(study.trials()),
+        part=None if only is None else len(planned),
         counts=Counter(one.status for one in planned if one.status != "missing"),
         left=len(left),
         weightless=len(bare),
@@ -148,6 +152,7 @@ def _search_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
         cells=0,
         trials=(),
         total=total,
+        part=None,
         counts=Counter(own["status"]),
         left=left,
         weightless=0,

@@ -132,3 +132,16 @@ def test_a_factor_whose_name_has_no_plural_is_counted_by_its_levels(run, study):
     )
     Path(study).write_text(text, encoding="utf-8")
     assert "2 levels of n_epochs × 4 mixers × 2 tasks" in run("study", "plan", study).stdout
+
+
+def test_a_part_is_planned_by_itself(run, tiny):
+    told = run("study", "plan", tiny, "--only", "mixer=conv", "--only", "task=not").stdout.splitlines()
+    assert told[1] == "2 mixers × 2 tasks × 2 seeds = 8 trials, 2 in this part · 0 in the store · 2 to"
+    assert [line.split()[0] for line in told[5:6]] == ["conv(k=3)"]
+    page = json.loads(run("study", "plan", tiny, "--only", "task=not", "--json").stdout)
+    assert (page["total"], page["part"], page["left"], len(page["trials"])) == (8, 4, 4, 4)
+    wrong = run("study", "plan", tiny, "--only", "task=nod")
+    assert (wrong.exit_code, wrong.stderr) == (
+        2,
+        "tiny: 1 fault\n\n  task=nod: no such level; nearest: not\n",
+    )

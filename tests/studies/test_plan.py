@@ -242,6 +242,18 @@ def test_a_recipe_that_never_ran_takes_the_speed_of_all(store):
     assert never.estimate.seconds == pytest.approx(most_flops(never.trial.settings) / 5e7)
 
 
+def test_the_plan_of_a_part_counts_and_costs_that_part_alone(store):
+    study = load(SMALL)
+    keep(store, study.trials()[0], seconds=12.0)
+    sort = [trial for trial in study.trials() if trial.levels["mixer"] == "sa"]
+    found = plan(study, store, {trial.id for trial in sort})
+    assert (found.total, found.part, found.left, dict(found.counts)) == (8, 4, 3, {"done": 1})
+    assert [one.trial.id for one in found.trials] == [trial.id for trial in sort]
+    assert [(model.label, model.trials) for model in found.models] == [("sa", 4)]
+    whole = {one.trial.id: one.estimate for one in plan(study, store).trials}
+    assert {one.trial.id: one.estimate for one in found.trials} == {each.id: whole[each.id] for each in sort}
+
+
 def test_times_of_other_machines_and_earlier_devices_do_not_count(store):
     study = load(SMALL)
     keep(store, study.trials()[0], host="elsewhere")
