@@ -32,7 +32,7 @@ class Columns:
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
-        self._points: list[Mapping[str, Level]] = []
+        self._points: dict[tuple[tuple[str, Level], ...], Mapping[str, Level]] = {}  # each once
         self._seen: _Seen = {}
         self._telling: _Seen = {}
         self._fits: dict[int, Mapping[str, _Shown]] = {}  # by the room, until more trials come
@@ -40,12 +40,13 @@ class Columns:
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Make room for these trials too."""
-        self._points += map(_levels, trials)
-        factors = sorted(dict.fromkeys(chain.from_iterable(self._points)), key=_SEED.__eq__)
+        self._points |= {tuple(levels.items()): levels for levels in map(_levels, trials)}
+        points = tuple(self._points.values())
+        factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
         self._seen = {
-            factor: tuple(dict.fromkeys(point.get(factor) for point in self._points)) for factor in factors
+            factor: tuple(dict.fromkeys(point.get(factor) for point in points)) for factor in factors
         }
-        self._telling = _telling(self._points, self._seen)
+        self._telling = _telling(points, self._seen)
         self._fits.clear()
 
     def cells(self, trial: Trial, room: int) -> list[str]:

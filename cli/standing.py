@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from ..studies.standing import Standing
@@ -38,9 +40,14 @@ def as_data(now: Standing) -> dict[str, object]:
         "left": now.left,
         "begun": len(now.begun),
         "reached": [
-            {"trial": name, "epoch": far.epoch, "metrics": dict(far.metrics), "at": far.at.isoformat()}
+            {"trial": name, "epoch": far.epoch, "metrics": _finite(far.metrics), "at": far.at.isoformat()}
             for name, far in now.reached.items()
         ],
         "weightless": len(now.weightless),
         "reasons": dict(now.reasons),
     }
+
+
+def _finite(metrics: Mapping[str, float]) -> dict[str, float | None]:
+    """The metrics as JSON can hold them: null for what is no number, or without end."""
+    return {name: value if math.isfinite(value) else None for name, value in metrics.items()}

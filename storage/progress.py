@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,10 +22,11 @@ class Reached:
 
 
 def note(folder: Path, epoch: int, metrics: Mapping[str, float]) -> None:
-    """Replace the note of a trial's folder; a crash of the machine may lose it."""
+    """Replace the note of a trial's folder if that can be done; a crash of the machine may lose it."""
     temporary = folder / f"reached.{os.getpid()}.tmp"
-    temporary.write_text(json.dumps({"epoch": epoch, "metrics": dict(metrics)}), encoding="utf-8")
-    temporary.replace(folder / _FILE)
+    with suppress(OSError):  # no trial fails for a note
+        temporary.write_text(json.dumps({"epoch": epoch, "metrics": dict(metrics)}), encoding="utf-8")
+        temporary.replace(folder / _FILE)
 
 
 def noted(folder: Path) -> Reached | None:
@@ -35,7 +37,11 @@ def noted(folder: Path) -> Reached | None:
     except (OSError, ValueError):
         return None
     match page:
-        case {"epoch": int(epoch), "metrics": dict(metrics)}:
+        case {"epoch": int(epoch), "metrics": dict(metrics)} if _are_numbers(metrics.values()):
             return Reached(epoch=epoch, metrics=metrics, at=datetime.fromtimestamp(when, UTC))
         case _:
             return None
+
+
+def _are_numbers(values: Iterable[object]) -> bool:
+    return all(isinstance(value, int | float) for value in values)

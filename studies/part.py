@@ -14,7 +14,8 @@ def part(study: Study, wanted: Sequence[str]) -> frozenset[str]:
     """The ids of the trials that have what is wanted, each a text `factor=level`.
 
     Of a factor that is named several times any of the levels will do. Raises StudyError, with every fault,
-    for what is no factor or none of its levels, and for a search, whose trials are not known.
+    for what is no factor or none of its levels, where no trial has all of them, and for a search, whose
+    trials are not known.
     """
     if study.search is not None:
         raise StudyError(
@@ -28,13 +29,16 @@ def part(study: Study, wanted: Sequence[str]) -> frozenset[str]:
             asked.setdefault(factor, set()).add(_meant(study, factor, word))
         except ValueError as error:
             faults.append(Fault(message=f"{text}: {error}"))
-    if faults:
-        raise StudyError(study.name, faults)
-    return frozenset(
+    found = frozenset(
         trial.id
         for trial in study.asked
         if all(level_text(trial.levels[factor]) in texts for factor, texts in asked.items())
     )
+    if not (faults or found):
+        faults = [Fault(message=f"no trial has all of this: {', '.join(wanted)}")]
+    if faults:
+        raise StudyError(study.name, faults)
+    return found
 
 
 def _meant(study: Study, factor: str, word: str) -> str:
@@ -44,7 +48,8 @@ def _meant(study: Study, factor: str, word: str) -> str:
     """
     if factor not in study.factors:
         raise ValueError(f"unknown factor '{factor}'{nearest(factor, study.factors)}")
-    levels = tuple({level_text(trial.levels[factor]): trial.levels[factor] for trial in study.asked}.values())
+    there = [trial.levels[factor] for trial in (*study.asked, *study.refused)]
+    levels = tuple({level_text(level): level for level in there}.values())
     names, briefs = level_names(levels), short_levels(levels)
     found = {
         level_text(level)

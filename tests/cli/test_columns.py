@@ -117,6 +117,14 @@ def test_trials_may_lack_a_factor_and_columns_grow_with_the_trials():
     assert columns.cells(second, 80) == ["sa", "not ", "dropout=0.1", "seed 0"]
 
 
+def test_a_trial_that_is_added_again_changes_nothing():
+    pair = [trial(mixer="sa", task="sort_words", width=64), trial(mixer="cgru", task="not_words", width=96)]
+    columns = Columns(pair)
+    before = [columns.cells(each, room) for each in pair for room in (80, 24, 12)]
+    columns.add(pair)
+    assert [columns.cells(each, room) for each in pair for room in (80, 24, 12)] == before
+
+
 def test_a_single_trial_keeps_its_words():
     each = trial(mixer="persistent_conv(k=20)", task="reverse_copy_bigrams")
     assert line(Columns([each]), each, 40) == "  persisten…conv  reverse_c…rams  seed 0"

@@ -178,7 +178,17 @@ def test_probes_that_are_asked_for_stand_behind_the_final_metrics(store):
     assert store.trials(["nothing"]).equals(store.trials())
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"epoch": "two", "metrics": {}}', '{"epoch": 2}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"epoch": "two", "metrics": {}}',
+        '{"epoch": 2}',
+        '{"epoch": 2, "metrics": {"loss": "low"}}',
+    ],
+)
 def test_a_note_of_how_far_a_trial_came_that_cannot_be_read_is_none(store, text):
     folder = store.checkpoint_dir(name(1))
     folder.mkdir(parents=True)
@@ -187,6 +197,9 @@ def test_a_note_of_how_far_a_trial_came_that_cannot_be_read_is_none(store, text)
     assert (far.epoch, far.metrics) == (2, {"loss": 0.5})
     assert abs(far.at.timestamp() - time.time()) < 60
     (folder / "reached.json").write_text(text)
+    assert store.reached(name(1)) is None
+    shutil.rmtree(folder)
+    progress.note(folder, 3, {"loss": 0.5})  # somebody has cleared it: no trial fails for that
     assert store.reached(name(1)) is None
 
 

@@ -35,7 +35,7 @@ lr = [1e-2, 1e-3]
 seed = [0, 1]
 
 [[cells]]
-model = "last >> ff(8)"
+model = "ff(8)"
 task = "not"
 lr = 1e-3
 """
@@ -43,7 +43,7 @@ lr = 1e-3
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return load(STUDY.replace("last >> ff(8)", "ff(8)"))
+    return load(STUDY)
 
 
 def levels(study: Study, *wanted: str) -> set[tuple[object, ...]]:
@@ -87,6 +87,18 @@ def test_every_fault_is_told_at_once(study: Study) -> None:
         "seed: no such level; known: 0, 1",
         "tusk=sort: unknown factor 'tusk'; nearest: task",
     ]
+
+
+def test_levels_that_never_come_together_are_a_fault(study: Study) -> None:
+    with pytest.raises(StudyError, match=r"no trial has all of this: model=ff\(8\), task=sort"):
+        part(study, ["model=ff(8)", "task=sort"])
+
+
+def test_a_level_whose_trials_are_all_over_the_budget_is_known() -> None:
+    small = load(STUDY.replace('title = "Parts"', 'title = "Parts"\nmax_parameters = 840'))
+    assert {trial.levels["model"] for trial in small.refused} == {"cgru(k=3) >> ff(8)"}
+    with pytest.raises(StudyError, match="no trial has all of this: model=cgru >> ff"):
+        part(small, ["model=cgru >> ff"])
 
 
 def test_a_search_has_no_parts() -> None:
