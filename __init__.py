@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from .grammar import Space as Space
     from .grammar import analyse as analyse
     from .grammar import parse as parse
+    from .grammar.block_names import *  # noqa: F403 -- every block under its name
     from .grammar.expressions import block as block
     from .grammar.expressions import choice as choice
     from .grammar.expressions import hole as hole
     from .grammar.expressions import integer as integer
     from .grammar.expressions import real as real
     from .grammar.expressions import tied as tied
-    from .grammar.named import *  # noqa: F403 -- every block under its name
-    from .studies.results import open_study as open_study
+    from .reporting.results import open_study as open_study
 
 __version__ = "0.1.0"
 
@@ -45,7 +45,7 @@ EXPORTS = {
     "choice": ".grammar.expressions",
     "hole": ".grammar.expressions",
     "integer": ".grammar.expressions",
-    "open_study": ".studies.results",
+    "open_study": ".reporting.results",
     "parse": ".grammar",
     "real": ".grammar.expressions",
     "tied": ".grammar.expressions",
@@ -59,12 +59,12 @@ if not TYPE_CHECKING:  # so that a name which is not there is told in the editor
         """What is named, loaded now; AttributeError if it is neither among EXPORTS nor a block."""
         if name.startswith("_"):
             raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-        value = getattr(import_module(EXPORTS.get(name, ".grammar.named"), __name__), name)
+        value = getattr(import_module(EXPORTS.get(name, ".grammar.block_names"), __name__), name)
         globals()[name] = value
         return value
 
 
 def __dir__() -> list[str]:
     """Everything that can be named."""
-    named = import_module(".grammar.named", __name__)
-    return sorted({*globals(), *EXPORTS, *dir(named)})
+    block_names = import_module(".grammar.block_names", __name__)
+    return sorted({*globals(), *EXPORTS, *dir(block_names)})

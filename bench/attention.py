@@ -21,9 +21,9 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from activemem.blocks import Block, Context, build_block
-from activemem.blocks.all_attention import AllAttention
-from activemem.blocks.conformance import block_of
-from activemem.blocks.initial import initialise
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.layers.all_attention import AllAttention
+from activemem.blocks.testing.conformance import parse_block
 
 HEADS, HEAD_WIDTH, WIDTH, VECTORS, SPAN = 8, 64, 512, 1024, 1024
 FILTER = VECTORS - 1  # 2 N width numbers are those of a layer and its biases but for a thousand
@@ -43,14 +43,14 @@ class Size:
         return torch.randn(self.batch, length, WIDTH, device=self.device)
 
 
-def made(text: str, device: str) -> Block:
+def make_block(text: str, device: str) -> Block:
     """A causal block with drawn weights."""
-    block = build_block(block_of(text), Context(width=WIDTH, causal=True, dropout=0.0))
+    block = build_block(parse_block(text), Context(width=WIDTH, causal=True, dropout=0.0))
     initialise(block, torch.Generator().manual_seed(0))
     return block.to(device).train()
 
 
-def transcription(block: AllAttention, x: Tensor, past: Tensor) -> Tensor:
+def all_attn_by_equations(block: AllAttention, x: Tensor, past: Tensor) -> Tensor:
     """The layer as its equations say it, over what is gathered: (batch, heads, length, span, head_width)."""
     batch, length, _ = x.shape
     positions, persistent = block.window.positions, block.persistent
@@ -74,24 +74,24 @@ def transcription(block: AllAttention, x: Tensor, past: Tensor) -> Tensor:
 def steps(size: Size) -> dict[str, Callable[[], Tensor]]:
     """The layers on the same inputs, each to what it gives."""
     heads = f"heads={HEADS}, head_width={HEAD_WIDTH}, span={SPAN}"
-    ours = made(f"all_attn(N={VECTORS}, {heads})", size.device)
-    attention = made(f"sa({heads}, pos=relative)", size.device)
-    layer = made(f"ff({FILTER})", size.device)
+    ours = make_block(f"all_attn(N={VECTORS}, {heads})", size.device)
+    attention = make_block(f"sa({heads}, pos=relative)", size.device)
+    layer = make_block(f"ff({FILTER})", size.device)
     assert isinstance(ours, AllAttention)
     past, x = size.rows(SPAN), size.rows(size.length).requires_grad_()
 
     def both() -> Tensor:
-        y = x + attention.stream(x, past)
+        y = x + attention.forward_with_past(x, past)
         return y + layer(y)
 
     return {
-        "all_attn": lambda: x + ours.stream(x, past),
-        "transcription": lambda: x + transcription(ours, x, past),
+        "all_attn": lambda: x + ours.forward_with_past(x, past),
+        "transcription": lambda: x + all_attn_by_equations(ours, x, past),
         "sa >> ff": both,
     }
 
 
-def race(runners: dict[str, Callable[[], Tensor]], seconds: float) -> dict[str, float]:
+def median_ms(runners: dict[str, Callable[[], Tensor]], seconds: float) -> dict[str, float]:
     """Median milliseconds of a forward and a backward pass, on a CPU of its time; the layers take turns."""
     cuda = torch.cuda.is_available()
     clock = time.perf_counter if cuda else time.process_time
@@ -127,7 +127,7 @@ def show(size: Size, seconds: float) -> None:
     runners = steps(size)
     with torch.no_grad():
         torch.testing.assert_close(runners["all_attn"](), runners["transcription"](), rtol=1e-3, atol=1e-3)
-    found = race(runners, seconds)
+    found = median_ms(runners, seconds)
     print(f"{size.device}, batch {size.batch}, block {size.length}, span {SPAN}, N {VECTORS}, width {WIDTH}")
     for name in NAMES:
         ratio = found[name] / found["all_attn"]

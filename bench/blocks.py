@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from activemem.blocks import attention
-from activemem.blocks.convolution import Convolution
-from activemem.blocks.dropout import Dropout
-from activemem.blocks.initial import initialise
+from activemem.blocks.core.dropout import Dropout
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.layers import attention
+from activemem.blocks.layers.convolutions import Convolution
 
 BATCH = 32
 
@@ -65,7 +65,7 @@ def attentions(width: int, heads: int, head_width: int, length: int) -> None:
     x = torch.randn(BATCH, length, width, requires_grad=True)
 
     def by(short: int) -> Tensor:
-        attention.SHORT = short
+        attention.MAX_UNFUSED_LENGTH = short
         return block(x)
 
     def fused() -> Tensor:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from activemem.blocks.transduction import TransductionModel, build_transducer
+from activemem.blocks.models.seq2seq_model import TransductionModel, build_transducer
 from activemem.engine.decoding import decode
 
 RECIPES = (
@@ -30,7 +30,7 @@ WIDTH, VOCAB, BATCH, SOURCE, TARGET, BEAM = 128, 8000, 16, 20, 30, 4
 PAD, END = 0, 2
 
 
-def never_ending(recipe: str) -> TransductionModel:
+def build_endless_model(recipe: str) -> TransductionModel:
     """A model that gives no likelihood to an end."""
     generator = torch.Generator().manual_seed(0)
     model = build_transducer(
@@ -41,17 +41,17 @@ def never_ending(recipe: str) -> TransductionModel:
     return model
 
 
-def again(model: TransductionModel, sources: Tensor) -> Tensor:
+def decode_without_state(model: TransductionModel, sources: Tensor) -> Tensor:
     """The likeliest symbols, each from a pass over all that was written before it."""
     target = torch.full((len(sources), TARGET), END)
     with torch.no_grad():
         for place in range(TARGET):
-            seen = target if model.body.sized else target[:, : place + 1]
+            seen = target if model.body.depends_on_target_length else target[:, : place + 1]
             target[:, place] = model(sources, seen)[:, place].argmax(1)
     return target
 
 
-def race(runners: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
+def median_tokens_per_s(runners: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
     """Tokens a second of CPU time of each runner, medians; they take turns."""
     times: dict[str, list[float]] = {name: [] for name in runners}
     end = time.perf_counter() + seconds
@@ -75,12 +75,12 @@ def main() -> None:
     )
     sources = torch.randint(3, VOCAB, (BATCH, SOURCE), generator=torch.Generator().manual_seed(1))
     for recipe in RECIPES:
-        model = never_ending(recipe)
-        found = race(
+        model = build_endless_model(recipe)
+        found = median_tokens_per_s(
             {
-                "again": lambda model=model: again(model, sources),
-                "greedy": lambda model=model: decode(model, sources, longest=TARGET),
-                "beam": lambda model=model: decode(model, sources, longest=TARGET, beam=BEAM),
+                "again": lambda model=model: decode_without_state(model, sources),
+                "greedy": lambda model=model: decode(model, sources, max_length=TARGET),
+                "beam": lambda model=model: decode(model, sources, max_length=TARGET, beam=BEAM),
             },
             seconds,
         )

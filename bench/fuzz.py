@@ -15,24 +15,37 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from activemem.grammar import RecipeError, names, parse
+from activemem.grammar import RecipeError, parse, registered_names
 
-MOST_S = 0.1
+MAX_SECONDS = 0.1
 """No text may take more processor seconds; one that takes ten times as long is given up."""
 
-MOST_MIB = 100
+MAX_MIB = 100
 """So much memory may the process grow by; it gets no more than three times that."""
 
 _WORDS = [
-    *names(),
+    *registered_names(),
     *("choice", "integer", "real", "tied", "true", "false", "relu", "gelu", "head", "__class__"),
     *("{m}", "{_x}", "{"),
     *("k=", "filter=", "heads=", "act=", "log=", "step=", "0", "1", "3", "20", "-1", "1.5", "1e9", "1e400"),
     *("0x10", "007", "1_000", "999999999999999999", "9999999999999999999"),
 ]
 _SIGNS = [*"()(){},=+*>-._[]:;'\"$%&|~^#@!?\\/", ">>", ">>", "**", "+ ", "* "]
-_ODD = ["\u202e", "\u2066", "\x00", "\x1b[31m", "\n", "\t", "\ufeff", "é", "日", "a\u0301", "\ud800", "١"]
-_WHOLE = (
+_UNUSUAL_CHARACTERS = [
+    "\u202e",
+    "\u2066",
+    "\x00",
+    "\x1b[31m",
+    "\n",
+    "\t",
+    "\ufeff",
+    "é",
+    "日",
+    "a\u0301",
+    "\ud800",
+    "١",
+]
+_VALID_RECIPES = (
     "4 * (sa + highway_conv(k=20) >> ff(512))",
     "2 * (conv(k=20) >> ff(1024)) >> 6 * (sa >> ff(1024))",
     "tied(4 * (cgru(k=3) + persistent_conv(k=6, act=gelu))) >> ff(8, act=tanh)",
@@ -41,19 +54,21 @@ _WHOLE = (
 )
 
 
-def soup(draw: random.Random) -> str:
+def random_pieces(draw: random.Random) -> str:
     """Words and signs in any order."""
-    pieces = draw.choices((_WORDS, _SIGNS, _ODD), weights=(10, 10, 1), k=draw.randint(1, 30))
+    pieces = draw.choices((_WORDS, _SIGNS, _UNUSUAL_CHARACTERS), weights=(10, 10, 1), k=draw.randint(1, 30))
     return "".join(draw.choice(piece) for piece in pieces)
 
 
-def damaged(draw: random.Random) -> str:
+def mutated_recipe(draw: random.Random) -> str:
     """A right recipe with a few pieces cut out, put in or moved."""
-    text = draw.choice(_WHOLE)
+    text = draw.choice(_VALID_RECIPES)
     for _ in range(draw.randint(1, 4)):
         start = draw.randint(0, len(text))
         end = min(len(text), start + draw.choice((0, 0, 1, 3, 10)))
-        text = text[:start] + draw.choice(draw.choice((_WORDS, _SIGNS, _ODD, [""]))) + text[end:]
+        text = (
+            text[:start] + draw.choice(draw.choice((_WORDS, _SIGNS, _UNUSUAL_CHARACTERS, [""]))) + text[end:]
+        )
     return text
 
 
@@ -70,24 +85,26 @@ def nested(draw: random.Random) -> str:
     return opening * depth + draw.choice(_WORDS) + ")" * draw.choice((depth, 0, depth - 1, depth + 1))
 
 
-def lengthy(draw: random.Random) -> str:
+def repeated_text(draw: random.Random) -> str:
     """One piece again and again, up to the longest text that is read and beyond."""
-    piece = draw.choice((*_WORDS, *_SIGNS, *_ODD, *_WHOLE)) + draw.choice((*_SIGNS, " ", " + ", " >> "))
+    piece = draw.choice((*_WORDS, *_SIGNS, *_UNUSUAL_CHARACTERS, *_VALID_RECIPES)) + draw.choice(
+        (*_SIGNS, " ", " + ", " >> ")
+    )
     return (piece * 12_000)[: draw.randint(100, 11_000)]
 
 
 KINDS: dict[Callable[[random.Random], str], int] = {
-    soup: 400,
-    damaged: 400,
+    random_pieces: 400,
+    mutated_recipe: 400,
     unicode_text: 100,
     nested: 98,
-    lengthy: 2,
+    repeated_text: 2,
 }
 """Each kind of text, and how many of a thousand are of it."""
 
 
 @dataclass(slots=True)
-class Tally:
+class FuzzReport:
     """What came of all texts: counts by outcome, the slowest text, and those that did what none may."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -95,12 +112,12 @@ class Tally:
     worst: str = ""
     wrong: list[str] = field(default_factory=list)
 
-    def note(self, text: str) -> None:
+    def try_text(self, text: str) -> None:
         """Try one text."""
         begin = time.thread_time()
-        signal.setitimer(signal.ITIMER_VIRTUAL, 10 * MOST_S)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 10 * MAX_SECONDS)
         try:
-            outcome = tried(text)
+            outcome = check_text(text)
         except Exception as error:  # noqa: BLE001 -- any other exception is what the fuzz run looks for
             outcome = f"{type(error).__name__}: {error}"
             self.wrong.append(f"{outcome} from {text!r:.300}")
@@ -111,7 +128,7 @@ class Tally:
             self.worst_s, self.worst = took_s, text
 
 
-def tried(text: str) -> str:
+def check_text(text: str) -> str:
     """What comes of a text: a recipe that is read back as it was rendered, or an error that can be shown."""
     try:
         recipe = parse(text)
@@ -129,34 +146,34 @@ def memory_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def bound() -> None:
+def limit_resources() -> None:
     """Make a text that takes too long or too much memory an exception."""
 
     def give_up(*_: object) -> None:
-        raise TimeoutError(f"more than {10 * MOST_S:.0f} s")
+        raise TimeoutError(f"more than {10 * MAX_SECONDS:.0f} s")
 
     signal.signal(signal.SIGVTALRM, give_up)
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 3 * MOST_MIB * 2**20,) * 2)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 3 * MAX_MIB * 2**20,) * 2)
 
 
 def main() -> None:
     """Try so many texts and say what came of them."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
     draw = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
-    tried("sa")
-    bound()
-    before_mib, tally = memory_mib(), Tally()
+    check_text("sa")
+    limit_resources()
+    before_mib, tally = memory_mib(), FuzzReport()
     kinds, weights = tuple(KINDS), tuple(KINDS.values())
     for kind in (draw.choices(kinds, weights)[0] for _ in range(count)):
-        tally.note(kind(draw))
+        tally.try_text(kind(draw))
     grown_mib = memory_mib() - before_mib
     print(f"{count:,} texts: " + ", ".join(f"{number:,} {name}" for name, number in tally.outcomes.items()))
     print(f"slowest {1e3 * tally.worst_s:.1f} ms, {len(tally.worst)} characters: {tally.worst[:60]!r}")
     print(f"memory grew by {grown_mib:.0f} MiB")
     for line in tally.wrong[:20]:
         print(line)
-    if tally.wrong or tally.worst_s > MOST_S or grown_mib > MOST_MIB:
+    if tally.wrong or tally.worst_s > MAX_SECONDS or grown_mib > MAX_MIB:
         sys.exit(1)
 
 

@@ -18,16 +18,16 @@ import ray
 import torch
 from ray import tune
 
-from activemem.engine.cluster import QUIET, run_cohorts
-from activemem.engine.cohorts import Worker, in_turn
-from activemem.engine.events import Event
-from activemem.engine.machine import Machine
-from activemem.engine.outcome import Task
-from activemem.engine.sources import Grid
-from activemem.engine.stopping import Stop
+from activemem.engine.core.events import Event
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.cohort_sources import GridCohorts
+from activemem.engine.run.cohorts import Worker, sequentially
+from activemem.engine.run.interrupts import Stop
+from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT, run_cohorts
+from activemem.engine.trial.outcome import Job
 from activemem.storage import Store
-from activemem.studies.settings import Settings
-from activemem.studies.trial import Trial
+from activemem.studies.resolve.trial import Trial
+from activemem.studies.schema.settings import TrialSettings
 
 SETTINGS = {
     "model": {"recipe": "sa", "d_model": 8},
@@ -42,14 +42,14 @@ SETTINGS = {
 }
 
 
-class Nothing:
+class NoOpTraining:
     """A training that is over before it begins."""
 
     parameters = epoch = step = 0
     seconds = flops = 0.0
     finished = True
 
-    def __init__(self, settings: Settings, device: torch.device, data: Path) -> None:
+    def __init__(self, settings: TrialSettings, device: torch.device, data: Path) -> None:
         del settings, device, data
 
     def advance(self) -> dict[str, float]:
@@ -72,40 +72,42 @@ class Nothing:
         return {}
 
 
-class Clock:
+class EventClock:
     """Notes when each event arrives."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
 
-    def announce(self, trials: Sequence[Trial]) -> None:
+    def on_planned(self, trials: Sequence[Trial]) -> None:
         """Nothing."""
 
     def stopping(self) -> None:
         """Nothing."""
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Note the time."""
         del event
         self.times.append(time.perf_counter())
 
 
-def tasks(count: int) -> list[Task]:
+def make_jobs(count: int) -> list[Job]:
     """That many different trials."""
     trials = (
         Trial(
-            study="noop", levels={"seed": seed}, settings=Settings.model_validate(SETTINGS | {"seed": seed})
+            study="noop",
+            levels={"seed": seed},
+            settings=TrialSettings.model_validate(SETTINGS | {"seed": seed}),
         )
         for seed in range(count)
     )
-    return [Task(trial=trial, number=0, run="bench") for trial in trials]
+    return [Job(trial=trial, attempt=0, run="bench") for trial in trials]
 
 
 def in_process(count: int, folder: Path) -> float:
     """Milliseconds a trial of one worker, without Ray."""
-    worker = Worker(Store(folder), Machine(), begin=Nothing)
+    worker = Worker(Store(folder), Machine(), make_training=NoOpTraining)
     started = time.perf_counter()
-    for _ in in_turn(worker.attempts(tasks(count))):
+    for _ in sequentially(worker.attempts(make_jobs(count))):
         pass
     return 1e3 * (time.perf_counter() - started) / count
 
@@ -126,12 +128,14 @@ def fsyncs(count: int, folder: Path) -> float:
 
 def on_ray(count: int, folder: Path) -> float:
     """Milliseconds a trial over a whole study, all workers together, from its first to its last event."""
-    clock = Clock()
-    run_cohorts(Grid(tasks(count)), Store(folder), Machine(), clock, Stop(), begin=Nothing)
+    clock = EventClock()
+    run_cohorts(
+        GridCohorts(make_jobs(count)), Store(folder), Machine(), clock, Stop(), make_training=NoOpTraining
+    )
     return 1e3 * (clock.times[-1] - clock.times[0]) / count
 
 
-class Bare(tune.Trainable):
+class NoOpTrainable(tune.Trainable):
     """A Tune trial that does nothing."""
 
     def setup(self, config: dict[str, Any]) -> None:
@@ -161,7 +165,7 @@ def bare_tune(count: int, folder: Path) -> float:
 
     ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     tune.Tuner(
-        Bare,
+        NoOpTrainable,
         param_space={"number": tune.grid_search(list(range(count)))},
         tune_config=tune.TuneConfig(reuse_actors=True),
         run_config=tune.RunConfig(storage_path=str(folder), callbacks=[Note()], verbose=0),
@@ -171,7 +175,7 @@ def bare_tune(count: int, folder: Path) -> float:
 
 def main() -> None:
     """Print the figures."""
-    os.environ.update(QUIET)
+    os.environ.update(RAY_ENVIRONMENT)
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     with tempfile.TemporaryDirectory() as name:

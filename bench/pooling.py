@@ -18,14 +18,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from activemem.blocks import Model, build
-from activemem.engine.tasks.recalling import RECALL, lengths_between
+from activemem.engine.tasks.long_term import LONG_TERM_PROBLEMS, draw_lengths
 
 BATCH = 100
 Answers = Callable[[Model, Tensor, Tensor], Tensor]
 RECIPE = "activation(act=leaky_relu) >> {} >> dense(act=leaky_relu)"
 
 
-def model_of(pool: str) -> Model:
+def build_model(pool: str) -> Model:
     """The paper's model."""
     frame = {"columns": 2, "targets": 1, "init": "he", "position": "none", "norm": "none"}
     return build(RECIPE.format(pool), d_model=100, residual=False, dropout=0.0, **frame)
@@ -39,10 +39,10 @@ def as_modules(model: Model, inputs: Tensor, lengths: Tensor) -> Tensor:
 
 def step_ms(pool: str, length: int, answers: Answers) -> float:
     """The least time of a step, in ms."""
-    model, generator = model_of(pool), torch.Generator().manual_seed(1)
+    model, generator = build_model(pool), torch.Generator().manual_seed(1)
     optimizer = torch.optim.Adam(model.parameters())
-    lengths = lengths_between(length, length + length // 10, BATCH, generator)
-    batch = RECALL["recall_addition"].batch(lengths, length + length // 10, generator)
+    lengths = draw_lengths(length, length + length // 10, BATCH, generator)
+    batch = LONG_TERM_PROBLEMS["recall_addition"].batch(lengths, length + length // 10, generator)
     times = []
     for _ in range(max(3, 20_000 // length)):
         begin = time.perf_counter()
@@ -59,7 +59,7 @@ def peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
-def alone(pool: str, length: int, way: str) -> tuple[float, float]:
+def measure_in_subprocess(pool: str, length: int, way: str) -> tuple[float, float]:
     """A step's ms and the MiB that it adds, measured in a process of its own."""
     command = [sys.executable, __file__, pool, str(length), way]
     ms, mib = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
@@ -76,7 +76,9 @@ def main() -> None:
         return
     for pool in ("attention_pool", "mean_pool"):
         for length in (50, 100, 500, 1000, 5000):
-            (ms, mib), (plain_ms, plain_mib) = (alone(pool, length, way) for way in ("pieces", "modules"))
+            (ms, mib), (plain_ms, plain_mib) = (
+                measure_in_subprocess(pool, length, way) for way in ("pieces", "modules")
+            )
             ratio = f"{plain_ms / ms:5.2f} times as fast"
             print(f"{pool:14}  T {length:5}  {ms:7.2f} ms against {plain_ms:8.2f}, {ratio};", end="  ")
             print(f"{mib:5.0f} MiB against {plain_mib:5.0f}")

@@ -15,18 +15,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from activemem.blocks import build
-from activemem.engine.tasks import task
-from activemem.engine.training import Training
-from activemem.studies.settings import Settings
+from activemem.engine.tasks import get_task
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.settings import TrialSettings
 
 RECIPES = ("4 * (sa >> ff(512))", "4 * (conv(k=20) >> ff(512))", "4 * (sa + highway_conv(k=20) >> ff(512))")
 WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 5
 CPU = torch.device("cpu")
 
 
-def settings(recipe: str) -> Settings:
+def settings(recipe: str) -> TrialSettings:
     """The paper's settings at one length."""
-    return Settings.model_validate(
+    return TrialSettings.model_validate(
         {
             "model": {"recipe": recipe, "d_model": WIDTH},
             "task": {"name": "reverse"},
@@ -41,20 +41,20 @@ def settings(recipe: str) -> Settings:
     )
 
 
-def ours(recipe: str) -> Callable[[], None]:
+def engine_loop(recipe: str) -> Callable[[], None]:
     """Steps of the engine's own loop, as `Training.advance` makes them."""
     training = Training(settings(recipe), CPU)
 
     def steps() -> None:
-        float(training._steps())
+        float(training._train_epoch())
 
     return steps
 
 
-def plain(model: nn.Module) -> Callable[[], None]:
+def plain_loop(model: nn.Module) -> Callable[[], None]:
     """Steps of the loop that everybody writes."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    data, generator = task("reverse"), torch.Generator().manual_seed(0)
+    data, generator = get_task("reverse"), torch.Generator().manual_seed(0)
     model.train()
 
     def steps() -> None:
@@ -68,7 +68,7 @@ def plain(model: nn.Module) -> Callable[[], None]:
     return steps
 
 
-class Plain(nn.Module):
+class HandWrittenModel(nn.Module):
     """`4 * (conv(k=20) >> ff(512))` as one would write it by hand, with torch's own layers."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Plain(nn.Module):
         return self.output(self.norms[8](x))
 
 
-def race(runners: dict[str, Callable[[], None]], seconds: float) -> dict[str, float]:
+def median_step_ms(runners: dict[str, Callable[[], None]], seconds: float) -> dict[str, float]:
     """Median milliseconds a step of each runner; they take turns, so that a busy machine is busy for all."""
     times: dict[str, list[float]] = {name: [] for name in runners}
     for run in runners.values():
@@ -124,9 +124,11 @@ def main() -> None:
     )
     for recipe in RECIPES:
         model = build(recipe, d_model=WIDTH, vocab=100, generator=torch.Generator().manual_seed(0))
-        found = race({"ours": ours(recipe), "plain loop": plain(model)}, seconds)
+        found = median_step_ms({"ours": engine_loop(recipe), "plain loop": plain_loop(model)}, seconds)
         show(recipe, found["ours"], found["plain loop"], "a plain loop")
-    found = race({"ours": ours(RECIPES[1]), "by hand": plain(Plain())}, seconds)
+    found = median_step_ms(
+        {"ours": engine_loop(RECIPES[1]), "by hand": plain_loop(HandWrittenModel())}, seconds
+    )
     show(RECIPES[1], found["ours"], found["by hand"], "written by hand")
 
 

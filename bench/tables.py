@@ -16,13 +16,13 @@ from pathlib import Path
 
 import polars as pl
 
+from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.render import to_terminal
 from activemem.storage import Store
-from activemem.storage.layout import Layout, compacted
+from activemem.storage.durable_write import encode, write_durably
+from activemem.storage.paths import Layout, new_compacted_path
 from activemem.storage.schema import METRICS, TRIALS
-from activemem.storage.write import encode, write_durably
-from activemem.studies.render import to_terminal
-from activemem.studies.study import Study, load
-from activemem.studies.tables import table
+from activemem.studies.study import Study, load_study
 
 NAMES = ("max_length", "accuracy", "loss", "length", "tokens_per_s")
 EPOCHS, REPEATS, WARM_S, COLD_S = 100, 5, 0.3, 2.0
@@ -58,22 +58,22 @@ value = {json.dumps(NAMES)}
 """
 
 
-def fill(folder: Path, study: Study) -> None:
+def fill_store(folder: Path, study: Study) -> None:
     """Write a store of everything the study asks for, as a compaction would leave it."""
     values = pl.DataFrame({"trial": [trial.id for trial in study.trials()]})
     values = values.with_columns(number=pl.int_range(pl.len()).cast(pl.Float64))
     layout = Layout(folder)
     for name, frame, schema in (
-        ("trials", rows(study, values), TRIALS),
-        ("metrics", epochs(values), METRICS),
+        ("trials", trial_rows(study, values), TRIALS),
+        ("metrics", metric_rows(values), METRICS),
     ):
         columns = [pl.col(each).cast(kind) for each, kind in schema.items()]
         data = encode(frame.with_columns(attempt=0, study=pl.lit(study.name)).sort("trial").select(columns))
-        write_durably(layout, compacted(folder / name / study.name), data)
-    Store(folder).remember_study(study.name, {"text": STUDY, "overrides": [], "path": None})
+        write_durably(layout, new_compacted_path(folder / name / study.name), data)
+    Store(folder).save_study_record(study.name, {"text": STUDY, "overrides": [], "path": None})
 
 
-def rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:
+def trial_rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:
     """A row for each trial."""
     settings = [trial.settings for trial in study.trials()]
     finals = (
@@ -97,7 +97,7 @@ def rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def epochs(values: pl.DataFrame) -> pl.DataFrame:
+def metric_rows(values: pl.DataFrame) -> pl.DataFrame:
     """A row for each epoch and metric of each trial."""
     steps = pl.DataFrame({"epoch": range(1, EPOCHS + 1)}).join(pl.DataFrame({"name": NAMES}), how="cross")
     return values.join(steps, how="cross").with_columns(
@@ -105,7 +105,7 @@ def epochs(values: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def fastest(what: Callable[[], object], repeats: int = REPEATS) -> float:
+def min_seconds(what: Callable[[], object], repeats: int = REPEATS) -> float:
     """The least seconds that a call takes; others share the machine."""
     times = []
     for _ in range(repeats):
@@ -117,19 +117,19 @@ def fastest(what: Callable[[], object], repeats: int = REPEATS) -> float:
 
 def main() -> None:
     """Fill a store, and say how long its table takes, and what a look at every epoch would."""
-    study = load(STUDY)
+    study = load_study(STUDY)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        fill(folder, study)
+        fill_store(folder, study)
         store = Store(folder)
         command = [sys.executable, "-m", "activemem", "table", "render", "wide", "--results", name]
-        cold = fastest(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), 3)
-        warm = fastest(lambda: to_terminal(table(study, study.tables[0], store.trials())))
-        made = table(study, study.tables[0], store.trials())
+        cold = min_seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), 3)
+        warm = min_seconds(lambda: to_terminal(build_table(study, study.tables[0], store.trials())))
+        made = build_table(study, study.tables[0], store.trials())
         assert all(cell.count == 50 for row in made.cells for cell in row), (
             "expected every trial in the table"
         )
-        every = fastest(store.metrics, 1)
+        every = min_seconds(store.metrics, 1)
         megabytes = sum(path.stat().st_size for path in folder.rglob("*.parquet")) / 1e6
     count = len(study.trials())
     print(f"{count:,} trials × {EPOCHS} epochs × {len(NAMES)} metrics, {megabytes:.0f} MB")

@@ -1,29 +1,25 @@
 """How it computes: a block maps (batch, length, width) to the same, from its arguments and its mask alone."""
 
-from . import (  # each registers its modules
+from .core.block import Block, BuildError, Context, build_block, register_block
+from .core.initialisation import Initialisable, Linear
+from .core.transducer import State, Transducer
+from .layers import (  # each registers its modules
     all_attention,
     attention,
-    cgru,
-    convolution,
-    extended_neural_gpu,
+    convolutions,
     feedforward,
-    neural_gpu,
-    persistent,
-    pools,
+    pooling,
     recurrent,
-    seq2seq,
 )
-from .block import Block, BuildError, Context, build_block, module
-from .initial import Drawn, Linear
-from .model import Model, build
-from .transducer import State, Transducer
-from .transduction import TransductionModel, build_transducer
+from .models.seq2seq_model import TransductionModel, build_transducer
+from .models.sequence_model import Model, build
+from .transducers import extended_neural_gpu, neural_gpu, seq2seq  # each registers its modules
 
 __all__ = [
     "Block",
     "BuildError",
     "Context",
-    "Drawn",
+    "Initialisable",
     "Linear",
     "Model",
     "State",
@@ -34,14 +30,12 @@ __all__ = [
     "build",
     "build_block",
     "build_transducer",
-    "cgru",
-    "convolution",
+    "convolutions",
     "extended_neural_gpu",
     "feedforward",
-    "module",
     "neural_gpu",
-    "persistent",
-    "pools",
+    "pooling",
     "recurrent",
+    "register_block",
     "seq2seq",
 ]

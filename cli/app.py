@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import block, claim, config, curve, data, probe, recipe, report, study, table, task
-from .streams import give, survive_any_encoding
+from .commands import block, claim, config, curve, data, probe, recipe, report, study, table, task
+from .output import print_stdout, replace_unencodable
 
 app = typer.Typer(
     name="activemem",
@@ -30,16 +30,16 @@ app.add_typer(data.app, name="data")
 app.add_typer(config.app, name="config")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        give(f"activemem {__version__}")
+def _print_version(requested: bool) -> None:
+    if requested:
+        print_stdout(f"activemem {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def activemem(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Architecture search and ablation studies of sequence models: from one line of text to a table."""
@@ -47,5 +47,5 @@ def activemem(
 
 def main() -> None:
     """Run the command line."""
-    survive_any_encoding()
+    replace_unencodable()
     app()

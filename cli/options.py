@@ -7,17 +7,17 @@ from typing import Annotated
 
 import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
 
-Results = Annotated[
+ResultsOption = Annotated[
     str | None, typer.Option("--results", metavar="PATH", help="The folder of the store; else as configured.")
 ]
 
-Data = Annotated[
+DataOption = Annotated[
     str | None, typer.Option("--data", metavar="PATH", help="The folder of the corpora; else as configured.")
 ]
 
-Only = Annotated[
+OnlyOption = Annotated[
     list[str] | None,
     typer.Option(
         "--only",
@@ -26,7 +26,7 @@ Only = Annotated[
     ),
 ]
 
-Overrides = Annotated[
+OverridesOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="KEY=VALUE", help="Change a key of the file, as train.epochs=2. Repeatable."
@@ -35,17 +35,19 @@ Overrides = Annotated[
 
 RecipeText = Annotated[str, typer.Argument(metavar="RECIPE", help='A recipe, as "4 * (sa >> ff(512))".')]
 
-Width = Annotated[int, typer.Option("--d-model", min=1, metavar="N", help="Width of the model.")]
+WidthOption = Annotated[int, typer.Option("--d-model", min=1, metavar="N", help="Width of the model.")]
 
-Length = Annotated[int, typer.Option("--length", min=1, metavar="N", help="Tokens of a sequence.")]
+LengthOption = Annotated[int, typer.Option("--length", min=1, metavar="N", help="Tokens of a sequence.")]
 
-Vocab = Annotated[int, typer.Option("--vocab", min=1, metavar="N", help="Symbols of the vocabulary.")]
+VocabOption = Annotated[int, typer.Option("--vocab", min=1, metavar="N", help="Symbols of the vocabulary.")]
 
-Causal = Annotated[bool, typer.Option("--causal", help="Hide the future from every position.")]
+CausalOption = Annotated[bool, typer.Option("--causal", help="Hide the future from every position.")]
 
-Batch = Annotated[int, typer.Option("--batch", min=1, metavar="N", help="Sequences of a training step.")]
+BatchOption = Annotated[
+    int, typer.Option("--batch", min=1, metavar="N", help="Sequences of a training step.")
+]
 
-Dropout = Annotated[
+DropoutOption = Annotated[
     float, typer.Option("--dropout", min=0.0, max=0.99, metavar="P", help="Rate of dropout in training.")
 ]
 
@@ -57,4 +59,4 @@ class Norm(StrEnum):
     POST = "post"
 
 
-NormPlace = Annotated[Norm, typer.Option("--norm", help="Where a sub-layer is normalised.")]
+NormOption = Annotated[Norm, typer.Option("--norm", help="Where a sub-layer is normalised.")]

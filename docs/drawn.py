@@ -11,19 +11,19 @@ from functools import cache
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-MARKED = re.compile(
+FIGURE_MARK = re.compile(
     r"(<!-- figure: (?P<command>activemem curve render [^\n]*?--curve (?P<name>\S+)) -->\n)"
     r".*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
-_FOLDER = tempfile.TemporaryDirectory()
+_TEMP_FOLDER = tempfile.TemporaryDirectory()
 
 
-def drawn(text: str, stale: list[Path], *, check: bool) -> str:
+def refresh_figures(text: str, stale: list[Path], *, check: bool) -> str:
     """The text with a picture after every mark; a file that was not as it is drawn now joins the stale."""
 
     def shown(found: re.Match[str]) -> str:
-        files = _files(found["command"].replace(f" --curve {found['name']}", ""))
+        files = _render_files(found["command"].replace(f" --curve {found['name']}", ""))
         fresh = next(path for path in files if path.stem.endswith(f"-{found['name']}"))
         kept = DOCS / "figures" / fresh.name
         if not kept.is_file() or kept.read_bytes() != fresh.read_bytes():
@@ -35,13 +35,13 @@ def drawn(text: str, stale: list[Path], *, check: bool) -> str:
         picture = f"![{title[1] if title else fresh.stem}](figures/{fresh.name})"
         return f"{found[1]}\n    {found['command']}\n\n{picture}\n\n{found['end']}"
 
-    return MARKED.sub(shown, text)
+    return FIGURE_MARK.sub(shown, text)
 
 
 @cache
-def _files(command: str) -> list[Path]:
+def _render_files(command: str) -> list[Path]:
     """The files of all figures of a study, drawn by one command."""
-    words = [sys.executable, "-m", *shlex.split(command), "--out", f"{_FOLDER.name}/"]
+    words = [sys.executable, "-m", *shlex.split(command), "--out", f"{_TEMP_FOLDER.name}/"]
     done = subprocess.run(words, cwd=DOCS.parent, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"$ {command}\n{done.stderr}")

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from activemem.studies import settings
-from activemem.studies.claims.claim import ClaimSpec
-from activemem.studies.curve_spec import CurveSpec
-from activemem.studies.settings import Section
-from activemem.studies.table_spec import TableSpec
+from activemem.studies.claims.spec import ClaimSpec
+from activemem.studies.schema import settings
+from activemem.studies.schema.curve import CurveSpec
+from activemem.studies.schema.settings import StrictModel
+from activemem.studies.schema.table import TableSpec
 
-TABLES: Mapping[str, type[Section]] = {
+TABLES: Mapping[str, type[StrictModel]] = {
     "study": settings.StudySettings,
     "model": settings.ModelSettings,
     "task": settings.TaskSettings,
@@ -28,7 +28,7 @@ TABLES: Mapping[str, type[Section]] = {
 }
 """Each table of a study file whose keys are known, with its model."""
 
-_PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any"}
+_TYPE_NAMES = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any"}
 
 
 def keys(table: str) -> str:
@@ -42,27 +42,27 @@ def keys(table: str) -> str:
     return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), *texts])
 
 
-def _rows(model: type[Section], before: str) -> list[list[str]]:
+def _rows(model: type[StrictModel], prefix: str) -> list[list[str]]:
     """A line for every key of a model, each inline table followed by its own keys."""
     rows: list[list[str]] = []
     for key, field in model.model_fields.items():
-        name = f"{before}{key}"
+        name = f"{prefix}{key}"
         meaning = [field.description] if field.description else []
         rows.append([f"`{name}`", _type(field), _default(field), *meaning])
         for kind in (field.annotation, *get_args(field.annotation)):
-            if isinstance(kind, type) and issubclass(kind, Section):
+            if isinstance(kind, type) and issubclass(kind, StrictModel):
                 rows += _rows(kind, f"{name}.")
     return rows
 
 
-def _is_described(model: type[Section]) -> bool:
+def _is_described(model: type[StrictModel]) -> bool:
     return all(field.description for field in model.model_fields.values())
 
 
-def _docstrings(model: type[Section]) -> list[str]:
+def _docstrings(model: type[StrictModel]) -> list[str]:
     """The docstrings of a model and of the inline tables in it, a paragraph each, below an empty line."""
     inner = [field.annotation for field in model.model_fields.values()]
-    models = [model, *(one for one in inner if isinstance(one, type) and issubclass(one, Section))]
+    models = [model, *(one for one in inner if isinstance(one, type) and issubclass(one, StrictModel))]
     return [text for one in models for text in ("", " ".join((inspect.getdoc(one) or "").split()))]
 
 
@@ -75,34 +75,34 @@ def _type(field: FieldInfo) -> str:
         for end, word in ends.items()
         if getattr(rule, end, None) is not None and abs(getattr(rule, end)) < 2**31
     ]
-    return ", ".join([_plain(field.annotation), *bounds])
+    return ", ".join([_format_type(field.annotation), *bounds])
 
 
-def _plain(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
+def _format_type(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
     """A type in words."""
-    if get_origin(kind) in _FORMS:
-        return _FORMS[get_origin(kind)](get_args(kind))
-    return "table" if isinstance(kind, type) and issubclass(kind, Section) else _PLAIN[kind]
+    if get_origin(kind) in _TYPE_FORMATTERS:
+        return _TYPE_FORMATTERS[get_origin(kind)](get_args(kind))
+    return "table" if isinstance(kind, type) and issubclass(kind, StrictModel) else _TYPE_NAMES[kind]
 
 
-def _either(kinds: tuple[Any, ...]) -> str:
+def _format_union(kinds: tuple[Any, ...]) -> str:
     """Any of several types, or nothing."""
-    return " or ".join(_plain(one) for one in kinds if one is not type(None))
+    return " or ".join(_format_type(one) for one in kinds if one is not type(None))
 
 
-def _listed(kinds: tuple[Any, ...]) -> str:
+def _format_list(kinds: tuple[Any, ...]) -> str:
     """A list of any length, or of a fixed one."""
     plural = kinds[-1] is Ellipsis or len(kinds) == 1
-    return f"list of {_plain(kinds[0])}s" if plural else f"list of {len(kinds)}"
+    return f"list of {_format_type(kinds[0])}s" if plural else f"list of {len(kinds)}"
 
 
-_FORMS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
+_TYPE_FORMATTERS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
     Literal: lambda words: " or ".join(f'`"{word}"`' for word in words),
-    Annotated: lambda kinds: _plain(kinds[0]),
-    Union: _either,
-    types.UnionType: _either,
-    list: _listed,
-    tuple: _listed,
+    Annotated: lambda kinds: _format_type(kinds[0]),
+    Union: _format_union,
+    types.UnionType: _format_union,
+    list: _format_list,
+    tuple: _format_list,
     dict: lambda _kinds: "table",
 }
 
@@ -112,7 +112,7 @@ def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if field.is_required():
         return "required"
-    if isinstance(value, Section):
+    if isinstance(value, StrictModel):
         return "its keys'"
     if value is None or value in ({}, (), []):
         return "none" if value is None else "empty"

@@ -6,23 +6,26 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 
-from activemem.blocks.model import MOST_PARAMETERS
-from activemem.cli.figures import reach
-from activemem.grammar import Context, Spec, lookup, names, parser, render
-from activemem.grammar.checks import MOST_BLOCKS
-from activemem.grammar.faults import MOST_FAULTS
-from activemem.grammar.parser import DEEPEST
-from activemem.grammar.recipe import LONGEST
+from activemem.blocks.models.sequence_model import MAX_PARAMETERS
+from activemem.grammar import Context, Spec, lookup, registered_names, render
+from activemem.grammar.errors import MAX_FAULTS
+from activemem.grammar.recipe import MAX_LENGTH
+from activemem.grammar.semantics.checker import MAX_BLOCKS
 from activemem.grammar.signature import example, signature
-from activemem.grammar.tokens import MOST_DIGITS
-from activemem.grammar.vocabulary import OWNER
+from activemem.grammar.syntax import parser
+from activemem.grammar.syntax.parser import MAX_DEPTH
+from activemem.grammar.syntax.tokenizer import MAX_DIGITS
+from activemem.grammar.vocabulary.spec import OWNER
+from activemem.studies.text.units import format_reach
 
 _RULE = re.compile(r"`(\w+) = (.+?)`\.", re.DOTALL)
 
 
 def grammar() -> str:
     """The rules of the parser, which are the docstrings of its methods, in a fence."""
-    docs = [inspect.getdoc(method) or "" for method in vars(parser._Parser).values() if callable(method)]
+    docs = [
+        inspect.getdoc(method) or "" for method in vars(parser._RecipeParser).values() if callable(method)
+    ]
     rules = [found.groups() for doc in docs if (found := _RULE.match(doc))]
     wide = max(len(name) for name, _ in rules)
     return "\n".join(["```", *(f"{name:<{wide}} = {text}" for name, text in rules), "```"])
@@ -30,20 +33,20 @@ def grammar() -> str:
 
 def blocks() -> str:
     """What each block of the package is."""
-    rows = [(f"`{signature(spec)}`", spec.role, spec.equation, spec.source) for spec in _own()]
+    rows = [(f"`{signature(spec)}`", spec.role, spec.equation, spec.source) for spec in _own_specs()]
     return _table(("block", "role", "equation", "source"), rows)
 
 
 def costs() -> str:
     """What the smallest example of each block costs at width 128 and 40 tokens, with dropout."""
     rows: list[tuple[str, ...]] = []
-    for spec in _own():
+    for spec in _own_specs():
         block = example(spec)
         settings = spec.settings(block)
         both, causal = (Context(width=128, length=40, causal=causal, dropout=0.1) for causal in (False, True))
         cost = spec.cost(settings, both)
         figures = (cost.parameters, cost.flops // 40, round(cost.saved / 40), cost.state, cost.window)
-        sees = (reach(spec.reach(settings, both)), reach(spec.reach(settings, causal)))
+        sees = (format_reach(spec.reach(settings, both)), format_reach(spec.reach(settings, causal)))
         rows.append((f"`{render(block)}`", *(f"{figure:,}" for figure in figures), *sees))
     heads = ("block", "parameters", "FLOPs/token", "saved/token", "state/token", "window", "reach", "causal")
     return _table(heads, rows)
@@ -52,12 +55,12 @@ def costs() -> str:
 def limits() -> str:
     """What is refused, and where that is set."""
     rows = (
-        ("characters of a recipe, as given and as rendered", LONGEST),
-        ("open parentheses", DEEPEST),
-        ("digits of a number", MOST_DIGITS),
-        ("blocks when all repeats are written out", MOST_BLOCKS),
-        ("faults that are told of one recipe", MOST_FAULTS),
-        ("parameters of a model, unless `build` is told otherwise", MOST_PARAMETERS),
+        ("characters of a recipe, as given and as rendered", MAX_LENGTH),
+        ("open parentheses", MAX_DEPTH),
+        ("digits of a number", MAX_DIGITS),
+        ("blocks when all repeats are written out", MAX_BLOCKS),
+        ("faults that are told of one recipe", MAX_FAULTS),
+        ("parameters of a model, unless `build` is told otherwise", MAX_PARAMETERS),
     )
     return _table(("at most", ""), [(what, f"{most:,}") for what, most in rows])
 
@@ -66,9 +69,9 @@ GENERATED = {"grammar": grammar, "blocks": blocks, "costs": costs, "limits": lim
 """What can stand between the marks of a document, by name."""
 
 
-def _own() -> Iterator[Spec]:
+def _own_specs() -> Iterator[Spec]:
     """The blocks of this package by name."""
-    for name in names():
+    for name in registered_names():
         spec = lookup(name)
         if spec is not None and spec.owner == OWNER:
             yield spec

@@ -17,13 +17,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from drawn import drawn
+from drawn import refresh_figures
 from keys import KEYS
 from language import GENERATED
 
 ROOT = Path(__file__).parent.parent
-MARKED = re.compile(r"(<!-- output: (?P<command>activemem [^\n]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
-TAKEN = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+OUTPUT_MARK = re.compile(r"(<!-- output: (?P<command>activemem [^\n]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+GENERATED_MARK = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def documents() -> list[Path]:
@@ -31,17 +31,19 @@ def documents() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def refreshed(text: str, stale: list[Path]) -> str:
+def refresh(text: str, stale: list[Path]) -> str:
     """The text with every marked output as the program prints it now, and what the code says.
 
     Figures that are out of date join the stale.
     """
-    text = drawn(text, stale, check="--check" in sys.argv)
-    text = TAKEN.sub(lambda found: f"{found[1]}\n{(GENERATED | KEYS)[found['name']]()}\n\n{found[3]}", text)
-    return MARKED.sub(lambda found: f"{found[1]}{_shown(found['command'])}{found[3]}", text)
+    text = refresh_figures(text, stale, check="--check" in sys.argv)
+    text = GENERATED_MARK.sub(
+        lambda found: f"{found[1]}\n{(GENERATED | KEYS)[found['name']]()}\n\n{found[3]}", text
+    )
+    return OUTPUT_MARK.sub(lambda found: f"{found[1]}{_format_output(found['command'])}{found[3]}", text)
 
 
-def output(command: str) -> str:
+def run_command(command: str) -> str:
     """What a command prints to standard output and standard error, run at the root without a terminal.
 
     A command that breaks ends the refreshing; one that refuses its input, with status 2, may be shown, and so
@@ -64,8 +66,8 @@ def output(command: str) -> str:
     return done.stdout
 
 
-def _shown(command: str) -> str:
-    text = output(command)
+def _format_output(command: str) -> str:
+    text = run_command(command)
     if "--format markdown" in command:
         return f"\n{text}\n"
     return f"```\n$ {command}\n{text}```\n"
@@ -76,7 +78,7 @@ def main() -> None:
     stale: list[Path] = []
     for path in documents():
         before = path.read_text(encoding="utf-8")
-        after = refreshed(before, stale)
+        after = refresh(before, stale)
         if after != before:
             stale.append(path.relative_to(ROOT))
             if "--check" not in sys.argv:

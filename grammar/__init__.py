@@ -20,18 +20,20 @@ A call is a block of the vocabulary or one of `tied(n * part)`, `choice(option, 
 `integer(lo, hi, step=, log=)` and `real(lo, hi, log=)`; a bare name may be a word, as in `act=gelu`.
 """
 
-from . import all_attention, attention, channel, convolutions, neural_gpu, pools, recurrent, transducers
-from .analysis import Analysis, analyse, analyse_framed, analyse_part
-from .faults import Fault, RecipeError
-from .frame import Embedding, Frame, FrameError, Init
-from .parts import Form, Memory, Part
+from .analysis import seq2seq
+from .analysis.analysis import Analysis, analyse, analyse_framed, analyse_part
+from .analysis.model_config import EmbeddingInit, Frame, FrameError, Init
+from .canonical import render
+from .errors import Fault, RecipeError
 from .recipe import Expression, Recipe, parse, parse_dimension
 from .space.budget import Budget
-from .space.count import Count, Remaining
-from .space.spaces import Space, SpaceError
-from .text import render
-from .vocabulary import (
-    ALL,
+from .space.cardinality import BudgetShare, Cardinality
+from .space.space import Space, SpaceError
+from .vocabulary import all_attention, attention, convolutions, feedforward, neural_gpu, pooling, recurrent
+from .vocabulary.cost_tree import ModelPart, PartKind, TrainingMemory
+from .vocabulary.registry import lookup, register, registered_names
+from .vocabulary.spec import (
+    UNBOUNDED,
     Context,
     Cost,
     Norm,
@@ -41,60 +43,57 @@ from .vocabulary import (
     Role,
     Settings,
     Spec,
-    lookup,
-    names,
-    number,
-    register,
-    whole,
-    word,
+    as_float,
+    as_int,
+    as_word,
 )
 
 __all__ = [
-    "ALL",
+    "UNBOUNDED",
     "Analysis",
     "Budget",
+    "BudgetShare",
+    "Cardinality",
     "Context",
     "Cost",
-    "Count",
-    "Embedding",
+    "EmbeddingInit",
     "Expression",
     "Fault",
-    "Form",
     "Frame",
     "FrameError",
     "Init",
-    "Memory",
+    "ModelPart",
     "Norm",
     "Parameter",
-    "Part",
+    "PartKind",
     "Position",
     "Reach",
     "Recipe",
     "RecipeError",
-    "Remaining",
     "Role",
     "Settings",
     "Space",
     "SpaceError",
     "Spec",
+    "TrainingMemory",
     "all_attention",
     "analyse",
     "analyse_framed",
     "analyse_part",
+    "as_float",
+    "as_int",
+    "as_word",
     "attention",
-    "channel",
     "convolutions",
+    "feedforward",
     "lookup",
-    "names",
     "neural_gpu",
-    "number",
     "parse",
     "parse_dimension",
-    "pools",
+    "pooling",
     "recurrent",
     "register",
+    "registered_names",
     "render",
-    "transducers",
-    "whole",
-    "word",
+    "seq2seq",
 ]

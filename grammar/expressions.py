@@ -2,7 +2,7 @@
 
 Python's precedence is the language's, so the same characters build the same recipe. Words are strings,
 `act="gelu"`, and truth values Python's. A hole is `hole("mixer")`. Everything is turned into text and read by
-`parse`, which checks it; the names of the blocks are in `named`.
+`parse`, which checks it; the names of the blocks are in `block_names`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from inspect import Parameter as Argument
 from inspect import Signature
 from typing import overload
 
-from .faults import Fault, RecipeError
-from .nodes import Block, Dimension, Hole
-from .recipe import Expression, Recipe, parse, parse_dimension, spelled
-from .text import render_operand
-from .vocabulary import REQUIRED, Spec, lookup
+from .canonical import render_operand
+from .errors import Fault, RecipeError
+from .nodes import BlockNode, Dimension, HoleNode
+from .recipe import Expression, Recipe, format_scalar, parse, parse_dimension
+from .vocabulary.registry import lookup
+from .vocabulary.spec import REQUIRED, Spec
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -32,29 +33,29 @@ class SearchDimension(Expression):
     dimension: Dimension
 
     def __repr__(self) -> str:
-        return self.written()
+        return self.operand_text()
 
-    def written(self, sign: str = ">>") -> str:
+    def operand_text(self, sign: str = ">>") -> str:
         """The canonical text."""
         return render_operand(self.dimension, sign)
 
 
-Open = SearchDimension | RecipeHole
+Placeholder = SearchDimension | RecipeHole
 """What may stand for the value of a parameter before it has one."""
 
-Value = int | float | bool | str | Recipe | SearchDimension
+ArgumentValue = int | float | bool | str | Recipe | SearchDimension
 """Anything that an argument may be; a string is a word, or the text of a recipe where one is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
-class BlockName(Expression):
+class BlockFactory(Expression):
     """A block that needs arguments: it becomes a recipe when it is called."""
 
     name: str
 
-    def __call__(self, /, *values: Value, **named: Value) -> Recipe:
+    def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
         """The block with these arguments, as in the text."""
-        return _called(self.name, values, named)
+        return _call_block(self.name, values, named)
 
     @property
     def __signature__(self) -> Signature:
@@ -64,7 +65,7 @@ class BlockName(Expression):
     def __repr__(self) -> str:
         return self.name
 
-    def written(self, sign: str = ">>") -> str:
+    def operand_text(self, sign: str = ">>") -> str:
         """The name."""
         return self.name
 
@@ -76,12 +77,12 @@ class BlockRecipe(Recipe):
     @property
     def name(self) -> str:
         """What the block is called."""
-        assert isinstance(self.root, Block)
+        assert isinstance(self.root, BlockNode)
         return self.root.name
 
-    def __call__(self, /, *values: Value, **named: Value) -> Recipe:
+    def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
         """The block with these arguments, as in the text."""
-        return _called(self.name, values, named)
+        return _call_block(self.name, values, named)
 
     @property
     def __signature__(self) -> Signature:
@@ -92,77 +93,77 @@ class BlockRecipe(Recipe):
         return block, (self.name,)
 
 
-def block(name: str) -> BlockName | BlockRecipe:
+def block(name: str) -> BlockFactory | BlockRecipe:
     """The block of that name, of this package or of another; RecipeError if there is none."""
-    spec = _spec(name)
+    spec = _require_spec(name)
     if any(parameter.default is REQUIRED for parameter in spec.parameters):
-        return BlockName(name)
-    return BlockRecipe(Block(name))
+        return BlockFactory(name)
+    return BlockRecipe(BlockNode(name))
 
 
 def hole(name: str) -> RecipeHole:
     """`{name}`; RecipeError for what cannot be a name."""
     text = f"{{{name}}}"
     root = parse(text).root
-    if not isinstance(root, Hole):
+    if not isinstance(root, HoleNode):
         raise RecipeError(text, [Fault(0, len(text), f"expected the name of a hole, got '{name}'")])
     return RecipeHole(root)
 
 
 def tied(repeat: Expression) -> Recipe:
     """`tied(4 * a)`: four applications of one set of weights."""
-    return parse(f"tied({_text(repeat)})")
+    return parse(f"tied({_argument_text(repeat)})")
 
 
 def integer(lo: int, hi: int, *, step: int = 1, log: bool = False) -> SearchDimension:
     """A whole number from `lo` to `hi`, both included."""
-    stepped = "" if step == 1 else f", step={_text(step)}"
-    return _dimension(f"integer({_text(lo)}, {_text(hi)}{stepped}{_log(log)})")
+    stepped = "" if step == 1 else f", step={_argument_text(step)}"
+    return _dimension(f"integer({_argument_text(lo)}, {_argument_text(hi)}{stepped}{_log(log)})")
 
 
 def real(lo: float, hi: float, *, log: bool = False) -> SearchDimension:
     """A real number from `lo` to `hi`, both included."""
-    return _dimension(f"real({_text(lo)}, {_text(hi)}{_log(log)})")
+    return _dimension(f"real({_argument_text(lo)}, {_argument_text(hi)}{_log(log)})")
 
 
 @overload
 def choice(*options: Recipe) -> Recipe: ...  # pyright: ignore[reportOverlappingOverload] -- of holes alone, too
 @overload
-def choice(*options: int | float | str | Open) -> SearchDimension: ...
-def choice(*options: Value) -> Recipe | SearchDimension:
+def choice(*options: int | float | str | Placeholder) -> SearchDimension: ...
+def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
     """One of the options: of recipes it is a recipe, of numbers and words it stands for a value."""
-    text = f"choice({', '.join(map(_text, options))})"
-    parts = [option for option in options if isinstance(option, Recipe | BlockName)]
+    text = f"choice({', '.join(map(_argument_text, options))})"
+    parts = [option for option in options if isinstance(option, Recipe | BlockFactory)]
     is_recipe = any(not isinstance(part, RecipeHole) for part in parts) or (
         options and len(parts) == len(options)
     )
     return parse(text) if is_recipe else _dimension(text)
 
 
-def _called(name: str, values: tuple[Value, ...], named: Mapping[str, Value]) -> Recipe:
+def _call_block(name: str, values: tuple[ArgumentValue, ...], named: Mapping[str, ArgumentValue]) -> Recipe:
     """`name(values, name=value)`, read as text."""
-    parameters = _spec(name).parameters
+    parameters = _require_spec(name).parameters
     texts = [
-        _text(value, parameters[place].kind if place < len(parameters) else "any")
+        _argument_text(value, parameters[place].kind if place < len(parameters) else "any")
         for place, value in enumerate(values)
     ]
     kinds = {parameter.name: parameter.kind for parameter in parameters}
-    texts += [f"{one}={_text(value, kinds.get(one, 'any'))}" for one, value in named.items()]
+    texts += [f"{one}={_argument_text(value, kinds.get(one, 'any'))}" for one, value in named.items()]
     return parse(f"{name}({', '.join(texts)})")
 
 
-def _text(value: Value | Expression, kind: str = "any") -> str:
+def _argument_text(value: ArgumentValue | Expression, kind: str = "any") -> str:
     """An argument as the text has it; TypeError for what no text can say.
 
     A string that is no word stays in quotes, so that it is told as the text would be.
     """
     if isinstance(value, Expression):
-        return value.written()
+        return value.operand_text()
     if isinstance(value, str):
         if kind == "recipe":
             return parse(value).text
         return value if value.isascii() and value.isidentifier() else f'"{value}"'
-    text = spelled(value)
+    text = format_scalar(value)
     if text is None:
         raise TypeError(f"expected a number, a word or a recipe, got {type(value).__name__}")
     return text
@@ -173,10 +174,10 @@ def _dimension(text: str) -> SearchDimension:
 
 
 def _log(log: bool) -> str:
-    return "" if log is False else f", log={_text(log)}"
+    return "" if log is False else f", log={_argument_text(log)}"
 
 
-def _spec(name: str) -> Spec:
+def _require_spec(name: str) -> Spec:
     """The specification of a block; RecipeError if there is none of that name."""
     spec = lookup(name)
     if spec is None:
@@ -194,6 +195,6 @@ def _signature(name: str) -> Signature:
                 Argument.POSITIONAL_OR_KEYWORD,
                 default=Argument.empty if parameter.default is REQUIRED else parameter.default,
             )
-            for parameter in _spec(name).parameters
+            for parameter in _require_spec(name).parameters
         ]
     )

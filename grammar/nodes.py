@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Hole:
+class HoleNode:
     """A named gap, `{name}`, that a factor or a search parameter fills."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Integer:
+class IntegerDimension:
     """A search dimension over whole numbers, low and high included."""
 
     low: int
@@ -27,7 +27,7 @@ class Integer:
 
 
 @dataclass(frozen=True, slots=True)
-class Real:
+class RealDimension:
     """A search dimension over real numbers, low and high included."""
 
     low: float
@@ -36,14 +36,14 @@ class Real:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceDimension:
     """A search dimension over listed options: numbers, words or whole sub-expressions."""
 
     options: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlockNode:
     """A block with its arguments, in declared order, values equal to their defaults left out."""
 
     name: str
@@ -51,64 +51,80 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class SumNode:
     """`a + b`: all parts see the same input, outputs are added; at least two parts, no Sum among them."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class SeriesNode:
     """`a >> b`: each part is one residual sub-layer; at least two parts, no Series among them."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class RepeatNode:
     """`4 * a`: that many copies in series, each with its own weights."""
 
-    count: int | Hole | Integer | Choice
+    count: int | HoleNode | IntegerDimension | ChoiceDimension
     body: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Tied:
+class TiedNode:
     """`tied(4 * a)`: every copy in the repeat has the same weights."""
 
-    body: Repeat
+    body: RepeatNode
 
 
-Dimension = Integer | Real | Choice
+Dimension = IntegerDimension | RealDimension | ChoiceDimension
 Scalar = int | float | bool | str
-Node = Block | Sum | Series | Repeat | Tied | Hole | Choice
-Value = int | float | bool | str | Hole | Integer | Real | Choice | Block | Sum | Series | Repeat | Tied
+Node = BlockNode | SumNode | SeriesNode | RepeatNode | TiedNode | HoleNode | ChoiceDimension
+Value = (
+    int
+    | float
+    | bool
+    | str
+    | HoleNode
+    | IntegerDimension
+    | RealDimension
+    | ChoiceDimension
+    | BlockNode
+    | SumNode
+    | SeriesNode
+    | RepeatNode
+    | TiedNode
+)
 
 
-def sum_of(parts: Iterable[Node]) -> Node:
+def make_sum(parts: Iterable[Node]) -> Node:
     """The sum of the parts; a Sum among them gives its own parts."""
-    return Sum(tuple(one for part in parts for one in (part.parts if isinstance(part, Sum) else (part,))))
+    return SumNode(
+        tuple(one for part in parts for one in (part.parts if isinstance(part, SumNode) else (part,)))
+    )
 
 
-def series_of(parts: Iterable[Node]) -> Node:
+def make_series(parts: Iterable[Node]) -> Node:
     """The parts in series; a Series among them gives its own parts."""
-    return Series(
-        tuple(one for part in parts for one in (part.parts if isinstance(part, Series) else (part,)))
+    return SeriesNode(
+        tuple(one for part in parts for one in (part.parts if isinstance(part, SeriesNode) else (part,)))
     )
 
 
 def children(node: Value) -> tuple[Value, ...]:
     """Everything that stands directly inside a node, arguments and counts included, as written."""
     match node:
-        case Block():
+        case BlockNode():
             return tuple(value for _, value in node.arguments)
-        case Sum() | Series():
+        case SumNode() | SeriesNode():
             return node.parts
-        case Repeat():
+        case RepeatNode():
             return (node.count, node.body)
-        case Tied():
+        case TiedNode():
             return (node.body,)
-        case Choice():
+        case ChoiceDimension():
             return node.options
         case _:
             return ()
@@ -121,31 +137,31 @@ def walk(node: Value) -> Iterator[Value]:
         yield from walk(child)
 
 
-def expansion(node: Value) -> int:
+def count_blocks(node: Value) -> int:
     """How many blocks stand in the model when every repeat is written out; of dimensions, at their most."""
     match node:
-        case Repeat():
-            return _most(node.count) * expansion(node.body)
-        case Choice():
-            return max(expansion(option) for option in node.options)
-        case Sum() | Series():
-            return sum(expansion(part) for part in node.parts)
-        case Tied():
-            return expansion(node.body)
-        case Block():
-            return 1 + sum(expansion(value) for _, value in node.arguments)
+        case RepeatNode():
+            return _max_count(node.count) * count_blocks(node.body)
+        case ChoiceDimension():
+            return max(count_blocks(option) for option in node.options)
+        case SumNode() | SeriesNode():
+            return sum(count_blocks(part) for part in node.parts)
+        case TiedNode():
+            return count_blocks(node.body)
+        case BlockNode():
+            return 1 + sum(count_blocks(value) for _, value in node.arguments)
         case _:
             return 0
 
 
-def _most(count: Value) -> int:
+def _max_count(count: Value) -> int:
     """The greatest number of copies that a count allows."""
     match count:
         case int():
             return count
-        case Integer():
+        case IntegerDimension():
             return count.high
-        case Choice():
-            return max(_most(option) for option in count.options)
+        case ChoiceDimension():
+            return max(_max_count(option) for option in count.options)
         case _:
             return 1  # a hole

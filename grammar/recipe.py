@@ -7,15 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from . import space
-from .checks import check, check_dimension
-from .faults import Fault, Faults, RecipeError, hint
-from .nodes import Dimension, Hole, Node, Scalar, Value, walk
-from .parser import read
-from .syntax import Operation, Syntax
-from .text import identity, recipe_id, render, render_filled, render_operand
+from . import dimensions as search_dimensions
+from .canonical import identity, recipe_id, render, render_filled, render_operand
+from .errors import Fault, FaultCollector, RecipeError, hint
+from .nodes import Dimension, HoleNode, Node, Scalar, Value, walk
+from .semantics.checker import check_dimension, check_recipe
+from .syntax.cst import OperationSyntax, Syntax
+from .syntax.parser import parse_syntax
 
-LONGEST = 10_000
+MAX_LENGTH = 10_000
 """A recipe's text, as given and as rendered, has at most so many characters."""
 
 
@@ -28,26 +28,26 @@ class Expression(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def written(self, sign: str = ">>") -> str:
+    def operand_text(self, sign: str = ">>") -> str:
         """The text as an operand of that operator, in parentheses if it binds less tightly."""
 
     def __add__(self, other: Expression) -> Recipe:
-        return _joined(self, "+", other)
+        return _combine(self, "+", other)
 
     def __radd__(self, other: Expression) -> Recipe:
-        return _joined(other, "+", self)
+        return _combine(other, "+", self)
 
     def __rshift__(self, other: Expression) -> Recipe:
-        return _joined(self, ">>", other)
+        return _combine(self, ">>", other)
 
     def __rrshift__(self, other: Expression) -> Recipe:
-        return _joined(other, ">>", self)
+        return _combine(other, ">>", self)
 
     def __mul__(self, other: Expression) -> Recipe:
-        return _joined(self, "*", other)
+        return _combine(self, "*", other)
 
     def __rmul__(self, other: int) -> Recipe:
-        return _joined(other, "*", self)
+        return _combine(other, "*", self)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -78,7 +78,7 @@ class Recipe(Expression):
     def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
         return parse, (self.text,)
 
-    def written(self, sign: str = ">>") -> str:
+    def operand_text(self, sign: str = ">>") -> str:
         """The canonical text as an operand of that operator, in parentheses if it binds less tightly."""
         return render_operand(self.root, sign)
 
@@ -90,12 +90,12 @@ class Recipe(Expression):
     @property
     def holes(self) -> tuple[str, ...]:
         """The names of the holes in order of appearance, each once."""
-        return tuple(dict.fromkeys(node.name for node in walk(self.root) if isinstance(node, Hole)))
+        return tuple(dict.fromkeys(node.name for node in walk(self.root) if isinstance(node, HoleNode)))
 
     @property
     def dimensions(self) -> tuple[tuple[str, Dimension], ...]:
         """The search dimensions with their names, in the order of the text."""
-        return space.dimensions(self.root)
+        return search_dimensions.dimensions(self.root)
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
         """The recipe with holes filled by name; holes that are not named stay open.
@@ -105,7 +105,7 @@ class Recipe(Expression):
         """
         unknown = [name for name in fillings if name not in self.holes]
         if unknown:
-            raise self._refused([f"there is no hole '{name}'{hint(name, self.holes)}" for name in unknown])
+            raise self._make_error([f"there is no hole '{name}'{hint(name, self.holes)}" for name in unknown])
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
@@ -119,14 +119,14 @@ class Recipe(Expression):
             f"there is no dimension '{name}'{hint(name, known)}" for name in values if name not in known
         ]
         try:
-            root = space.resolve(self.root, values.get)
+            root = search_dimensions.resolve(self.root, values.get)
         except ValueError as error:
-            raise self._refused([*faults, str(error)]) from None
+            raise self._make_error([*faults, str(error)]) from None
         if faults:
-            raise self._refused(faults)
+            raise self._make_error(faults)
         return parse(render(root))
 
-    def _refused(self, messages: list[str]) -> RecipeError:
+    def _make_error(self, messages: list[str]) -> RecipeError:
         return RecipeError(self.text, [Fault(0, len(self.text), message) for message in messages])
 
 
@@ -137,14 +137,16 @@ def parse(source: str | Expression) -> Recipe:
     """
     if isinstance(source, Recipe):
         return source
-    text = source.written() if isinstance(source, Expression) else source
-    faults = Faults(text)
-    root = check(_read(text, faults), faults)
+    text = source.operand_text() if isinstance(source, Expression) else source
+    faults = FaultCollector(text)
+    root = check_recipe(_parse_text(text, faults), faults)
     if root is None:
         raise RecipeError(text, faults)
     recipe = Recipe(root)
-    if len(recipe.text) > LONGEST:
-        faults.add(0, 1, f"expected at most {LONGEST} characters in canonical form, got {len(recipe.text)}")
+    if len(recipe.text) > MAX_LENGTH:
+        faults.add(
+            0, 1, f"expected at most {MAX_LENGTH} characters in canonical form, got {len(recipe.text)}"
+        )
         raise RecipeError(text, faults)
     return recipe
 
@@ -154,25 +156,25 @@ def parse_dimension(text: str) -> Dimension:
 
     Its options are checked against a parameter only when they fill a hole.
     """
-    faults = Faults(text)
-    dimension = check_dimension(_read(text, faults), faults)
+    faults = FaultCollector(text)
+    dimension = check_dimension(_parse_text(text, faults), faults)
     if dimension is None:
         raise RecipeError(text, faults)
     return dimension
 
 
-def _read(text: str, faults: Faults) -> Syntax:
+def _parse_text(text: str, faults: FaultCollector) -> Syntax:
     """What the text says, if it is of a bearable length."""
-    if len(text) > LONGEST:
-        faults.add(0, 1, f"expected at most {LONGEST} characters, got {len(text)}")
+    if len(text) > MAX_LENGTH:
+        faults.add(0, 1, f"expected at most {MAX_LENGTH} characters, got {len(text)}")
     elif not text.strip():
         faults.add(0, len(text), "expected a recipe, got nothing")
     if faults:
         raise RecipeError(text, faults)
-    return read(text, faults)
+    return parse_syntax(text, faults)
 
 
-def spelled(value: object) -> str | None:
+def format_scalar(value: object) -> str | None:
     """A number or a truth value of Python as the text has it; None for anything else."""
     if isinstance(value, bool):
         return render(value)
@@ -184,17 +186,19 @@ def spelled(value: object) -> str | None:
         return None
 
 
-def _joined(left: object, sign: str, right: object) -> Recipe:
+def _combine(left: object, sign: str, right: object) -> Recipe:
     """Two operands read as one text; what is neither an expression nor a number is left to Python."""
-    sides = [one.written(sign) if isinstance(one, Expression) else spelled(one) for one in (left, right)]
+    sides = [
+        one.operand_text(sign) if isinstance(one, Expression) else format_scalar(one) for one in (left, right)
+    ]
     return NotImplemented if None in sides else parse(f"{sides[0]} {sign} {sides[1]}")
 
 
 def _operand(value: Value | Expression) -> str:
     """A filling as text that can stand anywhere, in parentheses if it is an operation."""
-    text = value.written() if isinstance(value, Expression) else render(value)
-    faults = Faults(text)
-    syntax = _read(text, faults)
+    text = value.operand_text() if isinstance(value, Expression) else render(value)
+    faults = FaultCollector(text)
+    syntax = _parse_text(text, faults)
     if faults:
         raise RecipeError(text, faults)
-    return f"({text})" if isinstance(syntax, Operation) else text
+    return f"({text})" if isinstance(syntax, OperationSyntax) else text

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from .nodes import Block, Value
-from .text import render
-from .vocabulary import REQUIRED, Parameter, Spec
+from .canonical import render
+from .nodes import BlockNode, Value
+from .vocabulary.spec import REQUIRED, Parameter, Spec
 
 
 def signature(spec: Spec) -> str:
     """The block with all of its parameters, as `conv(k, act=relu)`; without any a bare name."""
-    texts = [_spelled(parameter) for parameter in spec.parameters]
+    texts = [_format_parameter(parameter) for parameter in spec.parameters]
     return f"{spec.name}({', '.join(texts)})" if texts else spec.name
 
 
-def takes(parameter: Parameter) -> str:
+def describe_values(parameter: Parameter) -> str:
     """The values of a parameter: `whole number, 1 to 1024`, `relu, gelu or tanh`."""
     match parameter.kind:
         case "integer":
@@ -29,18 +29,18 @@ def takes(parameter: Parameter) -> str:
             return "a recipe"
 
 
-def default(parameter: Parameter) -> str | None:
+def default_text(parameter: Parameter) -> str | None:
     """The default as the text has it; None for a parameter that must be given."""
     return None if parameter.default is REQUIRED else render(parameter.default)  # pyright: ignore[reportArgumentType] -- any other default is a value
 
 
-def example(spec: Spec) -> Block:
+def example(spec: Spec) -> BlockNode:
     """The block with a small value for each parameter that must be given: `conv(k=4)`."""
     needed = [parameter for parameter in spec.parameters if parameter.default is REQUIRED]
-    return Block(spec.name, tuple((parameter.name, _small(parameter)) for parameter in needed))
+    return BlockNode(spec.name, tuple((parameter.name, _example_value(parameter)) for parameter in needed))
 
 
-def _small(parameter: Parameter) -> Value:
+def _example_value(parameter: Parameter) -> Value:
     """4 for a whole number, 1.0 for a real one, else the first that there is."""
     low, high = parameter.low, parameter.high
     match parameter.kind:
@@ -53,11 +53,11 @@ def _small(parameter: Parameter) -> Value:
         case "boolean":
             return False
         case _:
-            return Block("sa")
+            return BlockNode("sa")
 
 
-def _spelled(parameter: Parameter) -> str:
-    text = default(parameter)
+def _format_parameter(parameter: Parameter) -> str:
+    text = default_text(parameter)
     return parameter.name if text is None else f"{parameter.name}={text}"
 
 

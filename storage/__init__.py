@@ -1,8 +1,8 @@
 """What happened: a row is written once, durable the moment its trial ends, and never rewritten."""
 
-from .layout import StoreError
-from .progress import Reached
+from .checkpoint_notes import CheckpointNote
+from .paths import StoreError
 from .rows import MetricRow, TrialRow
 from .store import Store
 
-__all__ = ["MetricRow", "Reached", "Store", "StoreError", "TrialRow"]
+__all__ = ["CheckpointNote", "MetricRow", "Store", "StoreError", "TrialRow"]

@@ -6,30 +6,34 @@ from typing import Final
 
 import polars as pl
 
-from .aside import Aside
-from .layout import Layout, StoreError, files, is_compacted
+from .checksum import DamagedError, verify_checksum
+from .paths import Layout, StoreError, data_files, is_compacted
+from .quarantine import Quarantine
 from .schema import SCHEMAS
-from .seal import DamagedError, check
 
 RANK: Final = "_rank"  # of two copies of one attempt, the one of higher rank counts
-_TRIES: Final = 100
+_MAX_TRIES: Final = 100
 
 
-def read(layout: Layout, aside: Aside, dataset: str, columns: Sequence[str]) -> pl.LazyFrame:
+def read(layout: Layout, quarantine: Quarantine, dataset: str, columns: Sequence[str]) -> pl.LazyFrame:
     """Return these columns of all rows of a dataset, in no order, and the column `RANK`.
 
     Raises `StoreError` for a file of an unknown schema version.
     """
-    found = [batch for partition in layout.partitions(dataset) for batch in batches(load(partition, aside))]
+    found = [
+        batch
+        for partition in layout.partitions(dataset)
+        for batch in batches(load_partition(partition, quarantine))
+    ]
     return scan(dataset, found, columns)
 
 
-def scan(dataset: str, found: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
+def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
     """Return these columns of batches of sound files, and the batch's number as the column `RANK`."""
     empty = pl.LazyFrame(schema={**SCHEMAS[dataset], RANK: pl.Int32()}).select(*columns, RANK)
     frames = [
         pl.scan_parquet(list(batch)).select(*columns, pl.lit(rank, dtype=pl.Int32).alias(RANK))
-        for rank, batch in enumerate(found)
+        for rank, batch in enumerate(file_batches)
     ]
     return pl.concat([empty, *frames])
 
@@ -41,33 +45,33 @@ def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
     return [*merged, loose] if loose else merged
 
 
-def load(partition: Path, aside: Aside) -> dict[Path, bytes]:
+def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]:
     """Return the sound files of a partition, merged ones first, as they were at one moment.
 
     A compaction adds the merged file before it removes the others, and a listing taken meanwhile may have
     neither. So all is read again if a file has vanished, or if a merged one has come.
     """
-    for _ in range(_TRIES):
-        found = files(partition)
+    for _ in range(_MAX_TRIES):
+        found = data_files(partition)
         try:
-            contents = {path: data for path in found if (data := sound(path, aside)) is not None}
+            contents = {path: data for path in found if (data := read_verified(path, quarantine)) is not None}
         except FileNotFoundError:
             continue
-        if all(path in found for path in files(partition) if is_compacted(path)):
+        if all(path in found for path in data_files(partition) if is_compacted(path)):
             return contents
-    raise StoreError(f"{partition}: expected a pause between compactions, got none in {_TRIES} readings")
+    raise StoreError(f"{partition}: expected a pause between compactions, got none in {_MAX_TRIES} readings")
 
 
-def sound(path: Path, aside: Aside) -> bytes | None:
+def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
     """Return a file's bytes, or nothing if it is damaged and now set aside.
 
     Raises `FileNotFoundError`, and `StoreError` for an unknown schema version.
     """
     data = path.read_bytes()
     try:
-        check(data)
+        verify_checksum(data)
     except DamagedError as error:
-        aside.move(path, str(error))
+        quarantine.move(path, str(error))
         return None
     except StoreError as error:
         raise StoreError(f"{path}: {error}") from error

@@ -6,8 +6,8 @@ from datetime import datetime
 
 import polars as pl
 
-from .faults import metric_faults, trial_faults
-from .layout import StoreError
+from .paths import StoreError
+from .row_validation import metric_row_faults, trial_row_faults
 from .schema import METRICS, TRIALS
 
 
@@ -46,7 +46,7 @@ class TrialRow:
     finished: datetime
 
     def __post_init__(self) -> None:
-        if faults := trial_faults(_values(self)):
+        if faults := trial_row_faults(_values(self)):
             raise StoreError("; ".join(faults))
 
 
@@ -63,7 +63,7 @@ class MetricRow:
     value: float
 
     def __post_init__(self) -> None:
-        if faults := metric_faults(_values(self)):
+        if faults := metric_row_faults(_values(self)):
             raise StoreError("; ".join(faults))
 
 

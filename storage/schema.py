@@ -49,4 +49,4 @@ METRICS: Final = pl.Schema(
 )
 SCHEMAS: Final = {"trials": TRIALS, "metrics": METRICS, "probes": METRICS}
 _BY_STEP: Final = ("trial", "attempt", "step", "epoch", "name")
-ORDERS: Final = {"trials": ("trial", "attempt"), "metrics": _BY_STEP, "probes": _BY_STEP}
+SORT_KEYS: Final = {"trials": ("trial", "attempt"), "metrics": _BY_STEP, "probes": _BY_STEP}

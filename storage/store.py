@@ -6,15 +6,15 @@ from typing import Any
 
 import polars as pl
 
-from . import records
-from .aside import Aside
-from .compact import compact, latest_copies
-from .layout import Layout
-from .progress import Reached, noted
+from . import study_records
+from .checkpoint_notes import CheckpointNote, read_note
+from .compaction import compact, latest_copies
+from .durable_write import encode, remove_stale_files, write_durably
+from .paths import Layout
+from .quarantine import Quarantine
 from .read import RANK, read
 from .rows import MetricRow, TrialRow, metric_frame, trial_frame
-from .schema import ORDERS, SCHEMAS, TRIALS
-from .write import encode, sweep, write_durably
+from .schema import SCHEMAS, SORT_KEYS, TRIALS
 
 
 class Store:
@@ -26,7 +26,7 @@ class Store:
 
     def __init__(self, root: Path | str) -> None:
         self._layout = Layout(Path(root))
-        self._aside = Aside(self._layout)
+        self._aside = Quarantine(self._layout)
 
     @property
     def root(self) -> Path:
@@ -45,7 +45,7 @@ class Store:
         again replaces it.
         """
         paths = {
-            dataset: self._layout.loose(dataset, trial.study, trial.trial, trial.attempt)
+            dataset: self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
             for dataset in ("trials", "metrics")
         }
         if metrics:
@@ -60,10 +60,10 @@ class Store:
         When this returns, it survives a crash of the machine; what was stored before for the same attempt is
         replaced.
         """
-        path = self._layout.loose("probes", trial.study, trial.trial, trial.attempt)
+        path = self._layout.attempt_file("probes", trial.study, trial.trial, trial.attempt)
         write_durably(self._layout, path, encode(metric_frame(trial, probes)))
 
-    def outcomes(self) -> dict[str, tuple[str, int]]:
+    def latest_attempts(self) -> dict[str, tuple[str, int]]:
         """Return status and number of each trial's latest attempt: what resuming needs, and cheap."""
         frame = self._latest(["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
@@ -98,14 +98,14 @@ class Store:
             for dataset in ("metrics", "probes")
         ]
         frame = pl.concat(frames).join(wanted, on=["trial", "attempt"], how="semi")
-        return frame.sort(ORDERS["metrics"], maintain_order=True).collect()
+        return frame.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
 
     def compact(self) -> int:
         """Merge small files and remove what dead writers left; return how many files were merged.
 
         It may run beside writers, readers and another compaction, and be killed at any moment.
         """
-        sweep(self._layout)
+        remove_stale_files(self._layout)
         merged = 0
         for dataset in SCHEMAS:
             for partition in self._layout.partitions(dataset):
@@ -121,25 +121,25 @@ class Store:
         folder = self.checkpoint_dir(trial)
         return folder.is_dir() and any(folder.iterdir())
 
-    def reached(self, trial: str) -> Reached | None:
+    def checkpoint_note(self, trial: str) -> CheckpointNote | None:
         """Return how far a trial that has begun has come, if its first epoch is over."""
-        return noted(self.checkpoint_dir(trial))
+        return read_note(self.checkpoint_dir(trial))
 
     def weights_file(self, trial: str) -> Path:
         """Return the file for a trial's trained weights, which need not exist."""
         return self._layout.weights(trial)
 
-    def remember_study(self, name: str, record: Mapping[str, Any]) -> None:
+    def save_study_record(self, name: str, record: Mapping[str, Any]) -> None:
         """Keep what a study is, as JSON, in place of what was kept before; it is then the last study."""
-        records.remember(self._layout, name, record)
+        study_records.save_record(self._layout, name, record)
 
-    def recall_study(self, name: str) -> dict[str, Any] | None:
+    def load_study_record(self, name: str) -> dict[str, Any] | None:
         """Return what was kept of a study."""
-        return records.recall(self._layout, self._aside, name)
+        return study_records.load_record(self._layout, self._aside, name)
 
     def last_study(self) -> str | None:
         """Return the name of the study that was remembered last."""
-        return records.last(self._layout, self._aside)
+        return study_records.latest_study(self._layout, self._aside)
 
     def _latest(self, columns: Sequence[str]) -> pl.DataFrame:
         """Return these columns of each trial's latest attempt, sorted by trial."""

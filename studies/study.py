@@ -8,34 +8,34 @@ from pathlib import Path
 
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
-from .budget import Budget
-from .claims.claim import Claim
-from .claims.reading import read_claims
-from .curve_spec import CurveSpec
-from .design import Design
-from .document import read, read_file
-from .draft import Draft, fillers
-from .factors import SEED, read_factors
-from .faults import Fault, StudyError, nearest
-from .fragments import read_fragments
-from .grid import Grid, Maker
-from .holes import check_holes, check_recipes
-from .listing import read_design
-from .matching import Sized
-from .points import Ask, settle_point
-from .probing import check_settings, own_dimensions
-from .report import Report
-from .search import check_search, dimensions, ends, read_search
-from .settings import Level, SearchSettings, Settings, StudySettings
-from .settling import settle
-from .specs import read_curves, read_tables
-from .table_spec import TableSpec
-from .template import TABLES, Template
-from .trial import Trial
-from .wording import ProblemsError, checked
+from .claims.reader import read_claims
+from .claims.spec import Claim
+from .resolve.budget import StudyBudget
+from .resolve.draft import Draft, filler_kinds
+from .resolve.fragments import read_fragments
+from .resolve.grid import GridBuilder, TrialGrid
+from .resolve.holes import check_holes, check_recipes
+from .resolve.level_checks import check_levels, recipe_dimensions
+from .resolve.parameter_matching import SizeMatch
+from .resolve.resolve import resolve_settings
+from .resolve.search_points import Suggest, resolve_point
+from .resolve.template import TRIAL_TABLES, Template
+from .resolve.trial import Trial
+from .schema.curve import CurveSpec
+from .schema.design import Design
+from .schema.design_reader import read_design
+from .schema.factors import SEED, read_factors
+from .schema.outputs import read_curves, read_tables
+from .schema.search import check_search, read_search, representative_values, search_dimensions
+from .schema.settings import Level, SearchSettings, StudySettings, TrialSettings
+from .schema.table import TableSpec
+from .text.diagnostics import Diagnostics
+from .text.document import parse_document, read_document
+from .text.errors import StudyError, StudyFault, nearest_hint
+from .text.pydantic_messages import InvalidTableError, validate
 
-_KNOWN = ("study", *TABLES, "recipes", "factors", "cells", "search", "table", "curve", "claim")
-_NEEDED = ("study", *TABLES)
+_KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "cells", "search", "table", "curve", "claim")
+_NEEDED = ("study", *TRIAL_TABLES)
 _SHIPPED = Path(__file__).parent
 _EPOCHS = ("train", "epochs")
 
@@ -65,12 +65,12 @@ class Study:
     claims: tuple[Claim, ...]
     template: Template
     design: Design
-    budget: Budget
+    budget: StudyBudget
     keep_weights: bool
     grid: tuple[Trial, ...]
-    asked: tuple[Trial, ...]
-    refused: tuple[Trial, ...]
-    sized: Mapping[str, Sized]
+    cells: tuple[Trial, ...]
+    over_budget: tuple[Trial, ...]
+    size_matches: Mapping[str, SizeMatch]
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -86,23 +86,26 @@ class Study:
         if names is None:
             return self.template.tables["train"]["epochs"]
         dimension = self.dimensions.get(names[0])
-        return max(int(level) for level in (ends(dimension) if dimension else self.factors[names[0]]))
+        return max(
+            int(level)
+            for level in (representative_values(dimension) if dimension else self.factors[names[0]])
+        )
 
     def trials(self) -> tuple[Trial, ...]:
         """Every trial of the grid, once, in the order of the file; none where a search chooses them."""
         return self.grid
 
-    def within_budget(self, settings: Settings) -> bool:
+    def within_budget(self, settings: TrialSettings) -> bool:
         """Whether a trial's model keeps to `max_parameters` and `max_step_flops`, told from its text."""
         return self.budget.allows(settings)
 
-    def point(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
+    def point_trials(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
         """The trials of a search point, one for each seed."""
         return tuple(self.trial_for(values, seed) for seed in self.seeds)
 
-    def choose(self, ask: Ask) -> dict[str, Level]:
+    def choose(self, suggest: Suggest) -> dict[str, Level]:
         """The values of a search point by name, asked for one by one, only those that the point takes."""
-        return settle_point(self.template, self.dimensions, self._fixed, ask)
+        return resolve_point(self.template, self.dimensions, self._fixed, suggest)
 
     def trial_for(self, values: Mapping[str, Level | Recipe], seed: int = 0) -> Trial:
         """The trial of a search point, whose values are named as in `dimensions`.
@@ -111,12 +114,12 @@ class Study:
         no dimensions, and for values that do not fit.
         """
         plain = {name: each.text if isinstance(each, Recipe) else each for name, each in values.items()}
-        taken = self.choose(lambda name, found: plain.get(name, ends(found)[0]))
+        taken = self.choose(lambda name, found: plain.get(name, representative_values(found)[0]))
         if taken.keys() - values.keys() or values.keys() - self.dimensions.keys():
             wanted, got = (", ".join(sorted(names)) or "none" for names in (taken, values))
             raise ValueError(f"expected values of {wanted}, got {got}")
         levels = {**self._fixed, **taken, SEED: seed}
-        return Trial(study=self.name, levels=levels, settings=settle(self.template, levels))
+        return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
 
     @property
     def _fixed(self) -> dict[str, Level]:
@@ -126,7 +129,7 @@ class Study:
         }
 
 
-def find(name_or_path: str | Path) -> Path:
+def find_study_file(name_or_path: str | Path) -> Path:
     """The path of a study file, given by itself or by the name of a study that comes with the package.
 
     Raises StudyError with the nearest name, or all names, if there is neither.
@@ -137,64 +140,64 @@ def find(name_or_path: str | Path) -> Path:
         return path
     if str(name_or_path) in shipped:
         return shipped[str(name_or_path)]
-    message = f"there is no such file and no study of that name{nearest(str(name_or_path), shipped)}"
-    raise StudyError(str(name_or_path), [Fault(message=message)])
+    message = f"there is no such file and no study of that name{nearest_hint(str(name_or_path), shipped)}"
+    raise StudyError(str(name_or_path), [StudyFault(message=message)])
 
 
-def load(source: str | Path, overrides: Sequence[str] = ()) -> Study:
+def load_study(source: str | Path, overrides: Sequence[str] = ()) -> Study:
     """The study of a file, of a shipped study's name, or of a text with line ends, with overrides applied.
 
     An override is `train.epochs=2`: TOML on the right, or a bare word. Raises StudyError with every fault.
     """
     if isinstance(source, str) and "\n" in source:
-        path, document = None, read("study", source, overrides)
+        path, document = None, parse_document("study", source, overrides)
     else:
-        path = find(source)
-        document = read_file(path, overrides)
-    report = Report(document)
+        path = find_study_file(source)
+        document = read_document(path, overrides)
+    report = Diagnostics(document)
     study = _study(report, path, tuple(overrides))
     if study is None or report.faults:
         raise StudyError(document.source, report.faults)
     return study
 
 
-def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Study | None:
+def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...]) -> Study | None:
     """The study of a document; what is wrong with it is noted, and makes it None."""
-    document = report.document
-    _check_tables(report)
-    header = _header(report)
-    design = read_design(report, header, read_factors(report))
+    document = diagnostics.document
+    _check_tables(diagnostics)
+    header = _header(diagnostics)
+    design = read_design(diagnostics, header, read_factors(diagnostics))
     factors = design.factors
     paper = header.paper if header else None
-    tables, curves = read_tables(report, design, paper), read_curves(report, design, paper)
-    claims = read_claims(report, design)
-    search, space = read_search(report)
+    tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
+    claims = read_claims(diagnostics, design)
+    search, space = read_search(diagnostics)
     searched = "search" in document.data
     template = Template(
-        tables={name: document.data[name] for name in TABLES if name in document.data},
-        fragments=read_fragments(report, fillers(document.data), searched=searched),
+        tables={name: document.data[name] for name in TRIAL_TABLES if name in document.data},
+        fragments=read_fragments(diagnostics, filler_kinds(document.data), has_search=searched),
     )
-    draft = Draft(report=report, template=template, design=design, space=space, searched=searched)
+    draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space, has_search=searched)
     check_recipes(draft)
     check_holes(draft)
-    check_settings(draft)
-    found = dimensions(factors, space, own_dimensions(draft)) if search else {}
+    check_levels(draft)
+    found = search_dimensions(factors, space, recipe_dimensions(draft)) if search else {}
     if search:
-        check_search(report, search, factors, found)
-    if header is None or report.faults:
+        check_search(diagnostics, search, factors, found)
+    if header is None or diagnostics.faults:
         return None
-    budget = Budget(max_parameters=header.max_parameters, max_step_flops=header.max_step_flops)
-    made = Grid()
+    budget = StudyBudget(max_parameters=header.max_parameters, max_step_flops=header.max_step_flops)
+    made = TrialGrid()
     if not search:
-        maker = Maker(
-            report=report,
+        maker = GridBuilder(
+            diagnostics=diagnostics,
             study=header.name,
             template=template,
             design=design,
             budget=budget,
             tolerance=header.tolerance,
         )
-        made = maker.grid()
+        made = maker.build()
     return Study(
         name=header.name,
         title=header.title,
@@ -213,29 +216,29 @@ def _study(report: Report, path: Path | None, overrides: tuple[str, ...]) -> Stu
         budget=budget,
         keep_weights=header.keep_weights,
         grid=made.trials,
-        asked=made.asked,
-        refused=made.refused,
-        sized=made.sized,
+        cells=made.cells,
+        over_budget=made.over_budget,
+        size_matches=made.size_matches,
     )
 
 
-def _check_tables(report: Report) -> None:
+def _check_tables(diagnostics: Diagnostics) -> None:
     """Note tables that are unknown, and those that are missing."""
-    data = report.document.data
+    data = diagnostics.document.data
     for name in data:
         if name not in _KNOWN:
-            report.note((name,), f"unknown table '{name}'{nearest(name, _KNOWN)}", key=True)
+            diagnostics.report_error((name,), f"unknown table '{name}'{nearest_hint(name, _KNOWN)}", key=True)
     for name in _NEEDED:
         if name not in data:
-            report.spoil((name,), "this table is missing")
+            diagnostics.report_invalid((name,), "this table is missing")
 
 
-def _header(report: Report) -> StudySettings | None:
+def _header(diagnostics: Diagnostics) -> StudySettings | None:
     """The table [study]; None if it is missing or wrong, which is noted."""
-    if "study" not in report.document.data:
+    if "study" not in diagnostics.document.data:
         return None
     try:
-        return checked(StudySettings, report.document.data["study"])
-    except ProblemsError as error:
-        report.note_all(("study",), error)
+        return validate(StudySettings, diagnostics.document.data["study"])
+    except InvalidTableError as error:
+        diagnostics.report_problems(("study",), error)
         return None

@@ -9,15 +9,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from activemem.studies.claims.checking import check
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.claims.terminal import claims_to_terminal
+from activemem.studies.claims.comparisons import iter_comparisons
 from activemem.studies.claims.parser import FUNCTIONS, SIGNS
-from activemem.studies.claims.statements import comparisons
-from activemem.studies.render.claims import claims_to_terminal
-from activemem.studies.study import find, load
+from activemem.studies.study import find_study_file, load_study
 
 PATH = Path(__file__).parent.parent / "docs" / "claims.md"
 PAGE = PATH.read_text(encoding="utf-8")
-STUDY = find("algorithmic").read_text(encoding="utf-8").partition("[[claim]]")[0]
+STUDY = find_study_file("algorithmic").read_text(encoding="utf-8").partition("[[claim]]")[0]
 CLAIMS = re.search(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)[1]
 SHOWN = re.compile(r"(^\$ activemem claim check algorithmic\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
 EXAMPLES = re.findall(r"^```\n(all.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)[0].splitlines()
@@ -47,7 +47,7 @@ LENGTHS = {
 
 def told():
     """What the page's claims come to with these lengths."""
-    study = load(STUDY + CLAIMS)
+    study = load_study(STUDY + CLAIMS)
     rows = []
     for trial in study.trials():
         ends = LENGTHS.get(trial.levels["task"], {}).get(trial.levels["mixer"])
@@ -56,7 +56,7 @@ def told():
             rows.append((trial.id, "done", None, metrics, 1, 1.0, 1.0, 1.0))
     columns = ("trial", "status", "reason", "metrics", "parameters", "flops", "seconds", "peak_mib")
     outcomes = pl.DataFrame(rows, schema=columns, orient="row")
-    return claims_to_terminal(check(study, outcomes), "45 of 144 trials, made up for this page")
+    return claims_to_terminal(check_claims(study, outcomes), "45 of 144 trials, made up for this page")
 
 
 def test_the_output_on_the_page_is_what_comes_of_its_claims():
@@ -65,8 +65,8 @@ def test_the_output_on_the_page_is_what_comes_of_its_claims():
 
 @pytest.mark.parametrize("holds", EXAMPLES, ids=EXAMPLES)
 def test_an_example_of_the_page_is_a_claim(holds):
-    (claim,) = load(f'{STUDY}[[claim]]\nname = "x"\nholds = "{holds}"\n').claims
-    assert list(comparisons(claim.statement))
+    (claim,) = load_study(f'{STUDY}[[claim]]\nname = "x"\nholds = "{holds}"\n').claims
+    assert list(iter_comparisons(claim.statement))
 
 
 def test_every_form_of_the_language_is_on_the_page():

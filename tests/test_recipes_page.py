@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import activemem.grammar
-from activemem.grammar import lookup, names, parse
+from activemem.grammar import lookup, parse, registered_names
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def test_the_rules_are_those_in_the_grammars_own_words():
 
 
 def test_every_block_is_in_both_tables():
-    for name in names():
+    for name in registered_names():
         if lookup(name).owner == "activemem":
             assert len(re.findall(rf"^\| `{name}\b", PAGE, re.MULTILINE)) == 2
 

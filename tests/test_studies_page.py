@@ -9,11 +9,11 @@ from typing import get_args
 
 import pytest
 
-from activemem.studies import settings
-from activemem.studies.curve_spec import CurveSpec
-from activemem.studies.settings import Section
-from activemem.studies.study import load
-from activemem.studies.table_spec import TableSpec
+from activemem.studies.schema import settings
+from activemem.studies.schema.curve import CurveSpec
+from activemem.studies.schema.settings import StrictModel
+from activemem.studies.schema.table import TableSpec
+from activemem.studies.study import load_study
 
 PAGE = (Path(__file__).parent.parent / "docs" / "studies.md").read_text(encoding="utf-8")
 WHOLE, *PARTS = re.findall(r"^```toml(?: part)?\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -38,16 +38,16 @@ def completed(part):
 def study(heading):
     """The first study below a heading."""
     below = PAGE[PAGE.index(f"## {heading}") :]
-    return load(completed(re.search(r"^```toml part\n(.*?)^```$", below, re.DOTALL | re.MULTILINE)[1]))
+    return load_study(completed(re.search(r"^```toml part\n(.*?)^```$", below, re.DOTALL | re.MULTILINE)[1]))
 
 
 def test_the_whole_study_of_the_page_loads():
-    assert len(load(WHOLE).trials()) == 2 * 2 * 3
+    assert len(load_study(WHOLE).trials()) == 2 * 2 * 3
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.split("\n", 1)[0])
 def test_every_part_of_the_page_completes_a_study(part):
-    found = load(completed(part))
+    found = load_study(completed(part))
     assert found.search or found.trials()
 
 
@@ -57,10 +57,10 @@ def test_what_the_page_says_of_its_studies_is_so():
     )
     assert len(study("Designs").trials()) == 1 + 2 + 1 + 2
     equal = study("Equal parameters")
-    assert {found.target for found in equal.sized.values()} == {
-        equal.sized[trial.id].parameters for trial in equal.trials() if trial.levels["mixer"] == "sa"
+    assert {found.target for found in equal.size_matches.values()} == {
+        equal.size_matches[trial.id].parameters for trial in equal.trials() if trial.levels["mixer"] == "sa"
     }
-    assert len({found.target for found in equal.sized.values()}) == 2
+    assert len({found.target for found in equal.size_matches.values()}) == 2
     assert list(study("Searches").dimensions) == ["filter", "choice", "conv.k"]
 
 
@@ -69,7 +69,7 @@ def keys(model, before=""):
     for key, field in model.model_fields.items():
         yield f"{before}{key}"
         for kind in (field.annotation, *get_args(field.annotation)):
-            if isinstance(kind, type) and issubclass(kind, Section):
+            if isinstance(kind, type) and issubclass(kind, StrictModel):
                 yield from keys(kind, f"{before}{key}.")
 
 

@@ -1,20 +1,20 @@
 """The files of corpora on this machine: fetched, found, and held against their checksums."""
 
-from .fetching import Progress, fetch, take
-from .sources import DataError, home, lines, read
-from .standing import Standing, present, standing
-from .trees import read_treebank
+from .availability import Availability, available_datasets, check_availability
+from .download import Progress, copy_from, fetch
+from .files import DataError, dataset_folder, iter_lines, read_source
+from .treebank_files import read_treebank
 
 __all__ = [
+    "Availability",
     "DataError",
     "Progress",
-    "Standing",
+    "available_datasets",
+    "check_availability",
+    "copy_from",
+    "dataset_folder",
     "fetch",
-    "home",
-    "lines",
-    "present",
-    "read",
+    "iter_lines",
+    "read_source",
     "read_treebank",
-    "standing",
-    "take",
 ]

@@ -1,14 +1,14 @@
 """Text: a corpus is read once into files of tokens, and every token of a split is scored exactly once."""
 
 from ..corpora import DataError
-from .batches import LineBatch, ScoredBatch, StreamBatch
-from .lines import line_eval, lines
-from .pair_batches import PairBatch, pair_batches, pair_eval
-from .pairs import PairSplit, ParallelText, open_pairs
-from .splits import Split
-from .streams import blocks_per_pass, stream_eval, streams
-from .text import Text, open_corpus
-from .treebanks import open_treebank, trees_of
+from .pairs.batches import PairBatch, iter_pair_batches, iter_pair_eval
+from .pairs.corpus import PairSplit, ParallelText, open_pairs
+from .text.batches import LineBatch, ScoredBatch, StreamBatch
+from .text.corpus import TokenisedCorpus, open_corpus
+from .text.line_batches import iter_line_batches, iter_line_eval
+from .text.stream_batches import blocks_per_pass, iter_stream_batches, iter_stream_eval
+from .token_files import Split
+from .trees.corpus import gold_trees, open_treebank
 
 __all__ = [
     "DataError",
@@ -19,16 +19,16 @@ __all__ = [
     "ScoredBatch",
     "Split",
     "StreamBatch",
-    "Text",
+    "TokenisedCorpus",
     "blocks_per_pass",
-    "line_eval",
-    "lines",
+    "gold_trees",
+    "iter_line_batches",
+    "iter_line_eval",
+    "iter_pair_batches",
+    "iter_pair_eval",
+    "iter_stream_batches",
+    "iter_stream_eval",
     "open_corpus",
     "open_pairs",
     "open_treebank",
-    "pair_batches",
-    "pair_eval",
-    "stream_eval",
-    "streams",
-    "trees_of",
 ]

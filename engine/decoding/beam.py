@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...blocks.transduction import PAD, TransductionModel
+from ...blocks.models.seq2seq_model import PAD, TransductionModel
+from .length_penalty import Ranking
 from .outputs import Bounds, Outputs, log_probabilities
-from .ranking import Ranking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Hypotheses:
     sentence: Tensor
     slot: Tensor
     scores: Tensor
-    written: Tensor
+    prefix: Tensor
     coverage: Tensor | None
 
 
@@ -43,17 +43,17 @@ def beam_search(
     model: TransductionModel, sources: Tensor, bounds: Bounds, *, beam: int, end: int, ranking: Ranking
 ) -> Outputs:
     """The output of the highest rank that the search finds for each source (batch, n)."""
-    search = Search(sources, bounds, beam=beam, end=end, ranking=ranking)
-    state, alive = model.begin(sources, bounds.longest), search.begin()
+    search = BeamSearch(sources, bounds, beam=beam, end=end, ranking=ranking)
+    state, alive = model.begin(sources, bounds.max_length), search.begin()
     while len(alive.scores):
-        logits, state = model.step(state, alive.written[:, -1])
-        attended = None if alive.coverage is None else model.body.attended(state)
+        logits, state = model.step(state, alive.prefix[:, -1])
+        attended = None if alive.coverage is None else model.body.attention_weights(state)
         parents, alive = search.extend(alive, log_probabilities(logits), attended)
-        state = state.rows(parents)
+        state = state.select_rows(parents)
     return Outputs(symbols=search.symbols, scores=search.scores)
 
 
-class Search:
+class BeamSearch:
     """The best output of each sentence so far, and what may still become a better one.
 
     Of the `beam` best ways to go on, those that end are outputs. The search goes on from the `beam` best that
@@ -64,7 +64,7 @@ class Search:
         batch, device = len(sources), sources.device
         self.valid = sources != PAD
         self.bounds, self.beam, self.end, self.ranking = bounds, beam, end, ranking
-        self.symbols = sources.new_full((batch, int(bounds.longest.max())), PAD)
+        self.symbols = sources.new_full((batch, int(bounds.max_length.max())), PAD)
         self.symbols[:, 0] = end
         self.scores = torch.full((batch,), -torch.inf, dtype=torch.float64, device=device)
         self.ranks = self.scores.clone()
@@ -77,7 +77,7 @@ class Search:
             sentence=rows,
             slot=torch.zeros_like(rows),
             scores=torch.zeros_like(self.scores),
-            written=torch.full_like(self.symbols[:, :1], PAD),
+            prefix=torch.full_like(self.symbols[:, :1], PAD),
             coverage=torch.zeros_like(self.valid, dtype=torch.float64) if counted else None,
         )
 
@@ -90,7 +90,7 @@ class Search:
         coverage = None if alive.coverage is None or attended is None else alive.coverage + attended
         self._end(best, alive, coverage)
         going, order = best.scores.masked_fill(best.symbols == self.end, -torch.inf).topk(self.beam)
-        most = self.ranking.normalised(going, self.bounds.longest[best.sentences, None])
+        most = self.ranking.normalise(going, self.bounds.max_length[best.sentences, None])
         kept = most > self.ranks[best.sentences, None]
         of, slot = torch.nonzero(kept, as_tuple=True)
         parents, symbols = best.parents.gather(1, order)[kept], best.symbols.gather(1, order)[kept]
@@ -98,7 +98,7 @@ class Search:
             sentence=best.sentences[of],
             slot=slot,
             scores=going[kept],
-            written=torch.cat([alive.written[parents], symbols[:, None]], 1),
+            prefix=torch.cat([alive.prefix[parents], symbols[:, None]], 1),
             coverage=None if coverage is None else coverage[parents],
         )
 
@@ -119,29 +119,31 @@ class Search:
 
     def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
         """The best symbols of each row and, as the last one, the end: log-probabilities and symbols."""
-        place, bounds = alive.written.shape[1], self.bounds.rows(alive.sentence)
-        ends = logs[:, self.end].masked_fill(place < bounds.least, -torch.inf)
+        place, bounds = alive.prefix.shape[1], self.bounds.select(alive.sentence)
+        ends = logs[:, self.end].masked_fill(place < bounds.min_length, -torch.inf)
         others = logs.clone()
         others[:, [PAD, self.end]] = -torch.inf
         best, symbols = others.topk(min(self.beam, logs.shape[1] - 2))
-        best = best.masked_fill((place >= bounds.longest)[:, None], -torch.inf)
+        best = best.masked_fill((place >= bounds.max_length)[:, None], -torch.inf)
         end = torch.full_like(symbols[:, :1], self.end)
         return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
     def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
         """Take note of those of the `beam` best that end; the longest output was found last."""
-        length = alive.written.shape[1]
+        length = alive.prefix.shape[1]
         ending = best.symbols[:, : self.beam] == self.end
         scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)
-        ranks = self.ranking.normalised(scores, length)
+        ranks = self.ranking.normalise(scores, length)
         if coverage is not None:
             ranks = (
                 ranks
-                + self.ranking.covered(coverage, self.valid[alive.sentence])[best.parents[:, : self.beam]]
+                + self.ranking.coverage_term(coverage, self.valid[alive.sentence])[
+                    best.parents[:, : self.beam]
+                ]
             )
         rank, which = ranks.max(1)
         better = torch.nonzero(rank > self.ranks[best.sentences]).squeeze(1)
         of, which = best.sentences[better], which[better]
         self.ranks[of], self.scores[of] = rank[better], scores[better, which]
-        self.symbols[of, : length - 1] = alive.written[best.parents[better, which], 1:]
+        self.symbols[of, : length - 1] = alive.prefix[best.parents[better, which], 1:]
         self.symbols[of, length - 1] = self.end

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...blocks.transduction import PAD, TransductionModel
+from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from ...errors import ActivememError
-from ..data.vocabulary import END
+from ..data.vocabularies.base import END
 from .beam import beam_search
-from .greedy import greedy
+from .greedy import greedy_search
+from .length_penalty import Ranking
+from .length_search import search_lengths, size_bounds
 from .outputs import Bounds, Outputs
-from .ranking import Ranking
-from .sizes import search_sizes, size_bounds
 
 
 class DecodingError(ActivememError):
@@ -36,25 +36,25 @@ def decode(
     model: TransductionModel,
     sources: Tensor,
     *,
-    longest: Tensor | int,
+    max_length: Tensor | int,
     beam: int = 1,
     length_penalty: float = 0.0,
     coverage_penalty: float = 0.0,
-    sizes: bool = False,
+    try_lengths: bool = False,
     end: int = END,
 ) -> list[Decoded]:
     """The output that a search finds best for each source (batch, n), padded with 0.
 
-    A beam of 1 is greedy. Each output ends within `longest` symbols, of all or of each (batch,), the end
-    counted; the penalties are those of a Ranking. A model whose transducer is `sized` writes exactly
-    `longest` symbols where the source has fewer, or with `sizes` as many as it finds best, all of them
-    compared without penalties.
+    A beam of 1 is greedy. Each output ends within `max_length` symbols, of all or of each (batch,), the end
+    counted; the penalties are those of a Ranking. A model whose transducer has `depends_on_target_length`
+    writes exactly `max_length` symbols where the source has fewer, or with `try_lengths` as many as it finds
+    best, all of them compared without penalties.
     Raises DecodingError, with all faults.
     """
     ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
-    bound = torch.as_tensor(longest, device=sources.device)
+    bound = torch.as_tensor(max_length, device=sources.device)
     faults = [
-        *_search_faults(model, ranking, beam=beam, sizes=sizes, end=end),
+        *_search_faults(model, ranking, beam=beam, try_lengths=try_lengths, end=end),
         *_batch_faults(sources, bound),
     ]
     if faults:
@@ -62,10 +62,12 @@ def decode(
     training = model.training
     try:
         with torch.no_grad():
-            if not sizes:
-                _need_weights(model, sources, ranking)
+            if not try_lengths:
+                _require_attention_weights(model, sources, ranking)
             bound = bound.expand(len(sources))
-            found = _searched(model.eval(), sources, bound, ranking, beam=beam, sizes=sizes, end=end)
+            found = _search(
+                model.eval(), sources, bound, ranking, beam=beam, try_lengths=try_lengths, end=end
+            )
     finally:
         model.train(training)
     lengths = (found.symbols != PAD).sum(1).tolist()
@@ -73,29 +75,29 @@ def decode(
     return [Decoded(tokens=symbols[:length], score=score) for symbols, length, score in rows]
 
 
-def _searched(
+def _search(
     model: TransductionModel,
     sources: Tensor,
-    longest: Tensor,
+    max_length: Tensor,
     ranking: Ranking,
     *,
     beam: int,
-    sizes: bool,
+    try_lengths: bool,
     end: int,
 ) -> Outputs:
     """The outputs of the search that was asked for."""
-    if sizes:
-        return search_sizes(model, sources, longest, beam=beam, end=end)
-    bounds = Bounds(least=torch.ones_like(longest), longest=longest)
-    if model.body.sized:
-        bounds = size_bounds((sources != PAD).sum(1), longest)
+    if try_lengths:
+        return search_lengths(model, sources, max_length, beam=beam, end=end)
+    bounds = Bounds(min_length=torch.ones_like(max_length), max_length=max_length)
+    if model.body.depends_on_target_length:
+        bounds = size_bounds((sources != PAD).sum(1), max_length)
     if beam == 1:
-        return greedy(model, sources, bounds, end=end)
+        return greedy_search(model, sources, bounds, end=end)
     return beam_search(model, sources, bounds, beam=beam, end=end, ranking=ranking)
 
 
 def _search_faults(
-    model: TransductionModel, ranking: Ranking, *, beam: int, sizes: bool, end: int
+    model: TransductionModel, ranking: Ranking, *, beam: int, try_lengths: bool, end: int
 ) -> list[str]:
     """What is wrong with the search that is asked for."""
     vocab, lengths, coverage = model.frame.symbols, ranking.length_penalty, ranking.coverage_penalty
@@ -106,14 +108,14 @@ def _search_faults(
         (PAD < end < vocab, f"expected an end from 1 to {vocab - 1}, got {end}"),
         (vocab > 2, f"expected a vocabulary with more than padding and an end, got {vocab} symbols"),
         (
-            model.body.sized or not sizes,
-            f"expected sizes for a transducer that must know them, as neural_gpu, got {model}",
+            model.body.depends_on_target_length or not try_lengths,
+            f"expected try_lengths for a transducer that must know them, as neural_gpu, got {model}",
         ),
     )
     return [fault for holds, fault in rules if not holds]
 
 
-def _batch_faults(sources: Tensor, longest: Tensor) -> list[str]:
+def _batch_faults(sources: Tensor, max_length: Tensor) -> list[str]:
     """What is wrong with the sentences, or with their bounds."""
     if sources.dim() != 2 or 0 in sources.shape:
         return [f"expected sources (batch, n), got {tuple(sources.shape)}"]
@@ -121,19 +123,19 @@ def _batch_faults(sources: Tensor, longest: Tensor) -> list[str]:
     rules = (
         (not empty, f"expected a symbol in each source, got none in {empty} of {batch}"),
         (
-            longest.shape in ((), (batch,)),
-            f"expected longest for {batch} sources, got {tuple(longest.shape)}",
+            max_length.shape in ((), (batch,)),
+            f"expected max_length for {batch} sources, got {tuple(max_length.shape)}",
         ),
-        (bool((longest >= 1).all()), f"expected longest of at least 1, got {int(longest.min())}"),
+        (bool((max_length >= 1).all()), f"expected max_length of at least 1, got {int(max_length.min())}"),
     )
     return [fault for holds, fault in rules if not holds]
 
 
-def _need_weights(model: TransductionModel, sources: Tensor, ranking: Ranking) -> None:
+def _require_attention_weights(model: TransductionModel, sources: Tensor, ranking: Ranking) -> None:
     """Raise DecodingError for a coverage penalty where no weights can be had."""
     if ranking.coverage_penalty > 0.0:
         state = model.begin(sources[:1], torch.ones_like(sources[:1, 0]))
-        if model.body.attended(state) is None:
+        if model.body.attention_weights(state) is None:
             raise DecodingError(
                 "expected a transducer whose decoder has one attention for a coverage_penalty, as "
                 f"seq2seq(gru, gru, attention=bahdanau), got {model}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...blocks.transduction import PAD, TransductionModel
+from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from .outputs import Bounds, Outputs, log_probabilities
 
 
@@ -22,7 +22,7 @@ class Race:
     sentence: Tensor
     best: Tensor
 
-    def ended(self, rows: Tensor, scores: Tensor) -> None:
+    def record(self, rows: Tensor, scores: Tensor) -> None:
         """Take note of the scores of outputs."""
         self.best.scatter_reduce_(0, self.sentence[rows], scores, "amax")
 
@@ -31,7 +31,7 @@ class Race:
         return scores < self.best[self.sentence[rows]]
 
 
-def greedy(
+def greedy_search(
     model: TransductionModel, sources: Tensor, bounds: Bounds, *, end: int, race: Race | None = None
 ) -> Outputs:
     """An output for each source (batch, n), symbol by symbol; what has ended takes no further part.
@@ -39,10 +39,10 @@ def greedy(
     Of a race the losers may be left unfinished; their scores are minus infinity.
     """
     batch, device = len(sources), sources.device
-    symbols = sources.new_full((batch, int(bounds.longest.max())), PAD)
+    symbols = sources.new_full((batch, int(bounds.max_length.max())), PAD)
     scores = torch.zeros(batch, dtype=torch.float64, device=device)
     rows, place = torch.arange(batch, device=device), 0  # the outputs that have not ended
-    state, previous = model.begin(sources, bounds.longest), sources.new_full((batch,), PAD)
+    state, previous = model.begin(sources, bounds.max_length), sources.new_full((batch,), PAD)
     while len(rows):
         logits, state = model.step(state, previous)
         place += 1
@@ -54,7 +54,12 @@ def greedy(
             going = _still_racing(race, rows, scores, going)
         kept = torch.nonzero(going).squeeze(1)
         if len(kept) < len(rows):
-            rows, previous, bounds, state = rows[kept], previous[kept], bounds.rows(kept), state.rows(kept)
+            rows, previous, bounds, state = (
+                rows[kept],
+                previous[kept],
+                bounds.select(kept),
+                state.select_rows(kept),
+            )
     return Outputs(symbols=symbols, scores=scores)
 
 
@@ -62,9 +67,9 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int, end: int) -> tuple[Tens
     """The symbols (rows,) at one place, counted from 1, and their log-probabilities in double precision."""
     allowed = logs.clone()
     allowed[:, PAD] = -torch.inf
-    allowed[:, end].masked_fill_(place < bounds.least, -torch.inf)
+    allowed[:, end].masked_fill_(place < bounds.min_length, -torch.inf)
     most, symbols = allowed.max(1)
-    must = (place >= bounds.longest) | ~torch.isfinite(most)
+    must = (place >= bounds.max_length) | ~torch.isfinite(most)
     symbols = torch.where(must, end, symbols)
     gains = logs.gather(1, symbols[:, None]).squeeze(1).double()
     return symbols, gains.nan_to_num(nan=-torch.inf)
@@ -72,7 +77,7 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int, end: int) -> tuple[Tens
 
 def _still_racing(race: Race, rows: Tensor, scores: Tensor, going: Tensor) -> Tensor:
     """Which rows go on; those that are given up get their score here."""
-    race.ended(rows[~going], scores[rows[~going]])
+    race.record(rows[~going], scores[rows[~going]])
     beaten = going & race.beaten(rows, scores[rows])
     scores[rows[beaten]] = -torch.inf
     return going & ~beaten

@@ -16,12 +16,12 @@ class Bounds:
     An output may not end before the fewest, and must end with the most.
     """
 
-    least: Tensor
-    longest: Tensor
+    min_length: Tensor
+    max_length: Tensor
 
-    def rows(self, index: Tensor) -> Self:
+    def select(self, index: Tensor) -> Self:
         """Those of some outputs."""
-        return type(self)(least=self.least[index], longest=self.longest[index])
+        return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

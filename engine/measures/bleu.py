@@ -20,8 +20,8 @@ class Bleu:
 class LengthBucket:
     """The score of all sentences whose sources are of `shortest` to `longest` words."""
 
-    shortest: int
-    longest: int
+    min_words: int
+    max_words: int
     sentences: int
     bleu: Bleu
 
@@ -49,8 +49,8 @@ def bleu_by_length(
         buckets.setdefault((max(length, 1) - 1) // width, []).append(sentence)
     return [
         LengthBucket(
-            shortest=bucket * width + 1,
-            longest=(bucket + 1) * width,
+            min_words=bucket * width + 1,
+            max_words=(bucket + 1) * width,
             sentences=len(chosen),
             bleu=bleu([hypotheses[each] for each in chosen], [references[each] for each in chosen]),
         )

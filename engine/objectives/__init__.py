@@ -7,26 +7,26 @@ from typing import Any
 
 import torch
 
-from ...studies.settings import Settings
-from ...studies.tasks import Kind, require_task
-from .language import Lines, Streams
-from .objective import Load, Metrics, Objective
-from .recalling import Recalling
-from .tagging import Tagging
-from .transduction import Transduction
+from ...studies.catalog.tasks import TaskKind, require_task
+from ...studies.schema.settings import TrialSettings
+from .base import Metrics, Objective, StepShape
+from .language_modelling import LineObjective, StreamObjective
+from .regression import RegressionObjective
+from .seq2seq import Seq2SeqObjective
+from .tagging import TaggingObjective
 
-__all__ = ["Load", "Metrics", "Objective", "objective"]
+__all__ = ["Metrics", "Objective", "StepShape", "build_objective"]
 
 
-def objective(settings: Settings, device: torch.device, folder: Path) -> Objective[Any]:
+def build_objective(settings: TrialSettings, device: torch.device, folder: Path) -> Objective[Any]:
     """The objective of a trial, its data read from `folder`."""
     match require_task(settings.task.name).kind:
-        case Kind.TAGGING:
-            kind = Tagging
-        case Kind.TRANSDUCTION:
-            kind = Transduction
-        case Kind.LANGUAGE:
-            kind = Streams if settings.task.batching == "stream" else Lines
-        case Kind.REGRESSION:
-            kind = Recalling
+        case TaskKind.TAGGING:
+            kind = TaggingObjective
+        case TaskKind.TRANSDUCTION:
+            kind = Seq2SeqObjective
+        case TaskKind.LANGUAGE:
+            kind = StreamObjective if settings.task.batching == "stream" else LineObjective
+        case TaskKind.REGRESSION:
+            kind = RegressionObjective
     return kind(settings, device, folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,33 +11,32 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks import Model
-from ...studies.settings import Settings
-from ..curriculum import Curriculum
-from ..seeds import derive
-from ..tasks import Batch, task
-from .objective import Load, Metrics, Objective
+from ...studies.schema.settings import TrialSettings
+from ..core.seeds import derive_seed
+from ..tasks import Batch, get_task
+from .base import Metrics, Objective, StepShape
 
 
-class Tagging(Objective[Model]):
+class TaggingObjective(Objective[Model]):
     """Fresh batches of one length, which grows whenever one of them is answered well enough."""
 
-    def __init__(self, settings: Settings, device: torch.device, folder: Path) -> None:
+    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
         curriculum = settings.train.curriculum
         assert curriculum is not None, "an algorithmic task without a curriculum"
-        self._task = task(settings.task.name)
-        self._data = torch.Generator(device).manual_seed(derive(settings.seed, "data"))
-        self._fresh = torch.Generator(device).manual_seed(derive(settings.seed, "evaluation"))
+        self._task = get_task(settings.task.name)
+        self._data = torch.Generator(device).manual_seed(derive_seed(settings.seed, "data"))
+        self._fresh = torch.Generator(device).manual_seed(derive_seed(settings.seed, "evaluation"))
         self._curriculum = Curriculum(
-            length=curriculum.start, step=self._task.spec.step, grow_at=curriculum.grow_at
+            length=curriculum.start, step=self._task.spec.length_step, grow_at=curriculum.grow_at
         )
         self._batch: Batch | None = None
 
     @property
-    def load(self) -> Load:
+    def step_shape(self) -> StepShape:
         """A batch at the length that is trained now."""
         tokens = self._task.spec.sequence_length(self._curriculum.length)
-        return Load(sequences=self.settings.train.batch_size, tokens=tokens)
+        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Cross-entropy of every token."""
@@ -75,3 +75,23 @@ class Tagging(Objective[Model]):
     def _draw(self, generator: torch.Generator) -> Batch:
         size, length = self.settings.train.batch_size, self._curriculum.length
         return self._task.batch(size, length, generator, self.device)
+
+
+@dataclass(slots=True, kw_only=True)
+class Curriculum:
+    """The length in training, and the highest length that has been passed (0 before the first)."""
+
+    length: int
+    step: int
+    grow_at: float
+    passed: int = 0
+
+    def record(self, accuracy: float) -> None:
+        """Take an evaluation at the current length; grow if its accuracy, a fraction of tokens, suffices."""
+        if accuracy >= self.grow_at:
+            self.passed = self.length
+            self.length += self.step
+
+    def state(self) -> dict[str, float]:
+        """Everything needed to go on, as plain numbers."""
+        return asdict(self)

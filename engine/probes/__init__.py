@@ -1,17 +1,17 @@
 """What is measured inside of trained models, from the weights that studies keep."""
 
-from .encoders import NO_ENCODER, Encoder, ProbeError
-from .memory import Memory, changes, measure, quantiles, theta
-from .probing import Probed, probe_study
+from .encoders import NO_ENCODER, EncoderProbe, ProbeError
+from .memory_change import MemoryStatistics, measure_memory, memory_changes, quantiles, theta
+from .run import ProbeResult, probe_study
 
 __all__ = [
     "NO_ENCODER",
-    "Encoder",
-    "Memory",
+    "EncoderProbe",
+    "MemoryStatistics",
     "ProbeError",
-    "Probed",
-    "changes",
-    "measure",
+    "ProbeResult",
+    "measure_memory",
+    "memory_changes",
     "probe_study",
     "quantiles",
     "theta",

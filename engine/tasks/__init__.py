@@ -1,6 +1,6 @@
 """What is learned: a task turns a seeded generator into whole batches of inputs and targets."""
 
-from . import arithmetic, logic, memory, permuting
-from .task import Batch, Task, generators, task
+from . import arithmetic, copying, logic, permutations
+from .base import Batch, Task, get_task, registered_tasks
 
-__all__ = ["Batch", "Task", "arithmetic", "generators", "logic", "memory", "permuting", "task"]
+__all__ = ["Batch", "Task", "arithmetic", "copying", "get_task", "logic", "permutations", "registered_tasks"]

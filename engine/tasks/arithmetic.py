@@ -13,12 +13,12 @@ import math
 import torch
 from torch import Tensor
 
-from ...studies.tasks import AlgorithmicTask
-from .task import register
+from ...studies.catalog.tasks import AlgorithmicTask
+from .base import register
 
 _SEPARATOR = 2
 _LIMB = 32  # bits that are carried at once; with n < 2^31 no sum of a limb leaves 64 bits
-_NEGLIGIBLE = 64  # rejection stops at a chance of 2^-64
+_REJECTION_BITS = 64  # rejection stops at a chance of 2^-64
 
 
 def operands(_spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
@@ -29,7 +29,7 @@ def operands(_spec: AlgorithmicTask, batch_size: int, length: int, generator: to
     chances exactly.) If all are refused, the last bit is cleared.
     """
     bits = (length - 1) // 2
-    tries = math.ceil(_NEGLIGIBLE / bits)
+    tries = math.ceil(_REJECTION_BITS / bits)
     shape = (batch_size * 2, tries, bits)
     candidates = torch.randint(2, shape, generator=generator, device=generator.device)
     refused = candidates.all(dim=-1)  # (2 batch, tries)
@@ -40,14 +40,14 @@ def operands(_spec: AlgorithmicTask, batch_size: int, length: int, generator: to
     return torch.cat([a, a.new_full((batch_size, 1), _SEPARATOR), b], dim=-1)
 
 
-def split(inputs: Tensor) -> tuple[Tensor, Tensor]:
+def split_operands(inputs: Tensor) -> tuple[Tensor, Tensor]:
     """The operands' bits, the lowest first; (batch, n) each."""
     bits = inputs.shape[-1] // 2
     lowest_first = inputs.flip(-1)
     return lowest_first[:, bits + 1 :], lowest_first[:, :bits]
 
 
-def carried(columns: Tensor, length: int) -> Tensor:
+def propagate_carries(columns: Tensor, length: int) -> Tensor:
     """The number with digits `columns` (batch, width), the lowest first, as `length` bits, the highest first.
 
     Digits may be of any size below 2^31; the width must not exceed the length.
@@ -64,13 +64,13 @@ def carried(columns: Tensor, length: int) -> Tensor:
 
 def total(inputs: Tensor) -> Tensor:
     """A + b."""
-    a, b = split(inputs)
-    return carried(a + b, inputs.shape[-1])
+    a, b = split_operands(inputs)
+    return propagate_carries(a + b, inputs.shape[-1])
 
 
 def product(inputs: Tensor) -> Tensor:
     """A · b: the schoolbook's columns, then one pass of carries."""
-    a, b = split(inputs)
+    a, b = split_operands(inputs)
     bits = a.shape[-1]
     # column w = sum of a[v] b[w - v]: b slides over a reversed a, all columns in one product of matrices
     windows = (
@@ -79,7 +79,7 @@ def product(inputs: Tensor) -> Tensor:
     columns = (windows @ a.flip(-1).float().unsqueeze(-1)).squeeze(
         -1
     )  # whole numbers up to n: exact in float32
-    return carried(columns.long(), inputs.shape[-1])
+    return propagate_carries(columns.long(), inputs.shape[-1])
 
 
 register("addition", operands, total)

@@ -12,8 +12,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ...studies.tasks import AlgorithmicTask
-from .task import register
+from ...studies.catalog.tasks import AlgorithmicTask
+from .base import register
 
 Gate = Callable[[Tensor, Tensor], Tensor]
 
@@ -23,12 +23,12 @@ def bits(_spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.
     return torch.randint(2, (batch_size, length), generator=generator, device=generator.device)
 
 
-def flipped(inputs: Tensor) -> Tensor:
+def negate(inputs: Tensor) -> Tensor:
     """1 for 0 and 0 for 1."""
     return 1 - inputs
 
 
-def paired(inputs: Tensor, *, gate: Gate, filler: int) -> Tensor:
+def apply_gate(inputs: Tensor, *, gate: Gate, filler: int) -> Tensor:
     """The gate's answer at the first position of each pair, the filler everywhere else."""
     targets = torch.full_like(inputs, filler)
     second = inputs[:, 1::2]  # (batch, pairs)
@@ -36,10 +36,10 @@ def paired(inputs: Tensor, *, gate: Gate, filler: int) -> Tensor:
     return targets
 
 
-register("not", bits, flipped)
-register("and", bits, partial(paired, gate=lambda a, b: a & b, filler=0))
-register("nand", bits, partial(paired, gate=lambda a, b: 1 - (a & b), filler=1))
-register("or", bits, partial(paired, gate=lambda a, b: a | b, filler=0))
-register("nor", bits, partial(paired, gate=lambda a, b: 1 - (a | b), filler=1))
-register("xor", bits, partial(paired, gate=lambda a, b: a ^ b, filler=0))
-register("xnor", bits, partial(paired, gate=lambda a, b: 1 - (a ^ b), filler=0))
+register("not", bits, negate)
+register("and", bits, partial(apply_gate, gate=lambda a, b: a & b, filler=0))
+register("nand", bits, partial(apply_gate, gate=lambda a, b: 1 - (a & b), filler=1))
+register("or", bits, partial(apply_gate, gate=lambda a, b: a | b, filler=0))
+register("nor", bits, partial(apply_gate, gate=lambda a, b: 1 - (a | b), filler=1))
+register("xor", bits, partial(apply_gate, gate=lambda a, b: a ^ b, filler=0))
+register("xnor", bits, partial(apply_gate, gate=lambda a, b: 1 - (a ^ b), filler=0))

@@ -1,11 +1,8 @@
-"""A recipe with search dimensions is a space: the recipes without any that it can become, each of them once.
+"""A recipe with search dimensions is a space: the recipes that it can become, each of them once.
 
-`settling` names the dimensions and settles them one by one. `members` lists what a space has, in order;
-`classes` counts it and finds a member by its number, with `words`, `sums` and `numbers` for the parts that
-several options share; `ways` finds how a member is chosen; `budget` leaves members out. `spaces` has the
-class that they serve.
+`space` has the class that the other modules serve: `enumeration` lists the members in order,
+`cardinality` counts them, `sampling` draws them, and `budget` leaves out what is too large. `partition`
+splits a space into disjoint classes, with `partition_integers`, `partition_multisets`,
+`partition_sequences` and `partition_types` for the parts that several options share; `derivations` finds
+how a member is derived, and `rebuild` puts it together again.
 """
-
-from .settling import Ask, dimensions, label, resolve
-
-__all__ = ["Ask", "dimensions", "label", "resolve"]

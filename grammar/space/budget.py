@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..analysis import Norm, analyse
+from ..analysis.analysis import Norm, analyse
 from ..recipe import Recipe
 
 

@@ -10,27 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...grammar.faults import Faults
-from .syntax import (
-    Addition,
-    Broken,
-    Call,
-    Chain,
-    Denial,
-    Junction,
-    LevelText,
-    Loop,
-    Membership,
-    Name,
-    Nearness,
-    Number,
-    Set,
-    Syntax,
-    Word,
+from ...grammar.errors import FaultCollector
+from .cst import (
+    BooleanOperation,
+    ComparisonChain,
+    ForClause,
+    FunctionCall,
+    Identifier,
+    LevelLiteral,
+    LevelSet,
+    MembershipTest,
+    MetricReference,
+    Negation,
+    NumberLiteral,
+    SumExpression,
+    SyntaxErrorNode,
+    SyntaxNode,
+    WithinExpression,
 )
-from .tokens import WORDS, Token, got, number, tokenize
+from .tokenizer import KEYWORDS, ClaimToken, describe_token, parse_number, tokenize
 
-DEEPEST = 16
+MAX_DEPTH = 16
 """So many brackets may be open at once."""
 
 FUNCTIONS = ("all", "any", "min", "max", "mean", "best", "worst", "argmax", "argmin")
@@ -38,63 +38,63 @@ SIGNS = (">", ">=", "<", "<=", "==", "!=")
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 _ENDS = (")", "]", "}", ",")  # of a level, outside of its own brackets
-_JOINS = ("and", "or", "for", "except")  # the same, but where they are the level themselves
+_LEVEL_KEYWORDS = ("and", "or", "for", "except")  # the same, but where they are the level themselves
 
-Part = TypeVar("Part")
+RuleResult = TypeVar("RuleResult")
 
 
-class _StopError(Exception):
+class _ParseError(Exception):
     """A fault was noted, and what follows makes no sense up to the next closing bracket."""
 
 
-def read(text: str, faults: Faults) -> Syntax:
+def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
     """What the claim says; what cannot be read is noted in `faults` and stands as Broken."""
-    parser = _Parser(tokenize(text), faults)
+    parser = _ClaimParser(tokenize(text), faults)
     try:
         return parser.claim()
-    except _StopError:
-        return Broken(start=0, end=len(text))
+    except _ParseError:
+        return SyntaxErrorNode(start=0, end=len(text))
 
 
-class _Parser:
+class _ClaimParser:
     """One reading of a text; `token` is the next one that no rule has taken yet.
 
     A rule that cannot go on notes the fault and raises _StopError. The brackets around it catch that, pass
     over what is left inside of them, and give Broken, so that faults further on are told as well.
     """
 
-    def __init__(self, tokens: list[Token], faults: Faults) -> None:
+    def __init__(self, tokens: list[ClaimToken], faults: FaultCollector) -> None:
         self._tokens = tokens
         self._faults = faults
         self._at = 0
         self._depth = 0  # of open brackets
         self.token = tokens[0]
 
-    def claim(self) -> Syntax:
+    def claim(self) -> SyntaxNode:
         """`claim = either END`."""
         found = self.either()
         if self.token.kind != "end":
-            raise self._stop(f"expected the end, got {got(self.token, self._faults)}")
+            raise self._error(f"expected the end, got {describe_token(self.token, self._faults)}")
         return found
 
-    def either(self) -> Syntax:
+    def either(self) -> SyntaxNode:
         """`either = both { "or" both }`."""
         return self._junction("or", self.both)
 
-    def both(self) -> Syntax:
+    def both(self) -> SyntaxNode:
         """`both = denial { "and" denial }`."""
         return self._junction("and", self.denial)
 
-    def denial(self) -> Syntax:
+    def denial(self) -> SyntaxNode:
         """`denial = { "not" } relation`."""
         start, denied = self.token.start, False
         while self.token.kind == "not":
             self._advance()
             denied = not denied
         part = self.relation()
-        return Denial(start=start, end=self._end(), part=part) if denied else part
+        return Negation(start=start, end=self._end(), part=part) if denied else part
 
-    def relation(self) -> Syntax:
+    def relation(self) -> SyntaxNode:
         """`relation = sum { sign sum } | sum "within" NUMBER "of" sum | sum ( "is" level | "in" set )`.
 
         Whether a `best` stands before `is` and numbers beside the signs is not looked at yet.
@@ -106,20 +106,20 @@ class _Parser:
             case "is":
                 self._advance()
                 level = self.level()
-                among = Set(start=level.start, end=level.end, levels=(level,))
-                return Membership(start=start, end=self._end(), winner=first, among=among)
+                among = LevelSet(start=level.start, end=level.end, levels=(level,))
+                return MembershipTest(start=start, end=self._end(), ranking=first, candidates=among)
             case "in":
                 self._advance()
-                return Membership(start=start, among=self.set(), end=self._end(), winner=first)
+                return MembershipTest(start=start, candidates=self.set(), end=self._end(), ranking=first)
         operands, signs = [first], []
         while self.token.kind in SIGNS:
             signs.append(self._advance().kind)
             operands.append(self.sum())
         if not signs:
             return first
-        return Chain(start=start, end=self._end(), operands=tuple(operands), signs=tuple(signs))
+        return ComparisonChain(start=start, end=self._end(), operands=tuple(operands), signs=tuple(signs))
 
-    def sum(self) -> Syntax:
+    def sum(self) -> SyntaxNode:
         """`sum = [ "-" ] term { ( "+" | "-" ) term }`."""
         start, sign = self.token.start, 1
         if self.token.kind == "-":
@@ -131,52 +131,56 @@ class _Parser:
             terms.append((sign, self.term()))
         if terms[0][0] == 1 and len(terms) == 1:
             return terms[0][1]
-        return Addition(start=start, end=self._end(), terms=tuple(terms))
+        return SumExpression(start=start, end=self._end(), terms=tuple(terms))
 
-    def term(self) -> Syntax:
+    def term(self) -> SyntaxNode:
         """`term = NUMBER | call | quantity | VARIABLE | "(" either ")"`."""
         kind = self.token.kind
         if kind == "number":
             token = self._advance()
-            value = number(token, self._faults)
+            value = parse_number(token, self._faults)
             if value is None:
-                return Broken(start=token.start, end=token.end)
-            return Number(start=token.start, end=token.end, value=value)
+                return SyntaxErrorNode(start=token.start, end=token.end)
+            return NumberLiteral(start=token.start, end=token.end, value=value)
         if kind == "name":
             return self.quantity()
         if kind == "(":
-            return self._inside(self.either)
+            return self._bracketed(self.either)
         if kind in FUNCTIONS:
             return self.call()
-        raise self._stop(f"expected a metric, a number or a function, got {got(self.token, self._faults)}")
+        raise self._error(
+            f"expected a metric, a number or a function, got {describe_token(self.token, self._faults)}"
+        )
 
-    def call(self) -> Syntax:
+    def call(self) -> SyntaxNode:
         """`call = FUNCTION "(" either { "," either } { "for" VARIABLE "in" set } ")"`."""
         function = self._word()
         if self.token.kind != "(":
-            raise self._stop(f"expected '(' after '{function.text}', got {got(self.token, self._faults)}")
-        inside = self._inside(self._arguments)
-        if isinstance(inside, Broken):
-            return Broken(start=function.start, end=self._end())
+            raise self._error(
+                f"expected '(' after '{function.text}', got {describe_token(self.token, self._faults)}"
+            )
+        inside = self._bracketed(self._arguments)
+        if isinstance(inside, SyntaxErrorNode):
+            return SyntaxErrorNode(start=function.start, end=self._end())
         arguments, loops = inside
-        return Call(
+        return FunctionCall(
             start=function.start, end=self._end(), function=function, arguments=arguments, loops=loops
         )
 
-    def quantity(self) -> Syntax:
+    def quantity(self) -> SyntaxNode:
         """`quantity = METRIC [ "[" [ INDEX { "," INDEX } ] { FACTOR "=" level } "]" ]`, commas between."""
         word = self._word()
         if self.token.kind != "[":
-            return Name(start=word.start, end=word.end, word=word)
-        inside = self._inside(self._selectors)
-        if isinstance(inside, Broken):
-            return Broken(start=word.start, end=self._end())
+            return MetricReference(start=word.start, end=word.end, word=word)
+        inside = self._bracketed(self._selectors)
+        if isinstance(inside, SyntaxErrorNode):
+            return SyntaxErrorNode(start=word.start, end=self._end())
         index, selectors = inside
-        return Name(
+        return MetricReference(
             start=word.start, end=self._end(), word=word, index=index, selectors=selectors, bare=False
         )
 
-    def set(self) -> Set:
+    def set(self) -> LevelSet:
         """`set = ( FACTOR | "[" levels "]" ) [ "except" "[" levels "]" ]`."""
         start, factor, levels = self.token.start, None, ()
         if self.token.kind == "name":
@@ -187,19 +191,19 @@ class _Parser:
         if self.token.kind == "except":
             self._advance()
             less = self._listed("a list of levels")
-        return Set(start=start, end=self._end(), factor=factor, levels=levels, less=less)
+        return LevelSet(start=start, end=self._end(), factor=factor, levels=levels, excluded=less)
 
-    def level(self) -> LevelText:
+    def level(self) -> LevelLiteral:
         """A level as the study file has it: everything up to what can only come after a level.
 
         Brackets that it opens are its own. One token in quotes is the text between them; `and`, `or`, `for`
         and `except` end a level, but may be all of it: there is a task `and`.
         """
-        tokens: list[Token] = []
+        tokens: list[ClaimToken] = []
         inside: list[str] = []  # what closes the brackets that the level has opened
         while self.token.kind != "end":
             kind = self.token.kind
-            if not inside and (kind in _ENDS or (tokens and kind in _JOINS)):
+            if not inside and (kind in _ENDS or (tokens and kind in _LEVEL_KEYWORDS)):
                 break
             if kind in _OPEN:
                 inside.append(_OPEN[kind])
@@ -208,18 +212,18 @@ class _Parser:
             elif kind in _OPEN.values():
                 break
             elif kind == "=" and not inside:
-                before = got(self._tokens[self._at - 1], self._faults)
-                raise self._stop(f"unexpected '='; is there a comma missing before {before}?")
+                before = describe_token(self._tokens[self._at - 1], self._faults)
+                raise self._error(f"unexpected '='; is there a comma missing before {before}?")
             tokens.append(self._advance())
         if not tokens:
-            raise self._stop(f"expected a level, got {got(self.token, self._faults)}")
+            raise self._error(f"expected a level, got {describe_token(self.token, self._faults)}")
         start, end = tokens[0].start, tokens[-1].end
         text = self._faults.text[start:end]
         if len(tokens) == 1 and tokens[0].kind == "quoted":
             text = text[1:-1]
-        return LevelText(start=start, end=end, text=" ".join(text.split()), tokens=tuple(tokens))
+        return LevelLiteral(start=start, end=end, text=" ".join(text.split()), tokens=tuple(tokens))
 
-    def _junction(self, word: str, part: Callable[[], Syntax]) -> Syntax:
+    def _junction(self, word: str, part: Callable[[], SyntaxNode]) -> SyntaxNode:
         """`part { word part }`."""
         start, parts = self.token.start, [part()]
         while self.token.kind == word:
@@ -227,56 +231,64 @@ class _Parser:
             parts.append(part())
         if len(parts) == 1:
             return parts[0]
-        return Junction(start=start, end=self._end(), word=word, parts=tuple(parts))
+        return BooleanOperation(start=start, end=self._end(), operator=word, parts=tuple(parts))
 
-    def _nearness(self, start: int, left: Syntax) -> Syntax:
+    def _nearness(self, start: int, left: SyntaxNode) -> SyntaxNode:
         """`sum "within" NUMBER "of" sum`, of which the first sum is read already."""
         self._advance()
         token, margin = self.token, None
         if token.kind == "number":
-            margin = number(self._advance(), self._faults)
+            margin = parse_number(self._advance(), self._faults)
         else:
-            raise self._stop(f"expected a number after 'within', got {got(token, self._faults)}")
+            raise self._error(f"expected a number after 'within', got {describe_token(token, self._faults)}")
         if self.token.kind != "of":
-            raise self._stop(f"expected 'of' after the margin, got {got(self.token, self._faults)}")
+            raise self._error(
+                f"expected 'of' after the margin, got {describe_token(self.token, self._faults)}"
+            )
         self._advance()
         right = self.sum()
         if margin is not None and margin <= 0:
             self._faults.add(token.start, token.end, f"expected a margin above 0, got {token.text}")
-        return Nearness(start=start, end=self._end(), left=left, margin=margin or 1.0, right=right)
+        return WithinExpression(start=start, end=self._end(), left=left, margin=margin or 1.0, right=right)
 
-    def _arguments(self) -> tuple[tuple[Syntax, ...], tuple[Loop, ...]]:
+    def _arguments(self) -> tuple[tuple[SyntaxNode, ...], tuple[ForClause, ...]]:
         """`either { "," either } { "for" VARIABLE "in" set }`."""
         arguments = [self.either()]
         while self.token.kind == ",":
             self._advance()
             arguments.append(self.either())
-        loops: list[Loop] = []
+        loops: list[ForClause] = []
         while self.token.kind == "for":
             self._advance()
             loops.append(self._loop())
         return tuple(arguments), tuple(loops)
 
-    def _loop(self) -> Loop:
+    def _loop(self) -> ForClause:
         """`VARIABLE "in" set`, after "for"."""
-        if self.token.kind in WORDS:
-            raise self._stop(f"'{self.token.text}' has a meaning of its own; expected the name of a variable")
+        if self.token.kind in KEYWORDS:
+            raise self._error(
+                f"'{self.token.text}' has a meaning of its own; expected the name of a variable"
+            )
         if self.token.kind != "name":
-            raise self._stop(f"expected the name of a variable, got {got(self.token, self._faults)}")
+            raise self._error(
+                f"expected the name of a variable, got {describe_token(self.token, self._faults)}"
+            )
         variable = self._word()
         if self.token.kind != "in":
-            raise self._stop(f"expected 'in' after '{variable.text}', got {got(self.token, self._faults)}")
+            raise self._error(
+                f"expected 'in' after '{variable.text}', got {describe_token(self.token, self._faults)}"
+            )
         self._advance()
-        return Loop(variable=variable, over=self.set())
+        return ForClause(variable=variable, iterates=self.set())
 
-    def _selectors(self) -> tuple[tuple[str, ...], tuple[tuple[Word, LevelText], ...]]:
+    def _selectors(self) -> tuple[tuple[str, ...], tuple[tuple[Identifier, LevelLiteral], ...]]:
         """Indices, then `FACTOR "=" level`, with commas between."""
         index: list[str] = []
-        selectors: list[tuple[Word, LevelText]] = []
+        selectors: list[tuple[Identifier, LevelLiteral]] = []
         while True:
-            named = self.token.kind in ("name", *WORDS) and self._tokens[self._at + 1].kind == "="
+            named = self.token.kind in ("name", *KEYWORDS) and self._tokens[self._at + 1].kind == "="
             if not named and selectors:
-                raise self._stop(f"expected FACTOR=LEVEL, got {got(self.token, self._faults)}")
+                raise self._error(f"expected FACTOR=LEVEL, got {describe_token(self.token, self._faults)}")
             if named:
                 factor = self._word()
                 self._advance()
@@ -287,14 +299,14 @@ class _Parser:
                 return tuple(index), tuple(selectors)
             self._advance()
 
-    def _listed(self, expected: str) -> tuple[LevelText, ...]:
+    def _listed(self, expected: str) -> tuple[LevelLiteral, ...]:
         """`"[" level { "," level } "]"`."""
         if self.token.kind != "[":
-            raise self._stop(f"expected {expected}, got {got(self.token, self._faults)}")
-        inside = self._inside(self._levels)
-        return () if isinstance(inside, Broken) else inside
+            raise self._error(f"expected {expected}, got {describe_token(self.token, self._faults)}")
+        inside = self._bracketed(self._levels)
+        return () if isinstance(inside, SyntaxErrorNode) else inside
 
-    def _levels(self) -> tuple[LevelText, ...]:
+    def _levels(self) -> tuple[LevelLiteral, ...]:
         """`level { "," level }`."""
         levels = [self.level()]
         while self.token.kind == ",":
@@ -302,40 +314,40 @@ class _Parser:
             levels.append(self.level())
         return tuple(levels)
 
-    def _inside(self, rule: Callable[[], Part]) -> Part | Broken:
+    def _bracketed(self, rule: Callable[[], RuleResult]) -> RuleResult | SyntaxErrorNode:
         """What stands between brackets; with a fault in it Broken, and reading goes on behind them.
 
         The fault goes on to the brackets around where these are never closed.
         """
         opened, depth = self._advance(), self._depth
-        if depth > DEEPEST:
-            raise self._stop(f"expected at most {DEEPEST} open brackets, got one more", opened)
+        if depth > MAX_DEPTH:
+            raise self._error(f"expected at most {MAX_DEPTH} open brackets, got one more", opened)
         try:
             inside = rule()
             if self.token.kind != _OPEN[opened.kind]:
                 raise self._unclosed(opened)
-        except _StopError:
+        except _ParseError:
             while self.token.kind != "end" and self._depth >= depth:
                 self._advance()
             if self._depth >= depth:
                 raise
-            return Broken(start=opened.start, end=self._end())
+            return SyntaxErrorNode(start=opened.start, end=self._end())
         self._advance()
         return inside
 
-    def _unclosed(self, opened: Token) -> _StopError:
+    def _unclosed(self, opened: ClaimToken) -> _ParseError:
         """What stands where a bracket should be closed; at the end of all it is shown where it was opened."""
         close = _OPEN[opened.kind]
         if self.token.kind == "end":
-            return self._stop("this bracket is never closed", opened)
-        return self._stop(f"expected '{close}' or ',', got {got(self.token, self._faults)}")
+            return self._error("this bracket is never closed", opened)
+        return self._error(f"expected '{close}' or ',', got {describe_token(self.token, self._faults)}")
 
-    def _word(self) -> Word:
+    def _word(self) -> Identifier:
         """The next token as a name."""
         token = self._advance()
-        return Word(start=token.start, end=token.end, text=token.text)
+        return Identifier(start=token.start, end=token.end, text=token.text)
 
-    def _advance(self) -> Token:
+    def _advance(self) -> ClaimToken:
         """Step over the next token and give it; the end stays where it is."""
         token = self.token
         if token.kind in _OPEN:
@@ -351,8 +363,8 @@ class _Parser:
         """Where the last token that was read ends."""
         return self._tokens[self._at - 1].end if self._at else 0
 
-    def _stop(self, message: str, token: Token | None = None) -> _StopError:
+    def _error(self, message: str, token: ClaimToken | None = None) -> _ParseError:
         """Note a fault, at the next token unless another is given."""
         token = token or self.token
         self._faults.add(token.start, token.end, message)
-        return _StopError()
+        return _ParseError()

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...grammar import RecipeError
-from ..design import Design, same
-from ..factors import SEED
-from ..labels import level_text
-from ..metrics import Metric
-from ..settings import Level, read_recipe
+from ..catalog.metrics import Metric
+from ..schema.design import Design, level_key
+from ..schema.factors import SEED
+from ..schema.level_names import level_text
+from ..schema.settings import Level, read_recipe
 
 _KINDS = ("text", "number", "recipe")
 
 Cell = tuple[tuple[str, Level], ...]
 """Every factor but the seed with its level, in the order of the study."""
 
-Place = frozenset[tuple[str, object]]
+CellLookupKey = frozenset[tuple[str, object]]
 """The same without an order."""
 
 
@@ -32,61 +32,65 @@ class Scope:
     metrics: Mapping[str, Metric]
     factors: Mapping[str, tuple[Level, ...]]
     cells: tuple[Cell, ...]
-    first: Callable[[str], Level] | None  # of each factor the baseline's level; None where there is none
-    changed: frozenset[str] = frozenset()
-    _known: Mapping[str, Mapping[str, Mapping[object, Level]]] = field(init=False, compare=False, repr=False)
-    _places: Mapping[Place, Cell] = field(init=False, compare=False, repr=False)
+    baseline_level: (
+        Callable[[str], Level] | None
+    )  # of each factor the baseline's level; None where there is none
+    overridden_factors: frozenset[str] = frozenset()
+    _levels_by_meaning: Mapping[str, Mapping[str, Mapping[object, Level]]] = field(
+        init=False, compare=False, repr=False
+    )
+    _cells_by_key: Mapping[CellLookupKey, Cell] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Index levels by all that they can be called, and cells by their levels."""
         known = {factor: _index(levels) for factor, levels in self.factors.items()}
-        object.__setattr__(self, "_known", known)
-        object.__setattr__(self, "_places", {_place(cell): cell for cell in self.cells})
+        object.__setattr__(self, "_levels_by_meaning", known)
+        object.__setattr__(self, "_cells_by_key", {_lookup_key(cell): cell for cell in self.cells})
 
     def level(self, factor: str, text: str) -> Level | None:
         """The level of a factor that a text means; None if there is none."""
         for kind in _KINDS:  # what is written comes before what it means
             meaning = _meaning(kind, text)
-            if meaning is not None and meaning in self._known[factor][kind]:
-                return self._known[factor][kind][meaning]
+            if meaning is not None and meaning in self._levels_by_meaning[factor][kind]:
+                return self._levels_by_meaning[factor][kind][meaning]
         return None
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
         """The cells with these levels; where several have them, the one with all else as in the baseline."""
-        wanted = _place(tuple(named.items()))
-        if wanted in self._places:
-            return (self._places[wanted],)
-        found = tuple(cell for place, cell in self._places.items() if wanted <= place)
-        if len(found) > 1 and self.first is not None:
-            first = {factor: named.get(factor, self.first(factor)) for factor in self.factors}
-            base = self._places.get(_place(tuple(first.items())))
+        wanted = _lookup_key(tuple(named.items()))
+        if wanted in self._cells_by_key:
+            return (self._cells_by_key[wanted],)
+        found = tuple(cell for place, cell in self._cells_by_key.items() if wanted <= place)
+        if len(found) > 1 and self.baseline_level is not None:
+            first = {factor: named.get(factor, self.baseline_level(factor)) for factor in self.factors}
+            base = self._cells_by_key.get(_lookup_key(tuple(first.items())))
             return found if base is None else (base,)
         return found
 
-    def varying(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
+    def varying_factors(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
         """The factors of which these cells have several levels, with those, in the order of the study."""
         held = [dict(cell) for cell in cells]
-        met = {factor: {same(cell[factor]) for cell in held} for factor in self.factors}
+        met = {factor: {level_key(cell[factor]) for cell in held} for factor in self.factors}
         return {
-            factor: tuple(level for level in levels if same(level) in met[factor])
+            factor: tuple(level for level in levels if level_key(level) in met[factor])
             for factor, levels in self.factors.items()
             if len(met[factor]) > 1
         }
 
-    def following(self) -> frozenset[str]:
+    def dependent_factors(self) -> frozenset[str]:
         """The factors whose level another's settles; of two that settle each other, the second."""
-        cells = [{name: same(level) for name, level in cell} for cell in self.cells]
-        order, found = list(self.varying(self.cells)), set[str]()
+        cells = [{name: level_key(level) for name, level in cell} for cell in self.cells]
+        order, found = list(self.varying_factors(self.cells)), set[str]()
         for at, name in enumerate(order):
             for before, other in enumerate(order):
-                if name == other or other in found or not _settles(cells, other, name):
+                if name == other or other in found or not _determines(cells, other, name):
                     continue
-                if before < at or not _settles(cells, name, other):
+                if before < at or not _determines(cells, name, other):
                     found.add(name)
         return frozenset(found)
 
 
-def scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
+def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
     """What a claim can speak of in a study of this design."""
     factors = {name: levels for name, levels in design.factors.items() if name != SEED}
     seeds = design.factors[SEED]
@@ -96,22 +100,22 @@ def scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
         cells=tuple(
             tuple((name, cell[name]) for name in factors)
             for cell in design.cells()
-            if same(cell[SEED]) == same(seeds[0])
+            if level_key(cell[SEED]) == level_key(seeds[0])
         ),
-        first=design.first if design.kind == "one_at_a_time" else None,
-        changed=design.changed,
+        baseline_level=design.baseline_level if design.kind == "one_at_a_time" else None,
+        overridden_factors=design.overridden_factors,
     )
 
 
-def _settles(cells: Iterable[Mapping[str, str]], one: str, other: str) -> bool:
+def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> bool:
     """Whether cells with the same level of one factor have the same of the other."""
     met: dict[str, str] = {}
     return all(met.setdefault(cell[one], cell[other]) == cell[other] for cell in cells)
 
 
-def _place(cell: Cell) -> Place:
+def _lookup_key(cell: Cell) -> CellLookupKey:
     """What finds a cell, whatever the order of its factors."""
-    return frozenset([(factor, same(level)) for factor, level in cell])
+    return frozenset([(factor, level_key(level)) for factor, level in cell])
 
 
 def _index(levels: Sequence[Level]) -> dict[str, dict[object, Level]]:
@@ -136,7 +140,7 @@ def _identity(text: str) -> str:
     return read_recipe(text).identity
 
 
-def alike(text: str, other: str) -> bool:
+def same_level(text: str, other: str) -> bool:
     """Whether two texts mean the same level."""
     return any(
         meaning is not None and meaning == _meaning(kind, other)

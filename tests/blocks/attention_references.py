@@ -32,7 +32,7 @@ def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_valu
     return seen
 
 
-def vectors(block, head):
+def persistent_vectors(block, head):
     """The persistent vectors of one head."""
     persistent = block.persistent
     if persistent is None:
@@ -44,15 +44,15 @@ def vectors(block, head):
     ]
 
 
-def projected(weight, x, heads):
+def project_heads(weight, x, heads):
     """(heads, length, head_width)."""
     return torch.stack([x @ one.T for one in weight.chunk(heads)])
 
 
-def _seeing(block, x, heads, *, causal, relative=True, **settings):
+def _queries_and_windows(block, x, heads, *, causal, relative=True, **settings):
     """Queries (heads, length, head_width), and what each sees of its window: [head][position]."""
-    q = projected(block.query.weight, x, block.heads)
-    k, v = (projected(weight, x, heads) for weight in block.key_value.weight.chunk(2))
+    q = project_heads(block.query.weight, x, block.heads)
+    k, v = (project_heads(weight, x, heads) for weight in block.key_value.weight.chunk(2))
     return q, _windows(block, k, v, causal=causal, relative=relative, **settings)
 
 
@@ -71,25 +71,30 @@ def _windows(block, k, v, *, causal, relative, span=1024, adaptive=False, ramp=3
 
 
 def sa(block, x, *, causal, heads=8, pos="none", **settings):
-    q, k, v = (projected(weight, x, heads) for weight in block.qkv.weight.chunk(3))
+    q, k, v = (project_heads(weight, x, heads) for weight in block.qkv.weight.chunk(3))
     seen = _windows(block, k, v, causal=causal, relative=pos == "relative", **settings)
     rows = [torch.cat([attend(q[h, t], seen[h][t]) for h in range(heads)]) for t in range(len(x))]
     return torch.stack(rows) @ block.output.weight.T
 
 
 def all_attn(block, x, *, causal, heads=8, **settings):
-    q, seen = _seeing(block, x, heads, causal=causal, **settings)
+    q, seen = _queries_and_windows(block, x, heads, causal=causal, **settings)
     rows = [
-        torch.cat([attend(q[h, t], seen[h][t] + vectors(block, h)) for h in range(heads)])
+        torch.cat([attend(q[h, t], seen[h][t] + persistent_vectors(block, h)) for h in range(heads)])
         for t in range(len(x))
     ]
     return torch.stack(rows) @ block.output.weight.T
 
 
 def attn_split(block, x, *, causal, heads=8, **settings):
-    q, seen = _seeing(block, x, heads, causal=causal, **settings)
+    q, seen = _queries_and_windows(block, x, heads, causal=causal, **settings)
     rows = [
-        torch.cat([attend(q[h, t], seen[h][t]) + attend(q[h, t], vectors(block, h)) for h in range(heads)])
+        torch.cat(
+            [
+                attend(q[h, t], seen[h][t]) + attend(q[h, t], persistent_vectors(block, h))
+                for h in range(heads)
+            ]
+        )
         for t in range(len(x))
     ]
     return torch.stack(rows) @ block.output.weight.T
@@ -97,11 +102,11 @@ def attn_split(block, x, *, causal, heads=8, **settings):
 
 def head_split(block, x, *, causal, heads=8, **settings):
     half = heads // 2
-    q, seen = _seeing(block, x, half, causal=causal, **settings)
+    q, seen = _queries_and_windows(block, x, half, causal=causal, **settings)
     rows = [
         torch.cat(
             [attend(q[h, t], seen[h][t]) for h in range(half)]
-            + [attend(q[half + h, t], vectors(block, h)) for h in range(half)]
+            + [attend(q[half + h, t], persistent_vectors(block, h)) for h in range(half)]
         )
         for t in range(len(x))
     ]
@@ -109,10 +114,10 @@ def head_split(block, x, *, causal, heads=8, **settings):
 
 
 def single_head(block, x, *, causal, heads=8, **settings):
-    q, seen = _seeing(block, x, heads, causal=causal, **settings)
+    q, seen = _queries_and_windows(block, x, heads, causal=causal, **settings)
     rows = [
         torch.cat([attend(q[h, t], seen[h][t]) for h in range(heads)])
-        + attend(torch.cat([*q[:, t]]), vectors(block, 0))
+        + attend(torch.cat([*q[:, t]]), persistent_vectors(block, 0))
         for t in range(len(x))
     ]
     return torch.stack(rows) @ block.output.weight.T

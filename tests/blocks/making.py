@@ -1,13 +1,14 @@
 """The blocks of the vocabulary that map sequences to sequences, each with small arguments."""
 
 from activemem.grammar import Role, lookup
-from activemem.grammar.nodes import Block
-from activemem.grammar.vocabulary import REQUIRED, own_names
+from activemem.grammar.nodes import BlockNode
+from activemem.grammar.vocabulary.registry import builtin_names
+from activemem.grammar.vocabulary.spec import REQUIRED
 
-SEQUENCE_BLOCKS = [name for name in own_names() if lookup(name).role in (Role.MIXER, Role.CHANNEL)]
+SEQUENCE_BLOCKS = [name for name in builtin_names() if lookup(name).role in (Role.MIXER, Role.CHANNEL)]
 
 
-def example(name):
+def example_block(name):
     """The block with small numbers: 4 for what must be given, 2 for integers that have a default."""
     spec, arguments = lookup(name), []
     for parameter in spec.parameters:
@@ -19,9 +20,9 @@ def example(name):
         elif parameter.default is REQUIRED:
             assert parameter.words, f"no example for parameter '{parameter.name}' of {name}: add one here"
             arguments.append((parameter.name, parameter.words[0]))
-    return Block(name, tuple(arguments))
+    return BlockNode(name, tuple(arguments))
 
 
 def _allows(spec, argument):
     """Whether a parameter may have a value of its own while the others have their defaults."""
-    return spec.check is None or spec.check(spec.settings(Block(spec.name, (argument,)))) is None
+    return spec.check is None or spec.check(spec.settings(BlockNode(spec.name, (argument,)))) is None

@@ -24,7 +24,7 @@ def convolve(weight, image):
     return result
 
 
-def unit(cell, image, tape=None):
+def cgru_step(cell, image, tape=None):
     """One CGRU; with a tape the one of the decoder."""
     weights = [*cell.gates.chunk(2), cell.candidate]
     biases = [*cell.gates_bias.chunk(2), cell.candidate_bias]
@@ -35,23 +35,23 @@ def unit(cell, image, tape=None):
     return u * image + (1 - u) * torch.tanh(convolve(weights[2], r * image) + added[2] + biases[2])
 
 
-def mapped(linear, x):
+def apply_linear(linear, x):
     return x if linear is None else x @ linear.weight.T
 
 
-def encoded(reader, source, length):
+def encode_image(reader, source, length):
     """The image after as many steps as it is long; source (n, inputs)."""
-    start = mapped(reader.entry, source)
+    start = apply_linear(reader.entry, source)
     image = start.new_zeros(length, reader.width, start.shape[1])
     image[: len(source), 0] = start
     for _ in range(length):
         for cell in reader.stack.units:
-            image = unit(cell, image)
+            image = cgru_step(cell, image)
     return image
 
 
 def neural_gpu(model, source, target):
-    return encoded(model.reader, source, max(len(source), len(target)))[: len(target), 0]
+    return encode_image(model.reader, source, max(len(source), len(target)))[: len(target), 0]
 
 
 def markov_neural_gpu(model, source, target):
@@ -59,14 +59,14 @@ def markov_neural_gpu(model, source, target):
 
 
 def extended_neural_gpu(model, source, target):
-    image = encoded(model.reader, source, max(len(source), len(target)))
+    image = encode_image(model.reader, source, max(len(source), len(target)))
     tape, outputs = torch.zeros_like(image), []
     for t in range(len(target)):
         if t > 0:
             tape = tape.clone()
-            tape[t - 1, : tape.shape[1] if model.everywhere else 1] = mapped(model.written, target[t])
+            tape[t - 1, : tape.shape[1] if model.everywhere else 1] = apply_linear(model.written, target[t])
         for cell in model.decoder.units:
-            image = unit(cell, image, tape)
+            image = cgru_step(cell, image, tape)
         outputs.append(image[t, 0])
     return torch.stack(outputs)
 

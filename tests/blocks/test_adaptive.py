@@ -6,9 +6,9 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from activemem.blocks import build
-from activemem.blocks.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
-from activemem.blocks.examples import seeded
-from activemem.blocks.initial import Linear, initialise
+from activemem.blocks.core.initialisation import Linear, initialise
+from activemem.blocks.models.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax
+from activemem.blocks.testing.fixtures import make_generator
 from activemem.grammar import Frame
 
 WIDTH, VOCAB, CUTS = 16, 40, (10, 20)
@@ -23,17 +23,20 @@ def parts(*, cutoffs=CUTS, tied, seed=0):
     embedding = AdaptiveEmbedding(clusters, WIDTH)
     softmax = AdaptiveSoftmax(clusters, WIDTH, embedding if tied else None)
     for module in (embedding, softmax):
-        initialise(module, seeded(seed))
+        initialise(module, make_generator(seed))
         for name, parameter in module.named_parameters():
             if name.endswith("bias"):
-                torch.nn.init.normal_(parameter, generator=seeded(seed + 1))
+                torch.nn.init.normal_(parameter, generator=make_generator(seed + 1))
     return embedding.double(), softmax.double()
 
 
 @pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
 def test_an_adaptive_softmax_of_one_cluster_is_the_plain_softmax(tied):
     _, softmax = parts(cutoffs=(), tied=tied)
-    x, targets = torch.randn(2, 5, WIDTH, dtype=torch.float64, generator=seeded(2)), every_symbol()[:, :5]
+    x, targets = (
+        torch.randn(2, 5, WIDTH, dtype=torch.float64, generator=make_generator(2)),
+        every_symbol()[:, :5],
+    )
     plain = Linear(WIDTH, VOCAB, bias=not tied)
     plain.weight = softmax.words.weight
     plain.bias = softmax.words.bias
@@ -45,7 +48,7 @@ def test_an_adaptive_softmax_of_one_cluster_is_the_plain_softmax(tied):
 @pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
 def test_the_probabilities_of_an_adaptive_softmax_are_those_written_out_and_sum_to_one(tied):
     _, softmax = parts(tied=tied)
-    x = torch.randn(3, WIDTH, dtype=torch.float64, generator=seeded(2))
+    x = torch.randn(3, WIDTH, dtype=torch.float64, generator=make_generator(2))
     found = softmax(x).exp()
     torch.testing.assert_close(found.sum(-1), torch.ones(3, dtype=torch.float64), rtol=1e-12, atol=1e-12)
 
@@ -70,7 +73,7 @@ def test_the_probabilities_of_an_adaptive_softmax_are_those_written_out_and_sum_
 @pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
 def test_the_loss_of_an_adaptive_softmax_is_that_of_its_probabilities(tied):
     _, softmax = parts(tied=tied)
-    x = torch.randn(2, VOCAB // 2, WIDTH, dtype=torch.float64, generator=seeded(2))
+    x = torch.randn(2, VOCAB // 2, WIDTH, dtype=torch.float64, generator=make_generator(2))
     for targets in (every_symbol(), torch.zeros_like(every_symbol()), torch.full_like(every_symbol(), 39)):
         expected = -softmax(x).gather(-1, targets[..., None])[..., 0]
         torch.testing.assert_close(softmax.nll(x, targets), expected, rtol=1e-12, atol=1e-12)

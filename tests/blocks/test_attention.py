@@ -7,10 +7,18 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import build
-from activemem.blocks.conformance import CHECKS, compiled_is_the_same
-from activemem.blocks.examples import WIDTH, made, prefix_mask, saved_bytes, seeded, sequences
-from activemem.blocks.initial import initialise
-from activemem.grammar import Context, analyse, lookup, parse, windows
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same
+from activemem.blocks.testing.fixtures import (
+    WIDTH,
+    make_block,
+    make_generator,
+    prefix_mask,
+    random_sequences,
+    saved_bytes,
+)
+from activemem.grammar import Context, analyse, lookup, parse
+from activemem.grammar.vocabulary import attention_window
 
 from .attention_references import REFERENCES
 
@@ -44,11 +52,11 @@ NUMBERS = [
 
 def learnt(text, *, causal, **given):
     """A block whose heads see differently far, if they learn how far."""
-    block = made(parse(text).root, causal=causal, **given)
+    block = make_block(parse(text).root, causal=causal, **given)
     if "adaptive" in text:
         with torch.no_grad():
             block.window.spans.z.copy_(torch.linspace(0.13, 0.71, len(block.window.spans.z)))
-        block.after_step()
+        block.after_optimiser_step()
     return block
 
 
@@ -63,7 +71,7 @@ def reference(text, block, x, causal):
 def test_a_block_equals_its_reference(text, causal):
     block = learnt(text, causal=causal)
     for length in (1, 2, 9):
-        x = sequences(2, length)
+        x = random_sequences(2, length)
         expected = torch.stack([reference(text, block, row, causal) for row in x])
         torch.testing.assert_close(block(x), expected, rtol=1e-10, atol=1e-10)
 
@@ -72,7 +80,7 @@ def test_a_block_equals_its_reference(text, causal):
 @pytest.mark.parametrize("text", NUMBERS)
 def test_a_padded_block_equals_the_reference_of_each_sequence(text, causal):
     block, lengths = learnt(text, causal=causal), [9, 1, 2, 8]
-    x = sequences(len(lengths), 9)
+    x = random_sequences(len(lengths), 9)
     y = block(x, prefix_mask(lengths, 9))
     assert y.isfinite().all()
     for row, out, length in zip(x, y, lengths, strict=True):
@@ -83,10 +91,10 @@ def test_a_padded_block_equals_the_reference_of_each_sequence(text, causal):
 @both_ways
 @pytest.mark.parametrize("text", NUMBERS)
 def test_a_sequence_in_pieces_is_the_same_sequence(text, causal, monkeypatch):
-    block, x, mask = learnt(text, causal=causal), sequences(2, 23), prefix_mask([23, 17], 23)
+    block, x, mask = learnt(text, causal=causal), random_sequences(2, 23), prefix_mask([23, 17], 23)
     whole = block(x, mask)[mask]
     for size in (2, 7, 22):
-        monkeypatch.setattr(windows, "PIECE", size)
+        monkeypatch.setattr(attention_window, "MIN_CHUNK_LENGTH", size)
         torch.testing.assert_close(block(x, mask)[mask], whole, rtol=1e-11, atol=1e-11)
 
 
@@ -106,7 +114,7 @@ def test_the_gradients_of_spans_are_right(name, causal):
         f"{name}(N=2, span=7, heads=2, head_width=2, adaptive=true, ramp=3)", causal=causal, width=4
     )
     z = block.window.spans.z.detach().clone().requires_grad_()
-    x = sequences(2, 6, width=4).requires_grad_()
+    x = random_sequences(2, 6, width=4).requires_grad_()
 
     def function(z, x):
         return torch.func.functional_call(block, {"window.spans.z": z}, (x,))
@@ -136,9 +144,9 @@ def test_what_training_keeps_is_what_torch_saves_where_weights_are_dropped(text,
 @pytest.mark.parametrize("text", [f"sa({HEADS})", *WINDOWS, "ff_attn(4)"])
 def test_weights_are_dropped_in_training_alone(text):
     sizes = {"d_model": 8, "vocab": 7, "causal": True, "dropout": 0.0}
-    tokens = torch.randint(7, (2, 30), generator=seeded(2))
+    tokens = torch.randint(7, (2, 30), generator=make_generator(2))
     dropping, plain = (
-        build(text, **sizes, attention_dropout=rate, generator=seeded(1)) for rate in (0.5, 0.0)
+        build(text, **sizes, attention_dropout=rate, generator=make_generator(1)) for rate in (0.5, 0.0)
     )
     assert dropping.eval()(tokens).equal(plain.eval()(tokens))
     assert not dropping.train()(tokens).equal(dropping.train()(tokens))
@@ -153,7 +161,7 @@ def test_blocks_of_one_window_share_their_position_vectors():
 
 
 def test_weights_begin_as_in_the_paper():
-    block = made(parse("all_attn(N=300, span=100, heads=4, head_width=25)").root, causal=True, width=64)
+    block = make_block(parse("all_attn(N=300, span=100, heads=4, head_width=25)").root, causal=True, width=64)
     block.requires_grad_(False)
     for weight in (block.query.weight, block.key_value.weight):
         assert weight.abs().max() == pytest.approx(64**-0.5, rel=0.01)
@@ -164,43 +172,45 @@ def test_weights_begin_as_in_the_paper():
 
 
 def test_a_window_without_positions_begins_as_attention_without_a_window():
-    whole, within = (made(parse(f"sa({HEADS}{more})").root, causal=True) for more in ("", ", span=9"))
-    x = sequences(2, 8)
+    whole, within = (make_block(parse(f"sa({HEADS}{more})").root, causal=True) for more in ("", ", span=9"))
+    x = random_sequences(2, 8)
     torch.testing.assert_close(within(x), whole(x), rtol=1e-11, atol=1e-11)
 
 
 @both_ways
 def test_what_no_head_sees_is_not_computed(causal):
     block = learnt("all_attn(N=2, span=2000, heads=2, head_width=3, adaptive=true)", causal=causal)
-    assert block.memory == 1472  # 32 + 0.71 · 2000 - 1, rounded up to a multiple of 64
-    x = sequences(1, 400)
+    assert block.context_length == 1472  # 32 + 0.71 · 2000 - 1, rounded up to a multiple of 64
+    x = random_sequences(1, 400)
     trimmed = block(x)
-    block.window.spans.furthest = 2000
+    block.window.spans.max_distance = 2000
     torch.testing.assert_close(block(x), trimmed, rtol=1e-11, atol=1e-11)
 
 
 def test_a_span_is_kept_within_its_bounds_and_is_a_term_of_the_loss():
-    block = made(parse("all_attn(N=2, span=500, heads=3, head_width=3, adaptive=true)").root, causal=True)
-    assert block.memory == 64
+    block = make_block(
+        parse("all_attn(N=2, span=500, heads=3, head_width=3, adaptive=true)").root, causal=True
+    )
+    assert block.context_length == 64
     assert block.penalty() == 0
     with torch.no_grad():
         block.window.spans.z.copy_(torch.tensor([-0.3, 0.5, 1.7]))
-    block.after_step()
+    block.after_optimiser_step()
     assert block.window.spans.z.tolist() == [0.0, 0.5, 1.0]
-    assert block.memory == 500
+    assert block.context_length == 500
     assert block.penalty().item() == pytest.approx(250)
-    assert made(parse("all_attn(N=2, span=500)").root, causal=True).penalty() is None
+    assert make_block(parse("all_attn(N=2, span=500)").root, causal=True).penalty() is None
 
 
 def test_learnt_spans_are_seen_when_they_are_loaded():
     text = "all_attn(N=2, span=500, heads=3, head_width=3, adaptive=true)"
-    block, other = learnt(text, causal=True), made(parse(text).root, causal=True, seed=4)
+    block, other = learnt(text, causal=True), make_block(parse(text).root, causal=True, seed=4)
     other.load_state_dict(block.state_dict())
-    x = sequences(2, 300)
+    x = random_sequences(2, 300)
     assert other(x).equal(block(x))
-    assert other.memory == block.memory == 448
-    initialise(other, seeded(0))
-    assert other.window.furthest == 64
+    assert other.context_length == block.context_length == 448
+    initialise(other, make_generator(0))
+    assert other.window.max_distance == 64
 
 
 def test_the_models_of_the_paper_have_their_parameters():
@@ -214,10 +224,10 @@ def test_the_models_of_the_paper_have_their_parameters():
 @pytest.mark.parametrize("text", [text for text in NUMBERS if not text.startswith("ff")])
 def test_a_piece_of_a_stream_costs_what_is_stated(text):
     node = parse(text).root
-    block, spec = made(node, causal=True, dtype=torch.float32), lookup(node.name)
-    past, x = (sequences(20, length, dtype=torch.float32) for length in (block.memory, 30))
+    block, spec = make_block(node, causal=True, dtype=torch.float32), lookup(node.name)
+    past, x = (random_sequences(20, length, dtype=torch.float32) for length in (block.context_length, 30))
     with FlopCounterMode(display=False) as counter:
-        block.stream(x, past)
+        block.forward_with_past(x, past)
     context = Context(width=WIDTH, length=30, past=40, causal=True)
     assert counter.get_total_flops() == 20 * spec.cost(spec.settings(node), context).flops
 

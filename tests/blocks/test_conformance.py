@@ -3,12 +3,14 @@
 import pytest
 import torch
 
-from activemem.blocks import Block, block
-from activemem.blocks.conformance import CHECKS, block_of, compiled_is_the_same
-from activemem.blocks.initial import Linear
-from activemem.grammar import Cost, Reach, Role, Spec, render, vocabulary
+from activemem.blocks import Block
+from activemem.blocks.core import block
+from activemem.blocks.core.initialisation import Linear
+from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same, parse_block
+from activemem.grammar import Cost, Reach, Role, Spec, render
+from activemem.grammar.vocabulary import registry, spec
 
-from .making import SEQUENCE_BLOCKS, example
+from .making import SEQUENCE_BLOCKS, example_block
 
 every_block = pytest.mark.parametrize("name", SEQUENCE_BLOCKS)
 both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
@@ -18,7 +20,7 @@ both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causa
 @every_block
 @pytest.mark.parametrize("check", CHECKS)
 def test_every_block_holds_to_every_check(check, name, causal):
-    check(render(example(name)), causal=causal)
+    check(render(example_block(name)), causal=causal)
 
 
 @pytest.mark.slow
@@ -26,7 +28,7 @@ def test_every_block_holds_to_every_check(check, name, causal):
 @both_ways
 @every_block
 def test_the_compiled_block_gives_the_same(name, causal):
-    compiled_is_the_same(render(example(name)), causal=causal)
+    compiled_is_the_same(render(example_block(name)), causal=causal)
 
 
 class Sound(Block):
@@ -107,7 +109,7 @@ def cost(_settings, context):
 
 
 def reach(_settings, context):
-    return Reach(left=vocabulary.ALL, right=0 if context.causal else vocabulary.ALL)
+    return Reach(left=spec.UNBOUNDED, right=0 if context.causal else spec.UNBOUNDED)
 
 
 @pytest.fixture
@@ -117,8 +119,8 @@ def known(monkeypatch):
     def make_known(cls):
         words = {"summary": "tried", "equation": "y", "source": "the tests", "owner": "the tests"}
         spec = Spec(name="tried", role=Role.MIXER, cost=cost, reach=reach, **words)
-        monkeypatch.setitem(vocabulary._specs, "tried", spec)
-        monkeypatch.setitem(block.MODULES.classes, "tried", cls)
+        monkeypatch.setitem(registry._specs, "tried", spec)
+        monkeypatch.setitem(block.BLOCKS.classes, "tried", cls)
 
     return make_known
 
@@ -158,4 +160,4 @@ def test_a_block_that_breaks_none_passes(known, causal):
 
 def test_a_check_takes_one_block():
     with pytest.raises(ValueError, match=r"^expected one block, got sa \+ ff\(4\)$"):
-        block_of("sa + ff(4)")
+        parse_block("sa + ff(4)")

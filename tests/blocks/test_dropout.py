@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from activemem.blocks.dropout import Dropout
+from activemem.blocks.core.dropout import Dropout
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.75])

@@ -10,9 +10,9 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.examples import saved_bytes, seeded
-from activemem.blocks.streams import Stream
-from activemem.blocks.transduction import TransductionModel
+from activemem.blocks.core.streaming import StreamState
+from activemem.blocks.models.seq2seq_model import TransductionModel
+from activemem.blocks.testing.fixtures import make_generator, saved_bytes
 from activemem.grammar import analyse
 
 from . import references
@@ -44,14 +44,14 @@ ENDS = [(name, text) for name, text in product(FRAMES, RECIPES) if name == "symb
 
 def made(recipe, *, seed=0, dtype=torch.float64, **settings):
     settings = {"d_model": WIDTH, "dropout": 0.0, **settings}
-    return build(recipe, **settings, generator=seeded(seed)).to(dtype).eval()
+    return build(recipe, **settings, generator=make_generator(seed)).to(dtype).eval()
 
 
 def inputs_of(model, batch=2, length=LENGTH, dtype=torch.float64):
     columns = model.frame.columns
     if columns is not None:
-        return torch.randn(batch, length, columns, generator=seeded(1), dtype=dtype)
-    return torch.randint(model.frame.vocab, (batch, length), generator=seeded(1))
+        return torch.randn(batch, length, columns, generator=make_generator(1), dtype=dtype)
+    return torch.randint(model.frame.vocab, (batch, length), generator=make_generator(1))
 
 
 def every_symbol():
@@ -163,7 +163,7 @@ def test_an_embedding_is_scaled_or_of_unit_variance_as_it_is():
     for embedding, drawn in (("scaled", WIDTH**-0.5), ("unit", 1.0)):
         model = made("activation(act=tanh)", embedding=embedding, **settings)
         assert model.embedding.weight.std().item() == pytest.approx(drawn, rel=0.02)
-        entered = torch.atanh(model.body(model._entered(tokens, 0)[0]))
+        entered = torch.atanh(model.body(model._embed(tokens, 0)[0]))
         assert entered.std().item() == pytest.approx(1.0, rel=0.02)
 
 
@@ -177,7 +177,7 @@ def test_an_embedding_is_scaled_or_of_unit_variance_as_it_is():
 )
 def test_every_map_begins_by_the_rule_of_the_model(init, spread):
     recipe = "ff(300) >> sa(heads=4, head_width=50)"
-    model = build(recipe, d_model=200, columns=30, vocab=400, init=init, generator=seeded(0))
+    model = build(recipe, d_model=200, columns=30, vocab=400, init=init, generator=make_generator(0))
     ff, sa = (layer.part for layer in model.body.layers)
     for weight, inputs, outputs in (
         (model.embedding.weight, 30, 200),
@@ -198,7 +198,7 @@ def test_embeddings_and_what_enters_the_output_are_dropped():
     tokens = torch.zeros(1, 1, dtype=torch.int64)
     for trained, share in ((True, 0.4), (False, 0.0)):
         model.train(trained)
-        assert (model._entered(tokens, 0)[0] == 0).double().mean().item() == pytest.approx(share, abs=0.06)
+        assert (model._embed(tokens, 0)[0] == 0).double().mean().item() == pytest.approx(share, abs=0.06)
         twice = 1 - (1 - share) ** 2
         assert (model._hidden(tokens, None) == 0).double().mean().item() == pytest.approx(twice, abs=0.06)
 
@@ -276,24 +276,26 @@ def test_a_stream_in_pieces_gives_what_one_pass_gives(position, frame):
     model = made("2 * (conv(k=3) + highway_conv(k=4) >> ff(5))", **settings)
     inputs, targets = inputs_of(model, 2, VOCAB // 2), every_symbol()
     outputs, lost = model(inputs), model.nll(inputs, targets)
-    stream, scored = Stream(), Stream()
+    stream, scored = StreamState(), StreamState()
     for start, end in ((0, 1), (1, 3), (3, 12), (12, 20)):
-        found, stream = model.stream(inputs[:, start:end], stream)
+        found, stream = model.forward_stream(inputs[:, start:end], stream)
         torch.testing.assert_close(found, outputs[:, start:end], rtol=1e-10, atol=1e-10)
         found, scored = model.nll_stream(inputs[:, start:end], targets[:, start:end], scored)
         torch.testing.assert_close(found, lost[:, start:end], rtol=1e-10, atol=1e-10)
-        assert stream.seen == scored.seen == end
+        assert stream.past_length == scored.past_length == end
 
 
 def test_a_model_that_sees_the_future_reads_no_stream():
     model = made("conv(k=3)", vocab=VOCAB)
     with pytest.raises(BuildError) as caught:
-        model.stream(inputs_of(model), Stream())
+        model.forward_stream(inputs_of(model), StreamState())
     assert str(caught.value) == "expected a causal model for a stream, got one that sees the future"
 
 
 def test_a_recipe_of_two_sequences_builds_a_model_of_both():
-    model = build("seq2seq(lstm, lstm, attention=luong)", d_model=WIDTH, vocab=VOCAB, generator=seeded(0))
+    model = build(
+        "seq2seq(lstm, lstm, attention=luong)", d_model=WIDTH, vocab=VOCAB, generator=make_generator(0)
+    )
     stated = analyse("seq2seq(lstm, lstm, attention=luong)", d_model=WIDTH, vocab=VOCAB, length=5)
     assert isinstance(model, TransductionModel)
     assert model(every_symbol(), every_symbol()[:, :7]).shape == (2, 7, VOCAB)
@@ -309,14 +311,14 @@ def test_a_recipe_of_two_sequences_builds_a_model_of_both():
 def test_weights_that_are_loaded_are_noted_by_every_block():
     recipe = "2 * all_attn(N=3, span=128, heads=2, head_width=4, adaptive=true, ramp=8)"
     model, other = (made(recipe, vocab=VOCAB, causal=True, seed=seed) for seed in (0, 1))
-    assert [layer.part.memory for layer in model.body.layers] == [64, 64]
+    assert [layer.part.context_length for layer in model.body.layers] == [64, 64]
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith("spans.z"):
                 parameter.fill_(2.0)
-    model.after_step()
+    model.after_optimiser_step()
     other.load_state_dict(model.state_dict())
-    assert [layer.part.memory for layer in other.body.layers] == [128, 128]
+    assert [layer.part.context_length for layer in other.body.layers] == [128, 128]
     assert model.penalty().item() == pytest.approx(2 * 128)
     assert made("ff(5)", vocab=VOCAB).penalty() is None
 

@@ -3,11 +3,11 @@
 import pytest
 
 from activemem.blocks import build
-from activemem.blocks.examples import saved_bytes
-from activemem.blocks.recurrent import written_out
+from activemem.blocks.layers.recurrent import disable_fused_kernels
+from activemem.blocks.testing.fixtures import saved_bytes
 from activemem.grammar import analyse, lookup, parse, render
 
-from .making import SEQUENCE_BLOCKS, example
+from .making import SEQUENCE_BLOCKS, example_block
 
 SIZES = {"d_model": 8, "vocab": 7}
 ACTS = [
@@ -31,14 +31,16 @@ TOGETHER = [
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 @pytest.mark.parametrize("length", [1, 40, 70])
-@pytest.mark.parametrize("text", [*(render(example(name)) for name in SEQUENCE_BLOCKS), *ACTS, *TOGETHER])
+@pytest.mark.parametrize(
+    "text", [*(render(example_block(name)) for name in SEQUENCE_BLOCKS), *ACTS, *TOGETHER]
+)
 def test_what_training_keeps_is_what_torch_saves(text, length, causal, dropout):
     for norm, position in (("pre", "timing"), ("post", "timing"), ("pre", "none"), ("post", "none")):
         settings = SIZES | {"causal": causal, "norm": norm, "position": position, "dropout": dropout}
         stated = analyse(parse(text), length=length, **settings)
         model = build(text, **settings)
         for batch in (1, 3):
-            measured = saved_bytes(written_out(model), batch=batch, length=length)
+            measured = saved_bytes(disable_fused_kernels(model), batch=batch, length=length)
             # within 20 % was agreed; it is exact but for a few bytes
             assert stated.memory(batch).activations == pytest.approx(measured, rel=0.01, abs=8)
 

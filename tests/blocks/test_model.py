@@ -10,10 +10,11 @@ from torch.func import functional_call, stack_module_state
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import BuildError, Model, build
-from activemem.blocks.block import find_module, module
-from activemem.blocks.examples import seeded
-from activemem.blocks.feedforward import FeedForward
-from activemem.grammar import Cost, Reach, RecipeError, Role, Spec, analyse, parse, register, vocabulary
+from activemem.blocks.core.block import find_block, register_block
+from activemem.blocks.layers.feedforward import FeedForward
+from activemem.blocks.testing.fixtures import make_generator
+from activemem.grammar import Cost, Reach, RecipeError, Role, Spec, analyse, parse, register
+from activemem.grammar.vocabulary import registry
 
 from . import references
 
@@ -37,11 +38,15 @@ RECIPES = [
 
 
 def made(recipe, *, seed=0, dtype=torch.float64, **settings):
-    return build(recipe, **SIZES, **{"dropout": 0.0, **settings}, generator=seeded(seed)).to(dtype).eval()
+    return (
+        build(recipe, **SIZES, **{"dropout": 0.0, **settings}, generator=make_generator(seed))
+        .to(dtype)
+        .eval()
+    )
 
 
 def tokens(batch, length, seed=1):
-    return torch.randint(SIZES["vocab"], (batch, length), generator=seeded(seed))
+    return torch.randint(SIZES["vocab"], (batch, length), generator=make_generator(seed))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -153,7 +158,9 @@ def test_stacked_models_give_what_the_models_give_one_by_one(text):
 
 
 def test_stacked_models_drop_each_on_its_own():
-    models = [build("conv(k=3) >> ff(9)", **SIZES, dropout=0.5, generator=seeded(0)) for _ in range(2)]
+    models = [
+        build("conv(k=3) >> ff(9)", **SIZES, dropout=0.5, generator=make_generator(0)) for _ in range(2)
+    ]
     weights, buffers = stack_module_state(models)
 
     def one(weights):
@@ -180,7 +187,7 @@ def test_weights_begin_as_documented():
     torch.manual_seed(5)
     state = torch.get_rng_state()
     recipe = "sa(heads=2, head_width=16) >> highway_conv(k=5) >> persistent_conv(k=9) >> ff(256)"
-    model = build(recipe, d_model=64, vocab=500, generator=seeded(0))
+    model = build(recipe, d_model=64, vocab=500, generator=make_generator(0))
     assert torch.get_rng_state().equal(state)
     sa, highway, persistent, ff = (layer.part for layer in model.body.layers)
     assert model.embedding.weight.std().item() == pytest.approx(64**-0.5, rel=0.02)
@@ -224,14 +231,14 @@ def without_module():
     name = "only_said"
     register(Spec(name=name, role=Role.CHANNEL, summary="", equation="", source="", cost=free, reach=near))
     yield name
-    del vocabulary._specs[name]
+    del registry._specs[name]
 
 
 def test_what_cannot_be_built_says_so_with_all_reasons(without_module):
     recipe = f"{{mixer}} + conv(k=integer(1, 3)) >> {without_module}"
     with pytest.raises(BuildError) as caught:
         build(recipe, d_model=0, vocab=0, norm="both", position="learnt", dropout=1.0)
-    assert find_module(without_module) is None
+    assert find_block(without_module) is None
     assert str(caught.value) == "\n".join(
         [
             f"recipe '{recipe}' cannot be built",
@@ -278,5 +285,5 @@ def test_a_wrong_text_raises_the_recipe_error():
 
 def test_a_second_module_for_a_block_names_both():
     with pytest.raises(ValueError) as caught:
-        module("conv")(FeedForward)
+        register_block("conv")(FeedForward)
     assert str(caught.value) == "the module of block 'conv' is already Conv, got FeedForward"

@@ -10,13 +10,13 @@ from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import Context
-from activemem.blocks.examples import WIDTH, prefix_mask, seeded, sequences
-from activemem.blocks.initial import initialise
-from activemem.blocks.neural_gpu_image import ImageCGRU, Stack
-from activemem.blocks.transducer import build_transducing
-from activemem.blocks.transduction import build_transducer
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.core.transducer import build_transducer_block
+from activemem.blocks.models.seq2seq_model import build_transducer
+from activemem.blocks.testing.fixtures import WIDTH, make_generator, prefix_mask, random_sequences
+from activemem.blocks.transducers.neural_gpu_image import CGRUStack, ImageCGRU
 from activemem.grammar import lookup, parse
-from activemem.grammar.vocabulary import Context as Surroundings
+from activemem.grammar.vocabulary.spec import Context as Surroundings
 
 from .neural_gpu_references import REFERENCES
 
@@ -37,8 +37,8 @@ every_recipe = pytest.mark.parametrize("text", RECIPES)
 
 def made(text, *, seed=0, dropout=0.0, width=WIDTH, dtype=torch.float64):
     """A transducer with drawn weights and biases, in evaluation."""
-    model = build_transducing(parse(text).root, Context(width=width, causal=False, dropout=dropout))
-    generator = seeded(seed)
+    model = build_transducer_block(parse(text).root, Context(width=width, causal=False, dropout=dropout))
+    generator = make_generator(seed)
     initialise(model, generator)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -48,7 +48,9 @@ def made(text, *, seed=0, dropout=0.0, width=WIDTH, dtype=torch.float64):
 
 
 def pair(batch, source, target, **settings):
-    return sequences(batch, source, seed=1, **settings), sequences(batch, target, seed=2, **settings)
+    return random_sequences(batch, source, seed=1, **settings), random_sequences(
+        batch, target, seed=2, **settings
+    )
 
 
 def stepped(model, source, target, source_mask, lengths):
@@ -56,7 +58,7 @@ def stepped(model, source, target, source_mask, lengths):
     state, outputs = model.begin(source, source_mask, lengths), []
     for t in range(target.shape[1]):
         output, state = model.step(state, target[:, t])
-        state = state.rows(torch.arange(len(source)))
+        state = state.select_rows(torch.arange(len(source)))
         outputs.append(output)
     return torch.stack(outputs, 1)
 
@@ -70,7 +72,7 @@ def test_a_model_equals_its_reference(text, shape):
         reference = REFERENCES[parse(text).root.name]
         expected = torch.stack([reference(model, *rows) for rows in zip(source, target, strict=True)])
         found = model(source, target)
-    assert found.shape == (2, shape[1], model.outputs)
+    assert found.shape == (2, shape[1], model.output_width)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
@@ -107,7 +109,7 @@ def test_what_stands_at_padding_changes_nothing(name):
     source, target = pair(5, 6, 5)
     masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
     others = [
-        torch.where(mask[..., None], x, 1e4 * sequences(5, x.shape[1], seed=9))
+        torch.where(mask[..., None], x, 1e4 * random_sequences(5, x.shape[1], seed=9))
         for x, mask in zip((source, target), masks, strict=True)
     ]
     before, after = model(source, target, *masks), model(*others, *masks)
@@ -210,7 +212,7 @@ def test_parameters_and_operations_are_those_stated(text, length):
         model(*pair(2, length, length, dtype=torch.float32))
     assert sum(parameter.numel() for parameter in model.parameters()) == cost.parameters
     assert counter.get_total_flops() == 2 * cost.flops
-    assert model.outputs == cost.outputs
+    assert model.output_width == cost.outputs
 
 
 def kept(model, source, target):
@@ -245,8 +247,10 @@ def test_what_training_keeps_is_stated(text, length, dropout):
 
 @every_model
 def test_kernels_begin_orthogonal_and_gates_open(name):
-    model = build_transducing(parse(f"{name}(maps=7)").root, Context(width=WIDTH, causal=False, dropout=0.0))
-    initialise(model, seeded(0))
+    model = build_transducer_block(
+        parse(f"{name}(maps=7)").root, Context(width=WIDTH, causal=False, dropout=0.0)
+    )
+    initialise(model, make_generator(0))
     units = [each for each in model.modules() if isinstance(each, ImageCGRU)]
     assert len(units) == (4 if name == "extended_neural_gpu" else 2)
     for unit in units:
@@ -270,7 +274,7 @@ def test_the_seed_alone_decides_how_a_model_begins(name):
 
 @pytest.mark.parametrize(("length", "rate"), [(9, 0.1), (36, 0.05), (400, 0.015), (1, 0.3)])
 def test_dropout_falls_with_the_root_of_the_length(length, rate):
-    step = Stack(layers=0, maps=100, kernel=3, dropout=0.1).train()
+    step = CGRUStack(layers=0, maps=100, kernel=3, dropout=0.1).train()
     torch.manual_seed(0)
     image = step(torch.ones(40_000 // length, 2, length, 100), None)
     assert (image == 0).float().mean().item() == pytest.approx(rate, rel=0.01)
@@ -278,7 +282,7 @@ def test_dropout_falls_with_the_root_of_the_length(length, rate):
 
 
 def test_dropout_never_drops_more_than_nine_tenths():
-    step = Stack(layers=0, maps=100, kernel=3, dropout=0.9).train()
+    step = CGRUStack(layers=0, maps=100, kernel=3, dropout=0.9).train()
     torch.manual_seed(0)
     assert (step(torch.ones(100, 4, 1, 100), None) == 0).float().mean().item() == pytest.approx(0.9, rel=0.02)
 
@@ -334,7 +338,7 @@ def test_the_compiled_model_gives_the_same(name):
 
 def likelihood(name, *, steps):
     """The mean loss in nats a symbol after training: each target is its source, or all of it one higher."""
-    generator = seeded(0)
+    generator = make_generator(0)
     model = build_transducer(
         f"{name}(width=2)", d_model=24, source_vocab=10, target_vocab=11, dropout=0.0, generator=generator
     )

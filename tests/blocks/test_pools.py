@@ -8,14 +8,14 @@ from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import Linear, build
-from activemem.blocks.block import Context, build_block
-from activemem.blocks.examples import WIDTH, made, prefix_mask, seeded, sequences
-from activemem.blocks.initial import initialise
-from activemem.blocks.pooled_inputs import pooled_inputs
-from activemem.blocks.stack import build_body
+from activemem.blocks.core.block import Context, build_block
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.core.residual_stack import build_body
+from activemem.blocks.layers.fused_pooling import try_fused_pooling
+from activemem.blocks.testing.fixtures import WIDTH, make_block, make_generator, prefix_mask, random_sequences
 from activemem.grammar import Context as Surroundings
 from activemem.grammar import lookup, parse
-from activemem.grammar.nodes import Block
+from activemem.grammar.nodes import BlockNode
 
 POOLS = ("attention_pool", "mean_pool", "last")
 ACTS = ("relu", "leaky_relu")
@@ -42,13 +42,17 @@ def _one_thread():
 
 @pytest.mark.parametrize("name", POOLS)
 def test_a_pool_gives_what_its_equation_says(name):
-    block, x = made(Block(name), causal=False), sequences(3, 5)
+    block, x = make_block(BlockNode(name), causal=False), random_sequences(3, 5)
     assert_close(block(x), torch.stack([pooled(name, block, row) for row in x]), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", POOLS)
 def test_a_pool_of_a_padded_batch_gives_what_its_sequences_give_alone(name):
-    block, x, mask = made(Block(name), causal=False), sequences(4, 8), prefix_mask(LENGTHS, 8)
+    block, x, mask = (
+        make_block(BlockNode(name), causal=False),
+        random_sequences(4, 8),
+        prefix_mask(LENGTHS, 8),
+    )
     y = block(x, mask)
     alone = [block(row[None, :length])[0] for row, length in zip(x, LENGTHS, strict=True)]
     assert_close(y, torch.stack(alone), rtol=1e-12, atol=1e-12)
@@ -58,7 +62,10 @@ def test_a_pool_of_a_padded_batch_gives_what_its_sequences_give_alone(name):
 
 @pytest.mark.parametrize("name", POOLS)
 def test_the_gradients_of_a_pool_are_those_of_finite_differences(name):
-    block, x = made(Block(name), causal=False, width=4), sequences(2, 4, width=4).requires_grad_()
+    block, x = (
+        make_block(BlockNode(name), causal=False, width=4),
+        random_sequences(2, 4, width=4).requires_grad_(),
+    )
     names, values = tuple(dict(block.named_parameters())), tuple(block.parameters())
     for mask in (None, prefix_mask([4, 2], 4)):
 
@@ -73,16 +80,16 @@ def test_what_a_pool_costs_is_counted(name):
     spec = lookup(name)
     for length in (3, 40):
         cost = spec.cost({}, Surroundings(width=WIDTH, length=length, causal=False))
-        block = made(Block(name), causal=False)
+        block = make_block(BlockNode(name), causal=False)
         assert sum(weights.numel() for weights in block.parameters()) == cost.parameters
         with FlopCounterMode(display=False) as counter:
-            block(sequences(10, length))
+            block(random_sequences(10, length))
         assert counter.get_total_flops() == 10 * cost.flops
 
 
 def test_the_vector_of_attention_begins_as_the_papers_program_draws_it():
-    block = build_block(Block("attention_pool"), Context(width=10_000, causal=False, dropout=0.0))
-    initialise(block, seeded(1))
+    block = build_block(BlockNode("attention_pool"), Context(width=10_000, causal=False, dropout=0.0))
+    initialise(block, make_generator(1))
     assert block.score.weight.std().item() == pytest.approx(0.01, rel=0.05)
     assert block.score.bias.item() == 0
 
@@ -93,9 +100,9 @@ def parts(pool, act, dtype=torch.float64):
     body = build_body(parse(f"activation(act={act}) >> {pool} >> dense(act={act})").root, context)
     entry = Linear(2, 48, bias=True)
     for module in (entry, body):
-        initialise(module, seeded(3))
+        initialise(module, make_generator(3))
         for weights in module.parameters():
-            torch.nn.init.normal_(weights, std=0.5, generator=seeded(weights.numel()))
+            torch.nn.init.normal_(weights, std=0.5, generator=make_generator(weights.numel()))
         module.to(dtype)
     return entry, body
 
@@ -111,11 +118,11 @@ def gradients(loss, *modules):
 @pytest.mark.parametrize("masked", [False, True], ids=["whole", "padded"])
 def test_in_pieces_the_result_and_the_gradients_are_those_of_the_modules(pool, act, batch, length, masked):
     entry, body = parts(pool, act)
-    x = sequences(batch, length, width=2)
+    x = random_sequences(batch, length, width=2)
     mask = prefix_mask([length - 7 * row - 1 for row in range(batch)], length) if masked else None
-    fast, plain = pooled_inputs(entry, body, x, mask), body(entry(x), mask)
+    fast, plain = try_fused_pooling(entry, body, x, mask), body(entry(x), mask)
     assert_close(fast, plain, rtol=1e-11, atol=1e-12)
-    weighted = sequences(batch, 1, width=48, seed=5)
+    weighted = random_sequences(batch, 1, width=48, seed=5)
     found = gradients((fast * weighted).sum(), entry, body)
     wanted = gradients((plain * weighted).sum(), entry, body)
     assert_close(found, wanted, rtol=1e-9, atol=1e-11)
@@ -124,11 +131,11 @@ def test_in_pieces_the_result_and_the_gradients_are_those_of_the_modules(pool, a
 @pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
 def test_pieces_keep_their_precision_where_half_is_asked_for(pool):
     entry, body = parts(pool, "leaky_relu", torch.float32)
-    x = sequences(5, 700, width=2, dtype=torch.float32)
+    x = random_sequences(5, 700, width=2, dtype=torch.float32)
     found = []
     for half in (False, True):
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
-            fast = pooled_inputs(entry, body, x, None)
+            fast = try_fused_pooling(entry, body, x, None)
         found.append((fast, gradients(fast.float().sum(), entry, body)))
     (whole, wanted), (half, got) = found
     assert_close(half.float(), whole, rtol=0.02, atol=0.02)
@@ -137,17 +144,17 @@ def test_pieces_keep_their_precision_where_half_is_asked_for(pool):
 
 def test_what_stands_at_padding_reaches_no_piece():
     entry, body = parts("attention_pool", "relu")
-    x, mask = sequences(5, 700, width=2), prefix_mask([700, 1, 350, 699, 2], 700)
+    x, mask = random_sequences(5, 700, width=2), prefix_mask([700, 1, 350, 699, 2], 700)
     junk = torch.where(mask[..., None], x, torch.nan)
-    assert pooled_inputs(entry, body, junk, mask).equal(pooled_inputs(entry, body, x, mask))
+    assert try_fused_pooling(entry, body, junk, mask).equal(try_fused_pooling(entry, body, x, mask))
 
 
 @pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
 def test_in_pieces_nothing_as_long_as_the_sequences_and_as_wide_as_the_model_is_kept(pool):
     entry, body = parts(pool, "leaky_relu")
-    x, kept = sequences(5, 700, width=2), []
+    x, kept = random_sequences(5, 700, width=2), []
     with saved_tensors_hooks(lambda tensor: kept.append(tensor.numel()) or tensor, lambda tensor: tensor):
-        pooled_inputs(entry, body, x, None)
+        try_fused_pooling(entry, body, x, None)
     assert kept, "expected something to be kept"
     assert max(kept) <= 5 * 700 * 3
 
@@ -171,18 +178,20 @@ def test_other_bodies_are_left_to_their_modules(recipe, changes):
     body = build_body(parse(recipe).root, Context(**context))
     entry = Linear(2, 48, bias=True)
     for module in (entry, body):
-        initialise(module, seeded(3))
-    assert pooled_inputs(entry, body, sequences(5, 700, width=2, dtype=torch.float32), None) is None
+        initialise(module, make_generator(3))
+    assert (
+        try_fused_pooling(entry, body, random_sequences(5, 700, width=2, dtype=torch.float32), None) is None
+    )
 
 
 def paper_model(pool):
-    return build(PAPER.format(pool), columns=2, targets=1, generator=seeded(2), **FRAME)
+    return build(PAPER.format(pool), columns=2, targets=1, generator=make_generator(2), **FRAME)
 
 
 @pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
 def test_the_papers_model_is_what_it_says(pool):
     model, lengths = paper_model(pool).double(), [11, 4]
-    x = sequences(2, 11, width=2)
+    x = random_sequences(2, 11, width=2)
 
     def leaky(x):
         return torch.where(x > 0, x, 0.01 * x)
@@ -200,17 +209,17 @@ def test_the_papers_model_is_what_it_says(pool):
 @pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
 def test_the_papers_model_takes_long_sequences_in_pieces(pool):
     model = paper_model(pool).double()
-    x, lengths = sequences(3, 1000, width=2), torch.tensor([1000, 900, 950])
+    x, lengths = random_sequences(3, 1000, width=2), torch.tensor([1000, 900, 950])
     alone = [model(row[None, :length])[0] for row, length in zip(x, lengths.tolist(), strict=True)]
-    assert pooled_inputs(model.embedding, model.body, x, None) is not None
+    assert try_fused_pooling(model.embedding, model.body, x, None) is not None
     assert_close(model(x, lengths), torch.stack(alone), rtol=1e-11, atol=1e-12)
 
 
 def test_a_recipe_with_feed_forward_layers_around_the_pool_learns():
     recipe = "ff(100, act=leaky_relu) >> attention_pool >> ff(100, act=leaky_relu)"
-    model = build(recipe, d_model=16, columns=2, targets=1, dropout=0.0, generator=seeded(2))
+    model = build(recipe, d_model=16, columns=2, targets=1, dropout=0.0, generator=make_generator(2))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    x = sequences(64, 9, width=2, dtype=torch.float32)
+    x = random_sequences(64, 9, width=2, dtype=torch.float32)
     losses = []
     for _ in range(60):
         loss = (model(x).squeeze(-1) - x[:, 0, 0]).square().mean()
@@ -222,7 +231,9 @@ def test_a_recipe_with_feed_forward_layers_around_the_pool_learns():
 
 
 def test_a_pool_can_follow_a_mixer_and_end_a_classifier():
-    model = build("sa(heads=2, head_width=4) >> last", d_model=8, vocab=5, dropout=0.0, generator=seeded(1))
-    tokens = torch.randint(5, (3, 7), generator=seeded(4))
+    model = build(
+        "sa(heads=2, head_width=4) >> last", d_model=8, vocab=5, dropout=0.0, generator=make_generator(1)
+    )
+    tokens = torch.randint(5, (3, 7), generator=make_generator(4))
     alone = torch.stack([model(tokens[row : row + 1, :length])[0] for row, length in enumerate((7, 3, 1))])
     assert_close(model(tokens, torch.tensor([7, 3, 1])), alone, rtol=1e-5, atol=1e-6)

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import build
-from activemem.blocks.examples import saved_bytes
+from activemem.blocks.testing.fixtures import saved_bytes
 from activemem.grammar import Recipe, analyse
 
-from ..grammar.making import closed
+from ..grammar.making import closed_recipes
 from .making import SEQUENCE_BLOCKS
 
 QUICK = settings(deadline=None, max_examples=100)
-RECIPES = closed(tuple(SEQUENCE_BLOCKS)).map(Recipe)
+RECIPES = closed_recipes(tuple(SEQUENCE_BLOCKS)).map(Recipe)
 NORMS, POSITIONS = st.sampled_from(["pre", "post"]), st.sampled_from(["timing", "none"])
 LENGTHS = st.integers(1, 64)
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from activemem.blocks.activation import hardsig
-from activemem.blocks.examples import made, prefix_mask, sequences
-from activemem.blocks.timing import timing_signal
+from activemem.blocks.core.activations import saturating_sigmoid
+from activemem.blocks.core.positional_encoding import sinusoidal_encoding
+from activemem.blocks.testing.fixtures import make_block, prefix_mask, random_sequences
 from activemem.grammar import parse
 
 from .references import ACTS, REFERENCES, timing
@@ -37,8 +37,8 @@ def reference(node, block, x, causal):
 @pytest.mark.parametrize("text", RECIPES)
 def test_a_block_equals_its_reference(text, length, causal):
     node = parse(text).root
-    block = made(node, causal=causal)
-    x = sequences(2, length)
+    block = make_block(node, causal=causal)
+    x = random_sequences(2, length)
     expected = torch.stack([reference(node, block, row, causal) for row in x])
     torch.testing.assert_close(block(x), expected, rtol=1e-10, atol=1e-10)
 
@@ -47,9 +47,9 @@ def test_a_block_equals_its_reference(text, length, causal):
 @pytest.mark.parametrize("text", RECIPES)
 def test_a_padded_block_equals_the_reference_of_each_sequence(text, causal):
     node = parse(text).root
-    block = made(node, causal=causal)
+    block = make_block(node, causal=causal)
     lengths = [9, 1, 2, 4, 8]
-    x = sequences(len(lengths), 9)
+    x = random_sequences(len(lengths), 9)
     y = block(x, prefix_mask(lengths, 9))
     for row, out, length in zip(x, y, lengths, strict=True):
         expected = reference(node, block, row[:length], causal)
@@ -60,8 +60,8 @@ def test_a_padded_block_equals_the_reference_of_each_sequence(text, causal):
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 def test_attention_over_long_sequences_equals_the_reference(causal, masked):
     node = parse("sa(heads=2, head_width=3)").root
-    block = made(node, causal=causal)
-    x = sequences(2, 70)
+    block = make_block(node, causal=causal)
+    x = random_sequences(2, 70)
     y = block(x, prefix_mask([70, 66], 70) if masked else None)
     for row, out, length in zip(x, y, [70, 66 if masked else 70], strict=True):
         expected = reference(node, block, row[:length], causal)
@@ -70,13 +70,13 @@ def test_attention_over_long_sequences_equals_the_reference(causal, masked):
 
 def test_the_hard_sigmoid_equals_its_reference_and_saturates():
     x = torch.linspace(-6, 6, 49, dtype=torch.float64)
-    torch.testing.assert_close(hardsig(x), slow_hardsig(x))
-    assert hardsig(x)[0] == 0
-    assert hardsig(x)[-1] == 1
+    torch.testing.assert_close(saturating_sigmoid(x), slow_hardsig(x))
+    assert saturating_sigmoid(x)[0] == 0
+    assert saturating_sigmoid(x)[-1] == 1
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 8, 9])
 @pytest.mark.parametrize("length", [1, 5])
 def test_the_timing_signal_equals_its_reference(length, width):
-    signal = timing_signal(length, width, like=torch.zeros((), dtype=torch.float64))
+    signal = sinusoidal_encoding(length, width, like=torch.zeros((), dtype=torch.float64))
     torch.testing.assert_close(signal, timing(length, width))

@@ -7,13 +7,13 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import Context
-from activemem.blocks.conformance import block_of
-from activemem.blocks.crossing import CrossAttention
-from activemem.blocks.examples import prefix_mask, sequences
-from activemem.blocks.initial import initialise
-from activemem.blocks.recurrent import written_out
-from activemem.blocks.transducer import build_transducing
-from activemem.blocks.transducer_conformance import made_transducer
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.core.transducer import build_transducer_block
+from activemem.blocks.layers.recurrent import disable_fused_kernels
+from activemem.blocks.testing.conformance import parse_block
+from activemem.blocks.testing.fixtures import prefix_mask, random_sequences
+from activemem.blocks.testing.transducer_conformance import make_transducer
+from activemem.blocks.transducers.cross_attention import CrossAttention
 
 from .references import REFERENCES, gru_layer, lstm_layer, norm, timing
 
@@ -21,7 +21,7 @@ SOURCES, TARGETS = [6, 1, 4], [3, 5, 2]
 
 
 def pair():
-    return sequences(3, 6, seed=1), sequences(3, 5, seed=2)
+    return random_sequences(3, 6, seed=1), random_sequences(3, 5, seed=2)
 
 
 def layered(block, x, starts):
@@ -61,14 +61,14 @@ def attended(alignment, h, values, positions):
     ],
 )
 def test_a_recurrent_encoder_decoder_equals_its_reference(cell, words, positions):
-    model, (source, target) = made_transducer(f"seq2seq({cell}, {cell}, {words})"), pair()
+    model, (source, target) = make_transducer(f"seq2seq({cell}, {cell}, {words})"), pair()
     masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
     with torch.no_grad():
         found = model(source, target, *masks)
         shares = model.alignment(source, target, masks[0])
         for row, (n, m) in enumerate(zip(SOURCES, TARGETS, strict=True)):
             x, nothing = source[row, :n], torch.zeros_like(source[0, 0])
-            starts = [[nothing] * model.encoder.kind.carried for _ in model.encoder.layers]
+            starts = [[nothing] * model.encoder.layer_class.state_count for _ in model.encoder.layers]
             outputs, lasts = layered(model.encoder, x, starts)
             hidden, _ = layered(model.decoder.block, target[row, :m], lasts)
             if positions is None:
@@ -102,7 +102,7 @@ def crossed(layer, x, known):
 def test_a_stack_attends_to_the_source_behind_each_layer_that_mixes():
     heads = {"heads": 2, "head_width": 3}
     text = "seq2seq(sa(heads=2, head_width=3) >> ff(7), tied(2 * (sa(heads=2, head_width=3) >> ff(7))))"
-    model, (source, target) = made_transducer(text), pair()
+    model, (source, target) = make_transducer(text), pair()
     encoder, decoder = model.encoder, model.decoder
     with torch.no_grad():
         found = model(source, target, prefix_mask(SOURCES, 6))
@@ -130,7 +130,7 @@ def test_a_stack_attends_to_the_source_behind_each_layer_that_mixes():
     ],
 )
 def test_the_heads_are_those_of_the_layer_or_as_many_as_those_of_sa(layer, heads):
-    decoder = made_transducer(f"seq2seq(ff(4), ff(4) >> {layer})").decoder
+    decoder = make_transducer(f"seq2seq(ff(4), ff(4) >> {layer})").decoder
     _, crossing = decoder.crossings
     assert isinstance(crossing, CrossAttention)
     assert (crossing.heads, crossing.queries.weight.shape[0] // crossing.heads) == heads
@@ -138,7 +138,7 @@ def test_the_heads_are_those_of_the_layer_or_as_many_as_those_of_sa(layer, heads
 
 def test_encoder_and_decoder_share_their_padding_each_within_itself():
     text = "seq2seq(2 * persistent_conv(k=4), 2 * persistent_conv(k=4))"
-    model = made_transducer(text)
+    model = make_transducer(text)
     sides = [[layer.part.padding for layer in stack.body.layers] for stack in (model.encoder, model.decoder)]
     assert sides[0][0] is sides[0][1]
     assert sides[1][0] is sides[1][1]
@@ -147,7 +147,7 @@ def test_encoder_and_decoder_share_their_padding_each_within_itself():
 
 
 def test_a_decoder_behind_another_encoder_begins_in_zeros():
-    model, (source, target) = made_transducer("seq2seq(ff(5), gru, attention=luong)"), pair()
+    model, (source, target) = make_transducer("seq2seq(ff(5), gru, attention=luong)"), pair()
     nothing = torch.zeros_like(source[0, 0])
     with torch.no_grad():
         hidden, _ = layered(model.decoder.block, target[0], [[nothing]])
@@ -155,8 +155,8 @@ def test_a_decoder_behind_another_encoder_begins_in_zeros():
 
 
 def test_a_long_source_is_attended_to_as_a_short_one():
-    model = made_transducer("seq2seq(ff(5), conv(k=3))")
-    source, target = sequences(2, 70, seed=1), sequences(2, 3, seed=2)
+    model = make_transducer("seq2seq(ff(5), conv(k=3))")
+    source, target = random_sequences(2, 70, seed=1), random_sequences(2, 3, seed=2)
     with torch.no_grad():
         found = model(source, target, prefix_mask([70, 66], 70))
         for row, n in enumerate([70, 66]):
@@ -170,11 +170,11 @@ def test_a_long_source_is_attended_to_as_a_short_one():
 @pytest.mark.parametrize("cell", ["lstm(layers=2)", "gru(layers=2)"])
 def test_under_autocast_outputs_are_near_those_in_full_precision(cell, fused):
     text = f"seq2seq({cell}, {cell}, attention=bahdanau, attend=inputs)"
-    model = made_transducer(text, dtype=torch.float32)
+    model = make_transducer(text, dtype=torch.float32)
     source, target = (x.float() for x in pair())
     masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
     expected = model(source, target, *masks)
-    model = model if fused else written_out(model)
+    model = model if fused else disable_fused_kernels(model)
     with torch.autocast("cpu", torch.bfloat16):
         found = model(source, target, *masks)
     assert_close(found.float(), expected, rtol=0.05, atol=0.05)
@@ -184,7 +184,7 @@ def test_under_autocast_outputs_are_near_those_in_full_precision(cell, fused):
 def test_the_weights_of_attention_are_dropped_in_training_alone(text):
 
     context = Context(width=6, causal=False, dropout=0.0, attention_dropout=0.5)
-    model = build_transducing(block_of(text), context)
+    model = build_transducer_block(parse_block(text), context)
     initialise(model, None)
     source, target = (x.float() for x in pair())
     assert model.eval()(source, target).equal(model(source, target))

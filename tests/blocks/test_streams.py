@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.examples import seeded
-from activemem.blocks.streams import Stream
+from activemem.blocks.core.streaming import StreamState
+from activemem.blocks.testing.fixtures import make_generator
 from activemem.grammar import Role, lookup, render
 
-from .making import SEQUENCE_BLOCKS, example
+from .making import SEQUENCE_BLOCKS, example_block
 
 HEADS = "heads=2, head_width=3"
 SPANS = [
@@ -25,7 +25,7 @@ SPANS = [
     f"head_split(N=3, span=5, {HEADS}, adaptive=true, pos_values=true)",
 ]
 MIXERS = [
-    render(example(name))
+    render(example_block(name))
     for name in SEQUENCE_BLOCKS
     if lookup(name).role is Role.MIXER and name != "sa"  # which sees everything unless it has a span
 ]
@@ -40,27 +40,33 @@ CUTS = {"ones": [1] * 29, "even": [7, 7, 7, 7, 1], "growing": [1, 2, 5, 21], "sh
 
 def model(text, **given):
     """A causal model in double precision, its heads seeing differently far if they learn how far."""
-    settings = {"d_model": 8, "vocab": 7, "causal": True, "dropout": 0.0, "generator": seeded(1)} | given
+    settings = {
+        "d_model": 8,
+        "vocab": 7,
+        "causal": True,
+        "dropout": 0.0,
+        "generator": make_generator(1),
+    } | given
     built = build(text, **settings).double().eval()
     with torch.no_grad():
         for name, parameter in built.named_parameters():
             if name.endswith("spans.z"):
                 parameter.copy_(torch.linspace(0.1, 0.6, len(parameter)))
-    built.after_step()
+    built.after_optimiser_step()
     return built
 
 
 def tokens(seed=2):
-    return torch.randint(7, (2, LENGTH), generator=seeded(seed))
+    return torch.randint(7, (2, LENGTH), generator=make_generator(seed))
 
 
 def streamed(built, inputs, cuts):
     """The outputs of a stream that is cut so."""
-    stream, found = Stream(), []
+    stream, found = StreamState(), []
     for piece in inputs.split(cuts, 1):
-        outputs, stream = built.stream(piece, stream)
+        outputs, stream = built.forward_stream(piece, stream)
         found.append(outputs)
-    assert stream.seen == inputs.shape[1]
+    assert stream.past_length == inputs.shape[1]
     return torch.cat(found, 1)
 
 
@@ -89,29 +95,31 @@ def test_no_position_of_a_stream_sees_a_later_one(text):
 @pytest.mark.parametrize("text", [*SPANS, *MIXERS])
 def test_no_more_is_kept_than_a_block_reaches(text):
     built = model(text)
-    _, stream = built.stream(tokens(), Stream())
-    for kept, block in zip(stream.kept, built._blocks(), strict=True):
-        if block.memory == 0:
+    _, stream = built.forward_stream(tokens(), StreamState())
+    for kept, block in zip(stream.block_states, built._blocks(), strict=True):
+        if block.context_length == 0:
             assert kept is None
         else:
             assert not kept.requires_grad
             # what keeps a state in place of the past keeps as much of it wherever it stands
-            assert block.memory is None or kept.shape[1] == min(block.memory, LENGTH)
+            assert block.context_length is None or kept.shape[1] == min(block.context_length, LENGTH)
 
 
 @pytest.mark.parametrize("text", SPANS)
 def test_a_past_that_is_further_than_the_span_moves_nothing(text):
     built = model(text)
     block = built._blocks()[0]
-    past, x = (torch.randn(2, 40, 8, generator=seeded(seed), dtype=torch.float64) for seed in (3, 4))
-    kept = past[:, 40 - min(block.memory, 40) :]
-    torch.testing.assert_close(block.stream(x, past), block.stream(x, kept), rtol=1e-11, atol=1e-11)
+    past, x = (torch.randn(2, 40, 8, generator=make_generator(seed), dtype=torch.float64) for seed in (3, 4))
+    kept = past[:, 40 - min(block.context_length, 40) :]
+    torch.testing.assert_close(
+        block.forward_with_past(x, past), block.forward_with_past(x, kept), rtol=1e-11, atol=1e-11
+    )
 
 
 def test_gradients_end_where_a_piece_begins():
     built = model(f"all_attn(N=2, span=4, {HEADS})", embedding="unit")
-    _, stream = built.stream(tokens(), Stream())
-    outputs, _ = built.stream(torch.zeros(2, 3, dtype=torch.int64), stream)
+    _, stream = built.forward_stream(tokens(), StreamState())
+    outputs, _ = built.forward_stream(torch.zeros(2, 3, dtype=torch.int64), stream)
     outputs.sum().backward()
     met = built.embedding.weight.grad.abs().sum(-1) > 0
     assert met.tolist() == [True, *[False] * 6]
@@ -121,4 +129,4 @@ def test_attention_to_everything_has_no_stream():
     with pytest.raises(
         BuildError, match=r"^SelfAttention sees all of the past, and a stream has no beginning$"
     ):
-        model(f"sa({HEADS})").stream(tokens(), Stream())
+        model(f"sa({HEADS})").forward_stream(tokens(), StreamState())

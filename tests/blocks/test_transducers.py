@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from activemem.blocks import BuildError
-from activemem.blocks.examples import seeded
-from activemem.blocks.transducer import transducer
-from activemem.blocks.transducer_conformance import TRANSDUCER_CHECKS
-from activemem.blocks.transduction import PAD, build_transducer, shifted
-from activemem.grammar import Role, lookup, parse, vocabulary
-from activemem.grammar.vocabulary import own_names
+from activemem.blocks.core.transducer import register_transducer
+from activemem.blocks.models.seq2seq_model import PAD, build_transducer, shift_right
+from activemem.blocks.testing.fixtures import make_generator
+from activemem.blocks.testing.transducer_conformance import TRANSDUCER_CHECKS
+from activemem.grammar import Role, lookup, parse
+from activemem.grammar.vocabulary import registry
+from activemem.grammar.vocabulary.registry import builtin_names
 
 RECIPES = [
     "seq2seq(lstm, lstm)",
@@ -30,17 +31,17 @@ RECIPES = [
 
 def model(text, *, source_vocab=6, target_vocab=9, d_model=8, **settings):
     sizes = {"d_model": d_model, "source_vocab": source_vocab, "target_vocab": target_vocab}
-    return build_transducer(text, **sizes, generator=seeded(1), **settings)
+    return build_transducer(text, **sizes, generator=make_generator(1), **settings)
 
 
 def tokens(vocab, lengths, *, seed):
     """Symbols from 1 on, padded with 0: (len(lengths), the longest)."""
-    found = torch.randint(1, vocab, (len(lengths), max(lengths)), generator=seeded(seed))
+    found = torch.randint(1, vocab, (len(lengths), max(lengths)), generator=make_generator(seed))
     return found * (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])
 
 
 def test_every_transducer_of_the_vocabulary_is_among_the_recipes():
-    names = {name for name in own_names() if lookup(name).role is Role.TRANSDUCER}
+    names = {name for name in builtin_names() if lookup(name).role is Role.TRANSDUCER}
     assert {parse(text).root.name for text in RECIPES} == names
 
 
@@ -67,7 +68,7 @@ def test_the_score_of_a_target_step_by_step_is_that_of_teacher_forcing(text):
 
 
 def test_a_symbol_is_told_from_those_before_it_and_the_start():
-    assert shifted(torch.tensor([[3, 4, 5], [6, 0, 0]])).tolist() == [[PAD, 3, 4], [PAD, 6, 0]]
+    assert shift_right(torch.tensor([[3, 4, 5], [6, 0, 0]])).tolist() == [[PAD, 3, 4], [PAD, 6, 0]]
 
 
 def test_the_model_shows_its_recipe_and_is_restored_from_its_weights():
@@ -83,15 +84,15 @@ def test_the_model_shows_its_recipe_and_is_restored_from_its_weights():
 def test_blocks_take_note_of_steps_and_of_loaded_weights_and_add_to_the_loss():
     text = "all_attn(N=3, span=128, heads=2, head_width=3, adaptive=true, ramp=8)"
     made, other = model(f"seq2seq({text}, {text})"), model(f"seq2seq({text}, {text})")
-    memories = [[block.memory for block in one._blocks()] for one in (made, other)]
+    memories = [[block.context_length for block in one._blocks()] for one in (made, other)]
     with torch.no_grad():
         for name, parameter in made.named_parameters():
             if name.endswith("spans.z"):
                 parameter.fill_(2.0)
-    made.after_step()
+    made.after_optimiser_step()
     other.load_state_dict(made.state_dict())
     assert memories == [[64, 64], [64, 64]]
-    assert [[block.memory for block in one._blocks()] for one in (made, other)] == [[128, 128]] * 2
+    assert [[block.context_length for block in one._blocks()] for one in (made, other)] == [[128, 128]] * 2
     assert made.penalty().item() == pytest.approx(2 * 128)
     assert model("seq2seq(lstm, lstm)").penalty() is None
 
@@ -113,14 +114,14 @@ def test_a_name_is_taken_once():
         pass
 
     with pytest.raises(ValueError) as caught:
-        transducer("seq2seq")(Other)
+        register_transducer("seq2seq")(Other)
     taken = "the module of transducer 'seq2seq' is already Seq2Seq"
     assert str(caught.value) == f"{taken}, got {Other.__qualname__}"
 
 
 def test_a_transducer_without_a_module_cannot_be_built(monkeypatch):
     spec = replace(lookup("seq2seq"), name="told", owner="the tests")
-    monkeypatch.setitem(vocabulary._specs, "told", spec)
+    monkeypatch.setitem(registry._specs, "told", spec)
     with pytest.raises(BuildError) as caught:
         model("told(lstm, lstm)")
     told = "recipe 'told(lstm, lstm)' cannot be built"

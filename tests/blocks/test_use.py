@@ -8,9 +8,9 @@ from torch import nn
 
 from activemem import build, ff, highway_conv, sa
 from activemem.blocks import BuildError
-from activemem.blocks.examples import seeded
+from activemem.blocks.testing.fixtures import make_generator
+from activemem.grammar.block_names import conv
 from activemem.grammar.expressions import integer
-from activemem.grammar.named import conv
 
 RECIPE = 2 * (sa(heads=2, head_width=4) + highway_conv(k=5) >> ff(16))
 SIZES = {"d_model": 12, "vocab": 7}
@@ -18,9 +18,9 @@ SIZES = {"d_model": 12, "vocab": 7}
 
 def trained(recipe, steps=30):
     """A model after a loop as any tutorial has it, its losses, and a batch."""
-    model = build(recipe, **SIZES, dropout=0.1, generator=seeded(0))
+    model = build(recipe, **SIZES, dropout=0.1, generator=make_generator(0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    tokens = torch.randint(7, (8, 6), generator=seeded(1))
+    tokens = torch.randint(7, (8, 6), generator=make_generator(1))
     losses = []
     for _ in range(steps):
         optimizer.zero_grad()
@@ -54,7 +54,7 @@ def test_a_pickled_model_keeps_its_text_and_its_weights():
 
 
 def test_an_expression_and_its_text_are_the_same_model():
-    one, other = (build(recipe, **SIZES, generator=seeded(3)) for recipe in (RECIPE, RECIPE.text))
+    one, other = (build(recipe, **SIZES, generator=make_generator(3)) for recipe in (RECIPE, RECIPE.text))
     for mine, its in zip(one.state_dict().items(), other.state_dict().items(), strict=True):
         assert mine[0] == its[0]
         assert mine[1].equal(its[1])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from activemem.blocks.extended_neural_gpu import ExtendedNeuralGPU
-from activemem.blocks.seq2seq import Seq2Seq
-from activemem.blocks.transduction import build_transducer
-from activemem.grammar import Form, analyse
+from activemem.blocks.models.seq2seq_model import build_transducer
+from activemem.blocks.transducers.extended_neural_gpu import ExtendedNeuralGPU
+from activemem.blocks.transducers.seq2seq import Seq2Seq
+from activemem.grammar import PartKind, analyse
 
 GPU = ("layers=1", "layers=3, width=2, maps=7", "kernel=4, maps=5")
 
@@ -16,7 +16,7 @@ GPU = ("layers=1", "layers=3, width=2, maps=7", "kernel=4, maps=5")
 def told(text: str) -> dict[str, int]:
     """The parameters of each part of a transducer."""
     tree = analyse(text, d_model=12, length=5, vocab=6, source_vocab=7).tree
-    (whole,) = (part for part in tree.parts if part.form is Form.WHOLE)
+    (whole,) = (part for part in tree.parts if part.kind is PartKind.TRANSDUCER)
     return {part.label: part.parameters + sum(part.shared.values()) for part in whole.parts}
 
 

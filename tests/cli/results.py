@@ -4,25 +4,25 @@ import json
 from datetime import UTC, datetime
 
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.study import load
+from activemem.studies.study import load_study
 
 WHEN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
-def keep(each, store, *, status="done", reason=None, value=7.0):
+def store_outcome(trial, store, *, status="done", reason=None, value=7.0):
     """Store an outcome of a trial."""
-    settings = each.settings
+    settings = trial.settings
     row = TrialRow(
-        trial=each.id,
+        trial=trial.id,
         attempt=0,
-        study=each.study,
+        study=trial.study,
         recipe=settings.model.recipe,
         recipe_id="00000000",
         task=settings.task.name,
         seed=settings.seed,
         status=status,
         reason=reason,
-        factors=json.dumps(dict(each.levels)),
+        factors=json.dumps(dict(trial.levels)),
         settings=settings.model_dump_json(),
         metrics=(("max_length", value), ("loss", 0.5)) if status == "done" else (),
         parameters=2000,
@@ -41,12 +41,12 @@ def keep(each, store, *, status="done", reason=None, value=7.0):
     store.write(row, [MetricRow(step=4, epoch=2, name="loss", value=0.5)])
 
 
-def run_in_part(path, folder="results", reason="not a number at epoch 1"):
+def make_partial_store(path, folder="results", reason="not a number at epoch 1"):
     """A store with the tiny study's record, in which six trials are done, one has failed and one is left."""
-    study, store = load(path), Store(folder)
+    study, store = load_study(path), Store(folder)
     *first, failing, _left = study.trials()
     for number, each in enumerate(first):
-        keep(each, store, value=5.0 + number)
-    keep(failing, store, status="failed", reason=reason)
-    store.remember_study(study.name, {"text": study.text, "overrides": [], "path": str(path)})
+        store_outcome(each, store, value=5.0 + number)
+    store_outcome(failing, store, status="failed", reason=reason)
+    store.save_study_record(study.name, {"text": study.text, "overrides": [], "path": str(path)})
     return store

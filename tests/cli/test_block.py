@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from activemem.grammar.vocabulary import own_names
+from activemem.grammar.vocabulary.registry import builtin_names
 
 SHOWN = """\
 persistent_conv(k, act=relu)                                    mixer, activemem
@@ -29,7 +29,7 @@ def test_every_block_is_listed_with_its_signature_role_and_summary(run):
     result = run("block", "list")
     owner, *lines = result.stdout.splitlines()
     assert (result.exit_code, owner, result.stderr) == (0, "activemem", "")
-    assert [re.split(r"[ (]", line.strip())[0] for line in lines] == list(own_names())
+    assert [re.split(r"[ (]", line.strip())[0] for line in lines] == list(builtin_names())
     assert max(map(len, lines)) <= 80
     assert any(
         re.fullmatch(r"  conv\(k, act=relu\) +mixer +convolution over the sequence", line) for line in lines
@@ -39,7 +39,7 @@ def test_every_block_is_listed_with_its_signature_role_and_summary(run):
 def test_the_list_as_json_leaves_nothing_out(run):
     listed = json.loads(run("block", "list", "--json").stdout)
     blocks = {each["name"]: each for each in listed["blocks"]}
-    assert blocks.keys() == set(own_names())
+    assert blocks.keys() == set(builtin_names())
     assert listed["problems"] == []
     assert blocks["cgru"] == {
         "name": "cgru",
@@ -63,7 +63,7 @@ def test_a_block_by_its_name_alone_gets_small_values_for_what_it_needs(run):
     assert "  sa at width 128, 40 tokens, bidirectional\n" in run("block", "show", "sa").stdout
 
 
-@pytest.mark.parametrize("name", own_names())
+@pytest.mark.parametrize("name", builtin_names())
 def test_every_block_is_shown_within_eighty_columns_and_says_in_json_what_it_is(name, run):
     assert max(map(len, run("block", "show", name).stdout.splitlines())) <= 80
     shown = json.loads(run("block", "show", name, "--json").stdout)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from activemem.reporting.claims.terminal import format_p
 from activemem.storage import Store
-from activemem.studies.render.claims import p_text
-from activemem.studies.study import load
+from activemem.studies.study import load_study
 
-from .results import keep
+from .results import store_outcome
 
 CLAIMS = '''
 [[claim]]
@@ -65,12 +65,12 @@ def claiming(tiny):
         path = Path(tiny)
         text = path.read_text(encoding="utf-8").replace("seed = [0, 1]", "seed = [0, 1, 2]") + claims
         path.write_text(text, encoding="utf-8")
-        study, store = load(path), Store("results")
+        study, store = load_study(path), Store("results")
         for trial in study.trials():
             ends = values.get((trial.levels["mixer"], trial.levels["task"]), ())
             if len(ends) > trial.levels["seed"]:
-                keep(trial, store, value=ends[trial.levels["seed"]])
-        store.remember_study(study.name, {"text": text, "overrides": [], "path": str(path)})
+                store_outcome(trial, store, value=ends[trial.levels["seed"]])
+        store.save_study_record(study.name, {"text": text, "overrides": [], "path": str(path)})
 
     return write
 
@@ -196,4 +196,4 @@ def test_the_claims_of_the_stored_results_fit_eighty_columns_with_every_name_who
     [(0.0001, "p < .001"), (0.035, "p = .035"), (0.0497, "p < .05"), (0.05, "p = .05"), (1, "p = 1")],
 )
 def test_a_p_just_below_the_usual_level_is_not_told_as_that_level(p, text):
-    assert p_text(p) == text
+    assert format_p(p) == text

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from activemem.cli.columns import Columns
+from activemem.cli.views.trial_names import TrialNameColumns
 
-from .trials import trial as small
+from .trials import make_trial as small
 
 LENGTHS, RATES = (50, 1000), (0.01, 0.0003)
 
@@ -33,7 +33,7 @@ def line(columns, each, room):
 
 def both(trials, room):
     """The lines of the first and the last trial among all of them."""
-    columns = Columns(trials)
+    columns = TrialNameColumns(trials)
     return [line(columns, each, room) for each in (trials[0], trials[-1])]
 
 
@@ -102,7 +102,7 @@ def test_arguments_that_differ_stay():
 def test_no_two_levels_of_a_narrow_column_look_alike_where_they_can_differ():
     trials = grid()
     for room in (36, 32, 30):
-        columns = Columns(trials)
+        columns = TrialNameColumns(trials)
         lines = {line(columns, each, room) for each in trials}
         assert len(lines) == len(trials)
         assert {len(each) for each in lines} == {room}
@@ -110,7 +110,7 @@ def test_no_two_levels_of_a_narrow_column_look_alike_where_they_can_differ():
 
 def test_trials_may_lack_a_factor_and_columns_grow_with_the_trials():
     first, second = trial(mixer="sa", task="sort"), trial(mixer="sa", task="not", dropout=0.1)
-    columns = Columns([first])
+    columns = TrialNameColumns([first])
     assert columns.cells(first, 80) == ["sa", "sort", "seed 0"]
     columns.add([second])
     assert columns.cells(first, 80) == ["sa", "sort", "           ", "seed 0"]
@@ -119,7 +119,7 @@ def test_trials_may_lack_a_factor_and_columns_grow_with_the_trials():
 
 def test_a_trial_that_is_added_again_changes_nothing():
     pair = [trial(mixer="sa", task="sort_words", width=64), trial(mixer="cgru", task="not_words", width=96)]
-    columns = Columns(pair)
+    columns = TrialNameColumns(pair)
     before = [columns.cells(each, room) for each in pair for room in (80, 24, 12)]
     columns.add(pair)
     assert [columns.cells(each, room) for each in pair for room in (80, 24, 12)] == before
@@ -127,8 +127,8 @@ def test_a_trial_that_is_added_again_changes_nothing():
 
 def test_a_single_trial_keeps_its_words():
     each = trial(mixer="persistent_conv(k=20)", task="reverse_copy_bigrams")
-    assert line(Columns([each]), each, 40) == "  persisten…conv  reverse_c…rams  seed 0"
-    assert line(Columns([each]), each, 3) == "  …  …  seed 0"
+    assert line(TrialNameColumns([each]), each, 40) == "  persisten…conv  reverse_c…rams  seed 0"
+    assert line(TrialNameColumns([each]), each, 3) == "  …  …  seed 0"
 
 
 def test_numbers_keep_their_names_while_words_are_long():

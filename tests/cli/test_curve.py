@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from .results import run_in_part
+from .results import make_partial_store
 
 CURVES = """
 [[curve]]
@@ -28,7 +28,7 @@ def drawn(tiny):
     """The tiny study with two figures, run in part."""
     path = Path(tiny)
     path.write_text(path.read_text(encoding="utf-8") + CURVES, encoding="utf-8")
-    run_in_part(tiny)
+    make_partial_store(tiny)
     return tiny
 
 

@@ -8,14 +8,20 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from activemem.cli import downloads
-from activemem.studies import datasets
-from activemem.studies.corpora import Corpus, Download, Part, Source, corpus_names, register_corpus
-from activemem.studies.library import dataset_names
-from activemem.studies.parallel_corpora import parallel_names
-from activemem.studies.treebanks import treebank_names
+from activemem.cli.live import downloads
+from activemem.studies.catalog import dataset_names, datasets
+from activemem.studies.catalog.corpora import (
+    Corpus,
+    Download,
+    FileSlice,
+    SourceFile,
+    corpus_names,
+    register_corpus,
+)
+from activemem.studies.catalog.parallel_corpora import parallel_corpus_names
+from activemem.studies.catalog.treebanks import treebank_names
 
-from ..engine.hosting import Host, hosted
+from ..engine.hosting import HttpHost, serve
 
 PLACE = Path("texts")
 REAL = os.environ.get("ACTIVEMEM_TEST_DATA")  # here, since `run` takes all settings away
@@ -30,7 +36,7 @@ def test_the_list_says_of_each_corpus_what_it_is_and_where_it_stands(run):
         "texts",
         *corpus_names(),
         "pairs",
-        *parallel_names(),
+        *parallel_corpus_names(),
         "treebanks",
         *treebank_names(),
     ]
@@ -186,15 +192,15 @@ def hosted_text():
     """A corpus that a host on this machine has, while it runs."""
     text = b"one two three\n"
     digest = f"sha256:{hashlib.sha256(text).hexdigest()}"
-    source = Source(names=("verses.txt",), size=len(text), digest=digest)
-    with hosted(Host({"/verses.txt": text})) as host:
+    source = SourceFile(names=("verses.txt",), size=len(text), digest=digest)
+    with serve(HttpHost({"/verses.txt": text})) as host:
         register_corpus(
             Corpus(
                 name="verses",
                 title="one line",
-                home="verses",
+                folder="verses",
                 downloads=(Download(name="verses.txt", urls=(f"{host.address}/verses.txt",), digest=digest),),
-                splits={split: Part(source=source) for split in ("train", "dev", "test")},
+                splits={split: FileSlice(source=source) for split in ("train", "dev", "test")},
                 alphabet=b"",
                 licence="none",
                 source="made here",
@@ -227,6 +233,6 @@ def test_on_a_terminal_a_bar_says_how_far_each_file_is(monkeypatch):
         "Console",
         lambda **_: Console(file=screen, force_terminal=True, width=80, color_system=None),
     )
-    with downloads.shown() as show:
+    with downloads.download_progress() as show:
         show("text8.zip", 1_000_000, 4_000_000)
     assert re.search(r"text8\.zip ━+[╸ ━]* 1\.0/4\.0 MB", screen.getvalue())

@@ -3,29 +3,29 @@ import re
 
 from rich.console import Console
 
-from activemem.cli.display import STOPPING, Display
-from activemem.cli.progress import Progress
-from activemem.engine.events import Advanced, Ended, Started
+from activemem.cli.live.display import STOPPING_MESSAGE, Display
+from activemem.cli.views.progress import StudyProgress
+from activemem.engine.core.events import Ended, EpochFinished, Started
 
-from .trials import trial
+from .trials import make_trial
 
-PAIR = (trial("sa + persistent_conv(k=20)", "multiply"), trial("sa", "not"))
+PAIR = (make_trial("sa + persistent_conv(k=20)", "multiply"), make_trial("sa", "not"))
 
 
 def display(width=80, **options):
     """A display of a study of two trials, one of them at half of its epochs, and what it draws on."""
     console = Console(file=io.StringIO(), width=width, force_terminal=True, **options)
-    shown = Display("small", Progress(total=2, held={}), console)
-    shown.announce(PAIR)
-    shown.hear(Started(trial=PAIR[0].id, epoch=0))
-    shown.hear(Advanced(trial=PAIR[0].id, epoch=5, metrics={"length": 9.0, "accuracy": 0.5}))
+    shown = Display("small", StudyProgress(total=2, stored={}), console)
+    shown.on_planned(PAIR)
+    shown.on_event(Started(trial=PAIR[0].id, epoch=0))
+    shown.on_event(EpochFinished(trial=PAIR[0].id, epoch=5, metrics={"length": 9.0, "accuracy": 0.5}))
     return shown, console
 
 
 def drawn(shown, console):
     """What stands on the terminal, without colours."""
     with console.capture() as capture:
-        console.print(shown.picture())
+        console.print(shown.render())
     return re.sub(r"\x1b\[[0-9;]*m", "", capture.get()).splitlines()
 
 
@@ -48,7 +48,7 @@ def test_no_line_of_the_display_is_wider_than_the_terminal():
 def test_the_display_says_that_it_stops_until_it_has():
     shown, console = display()
     shown.stopping()
-    shown.hear(Ended(trial=PAIR[0].id, status="failed", reason="not a number at epoch 6"))
+    shown.on_event(Ended(trial=PAIR[0].id, status="failed", reason="not a number at epoch 6"))
     first, last = drawn(shown, console)
     assert "1/2   0 running · 1 failed   ETA " in first
-    assert last == STOPPING
+    assert last == STOPPING_MESSAGE

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .results import run_in_part
+from .results import make_partial_store
 
 PROBE = """\
 import atexit, json, sys
@@ -64,5 +64,5 @@ def test_help_and_recipes_load_no_more_than_typer_does(arguments, run_python):
     ],
 )
 def test_studies_and_tables_load_neither_torch_nor_ray(arguments, run_python, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     assert not loaded(arguments, run_python) & {"torch", "ray", "optuna", "rich", "matplotlib"}

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from activemem.reporting.results import open_study
 from activemem.storage import Store
-from activemem.studies.results import open_study
-from activemem.studies.study import load
+from activemem.studies.study import load_study
 
-from ..engine.remembering import LUONG, NAIVE, STACK, a_study, finish
+from ..engine.remembering import LUONG, NAIVE, STACK, make_study, store_outcomes
 
 SHOWN = """
 [[table]]
@@ -62,14 +62,14 @@ holds = "memory_change[model=LUONG] < 1 and gamma[4, model=LUONG] > 0"
 
 def a_store(*models, more="", **options):
     """The study in a file, and its trials in a store, as if they had been trained."""
-    study, store = a_study(*models, more=more), Store("results")
+    study, store = make_study(*models, more=more), Store("results")
     Path("memories.toml").write_text(study.text, encoding="utf-8")
-    finish(store, study, **options)
+    store_outcomes(store, study, **options)
     return study, store
 
 
 def test_it_says_what_became_of_each_trial(run):
-    a_store(STACK, LUONG, NAIVE, keep=lambda trial: trial.levels["model"] != NAIVE)
+    a_store(STACK, LUONG, NAIVE, keeps_weights=lambda trial: trial.levels["model"] != NAIVE)
     result = run("probe", "run", "memories.toml", "--sequences", "20")
     assert (result.stdout, result.exit_code) == ("", 1)
     lines = [re.sub(r"  +", " | ", line) for line in result.stderr.splitlines()]
@@ -84,7 +84,7 @@ def test_it_says_what_became_of_each_trial(run):
 
 
 def test_without_a_trial_that_is_done_it_says_so(run):
-    Path("memories.toml").write_text(a_study(LUONG).text, encoding="utf-8")
+    Path("memories.toml").write_text(make_study(LUONG).text, encoding="utf-8")
     result = run("probe", "run", "memories.toml")
     assert (result.stdout, result.exit_code) == ("", 2)
     assert result.stderr == (
@@ -94,7 +94,7 @@ def test_without_a_trial_that_is_done_it_says_so(run):
 
 
 def test_without_any_weights_it_says_how_to_get_them(run):
-    a_store(LUONG, NAIVE, keep=lambda trial: False)
+    a_store(LUONG, NAIVE, keeps_weights=lambda trial: False)
     result = run("probe", "run", "memories.toml", "--results", "./results")
     assert (result.stdout, result.exit_code) == ("", 1)
     assert result.stderr == (
@@ -104,7 +104,7 @@ def test_without_any_weights_it_says_how_to_get_them(run):
 
 
 def test_a_study_that_keeps_no_weights_is_told_the_key(run):
-    study, _ = a_store(LUONG, keep=lambda trial: False)
+    study, _ = a_store(LUONG, keeps_weights=lambda trial: False)
     text = study.text.replace("keep_weights = true\n", "")
     Path("memories.toml").write_text(text, encoding="utf-8")
     result = run("probe", "run", "memories.toml")
@@ -154,10 +154,10 @@ def test_what_was_not_probed_of_a_cell_is_told_in_a_footnote(run):
     a_store(LUONG, NAIVE)
     assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0
     more = "".join(SHOWN.partition("[[curve]]")[0])
-    study, store = a_study(LUONG, NAIVE, more=more), Store("results")
-    study = load(study.text.replace("seed = [3]", "seed = [3, 4]"))
+    study, store = make_study(LUONG, NAIVE, more=more), Store("results")
+    study = load_study(study.text.replace("seed = [3]", "seed = [3, 4]"))
     Path("memories.toml").write_text(study.text, encoding="utf-8")
-    finish(store, study)
+    store_outcomes(store, study)
     table = run("table", "render", "memories.toml").stdout
     assert "  a   1 of 2 seeds not probed yet\n" in table
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from .results import run_in_part
+from .results import make_partial_store
 
 SQL = """
 SELECT mixer, task, avg(max_length) AS length, count(*) AS n
@@ -28,13 +28,13 @@ MARKDOWN = """\
 
 
 def test_an_answer_stands_in_columns(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run("study", "query", SQL)
     assert (result.exit_code, result.stdout, result.stderr) == (0, RICH, "")
 
 
 def test_columns_without_room_follow_below(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run("study", "query", "SELECT * FROM trials ORDER BY mixer DESC, task, seed LIMIT 1")
     lines = result.stdout.splitlines()
     assert lines[0].split()[:4] == ["trial", "study", "mixer", "task"]
@@ -43,7 +43,7 @@ def test_columns_without_room_follow_below(run, tiny):
 
 
 def test_an_answer_as_markdown_json_and_csv(run, tiny):
-    run_in_part(tiny, reason="a | b")
+    make_partial_store(tiny, reason="a | b")
     sql = "SELECT reason, loss, attempt = 0 AS first FROM trials WHERE status = 'failed'"
     columns = sql.replace(", attempt = 0 AS first", "")
     assert run("study", "query", columns, "--format", "markdown").stdout == MARKDOWN
@@ -54,7 +54,7 @@ def test_an_answer_as_markdown_json_and_csv(run, tiny):
 
 
 def test_json_has_times_as_text_and_no_number_that_json_lacks(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run(
         "study", "query", "SELECT finished, parameters / (seed - seed) AS much FROM trials LIMIT 1", "--json"
     )
@@ -65,7 +65,7 @@ def test_json_has_times_as_text_and_no_number_that_json_lacks(run, tiny):
     ("name", "read"), [("a.parquet", pl.read_parquet), ("a.csv", pl.read_csv), ("a.json", pl.read_json)]
 )
 def test_a_whole_table_is_exported_to_a_file(run, tiny, name, read):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run("study", "query", "SELECT * FROM metrics", "--out", name)
     assert (result.exit_code, result.stdout) == (0, "")
     assert read(name).columns == ["trial", "study", "mixer", "task", "seed", "epoch", "step", "name", "value"]
@@ -83,7 +83,7 @@ def test_a_whole_table_is_exported_to_a_file(run, tiny, name, read):
     ],
 )
 def test_what_cannot_be_answered_or_written_is_told(run, tiny, arguments, message):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run("study", "query", *arguments)
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
     assert not Path("a.txt").exists()

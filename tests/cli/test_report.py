@@ -1,10 +1,10 @@
 from pathlib import Path
 
-from .results import run_in_part
+from .results import make_partial_store
 
 
 def test_the_last_study_is_written_to_a_page_of_its_name(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run("report", "build")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "tiny.html\n", "")
     page = Path("tiny.html").read_text(encoding="utf-8")

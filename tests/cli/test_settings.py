@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from activemem.cli.settings import NAMES, SettingsError, settings
+from activemem.cli.machine_settings import SETTING_NAMES, SettingsError, load_settings
 
 
 def test_without_any_source_every_setting_has_its_default():
-    found = settings()
+    found = load_settings()
     assert found.values.model_dump() == {
         "results": "results",
         "data": "data",
@@ -17,14 +17,14 @@ def test_without_any_source_every_setting_has_its_default():
         "time_limit_s": None,
         "format": "rich",
     }
-    assert found.sources == dict.fromkeys(NAMES, "default")
+    assert found.sources == dict.fromkeys(SETTING_NAMES, "default")
     assert (found.results, found.data) == (Path("results"), Path("data"))
 
 
 def test_the_command_line_goes_before_the_environment_and_that_before_the_file(tmp_path):
     Path("activemem.toml").write_text('results = "a"\ncpus = 2\nformat = "csv"\n', encoding="utf-8")
     environment = {"ACTIVEMEM_CPUS": "4", "ACTIVEMEM_FORMAT": "html"}
-    found = settings({"format": "latex", "results": None}, environment=environment)
+    found = load_settings({"format": "latex", "results": None}, environment=environment)
     assert (found.values.results, found.values.cpus, found.values.format) == ("a", 4.0, "latex")
     file = str(tmp_path / "activemem.toml")
     assert [found.sources[name] for name in ("results", "cpus", "format", "gpus")] == [
@@ -39,24 +39,24 @@ def test_the_nearest_file_upward_holds(tmp_path):
     deep = tmp_path / "a" / "b"
     deep.mkdir(parents=True)
     (tmp_path / "activemem.toml").write_text("cpus = 2\n", encoding="utf-8")
-    assert settings(folder=deep).values.cpus == 2
+    assert load_settings(folder=deep).values.cpus == 2
     (tmp_path / "a" / "activemem.toml").write_text("cpus = 3\n", encoding="utf-8")
-    assert settings(folder=deep).values.cpus == 3
+    assert load_settings(folder=deep).values.cpus == 3
 
 
 def test_a_folder_in_the_file_is_seen_from_the_file_and_one_from_elsewhere_is_not(tmp_path):
     inside = tmp_path / "inside"
     inside.mkdir()
     (tmp_path / "activemem.toml").write_text('results = "kept"\ndata = "texts"\n', encoding="utf-8")
-    assert settings(folder=inside).results == tmp_path / "kept"
-    assert settings(folder=inside).data == tmp_path / "texts"
-    assert settings({"data": "here"}, folder=inside).data == Path("here")
-    assert settings({"results": "here"}, folder=inside).results == Path("here")
-    assert settings(environment={"ACTIVEMEM_RESULTS": "there"}, folder=inside).results == Path("there")
+    assert load_settings(folder=inside).results == tmp_path / "kept"
+    assert load_settings(folder=inside).data == tmp_path / "texts"
+    assert load_settings({"data": "here"}, folder=inside).data == Path("here")
+    assert load_settings({"results": "here"}, folder=inside).results == Path("here")
+    assert load_settings(environment={"ACTIVEMEM_RESULTS": "there"}, folder=inside).results == Path("there")
 
 
 def test_an_empty_variable_says_nothing():
-    assert settings(environment={"ACTIVEMEM_ADDRESS": ""}).values.address is None
+    assert load_settings(environment={"ACTIVEMEM_ADDRESS": ""}).values.address is None
 
 
 def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
@@ -64,7 +64,7 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
     Path("activemem.toml").write_text(text, encoding="utf-8")
     environment = {"ACTIVEMEM_CPUS": "many", "ACTIVEMEM_TIME_LIMIT": "3"}
     with pytest.raises(SettingsError) as caught:
-        settings({"address": ""}, environment=environment)
+        load_settings({"address": ""}, environment=environment)
     assert str(caught.value) == (
         f"{tmp_path}/activemem.toml: 4 faults\n"
         "\n"
@@ -92,7 +92,7 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
 def test_a_file_that_is_no_toml_is_shown_where_it_breaks(tmp_path):
     Path("activemem.toml").write_text("cpus = \n", encoding="utf-8")
     with pytest.raises(SettingsError) as caught:
-        settings()
+        load_settings()
     assert str(caught.value) == (
         f"{tmp_path}/activemem.toml: 1 fault\n\n  1 | cpus =\n             ^  TOML: Invalid value"
     )
@@ -117,7 +117,7 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
 
 def test_config_show_as_json_has_values_and_sources(run, tmp_path):
     page = json.loads(run("config", "show", "--json").stdout)
-    assert list(page) == list(NAMES)
+    assert list(page) == list(SETTING_NAMES)
     assert page["results"] == {"value": str(tmp_path / "results"), "source": "default"}
     assert page["time_limit_s"] == {"value": None, "source": "default"}
 
@@ -133,20 +133,20 @@ def test_wrong_settings_end_config_show_with_status_two(run, monkeypatch):
 
 def test_the_settings_file_of_this_repository_sets_nothing_but_defaults(monkeypatch):
     folder = Path(__file__).parents[2]
-    found = settings(folder=folder)
-    defaults = settings()
+    found = load_settings(folder=folder)
+    defaults = load_settings()
     assert (found.values, found.results) == (defaults.values, folder / "results")
     assert found.data == folder / "data"
 
 
 @pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379", "ray://head.example:10001"])
 def test_an_address_that_ray_can_connect_to_is_taken(address):
-    assert settings({"address": address}).values.address == address
+    assert load_settings({"address": address}).values.address == address
 
 
 def test_an_address_that_means_nothing_to_ray_is_a_fault():
     with pytest.raises(SettingsError) as caught:
-        settings({"address": "somewhere"})
+        load_settings({"address": "somewhere"})
     assert str(caught.value) == (
         "command line: 1 fault\n\n  --address: expected auto, HOST:PORT or ray://HOST:PORT, got 'somewhere'"
     )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from activemem.cli.sizes import Sizes
 from activemem.grammar import Frame
+from activemem.reporting.recipes.sizes import Sizes
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ from activemem.grammar import Frame
     ],
 )
 def test_sizes_say_all_that_the_figures_depend_on(frame, more, words):
-    assert Sizes(frame=Frame(d_model=16, **frame), length=40, batch=8, **more).words() == words
+    assert Sizes(frame=Frame(d_model=16, **frame), length=40, batch=8, **more).describe() == words

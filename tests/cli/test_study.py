@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from activemem.storage import progress
+from activemem.storage import checkpoint_notes
 
-from .results import run_in_part
+from .results import make_partial_store
 
 PLAN = """\
 tiny · A study of seconds
@@ -47,13 +47,13 @@ wrong.toml: 4 faults
 
 
 def test_a_plan_says_what_runs_what_it_costs_and_what_cannot_be_learnt(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run("study", "plan", tiny)
     assert (result.exit_code, result.stdout, result.stderr) == (0, PLAN, "")
 
 
 def test_a_plan_with_overrides_counts_other_trials(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run("study", "plan", tiny, "--set", "train.epochs=3", "--set", "factors.seed=[0, 1, 2]")
     assert result.stdout.splitlines()[1] == (
         "2 mixers × 2 tasks × 3 seeds = 12 trials · 0 in the store · 12 to run"
@@ -61,7 +61,7 @@ def test_a_plan_with_overrides_counts_other_trials(run, tiny):
 
 
 def test_a_plan_as_json_has_every_trial(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     page = json.loads(run("study", "plan", tiny, "--json").stdout)
     assert (page["total"], page["left"], page["counts"]) == (8, 1, {"done": 6, "failed": 1})
     assert page["estimate"] == {"seconds": None, "basis": "unknown"}
@@ -99,18 +99,18 @@ def test_a_wrong_study_file_is_told_with_all_its_faults(run, tiny, command):
 
 
 def test_status_counts_and_says_why_trials_failed(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run("study", "status", "tiny")
     assert (result.exit_code, result.stdout, result.stderr) == (0, STATUS, "")
 
 
 def test_status_leaves_a_traceback_out(run, tiny):
-    run_in_part(tiny, reason="KeyError: 'x' (at epoch 1)\nTraceback (most recent call last):\n  ...")
+    make_partial_store(tiny, reason="KeyError: 'x' (at epoch 1)\nTraceback (most recent call last):\n  ...")
     assert run("study", "status", "tiny").stdout.splitlines()[-1] == "  1 failed   KeyError: 'x' (at epoch 1)"
 
 
 def test_status_as_json(run, tiny):
-    store = run_in_part(tiny)
+    store = make_partial_store(tiny)
     page = json.loads(run("study", "status", "tiny", "--json").stdout)
     assert page == {
         "study": "tiny",
@@ -130,16 +130,16 @@ def test_status_as_json(run, tiny):
 
 
 def test_a_name_means_the_study_as_it_last_ran_and_a_path_the_file(run, tiny):
-    store = run_in_part(tiny)
+    store = make_partial_store(tiny)
     text = Path(tiny).read_text(encoding="utf-8")
-    store.remember_study("tiny", {"text": text, "overrides": ["factors.seed=[0]"], "path": tiny})
+    store.save_study_record("tiny", {"text": text, "overrides": ["factors.seed=[0]"], "path": tiny})
     by_name, by_path = (run("study", "status", what).stdout.splitlines()[1] for what in ("tiny", f"./{tiny}"))
     assert by_name == "3 of 4 trials done · 1 failed · 0 left"
     assert by_path == "6 of 8 trials done · 1 failed · 1 left"
 
 
 def test_a_trial_that_has_a_checkpoint_counts_as_begun(run, tiny):
-    store = run_in_part(tiny)
+    store = make_partial_store(tiny)
     left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
     store.checkpoint_dir(left).mkdir(parents=True)
     assert run("study", "status", "tiny").stdout.splitlines()[1] == "6 of 8 trials done · 1 failed · 1 left"
@@ -150,12 +150,12 @@ def test_a_trial_that_has_a_checkpoint_counts_as_begun(run, tiny):
 
 
 def test_how_far_a_trial_came_is_told_with_how_long_ago_that_was(run, tiny):
-    store = run_in_part(tiny)
+    store = make_partial_store(tiny)
     left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
     folder = store.checkpoint_dir(left)
     folder.mkdir(parents=True)
     (folder / "state.pt").touch()
-    progress.note(folder, 2, {"loss": 0.5, "accuracy": 0.25, "length": 9.0, "max_length": 8.0})
+    checkpoint_notes.write_note(folder, 2, {"loss": 0.5, "accuracy": 0.25, "length": 9.0, "max_length": 8.0})
     before = time.time() - 3600
     os.utime(folder / "reached.json", (before, before))
     *_, far, failed = run("study", "status", "tiny").stdout.splitlines()
@@ -166,7 +166,7 @@ def test_how_far_a_trial_came_is_told_with_how_long_ago_that_was(run, tiny):
 
 
 def test_a_damaged_file_is_named_on_standard_error_and_its_trial_is_left(process, tiny):
-    store = run_in_part(tiny)
+    store = make_partial_store(tiny)
     damaged = sorted(store.root.glob("trials/**/*.parquet"))[0]
     damaged.write_bytes(damaged.read_bytes()[:-20])
     result = process("study", "status", "tiny")
@@ -176,14 +176,14 @@ def test_a_damaged_file_is_named_on_standard_error_and_its_trial_is_left(process
 
 
 def test_results_on_the_command_line_name_the_store(run, tiny):
-    run_in_part(tiny, "elsewhere")
+    make_partial_store(tiny, "elsewhere")
     here = run("study", "status", tiny).stdout.splitlines()[1]
     there = run("study", "status", tiny, "--results", "elsewhere").stdout.splitlines()[1]
     assert (here, there) == ("0 of 8 trials done · 8 left", "6 of 8 trials done · 1 failed · 1 left")
 
 
 def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     lines = run("study", "list").stdout.splitlines()
     assert lines[0].startswith("algorithmic ")
     assert "  0/144 done   Active memory against self-" in lines[0]

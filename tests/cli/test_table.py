@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from activemem.studies.study import load
+from activemem.studies.study import load_study
 
-from .results import run_in_part
+from .results import make_partial_store
 
 RICH = """\
 Longest length with 100 % accuracy: mean ± s.d. of 2 seeds.
@@ -26,7 +26,7 @@ row,column,mean,deviation,n,published,status,note
 
 
 def test_the_last_study_is_rendered_in_full_without_a_name(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run("table", "render")
     assert (result.exit_code, result.stderr) == (0, "")
     first, _, second = result.stdout.partition("\n\nLoss")
@@ -35,7 +35,7 @@ def test_the_last_study_is_rendered_in_full_without_a_name(run, tiny):
 
 
 def test_one_table_in_the_format_that_is_asked_for(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run("table", "render", "tiny", "--table", "losses", "--format", "csv")
     assert result.stdout.startswith(CSV_LOSSES)
     assert len(result.stdout.splitlines()) == 5
@@ -52,7 +52,7 @@ def test_one_table_in_the_format_that_is_asked_for(run, tiny):
     ],
 )
 def test_every_format_has_a_name_on_the_command_line_and_in_the_settings(run, tiny, monkeypatch, form, start):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     by_option = run("table", "render", "--table", "table4", "--format", form)
     monkeypatch.setenv("ACTIVEMEM_FORMAT", form)
     by_setting = run("table", "render", "--table", "table4")
@@ -78,7 +78,7 @@ def test_a_papers_tables_are_printed_without_anything_of_ours(run):
 
 
 def test_ours_stand_in_a_papers_table_once_the_study_has_run(run, tiny):
-    run_in_part(tiny)
+    make_partial_store(tiny)
     result = run("table", "render", "--paper", "active-memory-transformer", "--table", "table4")
     assert result.exit_code == 0
     assert "  conv(k=3)                  *9.5 ± 0.7*     failed a,b" in result.stdout
@@ -87,8 +87,8 @@ def test_ours_stand_in_a_papers_table_once_the_study_has_run(run, tiny):
 
 
 def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
-    store = run_in_part(tiny)
-    left = next(trial for trial in load(tiny).trials() if trial.id not in store.outcomes())
+    store = make_partial_store(tiny)
+    left = next(trial for trial in load_study(tiny).trials() if trial.id not in store.latest_attempts())
     store.checkpoint_dir(left.id).mkdir(parents=True)
     (store.checkpoint_dir(left.id) / "state.pt").touch()
     result = run("table", "render", "--table", "table4")

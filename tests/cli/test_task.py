@@ -2,7 +2,7 @@
 
 import json
 
-from activemem.studies.tasks import lookup_task, task_names
+from activemem.studies.catalog.tasks import lookup_task, task_names
 
 
 def test_every_task_is_listed_with_its_whole_summary(run):

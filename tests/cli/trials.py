@@ -1,12 +1,12 @@
 """Trials to talk about, without a study file."""
 
-from activemem.studies.settings import Settings
-from activemem.studies.trial import Trial
+from activemem.studies.resolve.trial import Trial
+from activemem.studies.schema.settings import TrialSettings
 
 
-def trial(mixer="sa", task="sort", seed=0, *, epochs=10, **levels):
+def make_trial(mixer="sa", task="sort", seed=0, *, epochs=10, **levels):
     """A trial of a small grid over mixers, tasks and seeds; further levels are shown, nothing more."""
-    settings = Settings.model_validate(
+    settings = TrialSettings.model_validate(
         {
             "model": {"recipe": f"2 * ({mixer} >> ff(8))", "d_model": 8},
             "task": {"name": task},

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from activemem.engine.events import Event
-from activemem.studies.settings import Settings
-from activemem.studies.trial import Trial
+from activemem.engine.core.events import Event
+from activemem.studies.resolve.trial import Trial
+from activemem.studies.schema.settings import TrialSettings
 
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # no token file in the home of whoever runs the tests
 
@@ -57,11 +57,13 @@ def tiny() -> str:
 
 
 @pytest.fixture
-def settings() -> Callable[..., Settings]:
+def settings() -> Callable[..., TrialSettings]:
     """Makes the settings of a tiny trial; keywords go into [train], recipe, task and seed apart."""
 
-    def make(recipe: str = "conv(k=3) >> ff(16)", task: str = "not", seed: int = 0, **train: Any) -> Settings:
-        return Settings.model_validate(
+    def make(
+        recipe: str = "conv(k=3) >> ff(16)", task: str = "not", seed: int = 0, **train: Any
+    ) -> TrialSettings:
+        return TrialSettings.model_validate(
             {
                 "model": {"recipe": recipe, "d_model": 16},
                 "task": {"name": task},
@@ -87,12 +89,12 @@ class Notes:
         self.announced: list[Trial] = []
         self.events: list[Event] = []
 
-    def announce(self, trials: Sequence[Trial]) -> None:
+    def on_planned(self, trials: Sequence[Trial]) -> None:
         self.announced += trials
 
     def stopping(self) -> None: ...
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         self.events.append(event)
 
     def of(self, kind: type) -> list[Any]:

@@ -5,8 +5,8 @@ import math
 
 import torch
 
-from activemem.blocks.examples import seeded
-from activemem.blocks.transduction import PAD, build_transducer
+from activemem.blocks.models.seq2seq_model import PAD, build_transducer
+from activemem.blocks.testing.fixtures import make_generator
 
 END = 2
 
@@ -25,91 +25,92 @@ KINDS = {
 SIZED = [kind for kind in KINDS if "neural_gpu" in kind]
 
 
-def made(kind, *, vocab=7, sharpness=6.0, ends=-2.0, seed=1):
+def make_model(kind, *, vocab=7, sharpness=6.0, end_bias=-2.0, seed=1):
     """A model in double precision whose likelihoods are far from equal; the bias of the end is given."""
     sizes = {"d_model": 8, "source_vocab": 9, "target_vocab": vocab}
-    model = build_transducer(KINDS.get(kind, kind), **sizes, generator=seeded(seed)).double().eval()
+    model = build_transducer(KINDS.get(kind, kind), **sizes, generator=make_generator(seed)).double().eval()
     with torch.no_grad():
         model.output.weight.mul_(sharpness)
-        model.output.bias.copy_(torch.randn(vocab, generator=seeded(seed + 1)))
-        model.output.bias[END] = ends
+        model.output.bias.copy_(torch.randn(vocab, generator=make_generator(seed + 1)))
+        model.output.bias[END] = end_bias
     return model
 
 
-def sentences(lengths, *, seed=3):
+def make_sources(lengths, *, seed=3):
     """Sources with an end, padded."""
-    found = torch.randint(3, 9, (len(lengths), max(lengths)), generator=seeded(seed))
+    found = torch.randint(3, 9, (len(lengths), max(lengths)), generator=make_generator(seed))
     steps, lengths = torch.arange(max(lengths)), torch.tensor(lengths)[:, None]
     return torch.where(steps == lengths - 1, END, found * (steps < lengths))
 
 
-def nats(model, source, tokens):
+def log_likelihood(model, source, tokens):
     """The log-probability of an output of one source (1, n), with teacher forcing."""
     return -float(model.nll(source, torch.tensor([tokens])).sum())
 
 
-def after(model, source, written, size):
+def next_log_probs(model, source, written, size):
     """The log-probabilities of the symbol after those written, of an output of so many; and its weights."""
     target = torch.tensor([[*written, *[END] * (size - len(written))]])
     logs = torch.log_softmax(model(source, target)[0, len(written)], -1)
     if not hasattr(model.body, "alignment"):
         return logs, None
     mask, shifted = source != PAD, torch.tensor([[PAD, *written]])
-    return logs, model.body.alignment(model._read(source), model._written(shifted), mask)
+    return logs, model.body.alignment(model._embed_source(source), model._embed_target(shifted), mask)
 
 
-def bounds(model, source, longest):
+def length_bounds(model, source, max_length):
     """The fewest and the most symbols."""
-    least = longest if model.body.sized and longest > source.shape[1] else 1
-    return least, longest
+    least = max_length if model.body.depends_on_target_length and max_length > source.shape[1] else 1
+    return least, max_length
 
 
-def greedy(model, source, longest):
+def greedy(model, source, max_length):
     """The likeliest symbol at each place."""
-    (least, longest), tokens = bounds(model, source, longest), []
+    (least, max_length), tokens = length_bounds(model, source, max_length), []
     while END not in tokens:
-        logs, _ = after(model, source, tokens, longest)
+        logs, _ = next_log_probs(model, source, tokens, max_length)
         logs[PAD] = -math.inf
         if len(tokens) + 1 < least:
             logs[END] = -math.inf
-        tokens.append(END if len(tokens) + 1 == longest else int(logs.argmax()))
+        tokens.append(END if len(tokens) + 1 == max_length else int(logs.argmax()))
     return tokens
 
 
-def rank(model, source, tokens, length_penalty, coverage_penalty):
+def rank_score(model, source, tokens, length_penalty, coverage_penalty):
     """What outputs are compared by."""
-    value = nats(model, source, tokens) / ((5 + len(tokens)) / 6) ** length_penalty
+    value = log_likelihood(model, source, tokens) / ((5 + len(tokens)) / 6) ** length_penalty
     if coverage_penalty:
-        _, weights = after(model, source, tokens[:-1], len(tokens))
+        _, weights = next_log_probs(model, source, tokens[:-1], len(tokens))
         value += coverage_penalty * sum(math.log(min(float(x), 1.0)) for x in weights[0].sum(0))
     return value
 
 
-def beam(model, source, longest, width, length_penalty=0.0, coverage_penalty=0.0):
+def beam(model, source, max_length, width, length_penalty=0.0, coverage_penalty=0.0):
     """The beam search that Search describes, for one sentence."""
-    least, longest = bounds(model, source, longest)
+    least, max_length = length_bounds(model, source, max_length)
     alive, found = [(0.0, [])], []
     while alive:
         ways = []
         for score, written in alive:
-            place, (logs, _) = len(written) + 1, after(model, source, written, longest)
+            place, (logs, _) = len(written) + 1, next_log_probs(model, source, written, max_length)
             for symbol, gain in enumerate(logs.tolist()):
-                possible = place >= least if symbol == END else place < longest
+                possible = place >= least if symbol == END else place < max_length
                 if symbol != PAD and possible:
                     ways.append((score + gain, [*written, symbol]))
         ways.sort(key=lambda way: -way[0])
         found += [tokens for _, tokens in ways[:width] if tokens[-1] == END]
         alive = [way for way in ways if way[1][-1] != END][:width]
         best = max(
-            (rank(model, source, one, length_penalty, coverage_penalty) for one in found), default=-math.inf
+            (rank_score(model, source, one, length_penalty, coverage_penalty) for one in found),
+            default=-math.inf,
         )
-        alive = [way for way in alive if way[0] / ((5 + longest) / 6) ** length_penalty > best]
-    return max(found, key=lambda one: rank(model, source, one, length_penalty, coverage_penalty))
+        alive = [way for way in alive if way[0] / ((5 + max_length) / 6) ** length_penalty > best]
+    return max(found, key=lambda one: rank_score(model, source, one, length_penalty, coverage_penalty))
 
 
-def every_output(vocab, least, longest):
+def iter_outputs(vocab, min_length, max_length):
     """All outputs of these lengths."""
     others = [symbol for symbol in range(vocab) if symbol not in (PAD, END)]
-    for length in range(least, longest + 1):
+    for length in range(min_length, max_length + 1):
         for written in itertools.product(others, repeat=length - 1):
             yield [*written, END]

@@ -10,36 +10,38 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @dataclass
-class Host:
+class HttpHost:
     """`files` by path; `limit` is how many bytes it sends before it hangs up."""
 
     files: dict[str, bytes]
-    limit: int | None = None
-    parts: bool = True
+    byte_limit: int | None = None
+    supports_ranges: bool = True
     address: str = ""
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
 
 
 @contextmanager
-def hosted(host: Host) -> Iterator[Host]:
+def serve(host: HttpHost) -> Iterator[HttpHost]:
     """The host, while it answers."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             wanted = self.headers.get("Range")
-            host.asked.append((self.path, wanted))
+            host.requests.append((self.path, wanted))
             data = host.files.get(self.path)
             if data is None:
                 self.send_error(404)
                 return
-            start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and host.parts else 0
+            start = (
+                int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and host.supports_ranges else 0
+            )
             if start >= len(data):
                 self.send_error(416)
                 return
             self.send_response(206 if start else 200)
             self.send_header("Content-Length", str(len(data) - start))
             self.end_headers()
-            self.wfile.write(data[start:][: host.limit])
+            self.wfile.write(data[start:][: host.byte_limit])
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import torch
 
-from activemem.engine import weights
-from activemem.engine.models import build_model
-from activemem.engine.outcome import Task, Totals, outcome
-from activemem.studies.demands import demand
-from activemem.studies.study import load
+from activemem.engine.core.models import build_model
+from activemem.engine.trial import checkpoints
+from activemem.engine.trial.outcome import Job, Totals, trial_row
+from activemem.studies.resolve.model_interface import model_interface
+from activemem.studies.study import load_study
 
 STUDY = """
 [study]
@@ -44,15 +44,15 @@ GRU = "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)"
 STACK = "seq2seq(sa(heads=1), sa(heads=1))"
 
 
-def a_study(*models, more=""):
-    return load(STUDY.replace("MODELS", ", ".join(f'"{model}"' for model in models)) + more)
+def make_study(*models, more=""):
+    return load_study(STUDY.replace("MODELS", ", ".join(f'"{model}"' for model in models)) + more)
 
 
-def finish(store, study, *, keep=lambda trial: True):
+def store_outcomes(store, study, *, keeps_weights=lambda trial: True):
     """Store each trial as if it had been trained; its weights are those that it began with."""
     for number, trial in enumerate(study.trials()):
-        row = outcome(
-            Task(trial=trial, number=0, run="r"),
+        row = trial_row(
+            Job(trial=trial, attempt=0, run="r"),
             Totals(epochs=trial.settings.train.epochs, steps=7, device="none"),
             {"loss": 1.0},
             status="done",
@@ -60,14 +60,14 @@ def finish(store, study, *, keep=lambda trial: True):
             started=datetime.now(UTC),
         )
         store.write(row, [])
-        if keep(trial):
-            weights.save(store.weights_file(trial.id), a_model(trial, number).state_dict())
+        if keeps_weights(trial):
+            checkpoints.save_weights(store.weights_file(trial.id), make_model(trial, number).state_dict())
 
 
-def a_model(trial, number):
+def make_model(trial, number):
     """A model with larger weights than at the beginning, so that its gates move."""
     settings = trial.settings
-    model = build_model(settings.model, demand(settings.task), torch.Generator().manual_seed(number))
+    model = build_model(settings.model, model_interface(settings.task), torch.Generator().manual_seed(number))
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(3.0)

@@ -7,12 +7,12 @@ import shutil
 import pytest
 import torch
 
-from activemem.engine.attempt import DEATHS, Attempt, prune
-from activemem.engine.checkpoints import BEGUN, Checkpoint, unfinished
-from activemem.engine.events import Advanced, Ended, Started
-from activemem.engine.outcome import Task
+from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.engine.trial.attempt import MAX_WORKER_DEATHS, Attempt, store_pruned
+from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, unfinished_trials
+from activemem.engine.trial.outcome import Job
 from activemem.storage import Store
-from activemem.studies.trial import Trial
+from activemem.studies.resolve.trial import Trial
 
 CPU = torch.device("cpu")
 
@@ -26,7 +26,7 @@ def store(tmp_path):
 def task(settings):
     def make(number=0, run="run", **train):
         trial = Trial(study="tiny", levels={"mixer": "conv", "seed": 0}, settings=settings(**train))
-        return Task(trial=trial, number=number, run=run)
+        return Job(trial=trial, attempt=number, run=run)
 
     return make
 
@@ -44,13 +44,13 @@ def row(store, task):
 
 def reached(store, task):
     """The epoch that people are told, and the metrics."""
-    far = store.reached(task.trial.id)
+    far = store.checkpoint_note(task.trial.id)
     return None if far is None else (far.epoch, set(far.metrics))
 
 
 def test_a_trial_starts_advances_by_epochs_and_ends(store, task):
     events = finish(Attempt(task(), store, CPU))
-    assert [type(event) for event in events] == [Started, *[Advanced] * 4, Ended]
+    assert [type(event) for event in events] == [Started, *[EpochFinished] * 4, Ended]
     stored = row(store, task())
     assert (stored["status"], stored["reason"], stored["epochs"], stored["steps"]) == ("done", None, 4, 20)
     assert json.loads(stored["factors"]) == {"mixer": "conv", "seed": 0}
@@ -113,20 +113,24 @@ def test_a_time_limit_is_an_outcome_and_a_longer_one_goes_on(store, task):
     assert events[-1].reason == "time limit of 1e-09 s passed at epoch 1"
     again = finish(Attempt(task(number=1), store, CPU, time_limit_s=60))
     assert again[0] == Started(trial=task().trial.id, epoch=1)
-    assert store.outcomes() == {task().trial.id: ("done", 1)}
+    assert store.latest_attempts() == {task().trial.id: ("done", 1)}
 
 
 def test_a_trial_that_kills_its_workers_is_given_up(store, task):
-    for _ in range(DEATHS):
+    for _ in range(MAX_WORKER_DEATHS):
         Attempt(task(), store, CPU).advance()  # starts, and its worker dies before the first epoch is over
     events = finish(Attempt(task(), store, CPU))
     assert events == [
-        Ended(trial=task().trial.id, status="failed", reason=f"the worker died {DEATHS} times at epoch 1")
+        Ended(
+            trial=task().trial.id,
+            status="failed",
+            reason=f"the worker died {MAX_WORKER_DEATHS} times at epoch 1",
+        )
     ]
 
 
 def test_runs_that_are_killed_do_not_count_as_deaths_of_a_worker(store, task):
-    for number in range(DEATHS + 1):
+    for number in range(MAX_WORKER_DEATHS + 1):
         Attempt(task(run=f"run {number}"), store, CPU).advance()
     assert finish(Attempt(task(run="last"), store, CPU))[-1].status == "done"
 
@@ -135,7 +139,7 @@ def test_a_pruned_trial_keeps_what_it_reached(store, task):
     attempt = Attempt(task(), store, CPU)
     for _ in range(3):
         attempt.advance()
-    assert prune(task(), store, "given up by asha").status == "pruned"
+    assert store_pruned(task(), store, "given up by asha").status == "pruned"
     stored = row(store, task())
     assert (stored["status"], stored["reason"], stored["epochs"]) == ("pruned", "given up by asha", 2)
     assert not store.checkpoint_dir(task().trial.id).exists()
@@ -167,7 +171,7 @@ def test_unfinished_trials_are_found_by_their_checkpoints(store, task):
     attempt = Attempt(task(), store, CPU)
     attempt.advance()
     folder = store.checkpoint_dir(task().trial.id)
-    assert [Trial.from_json(text).id for text in unfinished(folder.parent)] == [task().trial.id]
-    (folder / BEGUN).write_text("", encoding="utf-8")  # killed before the first line was written
-    assert unfinished(folder.parent) == []
+    assert [Trial.from_json(text).id for text in unfinished_trials(folder.parent)] == [task().trial.id]
+    (folder / STARTS_FILE).write_text("", encoding="utf-8")  # killed before the first line was written
+    assert unfinished_trials(folder.parent) == []
     assert Checkpoint(folder).load(CPU) is None

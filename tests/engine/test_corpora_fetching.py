@@ -8,10 +8,17 @@ import zipfile
 
 import pytest
 
-from activemem.engine.corpora import DataError, fetch, home, read, standing, take
-from activemem.studies.corpora import Corpus, Download, Part, Source
+from activemem.engine.corpora import (
+    DataError,
+    check_availability,
+    copy_from,
+    dataset_folder,
+    fetch,
+    read_source,
+)
+from activemem.studies.catalog.corpora import Corpus, Download, FileSlice, SourceFile
 
-from .hosting import Host, hosted
+from .hosting import HttpHost, serve
 
 TEXT = b"one two\nthree\n" * 100_000  # several reads of a download
 SPLITS = ("train", "dev", "test")
@@ -32,14 +39,16 @@ PUBLISHED = zipped()
 
 
 def corpus(*urls, published=PUBLISHED, name="text.zip"):
-    source = Source(names=("text", "inner/text"), size=len(TEXT), digest=digest(TEXT, "md5"), archive=name)
+    source = SourceFile(
+        names=("text", "inner/text"), size=len(TEXT), digest=digest(TEXT, "md5"), archive=name
+    )
     return Corpus(
         name="verses",
         title="two lines, often",
-        home="verses",
+        folder="verses",
         downloads=(Download(name=name, urls=urls, digest=digest(published)),),
         splits={
-            split: Part(source=source, start=place, stop=place + 1) for place, split in enumerate(SPLITS)
+            split: FileSlice(source=source, start=place, stop=place + 1) for place, split in enumerate(SPLITS)
         },
         alphabet=b"",
         licence="none",
@@ -53,7 +62,7 @@ def silent(name, size, whole):
 
 @pytest.fixture
 def host():
-    with hosted(Host({"/text.zip": PUBLISHED})) as running:
+    with serve(HttpHost({"/text.zip": PUBLISHED})) as running:
         yield running
 
 
@@ -65,32 +74,32 @@ def test_a_corpus_is_fetched_once_and_its_progress_told(host, tmp_path):
     assert told[-1] == ("text.zip", len(PUBLISHED), len(PUBLISHED))
     assert [size for _, size, _ in told] == sorted({size for _, size, _ in told})
     assert fetch(asked, tmp_path, silent) == [file]
-    assert host.asked == [("/text.zip", None)]
-    assert read(asked, asked.splits["train"].source, home(asked, tmp_path)) == TEXT
+    assert host.requests == [("/text.zip", None)]
+    assert read_source(asked, asked.splits["train"].source, dataset_folder(asked, tmp_path)) == TEXT
 
 
 def test_a_download_that_broke_off_goes_on_where_it_stopped(host, tmp_path):
     asked = corpus(f"{host.address}/text.zip")
-    host.limit = 300_000
+    host.byte_limit = 300_000
     with pytest.raises(DataError) as caught:
         fetch(asked, tmp_path, silent)
     assert str(caught.value) == (
         "text.zip could not be fetched\n"
         f"  {host.address}/text.zip: expected {len(PUBLISHED):,} bytes, got 300,000"
     )
-    assert not standing(asked, tmp_path).complete
-    host.limit = None
+    assert not check_availability(asked, tmp_path).complete
+    host.byte_limit = None
     (file,) = fetch(asked, tmp_path, silent)
     assert file.read_bytes() == PUBLISHED
-    assert host.asked == [("/text.zip", None), ("/text.zip", "bytes=300000-")]
+    assert host.requests == [("/text.zip", None), ("/text.zip", "bytes=300000-")]
 
 
 def test_a_host_that_gives_no_parts_gives_all_again(host, tmp_path):
     asked = corpus(f"{host.address}/text.zip")
-    host.limit, host.parts = 300_000, False
+    host.byte_limit, host.supports_ranges = 300_000, False
     with pytest.raises(DataError):
         fetch(asked, tmp_path, silent)
-    host.limit = None
+    host.byte_limit = None
     (file,) = fetch(asked, tmp_path, silent)
     assert file.read_bytes() == PUBLISHED
 
@@ -101,7 +110,7 @@ def test_a_download_that_was_whole_but_not_yet_in_its_place_is_not_fetched_again
     (tmp_path / "verses" / ".text.zip.part").write_bytes(PUBLISHED)
     (file,) = fetch(asked, tmp_path, silent)
     assert file.read_bytes() == PUBLISHED
-    assert host.asked == [("/text.zip", f"bytes={len(PUBLISHED)}-")]
+    assert host.requests == [("/text.zip", f"bytes={len(PUBLISHED)}-")]
 
 
 def test_the_next_address_is_asked_where_one_has_not_the_file(host, tmp_path):
@@ -109,7 +118,7 @@ def test_the_next_address_is_asked_where_one_has_not_the_file(host, tmp_path):
     asked = corpus(*(f"{host.address}/{name}.zip" for name in ("none", "wrong", "text")))
     (file,) = fetch(asked, tmp_path, silent)
     assert file.read_bytes() == PUBLISHED
-    assert [path for path, _ in host.asked] == ["/none.zip", "/wrong.zip", "/text.zip"]
+    assert [path for path, _ in host.requests] == ["/none.zip", "/wrong.zip", "/text.zip"]
 
 
 def test_a_file_that_is_not_the_published_one_is_not_kept(host, tmp_path):
@@ -157,24 +166,24 @@ def test_a_corpus_is_taken_from_a_folder_as_it_is(tmp_path, name, content, publi
     given, asked = tmp_path / "mine" / below, corpus(name=published)
     given.mkdir(parents=True)
     (given / name).write_bytes(content)
-    (file,) = take(asked, tmp_path / "mine", tmp_path / "data")
+    (file,) = copy_from(asked, tmp_path / "mine", tmp_path / "data")
     assert file == tmp_path / "data" / "verses" / name
     assert file.read_bytes() == content
-    assert read(asked, asked.splits["dev"].source, file.parent) == TEXT
-    assert standing(asked, tmp_path / "data", checked=True).complete
+    assert read_source(asked, asked.splits["dev"].source, file.parent) == TEXT
+    assert check_availability(asked, tmp_path / "data", verify=True).complete
 
 
 def test_the_first_bytes_of_a_longer_text_may_be_all_that_counts(tmp_path):
     asked = corpus()
     (tmp_path / "text").write_bytes(TEXT + b"more")
-    assert read(asked, asked.splits["train"].source, tmp_path) == TEXT
+    assert read_source(asked, asked.splits["train"].source, tmp_path) == TEXT
 
 
 def fault(tmp_path, name, content):
     """What is said of a text in such a file."""
     (tmp_path / "verses").mkdir()
     (tmp_path / "verses" / name).write_bytes(content)
-    found = standing(corpus(), tmp_path, checked=True)
+    found = check_availability(corpus(), tmp_path, verify=True)
     assert found.complete
     (told,) = found.faults
     return told.replace(str(tmp_path / "verses"), "HERE")
@@ -209,9 +218,9 @@ def test_a_packed_file_that_is_cut_short_is_told(tmp_path):
 def test_a_text_that_is_not_there_says_where_it_was_looked_for(tmp_path):
     asked = corpus()
     with pytest.raises(DataError) as caught:
-        read(asked, asked.splits["train"].source, tmp_path)
+        read_source(asked, asked.splits["train"].source, tmp_path)
     assert str(caught.value) == (
         f"verses: expected text (.xz, .gz) or text.zip in {tmp_path}, got nothing; "
         "get it: activemem data fetch verses"
     )
-    assert not standing(asked, tmp_path).complete
+    assert not check_availability(asked, tmp_path).complete

@@ -9,12 +9,20 @@ from dataclasses import replace
 
 import pytest
 
-from activemem.engine.corpora import DataError, fetch, lines, present, read_treebank, standing, take
-from activemem.studies.datasets import Download, Source
-from activemem.studies.parallel_corpora import PairFiles, ParallelCorpus
-from activemem.studies.treebanks import Treebank
+from activemem.engine.corpora import (
+    DataError,
+    available_datasets,
+    check_availability,
+    copy_from,
+    fetch,
+    iter_lines,
+    read_treebank,
+)
+from activemem.studies.catalog.datasets import Download, SourceFile
+from activemem.studies.catalog.parallel_corpora import PairFiles, ParallelCorpus
+from activemem.studies.catalog.treebanks import Treebank
 
-from .hosting import Host, hosted
+from .hosting import HttpHost, serve
 
 SPLITS = ("train", "dev", "test")
 TREES = {
@@ -48,7 +56,7 @@ def pairs(home="pairs", **more):
         name=home,
         title="a line a split",
         languages=("a", "b"),
-        home=home,
+        folder=home,
         pairs=1,
         licence="none",
         source="made here",
@@ -62,7 +70,7 @@ def packed(host):
     for split in SPLITS:
         texts = {side: f"{split} {side}\n".encode() for side in "ab"}
         sides = [
-            Source(names=(f"{split}.{side}",), size=len(text), digest=digest(text))
+            SourceFile(names=(f"{split}.{side}",), size=len(text), digest=digest(text))
             for side, text in texts.items()
         ]
         files[split] = (PairFiles(source=sides[0], target=sides[1]),)
@@ -78,8 +86,8 @@ def archived(host):
     files = {
         split: (
             PairFiles(
-                source=Source(names=(f"{split}.a",), archive="pairs.zip"),
-                target=Source(names=(f"{split}.b",), archive="pairs.zip"),
+                source=SourceFile(names=(f"{split}.a",), archive="pairs.zip"),
+                target=SourceFile(names=(f"{split}.b",), archive="pairs.zip"),
             ),
         )
         for split in SPLITS
@@ -92,7 +100,7 @@ def bank(*downloads, **more):
     return Treebank(
         name="bank",
         title="four trees",
-        home="bank",
+        folder="bank",
         downloads=downloads,
         splits={"train": (range(1, 2), range(2, 4)), "dev": (range(7, 8),)},
         sentences={"train": 3, "dev": 1},
@@ -115,7 +123,7 @@ def silent(name, size, whole):
 @pytest.fixture
 def host():
     served = {f"/{name}": data for name, data in PACKED.items()}
-    with hosted(Host(served | {"/pairs.zip": ARCHIVE, "/bank.zip": BANK})) as running:
+    with serve(HttpHost(served | {"/pairs.zip": ARCHIVE, "/bank.zip": BANK})) as running:
         yield running
 
 
@@ -124,30 +132,30 @@ def test_what_is_published_is_fetched_checked_and_fetched_no_more_than_once(host
     asked = made(host)
     files = fetch(asked, tmp_path, silent)
     assert [path.name for path in files] == [each.name for each in asked.downloads]
-    found = standing(asked, tmp_path, checked=True)
+    found = check_availability(asked, tmp_path, verify=True)
     assert (found.files, found.missing, found.faults) == (tuple(files), (), ())
-    requests = len(host.asked)
+    requests = len(host.requests)
     assert fetch(asked, tmp_path, silent) == files
-    assert len(host.asked) == requests == len(asked.downloads)
+    assert len(host.requests) == requests == len(asked.downloads)
 
 
 def test_a_broken_download_of_an_archive_goes_on_where_it_stopped(host, tmp_path):
-    asked, host.limit = archived(host), 100
+    asked, host.byte_limit = archived(host), 100
     with pytest.raises(DataError):
         fetch(asked, tmp_path, silent)
-    assert standing(asked, tmp_path).missing == (f"pairs.zip in {tmp_path / 'pairs'}",)
-    host.limit = None
+    assert check_availability(asked, tmp_path).missing == (f"pairs.zip in {tmp_path / 'pairs'}",)
+    host.byte_limit = None
     fetch(asked, tmp_path, silent)
-    assert host.asked[-1] == ("/pairs.zip", "bytes=100-")
+    assert host.requests[-1] == ("/pairs.zip", "bytes=100-")
     source = asked.files["dev"][0].source
-    assert list(lines(asked, source, tmp_path / "pairs")) == [b"dev a\n"]
+    assert list(iter_lines(asked, source, tmp_path / "pairs")) == [b"dev a\n"]
 
 
 def test_an_archive_that_is_another_is_told_once_and_fetched_anew(host, tmp_path):
     asked = archived(host)
     (path,) = fetch(asked, tmp_path, silent)
     path.write_bytes(ARCHIVE + b"!")
-    assert standing(asked, tmp_path, checked=True).faults == (
+    assert check_availability(asked, tmp_path, verify=True).faults == (
         f"pairs: {path}: expected {digest(ARCHIVE)}, got {digest(ARCHIVE + b'!')}",
     )
     fetch(asked, tmp_path, silent)
@@ -155,9 +163,9 @@ def test_an_archive_that_is_another_is_told_once_and_fetched_anew(host, tmp_path
 
 
 def test_what_has_no_address_is_told_with_all_that_is_missing_or_wrong_until_it_is_there(tmp_path):
-    sides = [Source(names=(f"x.{side}",), size=2, digest=digest(side.encode() + b"\n")) for side in "ab"]
+    sides = [SourceFile(names=(f"x.{side}",), size=2, digest=digest(side.encode() + b"\n")) for side in "ab"]
     files = {"train": (PairFiles(source=sides[0], target=sides[1]),)}
-    asked, place = pairs(files=files, by_hand="write them yourself"), tmp_path / "pairs"
+    asked, place = pairs(files=files, manual_instructions="write them yourself"), tmp_path / "pairs"
     place.mkdir()
     (place / "x.a").write_bytes(b"c\n")
     with pytest.raises(DataError) as caught:
@@ -196,10 +204,10 @@ def test_a_treebank_is_taken_from_a_folder_in_any_of_its_forms(host, tmp_path, w
     given = tmp_path / "mine" / below
     given.mkdir(parents=True)
     write(given)
-    files = take(published(host), tmp_path / "mine", tmp_path / "data")
+    files = copy_from(published(host), tmp_path / "mine", tmp_path / "data")
     assert files == sorted(path for path in (tmp_path / "data").rglob("*") if path.is_file())
     assert not any(path.name == "notes.mrg" for path in files)
-    assert standing(published(host), tmp_path / "data", checked=True).faults == ()
+    assert check_availability(published(host), tmp_path / "data", verify=True).faults == ()
     assert read_treebank(published(host), tmp_path / "data" / "bank") == list(TREES.items())
 
 
@@ -208,7 +216,7 @@ def test_a_treebank_lacks_what_some_range_has_nothing_of_and_is_taken_only_whole
     (tmp_path / "bank" / "1" / "wsj_0002.mrg").unlink()
     whole = f"bank: expected some of wsj_0002.mrg to wsj_0003.mrg in {tmp_path / 'bank'}, got nothing"
     with pytest.raises(DataError) as caught:
-        take(bank(), tmp_path, tmp_path / "data")
+        copy_from(bank(), tmp_path, tmp_path / "data")
     assert str(caught.value) == (
         "bank: expected 3 sentences in train, got 2\n" + whole + "; get it: activemem data fetch bank"
     )
@@ -218,9 +226,9 @@ def test_a_treebank_lacks_what_some_range_has_nothing_of_and_is_taken_only_whole
 def test_a_treebank_whose_files_are_others_is_told(host, tmp_path):
     loose(tmp_path / "bank")
     (tmp_path / "bank" / "3" / "wsj_0007.mrg").write_bytes(b"( (NP (NN five)))\n")
-    (told,) = standing(published(host), tmp_path, checked=True).faults
+    (told,) = check_availability(published(host), tmp_path, verify=True).faults
     assert told.startswith(f"bank: {tmp_path / 'bank'}: expected {published(host).digest}, got sha256:")
-    assert standing(bank(), tmp_path, checked=True).faults == ()
+    assert check_availability(bank(), tmp_path, verify=True).faults == ()
 
 
 @pytest.mark.parametrize(
@@ -241,10 +249,10 @@ def test_a_treebank_that_is_damaged_is_told_with_its_file(host, tmp_path, name, 
     if name != "bank.zip":
         joined(place)
     (place / name).write_bytes(content)
-    (told,) = standing(published(host), tmp_path, checked=True).faults
+    (told,) = check_availability(published(host), tmp_path, verify=True).faults
     assert told.replace(str(place), "HERE").startswith(f"bank: {fault}")
     fetched = fetch(published(host), tmp_path, silent) if name == "bank.zip" else None
-    assert fetched is None or standing(published(host), tmp_path, checked=True).faults == ()
+    assert fetched is None or check_availability(published(host), tmp_path, verify=True).faults == ()
 
 
 def test_an_index_without_its_file_is_told(tmp_path):
@@ -263,11 +271,11 @@ def test_what_is_here_is_what_has_a_file_of_its_own(host, tmp_path):
         one,
         name="more",
         files=one.files
-        | {"train": (*one.files["train"], PairFiles(source=Source(names=("y",), size=0, digest="")))},
+        | {"train": (*one.files["train"], PairFiles(source=SourceFile(names=("y",), size=0, digest="")))},
     )
     fetch(one, tmp_path, silent)
-    assert not standing(other, tmp_path).complete
-    assert present([one, other], tmp_path) == [one]
+    assert not check_availability(other, tmp_path).complete
+    assert available_datasets([one, other], tmp_path) == [one]
     (tmp_path / "pairs" / "train.a.gz").unlink()
-    assert present([one, other], tmp_path) == [one, other]
-    assert present([one, other], tmp_path / "elsewhere") == []
+    assert available_datasets([one, other], tmp_path) == [one, other]
+    assert available_datasets([one, other], tmp_path / "elsewhere") == []

@@ -7,7 +7,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.engine.data import DataError, Split, blocks_per_pass, line_eval, lines, stream_eval, streams
+from activemem.engine.data import (
+    DataError,
+    Split,
+    blocks_per_pass,
+    iter_line_batches,
+    iter_line_eval,
+    iter_stream_batches,
+    iter_stream_eval,
+)
 
 SIZES = st.integers(1, 7)
 
@@ -29,14 +37,14 @@ def test_a_pass_over_a_stream_has_each_target_at_most_once_in_rows_that_go_on(le
     tokens = text(length)
     if length - 1 < batch * block:
         with pytest.raises(DataError):
-            blocks_per_pass(tokens, batch=batch, block=block)
+            blocks_per_pass(tokens, batch_size=batch, context=block)
         return
-    blocks = blocks_per_pass(tokens, batch=batch, block=block)
-    given = list(islice(streams(tokens, batch=batch, block=block), 2 * blocks))
+    blocks = blocks_per_pass(tokens, batch_size=batch, context=block)
+    given = list(islice(iter_stream_batches(tokens, batch_size=batch, context=block), 2 * blocks))
     first = given[:blocks]
     targets = torch.cat([each.targets for each in first], dim=1)
     inputs = torch.cat([each.inputs for each in first], dim=1)
-    assert [each.fresh for each in given] == [True, *[False] * (blocks - 1)] * 2
+    assert [each.reset for each in given] == [True, *[False] * (blocks - 1)] * 2
     assert torch.equal(targets, inputs + 1)
     assert torch.equal(inputs, inputs[:, :1] + torch.arange(blocks * block))  # each row goes on
     assert targets.unique().numel() == batch * blocks * block
@@ -47,17 +55,17 @@ def test_a_pass_over_a_stream_has_each_target_at_most_once_in_rows_that_go_on(le
 
 def test_a_stream_that_is_taken_up_at_a_position_goes_on_as_it_would_have():
     tokens = text(103)
-    whole = list(islice(streams(tokens, batch=3, block=4), 25))
-    rest = list(islice(streams(tokens, batch=3, block=4, position=11), 14))
+    whole = list(islice(iter_stream_batches(tokens, batch_size=3, context=4), 25))
+    rest = list(islice(iter_stream_batches(tokens, batch_size=3, context=4, position=11), 14))
     for one, other in zip(whole[11:], rest, strict=True):
         assert torch.equal(one.inputs, other.inputs)
         assert torch.equal(one.targets, other.targets)
-        assert one.fresh == other.fresh
+        assert one.reset == other.reset
 
 
 def test_a_text_that_is_too_short_for_a_block_of_each_row_is_refused():
     with pytest.raises(DataError) as caught:
-        next(streams(text(12), batch=3, block=4))
+        next(iter_stream_batches(text(12), batch_size=3, context=4))
     assert str(caught.value) == "expected at least 13 tokens for 3 rows, got 12"
 
 
@@ -66,10 +74,10 @@ def test_every_token_but_the_first_is_scored_once_with_all_the_context_it_is_due
     length, batch, block, warm_up
 ):
     tokens = text(length)
-    found = list(stream_eval(tokens, batch=batch, block=block, warm_up=warm_up))
+    found = list(iter_stream_eval(tokens, batch_size=batch, context=block, warm_up=warm_up))
     inputs, targets, scored = (torch.cat([each[place] for each in found], dim=1) for place in range(3))
     assert sorted(targets[scored].tolist()) == list(range(1, length))
-    assert [each.fresh for each in found] == [True] + [False] * (len(found) - 1)
+    assert [each.reset for each in found] == [True] + [False] * (len(found) - 1)
     assert torch.equal(targets[scored], inputs[scored] + 1)
     for row, mask in zip(inputs, scored, strict=True):
         for place in mask.nonzero().flatten().tolist():
@@ -81,7 +89,7 @@ def test_every_token_but_the_first_is_scored_once_with_all_the_context_it_is_due
 
 
 def test_one_row_of_evaluation_begins_with_the_text_and_scores_all_of_it():
-    first, second = stream_eval(text(7), batch=1, block=4)
+    first, second = iter_stream_eval(text(7), batch_size=1, context=4)
     assert first.inputs.tolist() == [[0, 1, 2, 3]]
     assert second.inputs.tolist() == [[4, 5, 6, 0]]
     assert second.targets.tolist() == [[5, 6, 0, 0]]
@@ -90,12 +98,12 @@ def test_one_row_of_evaluation_begins_with_the_text_and_scores_all_of_it():
 
 def test_a_text_of_one_token_has_nothing_to_score():
     with pytest.raises(DataError) as caught:
-        next(stream_eval(text(1), batch=1, block=4))
+        next(iter_stream_eval(text(1), batch_size=1, context=4))
     assert str(caught.value) == "expected at least 2 tokens, got 1"
 
 
 def test_a_line_begins_from_zero_and_ends_in_its_mark():
-    batch = next(line_eval(split(3, 4), batch=2, longest=10))
+    batch = next(iter_line_eval(split(3, 4), batch_size=2, max_length=10))
     assert batch.inputs.tolist() == [[0, 1, 2, 0], [0, 1, 2, 3]]
     assert batch.targets.tolist() == [[1, 2, 99, 0], [1, 2, 3, 99]]
     assert batch.lengths.tolist() == [3, 4]
@@ -105,14 +113,16 @@ def test_a_line_begins_from_zero_and_ends_in_its_mark():
 
 def test_empty_lines_and_those_that_are_too_long_are_left_out():
     texts = split(1, 5, 6, 2, 1)  # without their marks 0, 4, 5, 1, 0
-    batches = list(line_eval(texts, batch=1, longest=4))
+    batches = list(iter_line_eval(texts, batch_size=1, max_length=4))
     assert [each.lengths.tolist() for each in batches] == [[2], [5]]
-    assert next(lines(texts, batch=2, longest=4, seed=0)).lengths.sort().values.tolist() == [2, 5]
+    assert next(
+        iter_line_batches(texts, batch_size=2, max_length=4, seed=0)
+    ).lengths.sort().values.tolist() == [2, 5]
 
 
 @given(texts=st.lists(st.integers(1, 9), min_size=1, max_size=20), batch=SIZES)
 def test_evaluation_by_lines_has_each_fitting_line_once(texts, batch):
-    found = list(line_eval(split(*texts), batch=batch, longest=5))
+    found = list(iter_line_eval(split(*texts), batch_size=batch, max_length=5))
     fitting = sorted(each for each in texts if 1 < each <= 6)
     assert [length for each in found for length in each.lengths.tolist()] == fitting
     assert sum(each.words for each in found) == sum(fitting)
@@ -120,24 +130,24 @@ def test_evaluation_by_lines_has_each_fitting_line_once(texts, batch):
 
 def test_each_pass_over_lines_has_an_order_of_its_own_and_no_line_twice():
     texts = split(*range(2, 22))
-    passes = list(islice(lines(texts, batch=5, longest=30, seed=3), 8))
+    passes = list(islice(iter_line_batches(texts, batch_size=5, max_length=30, seed=3), 8))
     first, second = ([each.lengths.tolist() for each in part] for part in (passes[:4], passes[4:]))
     assert first != second
     for part in (first, second):
         assert sorted(length for batch in part for length in batch) == list(range(2, 22))
-    other = next(lines(texts, batch=5, longest=30, seed=4))
+    other = next(iter_line_batches(texts, batch_size=5, max_length=30, seed=4))
     assert other.lengths.tolist() != first[0]
 
 
 def test_lines_that_are_taken_up_at_a_position_go_on_as_they_would_have():
     texts = split(*range(2, 22))
-    whole = list(islice(lines(texts, batch=3, longest=30, seed=3), 15))
-    rest = list(islice(lines(texts, batch=3, longest=30, seed=3, position=7), 8))
+    whole = list(islice(iter_line_batches(texts, batch_size=3, max_length=30, seed=3), 15))
+    rest = list(islice(iter_line_batches(texts, batch_size=3, max_length=30, seed=3, position=7), 8))
     for one, other in zip(whole[7:], rest, strict=True):
         assert torch.equal(one.targets, other.targets)
 
 
 def test_a_text_with_too_few_lines_for_a_batch_is_refused():
     with pytest.raises(DataError) as caught:
-        next(lines(split(1, 5, 9), batch=2, longest=6, seed=0))
+        next(iter_line_batches(split(1, 5, 9), batch_size=2, max_length=6, seed=0))
     assert str(caught.value) == "expected at least 2 lines of 1 to 6 tokens, got 1"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activemem.engine.corpora import DataError
-from activemem.engine.data import encoding, pieces
+from activemem.engine.data.text import encoders, subwords
 
 LETTERS = b" .<>abcku\tn"
 TEXTS = st.text(LETTERS.decode() + "\n", max_size=60).map(str.encode)
@@ -30,15 +30,15 @@ def lines_of(text):
 
 @given(text=TEXTS)
 def test_characters_are_their_places_in_the_alphabet_and_a_line_ends_in_zero(text):
-    encoded = encoding.characters(LETTERS)(text)
+    encoded = encoders.character_encoder(LETTERS)(text)
     assert of_lines(encoded) == [[LETTERS.index(byte) + 1 for byte in line] + [0] for line in lines_of(text)]
     assert encoded.words.tolist() == [len(line.split()) + 1 for line in lines_of(text)]
 
 
 @given(text=TEXTS)
 def test_words_are_their_places_in_the_vocabulary_and_a_line_ends_in_zero(text):
-    known = encoding.vocabulary(text)
-    encoded = encoding.words(known)(text)
+    known = encoders.build_vocabulary(text)
+    encoded = encoders.word_encoder(known)(text)
     assert [[known[place] for place in line] for line in of_lines(encoded)] == [
         [*line.split(), b"<eos>"] for line in lines_of(text)
     ]
@@ -47,33 +47,33 @@ def test_words_are_their_places_in_the_vocabulary_and_a_line_ends_in_zero(text):
 
 def test_a_text_of_many_parts_is_encoded_as_a_whole(monkeypatch):
     text = b"a b\n\nc a c\nb"
-    known = encoding.vocabulary(text)
-    whole = encoding.words(known)(text)
-    monkeypatch.setattr(encoding, "_CHUNK", 2)
-    assert encoding.vocabulary(text) == known
-    assert np.array_equal(encoding.words(known)(text).tokens, whole.tokens)
+    known = encoders.build_vocabulary(text)
+    whole = encoders.word_encoder(known)(text)
+    monkeypatch.setattr(encoders, "_CHUNK", 2)
+    assert encoders.build_vocabulary(text) == known
+    assert np.array_equal(encoders.word_encoder(known)(text).tokens, whole.tokens)
 
 
 def test_frequent_words_come_first_and_equally_frequent_ones_by_spelling():
-    assert encoding.vocabulary(b"b c a\nc\n") == [b"<eos>", b"c", b"a", b"b"]
+    assert encoders.build_vocabulary(b"b c a\nc\n") == [b"<eos>", b"c", b"a", b"b"]
 
 
 def test_a_word_that_is_not_in_the_vocabulary_is_the_unknown_word_if_there_is_one():
-    assert encoding.words([b"<eos>", b"a", b"<unk>"])(b"a b").tokens.tolist() == [1, 2, 0]
+    assert encoders.word_encoder([b"<eos>", b"a", b"<unk>"])(b"a b").tokens.tolist() == [1, 2, 0]
     with pytest.raises(DataError) as caught:
-        encoding.words([b"<eos>", b"a"])(b"a b")
+        encoders.word_encoder([b"<eos>", b"a"])(b"a b")
     assert str(caught.value) == "b is not in the vocabulary of words"
 
 
 def test_a_byte_that_is_not_in_the_alphabet_is_refused():
     with pytest.raises(DataError) as caught:
-        encoding.characters(b"ab")(b"abacus")
+        encoders.character_encoder(b"ab")(b"abacus")
     assert str(caught.value) == "expected one of 2 characters, got byte 99 at 3"
 
 
 @pytest.mark.parametrize(("vocab", "kind"), [(256, "u1"), (257, "i2"), (32768, "i2"), (32769, "i4")])
 def test_tokens_have_the_smallest_type_that_holds_them(vocab, kind):
-    assert encoding.dtype_of(vocab).str[1:] == kind
+    assert encoders.smallest_dtype(vocab).str[1:] == kind
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_tokens_have_the_smallest_type_that_holds_them(vocab, kind):
     ],
 )
 def test_a_line_is_lower_case_with_its_punctuation_apart(line, normalised):
-    assert pieces.separated(line) == normalised
-    assert pieces.separated(normalised) == normalised
+    assert subwords.separate_punctuation(line) == normalised
+    assert subwords.separate_punctuation(normalised) == normalised
 
 
 def test_a_line_that_is_separated_already_is_only_made_lower_case():
-    assert pieces.lowered(" The U.S. Army <unk> \n") == "the u.s. army <unk>"
+    assert subwords.lowered(" The U.S. Army <unk> \n") == "the u.s. army <unk>"
 
 
 VERSES = b"""Of Man's first disobedience, and the fruit
@@ -106,41 +106,41 @@ With loss of <unk>, till one greater Man
 
 @pytest.fixture(scope="module")
 def model():
-    return pieces.train(VERSES, 310, pieces.separated)
+    return subwords.train_subwords(VERSES, 310, subwords.separate_punctuation)
 
 
 def test_pieces_spell_the_normalised_text_and_each_line_ends_in_a_mark(model):
-    encoded = pieces.bpe(model, pieces.separated)(VERSES)
+    encoded = subwords.subword_encoder(model, subwords.separate_punctuation)(VERSES)
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     assert processor.GetPieceSize() == 310
     for tokens, line in zip(of_lines(encoded), lines_of(VERSES), strict=True):
-        assert tokens[-1] == pieces.END
-        assert not {pieces.PADDING, pieces.UNSEEN, pieces.END} & set(tokens[:-1])
-        assert processor.Decode(tokens[:-1]) == pieces.separated(line.decode())
+        assert tokens[-1] == subwords.END
+        assert not {subwords.PADDING, subwords.UNSEEN, subwords.END} & set(tokens[:-1])
+        assert processor.Decode(tokens[:-1]) == subwords.separate_punctuation(line.decode())
     assert encoded.words.tolist() == [len(line.split()) + 1 for line in lines_of(VERSES)]
 
 
 def test_an_open_word_is_one_piece_and_an_unseen_sign_is_spelt_in_bytes(model):
-    tokens = pieces.bpe(model, pieces.lowered)("<unk> €".encode()).tokens.tolist()
+    tokens = subwords.subword_encoder(model, subwords.lowered)("<unk> €".encode()).tokens.tolist()
     spelt = [sentencepiece.SentencePieceProcessor(model_proto=model).IdToPiece(each) for each in tokens]
     assert spelt == ["▁<unk>", "▁", "<0xE2>", "<0x82>", "<0xAC>", "<eos>"]
 
 
 def test_a_line_that_is_cut_has_the_pieces_of_the_whole(model, monkeypatch):
     line = re.sub(rb"\s+", b" ", VERSES) * 3
-    whole = pieces.bpe(model, pieces.separated)(line)
-    monkeypatch.setattr(pieces, "_LONGEST", 20)
-    cut = pieces.bpe(model, pieces.separated)(line)
+    whole = subwords.subword_encoder(model, subwords.separate_punctuation)(line)
+    monkeypatch.setattr(subwords, "_MAX_CHARACTERS", 20)
+    cut = subwords.subword_encoder(model, subwords.separate_punctuation)(line)
     assert len(whole.lines) == len(cut.lines) == 2
     assert np.array_equal(whole.tokens, cut.tokens)
 
 
 def test_training_again_gives_the_same_model(model):
-    assert pieces.train(VERSES, 310, pieces.separated) == model
+    assert subwords.train_subwords(VERSES, 310, subwords.separate_punctuation) == model
 
 
 def test_a_vocabulary_that_the_text_cannot_fill_is_refused():
     with pytest.raises(DataError) as caught:
-        pieces.train(VERSES, 5000, pieces.separated)
+        subwords.train_subwords(VERSES, 5000, subwords.separate_punctuation)
     message = str(caught.value)
     assert message.startswith("no vocabulary of 5,000 pieces can be made of this text: ")

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from activemem.engine.corpora import DataError
-from activemem.engine.data.pair_batches import batch_of, pair_batches, pair_eval
-from activemem.engine.data.pairs import PairSplit
-from activemem.engine.data.splits import Split
+from activemem.engine.data.pairs.batches import collate, iter_pair_batches, iter_pair_eval
+from activemem.engine.data.pairs.corpus import PairSplit
+from activemem.engine.data.token_files import Split
 
 END = 2
 
@@ -33,7 +33,7 @@ SPLIT = split_of(LENGTHS)
 
 
 def test_a_batch_has_both_sides_padded_and_the_targets_one_step_later():
-    batch = batch_of(split_of([(3, 1), (1, 2)]), [1, 0])
+    batch = collate(split_of([(3, 1), (1, 2)]), [1, 0])
     assert batch.sources.tolist() == [[11, END, 0, 0], [10, 10, 10, END]]
     assert batch.source_lengths.tolist() == [2, 4]
     assert batch.inputs.tolist() == [[1, 11, 11], [1, 10, 0]]
@@ -44,7 +44,7 @@ def test_a_batch_has_both_sides_padded_and_the_targets_one_step_later():
 
 
 def test_in_a_pass_each_pair_comes_once_but_for_what_does_not_fill_a_batch():
-    batches = list(islice(pair_batches(SPLIT, batch=8, longest=30, seed=1), 12))
+    batches = list(islice(iter_pair_batches(SPLIT, batch_size=8, max_length=30, seed=1), 12))
     passes = [torch.cat([batch.pairs for batch in batches[start : start + 6]]).tolist() for start in (0, 6)]
     for once in passes:
         assert len(set(once)) == len(once) == 48
@@ -56,19 +56,26 @@ def test_pairs_of_a_batch_are_of_like_lengths():
     longer = torch.tensor([max(pair) for pair in LENGTHS])
     spreads = [
         int(longer[batch.pairs].max() - longer[batch.pairs].min())
-        for batch in islice(pair_batches(SPLIT, batch=8, longest=30, seed=1, width=4), 6)
+        for batch in islice(iter_pair_batches(SPLIT, batch_size=8, max_length=30, seed=1, width=4), 6)
     ]
     assert max(spreads) < 2 * 4
     assert (
-        len({int(batch.pairs[0]) for batch in islice(pair_batches(SPLIT, batch=8, longest=30, seed=1), 6)})
+        len(
+            {
+                int(batch.pairs[0])
+                for batch in islice(iter_pair_batches(SPLIT, batch_size=8, max_length=30, seed=1), 6)
+            }
+        )
         == 6
     )
 
 
 @pytest.mark.parametrize("position", [0, 1, 5, 6, 13])
 def test_any_batch_is_reached_at_once(position):
-    expected = list(islice(pair_batches(SPLIT, batch=8, longest=30, seed=3), position, position + 4))
-    found = list(islice(pair_batches(SPLIT, batch=8, longest=30, seed=3, position=position), 4))
+    expected = list(
+        islice(iter_pair_batches(SPLIT, batch_size=8, max_length=30, seed=3), position, position + 4)
+    )
+    found = list(islice(iter_pair_batches(SPLIT, batch_size=8, max_length=30, seed=3, position=position), 4))
     for left, right in zip(expected, found, strict=True):
         assert all(
             torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(left, right, strict=True)
@@ -76,22 +83,26 @@ def test_any_batch_is_reached_at_once(position):
 
 
 def test_another_seed_gives_another_order():
-    first, second = (next(pair_batches(SPLIT, batch=8, longest=30, seed=seed)).pairs for seed in (1, 2))
+    first, second = (
+        next(iter_pair_batches(SPLIT, batch_size=8, max_length=30, seed=seed)).pairs for seed in (1, 2)
+    )
     assert first.tolist() != second.tolist()
 
 
 def test_pairs_with_a_side_that_is_too_long_are_left_out():
     fitting = {pair for pair, sides in enumerate(LENGTHS) if max(sides) <= 9}
-    batches = islice(pair_batches(SPLIT, batch=1, longest=9, seed=1), len(fitting))
+    batches = islice(iter_pair_batches(SPLIT, batch_size=1, max_length=9, seed=1), len(fitting))
     assert {int(batch.pairs) for batch in batches} == fitting
-    assert {int(pair) for batch in pair_eval(SPLIT, batch=4, longest=9) for pair in batch.pairs} == fitting
+    assert {
+        int(pair) for batch in iter_pair_eval(SPLIT, batch_size=4, max_length=9) for pair in batch.pairs
+    } == fitting
     with pytest.raises(DataError) as fault:
-        next(pair_batches(SPLIT, batch=8, longest=1, seed=1))
+        next(iter_pair_batches(SPLIT, batch_size=8, max_length=1, seed=1))
     assert str(fault.value) == "expected at least 8 pairs of at most 1 tokens, got 1"
 
 
 def test_evaluation_has_each_pair_once_the_short_ones_first():
-    batches = list(pair_eval(SPLIT, batch=8))
+    batches = list(iter_pair_eval(SPLIT, batch_size=8))
     pairs = torch.cat([batch.pairs for batch in batches])
     assert sorted(pairs.tolist()) == list(range(50))
     longer = torch.tensor([max(pair) for pair in LENGTHS])[pairs]

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from activemem.engine.corpora import DataError
-from activemem.engine.data.pair_files import pairs_of
-from activemem.engine.data.pair_splitting import split_pairs
-from activemem.engine.data.pair_writing import Writing, write
-from activemem.engine.data.pairs import open_pairs, opened
-from activemem.studies.datasets import CorpusError, Download, Source
-from activemem.studies.parallel_corpora import (
+from activemem.engine.data.pairs.corpus import open_pairs, open_written
+from activemem.engine.data.pairs.reader import iter_pairs
+from activemem.engine.data.pairs.splitting import split_pairs
+from activemem.engine.data.pairs.writer import PairCorpusSpec, write_pairs
+from activemem.studies.catalog.datasets import CorpusError, Download, SourceFile
+from activemem.studies.catalog.parallel_corpora import (
+    HeldOutFractions,
     PairFiles,
     ParallelCorpus,
-    Shares,
-    parallel_names,
-    require_parallel,
+    parallel_corpus_names,
+    require_parallel_corpus,
     vocabulary_sizes,
 )
 
@@ -45,7 +45,7 @@ def corpus(files: Mapping[str, tuple[PairFiles, ...]], **more):
         name="small",
         title="",
         languages=("en", "fr"),
-        home="small",
+        folder="small",
         files=files,
         pairs=3,
         licence="",
@@ -54,11 +54,11 @@ def corpus(files: Mapping[str, tuple[PairFiles, ...]], **more):
     )
 
 
-def put(folder: Path, name: str, text: str) -> Source:
+def put(folder: Path, name: str, text: str) -> SourceFile:
     """A file of the corpus, and the side that says so."""
     (folder / "small").mkdir(exist_ok=True)
     (folder / "small" / name).write_bytes(text.encode())
-    return Source(names=(name,), size=len(text.encode()), digest=sha(text.encode()))
+    return SourceFile(names=(name,), size=len(text.encode()), digest=sha(text.encode()))
 
 
 def columns(folder: Path, rows: int = 400):
@@ -68,26 +68,28 @@ def columns(folder: Path, rows: int = 400):
         for number in range(rows)
         for form in (f"Line {number}", f" line  {number}")
     ]
-    return corpus({"train": (PairFiles(source=put(folder, "pairs.tsv", "".join(lines))),)}, shares=Shares())
+    return corpus(
+        {"train": (PairFiles(source=put(folder, "pairs.tsv", "".join(lines))),)}, held_out=HeldOutFractions()
+    )
 
 
 def test_pairs_of_two_files_stand_line_by_line_and_only_a_line_feed_ends_a_line(tmp_path):
     files = PairFiles(
         source=put(tmp_path, "a.en", "one\u2028two\nthree \n"), target=put(tmp_path, "a.fr", "un\r\ntrois\n")
     )
-    assert list(pairs_of(corpus({}), files, tmp_path)) == [("one\u2028two", "un"), ("three ", "trois")]
+    assert list(iter_pairs(corpus({}), files, tmp_path)) == [("one\u2028two", "un"), ("three ", "trois")]
 
 
 def test_pairs_of_two_columns_may_have_further_columns(tmp_path):
     files = PairFiles(source=put(tmp_path, "a.tsv", "one\tun\tCC-BY\n"))
-    assert list(pairs_of(corpus({}), files, tmp_path)) == [("one", "un")]
+    assert list(iter_pairs(corpus({}), files, tmp_path)) == [("one", "un")]
 
 
 def test_only_the_first_bytes_of_a_file_count(tmp_path):
     side = put(tmp_path, "a.tsv", "one\tun\n")
     with (tmp_path / "small" / "a.tsv").open("ab") as file:
         file.write(b"two\tdeux\n")
-    assert list(pairs_of(corpus({}), PairFiles(source=side), tmp_path)) == [("one", "un")]
+    assert list(iter_pairs(corpus({}), PairFiles(source=side), tmp_path)) == [("one", "un")]
 
 
 def test_what_is_missing_another_or_uneven_is_refused_with_its_name(tmp_path):
@@ -96,12 +98,12 @@ def test_what_is_missing_another_or_uneven_is_refused_with_its_name(tmp_path):
 
     def refusal(**sides):
         with pytest.raises(DataError) as fault:
-            list(pairs_of(small, PairFiles(**sides), tmp_path))
+            list(iter_pairs(small, PairFiles(**sides), tmp_path))
         return str(fault.value)
 
     uneven = refusal(source=one, target=put(tmp_path, "a.fr", "un\ndeux\n"))
     assert uneven == "small: expected as many lines in a.en and a.fr, got more in one"
-    missing = refusal(source=Source(names=("b.en",), digest="sha256:0"))
+    missing = refusal(source=SourceFile(names=("b.en",), digest="sha256:0"))
     assert (
         missing
         == f"small: expected b.en (.xz, .gz) in {place}, got nothing; get it: activemem data fetch small"
@@ -129,19 +131,19 @@ def test_files_within_an_archive_are_read_packed_or_marked_up(tmp_path):
     small = archived(tmp_path, {"a/x.en.gz": gzip.compress(b"one\ntwo\n"), "a/x.fr.sgm": marked.encode()})
     text = "A B &amp; C\u00a0!\nD\n".encode()
     files = PairFiles(
-        source=Source(names=("a/x.en.gz",), archive="all.zip"),
-        target=Source(names=("x.fr", "a/x.fr.sgm"), size=len(text), digest=sha(text), archive="all.zip"),
+        source=SourceFile(names=("a/x.en.gz",), archive="all.zip"),
+        target=SourceFile(names=("x.fr", "a/x.fr.sgm"), size=len(text), digest=sha(text), archive="all.zip"),
     )
-    assert list(pairs_of(small, files, tmp_path)) == [("one", "A B &amp; C\u00a0!"), ("two", "D")]
+    assert list(iter_pairs(small, files, tmp_path)) == [("one", "A B &amp; C\u00a0!"), ("two", "D")]
 
 
 def test_an_archive_whose_files_have_no_checksum_is_held_against_its_own(tmp_path):
     small = archived(tmp_path, {"x.en": b"one\n"})
     path = tmp_path / "small" / "all.zip"
     path.write_bytes(path.read_bytes() + b"!")
-    files = PairFiles(source=Source(names=("x.en",), archive="all.zip"))
+    files = PairFiles(source=SourceFile(names=("x.en",), archive="all.zip"))
     with pytest.raises(DataError) as fault:
-        list(pairs_of(small, files, tmp_path))
+        list(iter_pairs(small, files, tmp_path))
     digest = small.downloads[0].digest
     assert str(fault.value) == f"small: {path}: expected {digest}, got {sha(path.read_bytes())}"
 
@@ -191,15 +193,15 @@ def test_sources_of_the_test_set_are_left_out_of_what_is_trained_on_and_so_are_b
 
 
 def writing(small, folder, **kinds):
-    return Writing(name=small.name, pairs=lambda: split_pairs(small, folder), kinds=kinds)
+    return PairCorpusSpec(name=small.name, pairs=lambda: split_pairs(small, folder), kinds=kinds)
 
 
 @pytest.mark.parametrize("kind", ["spelled", "words", "bpe"])
 def test_pairs_are_written_in_numbers_that_give_the_sentences_back(tmp_path, kind):
     small = columns(tmp_path)
     place = tmp_path / "encoded"
-    write(writing(small, tmp_path, source=(kind, 300), target=(kind, 310)), place)
-    text = opened(place)
+    write_pairs(writing(small, tmp_path, source=(kind, 300), target=(kind, 310)), place)
+    text = open_written(place)
     assert (text.source.size, text.target.size) == (300, 310)
     pairs = list(split_pairs(small, tmp_path))
     for name in ("train", "dev", "test"):
@@ -224,13 +226,13 @@ def test_a_corpus_without_a_split_is_refused_and_leaves_nothing(tmp_path):
     small = columns(tmp_path, 2)
     asked = writing(small, tmp_path, source=("spelled", 400), target=("spelled", 400))
     with pytest.raises(DataError) as fault:
-        write(asked, tmp_path / "encoded")
+        write_pairs(asked, tmp_path / "encoded")
     assert str(fault.value).startswith("small: expected pairs in every split, got none in ")
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
 def test_corpora_are_asked_for_by_name():
-    assert parallel_names() == (
+    assert parallel_corpus_names() == (
         "multi30k-en-de",
         "multi30k-en-fr",
         "tatoeba-eng-deu",
@@ -242,20 +244,20 @@ def test_corpora_are_asked_for_by_name():
     )
     assert vocabulary_sizes(Task(pieces=5000)) == (5000, 5000)
     with pytest.raises(CorpusError) as fault:
-        require_parallel("wmt14-en-de")
+        require_parallel_corpus("wmt14-en-de")
     assert str(fault.value) == "unknown parallel corpus 'wmt14-en-de'; nearest: wmt14-en-fr"
     with pytest.raises(CorpusError) as fault:
         vocabulary_sizes(Task(tokens="characters"))
     assert str(fault.value) == "tatoeba-eng-ita: expected tokens spelled, words, bpe, got characters"
     with pytest.raises(CorpusError) as fault:
         vocabulary_sizes(Task(corpus=None))
-    assert str(fault.value) == f"expected a corpus ({', '.join(parallel_names())}), got none"
+    assert str(fault.value) == f"expected a corpus ({', '.join(parallel_corpus_names())}), got none"
 
 
 def test_every_file_of_an_archive_belongs_to_one_that_can_be_fetched():
-    for name in parallel_names():
-        known = {each.name for each in require_parallel(name).downloads}
-        for files in require_parallel(name).files.values():
+    for name in parallel_corpus_names():
+        known = {each.name for each in require_parallel_corpus(name).downloads}
+        for files in require_parallel_corpus(name).files.values():
             sides = [side for each in files for side in (each.source, each.target) if side is not None]
             assert all(side.digest is not None or side.archive in known for side in sides), name
 
@@ -272,7 +274,7 @@ ENCODED = {  # hashes of all that the numbers depend on
 }
 
 
-@pytest.mark.parametrize("name", parallel_names())
+@pytest.mark.parametrize("name", parallel_corpus_names())
 def test_what_was_encoded_once_is_found_again_under_its_name(tmp_path, name):
     with pytest.raises(DataError):  # the pairs are not here, but it is known where they would be written
         open_pairs(Task(corpus=name, tokens="words", pieces=10_000), tmp_path)
@@ -296,7 +298,7 @@ def test_real_pairs_are_split_and_written(tmp_path, name):
     real = os.environ.get("ACTIVEMEM_TEST_DATA")
     if real is None:
         pytest.skip("ACTIVEMEM_TEST_DATA names no folder with real pairs")
-    home = require_parallel(name).home
+    home = require_parallel_corpus(name).folder
     (tmp_path / home).symlink_to(Path(real, home))
     text = open_pairs(Task(corpus=name, tokens="words", pieces=4000), tmp_path)
     splits = (text.train, text.dev, text.test)

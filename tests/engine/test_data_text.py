@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from activemem.engine.corpora import home, read
+from activemem.engine.corpora import dataset_folder, read_source
 from activemem.engine.data import DataError, open_corpus
-from activemem.studies.corpora import corpus_names, require_corpus
-from activemem.studies.settings import TaskSettings
+from activemem.studies.catalog.corpora import corpus_names, require_corpus
+from activemem.studies.schema.settings import TaskSettings
 
 SPLITS = ("train", "dev", "test")
 
@@ -71,9 +71,8 @@ def test_different_tokens_have_different_folders(tmp_path):
 ASK = """\
 import sys
 from pathlib import Path
-from activemem.engine.corpora import home, read
 from activemem.engine.data import open_corpus
-from activemem.studies.settings import TaskSettings
+from activemem.studies.schema.settings import TaskSettings
 task = TaskSettings(name="language_model", corpus="paradise-lost", tokens="bpe", pieces=500)
 text = open_corpus(task, Path(sys.argv[1]))
 print(int(text.train.tokens.long().sum()), len(text.test.tokens))
@@ -135,7 +134,7 @@ def published(tmp_path_factory):
         pytest.skip("ACTIVEMEM_TEST_DATA names no folder with real corpora")
     folder = tmp_path_factory.mktemp("published")
     for place in Path(real).iterdir():
-        if place.name in {require_corpus(name).home for name in corpus_names()}:
+        if place.name in {require_corpus(name).folder for name in corpus_names()}:
             (folder / place.name).symlink_to(place)
     return folder
 
@@ -175,5 +174,5 @@ def test_the_alphabet_of_enwik8_is_that_of_its_text(published):
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_the_small_splits_of_wikitext_103_are_as_published(published, split):
     corpus = require_corpus("wikitext-103")
-    text = read(corpus, corpus.splits[split].source, home(corpus, published))
+    text = read_source(corpus, corpus.splits[split].source, dataset_folder(corpus, published))
     assert len(text.split()) + text.count(b"\n") == {"dev": 217_646, "test": 245_569}[split]

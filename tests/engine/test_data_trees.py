@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 
 from activemem.engine.corpora import DataError
-from activemem.engine.data.linear import assembled, linear
-from activemem.engine.data.treebanks import open_treebank, trees_of
-from activemem.engine.data.trees import Leaf, Tree, bare, read_trees
-from activemem.studies.corpora import CorpusError
-from activemem.studies.treebanks import chosen_treebank, require_treebank, treebank_names, treebank_sizes
+from activemem.engine.data.trees.corpus import gold_trees, open_treebank
+from activemem.engine.data.trees.linearised import linearise, parse_linearised
+from activemem.engine.data.trees.penn_trees import Leaf, Tree, parse_trees, strip_annotations
+from activemem.studies.catalog.corpora import CorpusError
+from activemem.studies.catalog.treebanks import (
+    require_treebank,
+    treebank_names,
+    treebank_of_task,
+    treebank_vocab_sizes,
+)
 
 WRITTEN = """
 ( (S
@@ -27,12 +32,12 @@ WRITTEN = """
 
 
 def one(text):
-    (tree,) = read_trees(text)
+    (tree,) = parse_trees(text)
     return tree
 
 
 def test_trees_are_read_one_behind_the_other_and_the_outermost_bracket_is_called_top():
-    first, second = read_trees(WRITTEN)
+    first, second = parse_trees(WRITTEN)
     assert str(second) == "(TOP (FRAG (UH No)))"
     assert first.label == "TOP"
     assert [leaf.word for leaf in first.leaves()] == [
@@ -49,11 +54,11 @@ def test_trees_are_read_one_behind_the_other_and_the_outermost_bracket_is_called
 
 
 def test_traces_and_functions_are_stripped_and_tags_stay():
-    first, _ = read_trees(WRITTEN)
-    assert str(bare(first)) == (
+    first, _ = parse_trees(WRITTEN)
+    assert str(strip_annotations(first)) == (
         "(TOP (S (NP (NNP Mr.) (NNP Vinken)) (VP (VBZ is) (NP (NN chairman) (-LRB- -LRB-))) (. .)))"
     )
-    assert bare(one("(S (NP (-NONE- *)))")) is None
+    assert strip_annotations(one("(S (NP (-NONE- *)))")) is None
 
 
 @pytest.mark.parametrize(
@@ -71,20 +76,20 @@ def test_traces_and_functions_are_stripped_and_tags_stay():
 )
 def test_what_is_no_tree_is_refused_with_its_place(text, fault):
     with pytest.raises(DataError) as found:
-        list(read_trees(text))
+        list(parse_trees(text))
     assert str(found.value) == fault
 
 
 def test_a_line_has_brackets_with_their_labels_and_tags_for_words():
     tree = one("( (S (NP (DT the) (NN cat)) (VP (VBD sat))))")
-    assert linear(tree) == ["(S", "(NP", "DT", "NN", ")NP", "(VP", "VBD", ")VP", ")S"]
-    assert assembled(linear(tree), ["the", "cat", "sat"]) == tree
+    assert linearise(tree) == ["(S", "(NP", "DT", "NN", ")NP", "(VP", "VBD", ")VP", ")S"]
+    assert parse_linearised(linearise(tree), ["the", "cat", "sat"]) == tree
 
 
 def test_a_root_of_several_trees_comes_back():
     tree = one("( (NP (NN x)) (. .))")
     assert (
-        assembled(linear(tree), ["x", "."])
+        parse_linearised(linearise(tree), ["x", "."])
         == tree
         == Tree("TOP", (Tree("NP", (Leaf("NN", "x"),)), Leaf(".", ".")))
     )
@@ -104,8 +109,8 @@ def test_a_root_of_several_trees_comes_back():
     ],
 )
 def test_only_well_bracketed_lines_with_as_many_tags_as_words_are_trees(line):
-    assert assembled(line.split(), ["x"]) is None
-    assert assembled(["(S", "NN", ")S"], ["x"]) is not None
+    assert parse_linearised(line.split(), ["x"]) is None
+    assert parse_linearised(["(S", "NN", ")S"], ["x"]) is not None
 
 
 @dataclass
@@ -133,7 +138,7 @@ def test_a_treebank_is_split_by_the_sections_of_its_files(tmp_path):
     assert text.dev.sentences("source") == ["dev is", "dev"]
     assert text.test.sentences("target") == ["(S (NP NN )NP (VP VBZ )VP )S", "(NP NN )NP"]
     assert text.target.decode(text.test.target.tokens.tolist()) == text.test.sentences("target")[0]
-    assert [str(tree) for tree in trees_of(text.dev)] == [
+    assert [str(tree) for tree in gold_trees(text.dev)] == [
         "(TOP (S (NP (NN dev)) (VP (VBZ is))))",
         "(TOP (NP (NN dev)))",
     ]
@@ -169,12 +174,12 @@ def test_treebanks_are_asked_for_by_name():
         require_treebank("wjs")
     assert str(fault.value) == "unknown treebank 'wjs'; nearest: wsj"
     assert treebank_names() == ("wsj", "wsj-sample")
-    assert treebank_sizes(Task()) == (50, 128)
+    assert treebank_vocab_sizes(Task()) == (50, 128)
     with pytest.raises(CorpusError) as fault:
-        chosen_treebank(Task(tokens="characters"))
+        treebank_of_task(Task(tokens="characters"))
     assert str(fault.value) == "wsj: expected tokens spelled, words, bpe, got characters"
     with pytest.raises(CorpusError) as fault:
-        chosen_treebank(Task(corpus=None))
+        treebank_of_task(Task(corpus=None))
     assert str(fault.value) == "expected a treebank (wsj, wsj-sample), got none"
 
 
@@ -186,11 +191,11 @@ def test_the_real_sample_comes_back_whole(tmp_path):
     text = open_treebank(Task(corpus="wsj-sample", tokens="spelled", pieces=8000), tmp_path)
     assert [len(split.source.lines) - 1 for split in (text.train, text.dev, text.test)] == [3396, 173, 345]
     content = lzma.decompress(Path(real, "ptb-sample", "wsj_0001-0199.mrg.xz").read_bytes()).decode()
-    stripped = [bare(tree) for tree in read_trees(content)]
-    assert trees_of(text.dev) + trees_of(text.test) == stripped[3396:]
+    stripped = [strip_annotations(tree) for tree in parse_trees(content)]
+    assert gold_trees(text.dev) + gold_trees(text.test) == stripped[3396:]
     assert sum(1 for tree in stripped for _ in tree.leaves()) == 94_084
     for tree in stripped:
-        assert assembled(linear(tree), [leaf.word for leaf in tree.leaves()]) == tree
+        assert parse_linearised(linearise(tree), [leaf.word for leaf in tree.leaves()]) == tree
 
 
 def test_a_treebank_is_written_once(tmp_path):

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activemem.engine.corpora import DataError
-from activemem.engine.data.spelling import SPACE
-from activemem.engine.data.vocabularies import learn, restore
-from activemem.engine.data.vocabulary import END, PADDING, START, UNKNOWN
+from activemem.engine.data.vocabularies import learn_vocabulary, load_vocabulary
+from activemem.engine.data.vocabularies.base import END, PADDING, START, UNKNOWN
+from activemem.engine.data.vocabularies.spelled_words import SPACE
 
 SENTENCES = [
     "The cat sat on the mat, and the dog (the big one) didn't.",
@@ -21,16 +21,19 @@ SENTENCES = [
     "Où est le chat ? L'été, c'est-à-dire demain.",
 ]
 FIRST_WORD = SPACE + 1 + 256 + len(set("".join(SENTENCES)) - {" "})
-SPELLED = learn("spelled", SENTENCES, FIRST_WORD + 5)
+SPELLED = learn_vocabulary("spelled", SENTENCES, FIRST_WORD + 5)
 
 
 def written(vocabulary, sentence):
     """Symbols one by one, as text; `_` is a space that is written."""
-    return ["_" if number == SPACE else vocabulary.text([number]) for number in vocabulary.encode(sentence)]
+    return [
+        "_" if number == SPACE else vocabulary.decode_symbols([number])
+        for number in vocabulary.encode(sentence)
+    ]
 
 
 def test_words_are_in_the_order_of_how_frequent_they_are_then_of_spelling():
-    words = [SPELLED.text([number]) for number in range(FIRST_WORD, SPELLED.size)]
+    words = [SPELLED.decode_symbols([number]) for number in range(FIRST_WORD, SPELLED.size)]
     assert words == ["the", "The", "cat", "dog", "sat"]
 
 
@@ -50,7 +53,7 @@ def test_a_word_that_is_not_in_the_vocabulary_is_spelled_between_spaces():
 def test_words_and_spaces_of_a_model_are_read_as_they_are_meant():
     the, cat = SPELLED.encode("the cat")
     (comma,) = SPELLED.encode(",")
-    assert SPELLED.text([the, the, comma, cat, SPACE, cat]) == "the the,cat cat"
+    assert SPELLED.decode_symbols([the, the, comma, cat, SPACE, cat]) == "the the,cat cat"
     assert SPELLED.decode([START, the, cat, END, cat]) == "the cat"
     assert SPELLED.decode([PADDING, the, UNKNOWN, cat]) == "the�cat"
 
@@ -62,47 +65,48 @@ def test_no_text_loses_anything(text):
 
 @pytest.mark.parametrize("kind", ["spelled", "words", "bpe"])
 def test_a_vocabulary_is_restored_as_it_was(kind):
-    vocabulary = learn(kind, SENTENCES, 330)
-    again = restore(kind, vocabulary.content())
+    vocabulary = learn_vocabulary(kind, SENTENCES, 330)
+    again = load_vocabulary(kind, vocabulary.content())
     assert again.size == vocabulary.size == 330
     for sentence in SENTENCES:
         numbers = vocabulary.encode(sentence)
         assert again.encode(sentence) == numbers
         assert set(numbers).isdisjoint((PADDING, START, END, UNKNOWN))
         assert max(numbers) < 330
-        assert again.decode(numbers) == vocabulary.normal(sentence)
+        assert again.decode(numbers) == vocabulary.normalise(sentence)
 
 
 def test_pieces_lose_nothing_not_even_spaces_and_unseen_signs():
-    pieces = learn("bpe", SENTENCES, 330)
+    pieces = learn_vocabulary("bpe", SENTENCES, 330)
     for text in ("  two  spaces ", "日本 😀", "The\u00a0cat\u2028sat"):
         assert pieces.decode(pieces.encode(text)) == text
 
 
 def test_words_are_in_lower_case_with_marks_apart_and_rare_ones_are_unknown():
-    words = learn("words", SENTENCES, 12)
-    assert words.normal("The cat's  mat.") == "the cat ' s mat ."
+    words = learn_vocabulary("words", SENTENCES, 12)
+    assert words.normalise("The cat's  mat.") == "the cat ' s mat ."
     assert words.decode(words.encode("The cat, zebra")) == "the cat , <unk>"
     assert words.encode("zebra") == [UNKNOWN]
 
 
 def test_symbols_are_a_closed_set():
-    symbols = learn("symbols", ["(NP NN )NP", "(NP DT NN )NP"], 10)
+    symbols = learn_vocabulary("symbols", ["(NP NN )NP", "(NP DT NN )NP"], 10)
     assert (
-        symbols.encode("(NP NN )NP XX") == [4, 6, 5, UNKNOWN] or symbols.text([4, 5, 6, 7]) == "(NP )NP NN DT"
+        symbols.encode("(NP NN )NP XX") == [4, 6, 5, UNKNOWN]
+        or symbols.decode_symbols([4, 5, 6, 7]) == "(NP )NP NN DT"
     )
     assert symbols.decode(symbols.encode("(NP DT )NP")) == "(NP DT )NP"
 
 
 def test_a_vocabulary_without_room_is_refused():
     with pytest.raises(DataError) as fault:
-        learn("spelled", ["abc"], 263)
+        learn_vocabulary("spelled", ["abc"], 263)
     assert str(fault.value) == "expected room for 264 symbols without words, got 263"
     with pytest.raises(DataError) as fault:
-        learn("symbols", ["a b c"], 6)
+        learn_vocabulary("symbols", ["a b c"], 6)
     assert str(fault.value) == "expected at most 2 symbols, got 3"
     with pytest.raises(DataError) as fault:
-        learn("bpe", ["abc"], 5000)
+        learn_vocabulary("bpe", ["abc"], 5000)
     expected = "no vocabulary of 5,000 pieces can be made of this text: Vocabulary size too high (5000)."
     assert str(fault.value).startswith(expected)
 
@@ -129,7 +133,7 @@ def real_sentences():
 def test_all_real_sentences_come_back_as_they_were_though_half_of_them_were_never_seen():
     counts = Counter()
     for name, sentences in real_sentences():
-        vocabulary = learn("spelled", sentences[::2], 32_000)
+        vocabulary = learn_vocabulary("spelled", sentences[::2], 32_000)
         for sentence in sentences:
             assert vocabulary.decode(vocabulary.encode(sentence)) == sentence, name
         counts[name] = len(sentences)

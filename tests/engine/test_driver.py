@@ -8,15 +8,15 @@ import threading
 import pytest
 import torch
 
-from activemem.engine import weights
-from activemem.engine.driver import Summary, run_study
-from activemem.engine.events import Advanced, Ended, Started
-from activemem.engine.machine import Machine
-from activemem.engine.sources import Grid
-from activemem.engine.stopping import Stop
-from activemem.engine.training import Training
+from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.cohort_sources import GridCohorts
+from activemem.engine.run.driver import Summary, run_study
+from activemem.engine.run.interrupts import Stop
+from activemem.engine.trial import checkpoints
+from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.study import load
+from activemem.studies.study import load_study
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def summary(**counts):
 
 
 def test_a_study_runs_once_and_then_not_again(tiny, store, notes):
-    study = load(tiny)
+    study = load_study(tiny)
     assert run(study, store, notes) == summary(done=8, ran=8)
     before = store.trials()
     assert run(study, store, notes) == summary(done=8)
@@ -42,76 +42,76 @@ def test_a_study_runs_once_and_then_not_again(tiny, store, notes):
 
 
 def test_at_most_so_many_trials_are_run(tiny, store, notes):
-    assert run(load(tiny), store, notes, max_trials=3) == summary(done=3, ran=3, left=5)
-    assert run(load(tiny), store, notes, max_trials=3) == summary(done=6, ran=3, left=2)
+    assert run(load_study(tiny), store, notes, max_trials=3) == summary(done=3, ran=3, left=5)
+    assert run(load_study(tiny), store, notes, max_trials=3) == summary(done=6, ran=3, left=2)
 
 
 def test_a_trial_of_another_study_is_not_run_again(tiny, store, notes):
-    run(load(tiny), store, notes)
-    other = load(tiny.replace('name = "tiny"', 'name = "other"').replace("[0, 1]", "[1, 2]"))
+    run(load_study(tiny), store, notes)
+    other = load_study(tiny.replace('name = "tiny"', 'name = "other"').replace("[0, 1]", "[1, 2]"))
     assert run(other, store, notes) == summary(done=8, ran=4)
 
 
 def test_failed_trials_are_tried_again_only_when_asked(tiny, store, notes):
-    study = load(tiny, ["train.optimizer.lr=1e30", 'train.optimizer.name="sgd"'])
+    study = load_study(tiny, ["train.optimizer.lr=1e30", 'train.optimizer.name="sgd"'])
     assert run(study, store, notes) == summary(failed=8, ran=8)
     assert run(study, store, notes) == summary(failed=8)
     assert run(study, store, notes, retry_failed=True) == summary(failed=8, ran=8)
-    assert {attempt for _, attempt in store.outcomes().values()} == {1}
+    assert {attempt for _, attempt in store.latest_attempts().values()} == {1}
 
 
 def test_a_stop_ends_after_the_epoch_under_way_and_the_next_run_goes_on(tiny, store, notes):
-    hear = notes.hear
+    hear = notes.on_event
 
     def interrupt(event):
         hear(event)
-        if len(notes.of(Advanced)) == 6 and isinstance(event, Advanced):
+        if len(notes.of(EpochFinished)) == 6 and isinstance(event, EpochFinished):
             os.kill(os.getpid(), signal.SIGINT)
 
-    notes.hear = interrupt
-    assert run(load(tiny), store, notes) == summary(done=1, ran=1, left=7, stopped=True)
-    assert len(notes.of(Advanced)) == 6
-    notes.hear = hear
-    assert run(load(tiny), store, notes) == summary(done=8, ran=7)
+    notes.on_event = interrupt
+    assert run(load_study(tiny), store, notes) == summary(done=1, ran=1, left=7, stopped=True)
+    assert len(notes.of(EpochFinished)) == 6
+    notes.on_event = hear
+    assert run(load_study(tiny), store, notes) == summary(done=8, ran=7)
     assert [event.epoch for event in notes.of(Started)] == [0, 0, 2, *[0] * 6]
     assert len(notes.of(Ended)) == 8
 
 
 def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
-    run(load(tiny, ["train.epochs=1"]), store, notes)
-    record = store.recall_study("tiny")
+    run(load_study(tiny, ["train.epochs=1"]), store, notes)
+    record = store.load_study_record("tiny")
     assert (record["text"], record["overrides"]) == (tiny, ["train.epochs=1"])
     assert store.last_study() == "tiny"
 
 
 def test_cohorts_grow_while_they_are_short_and_shrink_towards_the_end():
-    grid, sizes = Grid(range(100)), []
+    grid, sizes = GridCohorts(range(100)), []
     while (cohort := grid.next_cohort()) is not None:
         sizes.append(len(cohort[1]))
-        grid.cohort_ended(cohort[0], whole=True)
+        grid.cohort_ended(cohort[0], completed=True)
     assert sum(sizes) == 100
     assert sizes[:4] == [1, 2, 4, 8]
     assert sizes == sorted(sizes[:5]) + sorted(sizes[5:], reverse=True)
 
 
 def test_what_tune_pickles_takes_nothing_of_the_listener_along():
-    from activemem.engine.cluster import _Feed, _Relay
+    from activemem.engine.run.ray_cluster import _CohortSearcher, _EventCallback
 
     listener = threading.Lock()  # cannot be pickled, as a display on a terminal cannot
-    for held in (_Feed(Grid([]), Stop(), listener), _Relay(listener)):
+    for held in (_CohortSearcher(GridCohorts([]), Stop(), listener), _EventCallback(listener)):
         assert vars(pickle.loads(pickle.dumps(held))) == {}
 
 
 def test_a_study_that_keeps_weights_trains_again_what_another_has_trained_without(tiny, store, notes):
-    run(load(tiny), store, notes, max_trials=2)
-    keeping = load(tiny.replace('name = "tiny"', 'name = "keeping"\nkeep_weights = true'))
+    run(load_study(tiny), store, notes, max_trials=2)
+    keeping = load_study(tiny.replace('name = "tiny"', 'name = "keeping"\nkeep_weights = true'))
     assert run(keeping, store, notes, max_trials=3) == summary(done=3, ran=3, left=5)
     kept = [trial for trial in keeping.trials() if store.weights_file(trial.id).exists()]
     assert len(kept) == 3
     training = Training(kept[0].settings, torch.device("cpu"))
     while not training.finished:
         training.advance()
-    held = weights.load(store.weights_file(kept[0].id))
+    held = checkpoints.load_weights(store.weights_file(kept[0].id))
     assert held.keys() == training.weights().keys()
     assert all(torch.equal(held[name], weight) for name, weight in training.weights().items())
     assert run(keeping, store, notes) == summary(done=8, ran=5)

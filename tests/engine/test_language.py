@@ -7,16 +7,16 @@ import pickle
 import pytest
 import torch
 
-from activemem.blocks.streams import Stream
+from activemem.blocks.core.streaming import StreamState
+from activemem.engine.core.resources import Machine
 from activemem.engine.corpora import DataError
-from activemem.engine.driver import run_study
-from activemem.engine.machine import Machine
-from activemem.engine.training import Training
+from activemem.engine.run.driver import run_study
+from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies import datasets
-from activemem.studies.corpora import Corpus, Part, Source, register_corpus
-from activemem.studies.settings import Settings
-from activemem.studies.study import load
+from activemem.studies.catalog import datasets
+from activemem.studies.catalog.corpora import Corpus, FileSlice, SourceFile, register_corpus
+from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.study import load_study
 
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
@@ -39,21 +39,21 @@ def folder(tmp_path_factory):
     """A folder of data with one small corpus, which is known while these tests run."""
     folder, whole = tmp_path_factory.mktemp("data"), text()
     digest = f"sha256:{hashlib.sha256(whole).hexdigest()}"
-    source = Source(names=("tiny.txt",), size=len(whole), digest=digest)
+    source = SourceFile(names=("tiny.txt",), size=len(whole), digest=digest)
     ends = [whole.index(b"\n", len(whole) * share // 10) + 1 for share in (6, 8)]
     register_corpus(
         Corpus(
             name="tiny",
             title="300 lines of words",
-            home="tiny",
+            folder="tiny",
             downloads=(),
             splits={
-                "train": Part(source=source, stop=ends[0]),
-                "dev": Part(source=source, start=ends[0], stop=ends[1]),
-                "test": Part(source=source, start=ends[1]),
+                "train": FileSlice(source=source, stop=ends[0]),
+                "dev": FileSlice(source=source, start=ends[0], stop=ends[1]),
+                "test": FileSlice(source=source, start=ends[1]),
             },
             alphabet=bytes(sorted(set(whole) - {10})),
-            words=len(WORDS) + 1,
+            word_vocab_size=len(WORDS) + 1,
             licence="none",
             source="made here",
         )
@@ -65,7 +65,7 @@ def folder(tmp_path_factory):
 
 
 def settings(recipe="conv(k=3) >> ff(16)", model=(), task=(), **train):
-    return Settings.model_validate(
+    return TrialSettings.model_validate(
         {
             "model": {"recipe": recipe, "d_model": 16, "position": "none"} | dict(model),
             "task": {"name": "language_model", "corpus": "tiny", "block": 8, "dev_tokens": 200} | dict(task),
@@ -115,7 +115,7 @@ def test_a_batch_in_parts_gives_the_same_losses(folder, task):
 def test_the_loss_falls_below_that_of_guessing(folder):
     training = Training(settings(steps_per_epoch=40), CPU, folder)
     *_, last = [training.advance() for _ in range(4)]
-    assert last["test_loss"] < math.log(training._objective.demand.vocab) - 1.0
+    assert last["test_loss"] < math.log(training._objective.interface.vocab) - 1.0
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -124,7 +124,7 @@ def test_a_split_is_scored_as_in_one_pass_over_the_whole(folder, recipe):
     measured = training.advance()
     tokens = training._objective._text.test.tokens.long()[None]
     with torch.no_grad():
-        nats, _ = training._model.nll_stream(tokens[:, :-1], tokens[:, 1:], Stream())
+        nats, _ = training._model.nll_stream(tokens[:, :-1], tokens[:, 1:], StreamState())
     assert measured["test_loss"] == pytest.approx(float(nats.double().mean()), rel=1e-5)
     assert measured["test_bpc"] == pytest.approx(measured["test_loss"] / math.log(2))
 
@@ -147,21 +147,21 @@ def test_only_the_last_epoch_scores_the_test_split(folder):
 def test_bf16_learns_as_well(folder):
     training = Training(settings(precision="bf16", steps_per_epoch=40), CPU, folder)
     *_, last = [training.advance() for _ in range(4)]
-    assert last["test_loss"] < math.log(training._objective.demand.vocab) - 1.0
+    assert last["test_loss"] < math.log(training._objective.interface.vocab) - 1.0
 
 
 def test_pieces_are_scored_in_whole_lines_and_characters_to_the_last_one(folder):
     characters = Training(settings(task={"dev_tokens": 2}), CPU, folder)._objective
-    assert len(characters._beginning(characters._text.dev, 2).tokens) == 2
+    assert len(characters._truncate(characters._text.dev, 2).tokens) == 2
     words = Training(settings(task=LINES), CPU, folder)._objective
-    first = words._beginning(words._text.dev, 2)
+    first = words._truncate(words._text.dev, 2)
     assert len(first.lines) == 2
     assert len(first.tokens) == int(first.lines[-1]) == first.words
 
 
 def test_a_study_that_is_done_needs_its_data_no_more(folder, tmp_path, notes):
     store = Store(tmp_path / "results")
-    study = load(STUDY)
+    study = load_study(STUDY)
     with pytest.raises(DataError, match="tiny"):
         run_study(study, store, Machine(data=tmp_path), notes, local=True)
     assert store.last_study() is None

@@ -2,16 +2,17 @@
 
 import pytest
 
-from activemem.blocks import block as registry
-from activemem.blocks.convolution import Conv
-from activemem.engine.leaks import LeakError, check_leaks
-from activemem.grammar import vocabulary
-from activemem.grammar.vocabulary import Reach, lookup
-from activemem.studies.settings import Settings
+from activemem.blocks.core.block import BLOCKS
+from activemem.blocks.layers.convolutions import Conv
+from activemem.engine.run.preflight import LeakError, check_leaks
+from activemem.grammar.vocabulary import registry
+from activemem.grammar.vocabulary.registry import lookup
+from activemem.grammar.vocabulary.spec import Reach
+from activemem.studies.schema.settings import TrialSettings
 
 
 def asked(recipe, task="language_model"):
-    return Settings.model_validate(
+    return TrialSettings.model_validate(
         {
             "model": {"recipe": recipe, "d_model": 16},
             "task": {"name": task},
@@ -39,8 +40,8 @@ def leaky(monkeypatch):
     from dataclasses import replace
 
     spec = replace(lookup("conv"), name="leaky", reach=lambda settings, context: Reach(left=2, right=0))
-    monkeypatch.setitem(vocabulary._specs, "leaky", spec)
-    monkeypatch.setitem(registry.MODULES.classes, "leaky", Leaky)
+    monkeypatch.setitem(registry._specs, "leaky", spec)
+    monkeypatch.setitem(BLOCKS.classes, "leaky", Leaky)
 
 
 def test_a_block_that_leaks_is_named(leaky):

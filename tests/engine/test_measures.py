@@ -42,8 +42,8 @@ def test_bleu_needs_a_hypothesis_for_each_reference():
 def test_bleu_by_length_has_1_to_10_words_together_then_11_to_20():
     lengths = [10, 11, 1]
     short, long = bleu_by_length(HYPOTHESES, REFERENCES, lengths)
-    assert (short.shortest, short.longest, short.sentences) == (1, 10, 2)
-    assert (long.shortest, long.longest, long.sentences) == (11, 20, 1)
+    assert (short.min_words, short.max_words, short.sentences) == (1, 10, 2)
+    assert (long.min_words, long.max_words, long.sentences) == (11, 20, 1)
     assert short.bleu == bleu(HYPOTHESES[::2], REFERENCES[::2])
     assert long.bleu == bleu(HYPOTHESES[1:2], REFERENCES[1:2])
     (all_of_them,) = bleu_by_length(HYPOTHESES, REFERENCES, lengths, width=11)

@@ -2,19 +2,19 @@
 
 import pytest
 
-from activemem.engine.data.trees import read_trees
-from activemem.engine.measures import BracketScore, brackets
+from activemem.engine.data.trees.penn_trees import parse_trees
+from activemem.engine.measures import BracketScore, score_brackets
 
 RIGHT = "(TOP (S (NP (DT the) (NN cat)) (VP (VBD sat) (PP (IN on) (NP (DT a) (NN mat)))) (. .)))"
 
 
 def tree(text):
-    (only,) = read_trees(text)
+    (only,) = parse_trees(text)
     return only
 
 
 def score(right, guess, **more):
-    return brackets([tree(right)], [None if guess is None else tree(guess)], **more)
+    return score_brackets([tree(right)], [None if guess is None else tree(guess)], **more)
 
 
 def counts(found: BracketScore):
@@ -135,7 +135,7 @@ def test_punctuation_with_another_tag_of_punctuation_is_no_error():
 def test_scores_are_of_all_sentences_together():
     flat = "(TOP (S (NP (DT the) (NN cat)) (VBD sat) (IN on) (DT a) (NN mat) (. .)))"
     guesses = [RIGHT, flat, None, RIGHT.replace("cat", "dog")]
-    found = brackets([tree(RIGHT)] * 4, [each and tree(each) for each in guesses])
+    found = score_brackets([tree(RIGHT)] * 4, [each and tree(each) for each in guesses])
     assert counts(found) == (7, 10, 7)
     assert found.f1 == pytest.approx(100 * 14 / 17)
     assert found.f1_of_all == pytest.approx(100 * 14 / 27)
@@ -144,10 +144,10 @@ def test_scores_are_of_all_sentences_together():
 
 def test_only_sentences_of_some_words_count_traces_left_out_and_punctuation_not():
     traced = RIGHT.replace("(VBD sat)", "(VBD sat) (-NONE- *)")
-    assert score(traced, RIGHT, longest=7).sentences == 1
-    assert score(traced, RIGHT, longest=6).sentences == 0
+    assert score(traced, RIGHT, max_words=7).sentences == 1
+    assert score(traced, RIGHT, max_words=6).sentences == 0
 
 
 def test_every_tree_needs_a_guess():
     with pytest.raises(ValueError):
-        brackets([tree(RIGHT)], [])
+        score_brackets([tree(RIGHT)], [])

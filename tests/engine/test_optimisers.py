@@ -2,8 +2,8 @@
 
 import torch
 
-from activemem.engine.optimisers import Plateau, clip_each, optimizer
-from activemem.studies.settings import OptimizerSettings
+from activemem.engine.trial.optimisers import Plateau, clip_grad_norm_per_tensor, optimizer
+from activemem.studies.schema.settings import OptimizerSettings
 
 
 def weights(*gradients):
@@ -15,7 +15,7 @@ def weights(*gradients):
 
 def test_each_gradient_is_clipped_by_itself():
     large, small = weights([3.0, 4.0], [0.01, 0.0])
-    clip_each([large, small, torch.nn.Parameter(torch.zeros(1))], 0.5)
+    clip_grad_norm_per_tensor([large, small, torch.nn.Parameter(torch.zeros(1))], 0.5)
     torch.testing.assert_close(large.grad, torch.tensor([0.3, 0.4]))
     torch.testing.assert_close(small.grad, torch.tensor([0.01, 0.0]))
 

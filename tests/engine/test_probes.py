@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from activemem.engine.machine import Machine
-from activemem.engine.objectives.writing import Pairs
-from activemem.engine.probes import Encoder, ProbeError, probe_study, quantiles, theta
+from activemem.engine.core.resources import Machine
+from activemem.engine.objectives.generation import PairData
+from activemem.engine.probes import EncoderProbe, ProbeError, probe_study, quantiles, theta
 from activemem.storage import Store
-from activemem.studies.study import load
+from activemem.studies.study import load_study
 
-from .remembering import BAHDANAU, GRU, INPUTS, LUONG, NAIVE, STACK, a_model, a_study, finish
+from .remembering import BAHDANAU, GRU, INPUTS, LUONG, NAIVE, STACK, make_model, make_study, store_outcomes
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def stored(store, trial):
 
 def sources(study, count):
     """The first sources of the test split, as lists."""
-    side = Pairs(study.trials()[0].settings, None).test.source
+    side = PairData(study.trials()[0].settings, None).test.source
     lines, tokens = side.lines.tolist(), side.tokens.tolist()
     return [tokens[lines[number] : lines[number + 1]] for number in range(count)]
 
@@ -64,7 +64,7 @@ def cosines(cells):
 
 def by_hand(study, number, count):
     """The cosines of all sources in a row, and by step the products of gates and the gates."""
-    model, changes, kept, gates = a_model(study.trials()[number], number), [], {}, {}
+    model, changes, kept, gates = make_model(study.trials()[number], number), [], {}, {}
     for source in sources(study, count):
         cells, forget = lstm_by_hand(model, source)
         changes += cosines(cells)
@@ -77,8 +77,8 @@ def by_hand(study, number, count):
 
 
 def test_all_measures_are_those_of_plain_loops_in_double_precision(store):
-    study = a_study(LUONG, NAIVE)
-    finish(store, study)
+    study = make_study(LUONG, NAIVE)
+    store_outcomes(store, study)
     probe(study, store)
     luong, naive = (by_hand(study, number, 40) for number in range(2))
     found = stored(store, study.trials()[1])
@@ -99,37 +99,37 @@ def test_all_measures_are_those_of_plain_loops_in_double_precision(store):
 
 
 def test_of_a_gru_the_state_is_the_memory_and_its_last_layer_is_measured(store):
-    study = a_study(GRU)
-    finish(store, study)
+    study = make_study(GRU)
+    store_outcomes(store, study)
     probe(study, store)
-    model = a_model(study.trials()[0], 0).double().eval()
+    model = make_model(study.trials()[0], 0).double().eval()
     encoder, changes = model.body.encoder, []
     for source in sources(study, 40):
         x, state = model.source(torch.tensor([source])) * model.scale, None
         outputs = []
         for step in range(x.shape[1]):
-            y, state = encoder.resume(x[:, step : step + 1], state)
+            y, state = encoder.step_with_grad(x[:, step : step + 1], state)
             outputs.append(y[0, 0].detach().numpy())
         changes += cosines(outputs)
     assert stored(store, study.trials()[0])["memory_change"] == pytest.approx(np.mean(changes), abs=1e-12)
 
 
 def test_the_map_of_attention_is_that_of_the_first_of_the_longest_sources(store):
-    study = a_study(LUONG)
-    finish(store, study)
+    study = make_study(LUONG)
+    store_outcomes(store, study)
     probe(study, store)
     found, lengths = stored(store, study.trials()[0]), [len(source) for source in sources(study, 40)]
     pair = lengths.index(max(lengths))
     assert found["probed[shown]"] == pair
-    model = a_model(study.trials()[0], 0).double().eval()
-    split = Pairs(study.trials()[0].settings, None).test
+    model = make_model(study.trials()[0], 0).double().eval()
+    split = PairData(study.trials()[0].settings, None).test
     target = split.target.tokens[split.target.lines[pair] : split.target.lines[pair + 1]][None]
     source = torch.tensor([sources(study, 40)[pair]])
     state = model.begin(source, torch.tensor([target.shape[1]]))
     previous = torch.zeros(1, dtype=torch.int64)
     for step, symbol in enumerate(target[0], start=1):
         _, state = model.step(state, previous)
-        weights_now = model.body.attended(state)[0].tolist()
+        weights_now = model.body.attention_weights(state)[0].tolist()
         got = [found[f"attention[{step},{place}]"] for place in range(1, len(weights_now) + 1)]
         assert got == pytest.approx(weights_now, abs=1e-12)
         previous = symbol[None]
@@ -137,8 +137,8 @@ def test_the_map_of_attention_is_that_of_the_first_of_the_longest_sources(store)
 
 
 def test_theta_of_a_model_with_itself_is_zero(store):
-    study = a_study(LUONG)
-    finish(store, study)
+    study = make_study(LUONG)
+    store_outcomes(store, study)
     (probed,) = probe(study, store)
     assert probed.metrics["theta[luong]"] == 0
 
@@ -154,8 +154,8 @@ def test_quantiles_of_as_many_values_are_the_values_themselves():
 
 
 def test_a_stored_probe_is_not_taken_twice(store):
-    study = a_study(LUONG, NAIVE)
-    finish(store, study)
+    study = make_study(LUONG, NAIVE)
+    store_outcomes(store, study)
     assert all(probed.metrics for probed in probe(study, store))
     before = store.metrics()
     for trial in study.trials():
@@ -165,8 +165,8 @@ def test_a_stored_probe_is_not_taken_twice(store):
 
 
 def test_another_number_of_sequences_replaces_what_was_stored(store):
-    study = a_study(NAIVE)
-    finish(store, study)
+    study = make_study(NAIVE)
+    store_outcomes(store, study)
     probe(study, store)
     probe(study, store, sequences=30)
     found = store.metrics([study.trials()[0].id])
@@ -175,20 +175,20 @@ def test_another_number_of_sequences_replaces_what_was_stored(store):
 
 
 def test_a_model_that_came_later_is_compared_with(store):
-    study = a_study(NAIVE, LUONG)
+    study = make_study(NAIVE, LUONG)
     naive, luong = study.trials()
-    finish(store, study, keep=lambda trial: trial.id == naive.id)
+    store_outcomes(store, study, keeps_weights=lambda trial: trial.id == naive.id)
     assert [probed.reason for probed in probe(study, store)] == ["its weights were not kept", None]
     assert "theta[luong]" not in stored(store, naive)
-    finish(store, study, keep=lambda trial: trial.id == luong.id)
+    store_outcomes(store, study, keeps_weights=lambda trial: trial.id == luong.id)
     assert all(probed.metrics for probed in probe(study, store))
     assert "theta[luong]" in stored(store, naive)
 
 
 def test_what_cannot_be_measured_is_told_and_the_rest_goes_on(store):
-    study = a_study(STACK, LUONG, BAHDANAU, NAIVE)
+    study = make_study(STACK, LUONG, BAHDANAU, NAIVE)
     stack, luong, bahdanau, naive = study.trials()
-    finish(store, study, keep=lambda trial: trial.id != luong.id)
+    store_outcomes(store, study, keeps_weights=lambda trial: trial.id != luong.id)
     store.weights_file(bahdanau.id).write_bytes(b"no weights")
     reasons = {probed.trial.id: probed.reason for probed in probe(study, store)}
     assert reasons == {
@@ -202,8 +202,8 @@ def test_what_cannot_be_measured_is_told_and_the_rest_goes_on(store):
 
 def test_a_model_is_compared_with_others_whatever_they_were_trained_for(store):
     more = f'[[cells]]\nmodel = "{NAIVE}"\nepochs = 5\n'
-    study = a_study(LUONG, BAHDANAU, INPUTS, more=more)
-    finish(store, study)
+    study = make_study(LUONG, BAHDANAU, INPUTS, more=more)
+    store_outcomes(store, study)
     found = {probed.trial.levels["model"]: set(probed.metrics) for probed in probe(study, store)}
     thetas = {model: {name for name in names if "theta" in name} for model, names in found.items()}
     both = {"theta[luong]", "theta[bahdanau]"}
@@ -211,32 +211,32 @@ def test_a_model_is_compared_with_others_whatever_they_were_trained_for(store):
 
 
 def test_of_several_standards_the_one_that_was_trained_as_long_is_meant(store):
-    study = load(a_study(LUONG, INPUTS).text.replace("epochs = [1]", "epochs = [1, 2]"))
-    finish(store, study)
+    study = load_study(make_study(LUONG, INPUTS).text.replace("epochs = [1]", "epochs = [1, 2]"))
+    store_outcomes(store, study)
     probed = probe(study, store)
-    assert all(each.unclear == () for each in probed)
+    assert all(each.ambiguous == () for each in probed)
     inputs = [each for each in probed if each.trial.levels["model"] == INPUTS]
     assert inputs[0].metrics["theta[luong]"] != inputs[1].metrics["theta[luong]"]
 
 
 def test_where_no_standard_was_trained_as_long_none_is_compared_with(store):
     more = f'[[cells]]\nmodel = "{NAIVE}"\nepochs = 5\n'
-    study = load(a_study(LUONG, more=more).text.replace("epochs = [1]", "epochs = [1, 2]"))
-    finish(store, study)
+    study = load_study(make_study(LUONG, more=more).text.replace("epochs = [1]", "epochs = [1, 2]"))
+    store_outcomes(store, study)
     (naive,) = [each for each in probe(study, store) if each.trial.levels["model"] == NAIVE]
-    assert naive.unclear == ("luong",)
+    assert naive.ambiguous == ("luong",)
     assert "theta[luong]" not in naive.metrics
 
 
 def test_an_encoder_without_recurrence_is_refused(store):
-    (trial,) = a_study(STACK).trials()
+    (trial,) = make_study(STACK).trials()
     with pytest.raises(ProbeError, match=r"^no recurrent encoder$"):
-        Encoder(trial.settings, store.weights_file(trial.id))
+        EncoderProbe(trial.settings, store.weights_file(trial.id))
 
 
 def test_probes_survive_compaction_beside_the_metrics_of_their_trials(store):
-    study = a_study(NAIVE)
-    finish(store, study)
+    study = make_study(NAIVE)
+    store_outcomes(store, study)
     probe(study, store)
     before = store.metrics()
     store.compact()

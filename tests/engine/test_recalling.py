@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from activemem.engine.objectives import objective
-from activemem.engine.tasks.recalling import RECALL, TOLERANCE, lengths_between
-from activemem.engine.training import Training
-from activemem.studies.settings import Settings
+from activemem.engine.objectives import build_objective
+from activemem.engine.tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, draw_lengths
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.settings import TrialSettings
 
 CPU = torch.device("cpu")
-TASKS = tuple(RECALL)
+TASKS = tuple(LONG_TERM_PROBLEMS)
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def seeded(seed=0):
 def settings(**changes):
     task = {"name": "recall_addition", "length": 12} | changes.pop("task", {})
     train = {"batch_size": 100, "epochs": 8, "steps_per_epoch": 20} | changes
-    return Settings.model_validate(
+    return TrialSettings.model_validate(
         {
             "model": {
                 "recipe": "activation(act=leaky_relu) >> attention_pool >> dense(act=leaky_relu)",
@@ -55,8 +55,8 @@ def answer(name, row):
 @pytest.mark.parametrize("name", TASKS)
 def test_a_sequence_has_its_marks_and_its_answer(name, shortest):
     longest, generator = shortest + shortest // 10, seeded(shortest)
-    lengths = lengths_between(shortest, longest, 200, generator)
-    batch = RECALL[name].batch(lengths, longest, generator)
+    lengths = draw_lengths(shortest, longest, 200, generator)
+    batch = LONG_TERM_PROBLEMS[name].batch(lengths, longest, generator)
     assert batch.inputs.shape == (200, longest, 2)
     assert set(batch.lengths.tolist()) <= set(range(shortest, longest + 1))
     for row, target, length in zip(*(each.tolist() for each in batch), strict=True):
@@ -73,7 +73,7 @@ def test_a_sequence_has_its_marks_and_its_answer(name, shortest):
 @pytest.mark.parametrize(("name", "low"), [("recall_addition", -1.0), ("recall_multiplication", 0.0)])
 def test_numbers_and_marks_are_spread_evenly(name, low):
     lengths = torch.full((20_000,), 60)
-    inputs = RECALL[name].batch(lengths, 60, seeded(1)).inputs
+    inputs = LONG_TERM_PROBLEMS[name].batch(lengths, 60, seeded(1)).inputs
     numbers = inputs[..., 0]
     assert numbers.min() >= low
     assert numbers.max() < 1
@@ -88,10 +88,10 @@ def test_numbers_and_marks_are_spread_evenly(name, low):
 def test_one_state_of_the_generator_gives_one_batch():
     generator = seeded(3)
     state = generator.get_state()
-    one = RECALL["recall_addition"].batch(torch.full((4,), 20), 20, generator)
-    other = RECALL["recall_addition"].batch(torch.full((4,), 20), 20, generator)
+    one = LONG_TERM_PROBLEMS["recall_addition"].batch(torch.full((4,), 20), 20, generator)
+    other = LONG_TERM_PROBLEMS["recall_addition"].batch(torch.full((4,), 20), 20, generator)
     generator.set_state(state)
-    again = RECALL["recall_addition"].batch(torch.full((4,), 20), 20, generator)
+    again = LONG_TERM_PROBLEMS["recall_addition"].batch(torch.full((4,), 20), 20, generator)
     assert all(left.equal(right) for left, right in zip(one, again, strict=True))
     assert not one.inputs.equal(other.inputs)
 
@@ -99,12 +99,14 @@ def test_one_state_of_the_generator_gives_one_batch():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_batch_is_made_where_its_generator_lives():
     generator = torch.Generator("cuda").manual_seed(1)
-    lengths = lengths_between(50, 55, 8, generator)
-    assert {each.device.type for each in RECALL["recall_addition"].batch(lengths, 55, generator)} == {"cuda"}
+    lengths = draw_lengths(50, 55, 8, generator)
+    assert {
+        each.device.type for each in LONG_TERM_PROBLEMS["recall_addition"].batch(lengths, 55, generator)
+    } == {"cuda"}
 
 
 def test_where_lengths_vary_each_batch_has_one_of_its_own():
-    varied = objective(settings(batch_size=4, task={"length": 50, "variable": True}), CPU, Path())
+    varied = build_objective(settings(batch_size=4, task={"length": 50, "variable": True}), CPU, Path())
     seen = []
 
     class Noting(torch.nn.Module):
@@ -144,7 +146,7 @@ class Knowing(torch.nn.Module):
 
 
 def test_all_is_solved_when_every_test_sequence_is_right_and_not_before():
-    task = objective(settings(), CPU, Path())
+    task = build_objective(settings(), CPU, Path())
     one_wrong = task.evaluate(Knowing(error=TOLERANCE + 1e-3, wrong=1), last=False)
     assert one_wrong == {"accuracy": 0.999, "best_accuracy": 0.999}
     assert task.evaluate(Knowing(error=1.0, wrong=400), last=False) == {
@@ -187,7 +189,7 @@ import resource
 
 import torch
 
-from activemem.engine.training import Training
+from activemem.engine.trial.training import Training
 from activemem.studies.study import load
 
 torch.set_num_threads(1)

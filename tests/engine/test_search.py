@@ -5,12 +5,12 @@ import warnings
 
 import pytest
 
-from activemem.engine.driver import run_study
-from activemem.engine.events import Advanced
-from activemem.engine.machine import Machine
-from activemem.engine.searching import Search
+from activemem.engine.core.events import EpochFinished
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.driver import run_study
+from activemem.engine.run.optuna_search import OptunaSearch
 from activemem.storage import Store, TrialRow
-from activemem.studies.study import load
+from activemem.studies.study import load_study
 
 SEARCH = """
 [study]
@@ -57,7 +57,7 @@ def run(text, store, notes, overrides=(), **options):
         warnings.filterwarnings(
             "ignore", category=UserWarning, module="optuna"
         )  # samplers marked experimental
-        return run_study(load(text, overrides), store, Machine(), notes, local=True, **options)
+        return run_study(load_study(text, overrides), store, Machine(), notes, local=True, **options)
 
 
 def points(store):
@@ -146,7 +146,7 @@ def test_only_what_a_point_takes_is_stored_and_told(store, notes):
         {("k", "mixer", "choice", "seed"), ("choice", "conv.k", "seed")},
         {("k", "mixer", "choice", "seed"), ("choice", "conv.k", "seed"), ("mixer", "choice", "seed")},
     )
-    told = Search(load(CONDITIONAL), store, "again", notes)._optuna.get_trials()
+    told = OptunaSearch(load_study(CONDITIONAL), store, "again", notes)._optuna.get_trials()
     assert len(told) == 6
     assert {(*trial.params, "seed") for trial in told} == stored
     assert all(trial.params.keys() == trial.distributions.keys() for trial in told)
@@ -188,7 +188,7 @@ def test_asha_gives_points_up_and_stores_what_they_reached(store, notes):
     assert pruned["epochs"].max() < 8
     assert len(store.metrics(pruned["trial"].to_list())) == 5 * pruned["epochs"].sum()
     assert not list(store.checkpoint_dir("x").parent.iterdir())
-    assert len(notes.of(Advanced)) == store.trials()["epochs"].sum()
+    assert len(notes.of(EpochFinished)) == store.trials()["epochs"].sum()
 
 
 def test_a_failed_point_does_not_stop_a_search(store, notes):
@@ -208,4 +208,4 @@ def test_failed_points_are_tried_again_only_when_asked(store, notes):
     assert run(SEARCH, store, notes, overrides).failed == 2
     assert run(SEARCH, store, notes, overrides).ran == 0
     assert run(SEARCH, store, notes, overrides, retry_failed=True).ran == 2
-    assert {attempt for _, attempt in store.outcomes().values()} == {1}
+    assert {attempt for _, attempt in store.latest_attempts().values()} == {1}

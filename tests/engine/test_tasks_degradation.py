@@ -8,16 +8,22 @@ from itertools import pairwise
 import pytest
 import torch
 
-from activemem.engine.data.pair_batches import batch_of
-from activemem.engine.tasks.degradation import Splits, as_pairs, bigrams_of, sequences_of, tabu_of
-from activemem.studies.degradation_tasks import degradation_names, require_degradation
-from activemem.studies.tasks import TaskError
+from activemem.engine.data.pairs.batches import collate
+from activemem.engine.tasks.memory_degradation import (
+    SequenceSplits,
+    as_pairs,
+    fixed_bigrams,
+    generate_splits,
+    tabu_symbols,
+)
+from activemem.studies.catalog.memory_degradation import degradation_names, require_degradation
+from activemem.studies.catalog.tasks import TaskError
 
 START, END, FIRST = 1, 2, 4
 
 
 def few(name, sequences=2000, **changes):
-    return replace(require_degradation(name), sequences=sequences, measured=400, **changes)
+    return replace(require_degradation(name), sequences=sequences, test_sequences=400, **changes)
 
 
 def symbols(rows):
@@ -32,7 +38,7 @@ def symbols(rows):
     return found
 
 
-def pairs(splits: Splits):
+def pairs(splits: SequenceSplits):
     """All sources with their targets."""
     return [
         pair
@@ -43,7 +49,7 @@ def pairs(splits: Splits):
 
 @pytest.mark.parametrize("name", degradation_names())
 def test_sequences_are_all_different_and_split_as_is_said(name):
-    splits = sequences_of(few(name), seed=3)
+    splits = generate_splits(few(name), seed=3)
     assert [len(each.sources) for each in (splits.train, splits.dev, splits.test)] == [1500, 500, 400]
     assert {each.shape[1] for split in (splits.train, splits.dev) for each in split} == {20}
     assert len({tuple(source) for source, _ in pairs(splits)}) == 2400
@@ -51,7 +57,7 @@ def test_sequences_are_all_different_and_split_as_is_said(name):
 
 @pytest.mark.parametrize("name", degradation_names())
 def test_one_seed_gives_one_problem_and_another_seed_another(name):
-    first, again, other = (sequences_of(few(name, 50), seed=seed).train for seed in (1, 1, 2))
+    first, again, other = (generate_splits(few(name, 50), seed=seed).train for seed in (1, 1, 2))
     assert torch.equal(first.sources, again.sources)
     assert torch.equal(first.targets, again.targets)
     assert not torch.equal(first.sources, other.sources)
@@ -59,11 +65,11 @@ def test_one_seed_gives_one_problem_and_another_seed_another(name):
 
 @pytest.mark.parametrize("name", [name for name in degradation_names() if name != "filter"])
 def test_targets_are_sources_backwards(name):
-    assert all(target == source[::-1] for source, target in pairs(sequences_of(few(name), seed=0)))
+    assert all(target == source[::-1] for source, target in pairs(generate_splits(few(name), seed=0)))
 
 
 def test_reverse_copy_has_3_to_18_uniform_symbols():
-    sources = [source for source, _ in pairs(sequences_of(few("reverse_copy"), seed=0))]
+    sources = [source for source, _ in pairs(generate_splits(few("reverse_copy"), seed=0))]
     lengths = Counter(map(len, sources))
     assert set(lengths) == set(range(3, 19))
     assert max(lengths.values()) < 2 * min(lengths.values())
@@ -84,7 +90,7 @@ def runs(source):
 
 
 def test_repeats_are_7_symbols_1_to_4_times_cut_or_filled_to_18():
-    sources = [source for source, _ in pairs(sequences_of(few("reverse_copy_repeats"), seed=0))]
+    sources = [source for source, _ in pairs(generate_splits(few("reverse_copy_repeats"), seed=0))]
     assert {len(source) for source in sources} == {18}
     apart = [runs(source) for source in sources if all(run <= 4 for run in runs(source)[:-1])]
     assert len(apart) > 0.9 * len(sources)  # in the others neighbours happen to be equal
@@ -99,8 +105,8 @@ def test_repeats_are_7_symbols_1_to_4_times_cut_or_filled_to_18():
 
 def test_filter_drops_1_to_7_symbols_of_a_fixed_set_of_20():
     spec = few("filter")
-    tabu = set(tabu_of(spec, 5).tolist())
-    found = pairs(sequences_of(spec, seed=5))
+    tabu = set(tabu_symbols(spec, 5).tolist())
+    found = pairs(generate_splits(spec, seed=5))
     assert len(tabu) == 20
     assert {len(source) for source, _ in found} == {18}
     assert all(target == [each for each in source if each not in tabu] for source, target in found)
@@ -117,11 +123,11 @@ def test_filter_drops_1_to_7_symbols_of_a_fixed_set_of_20():
 )
 def test_15_symbols_have_a_successor_as_often_as_is_drawn_and_all_others_have_none(name, low):
     spec = few(name, 12_000)
-    firsts, seconds, probable = (each.tolist() for each in bigrams_of(spec, 1))
+    firsts, seconds, probable = (each.tolist() for each in fixed_bigrams(spec, 1))
     assert len(set(firsts)) == 15
     assert all(low <= each <= 0.9 for each in probable)
     following = {symbol: Counter() for symbol in range(128)}
-    for source, _ in pairs(sequences_of(spec, seed=1)):
+    for source, _ in pairs(generate_splits(spec, seed=1)):
         for left, right in pairwise(source):
             following[left][right] += 1
     for first, second, probability in zip(firsts, seconds, probable, strict=True):
@@ -134,7 +140,7 @@ def test_15_symbols_have_a_successor_as_often_as_is_drawn_and_all_others_have_no
 
 def test_problems_have_the_sizes_of_the_paper():
     spec = require_degradation("reverse_copy")
-    assert (spec.sequences, spec.held_out, spec.measured) == (30_000, 0.25, 10_000)
+    assert (spec.sequences, spec.dev_fraction, spec.test_sequences) == (30_000, 0.25, 10_000)
     assert (spec.vocab, spec.tokens) == (132, 20)
     assert degradation_names()[:4] == (
         "reverse_copy",
@@ -148,8 +154,8 @@ def test_problems_have_the_sizes_of_the_paper():
 
 
 def test_sequences_can_be_had_in_batches_of_pairs():
-    train = sequences_of(few("filter", 40), seed=0).train
-    batch = batch_of(as_pairs(train), [4, 2])
+    train = generate_splits(few("filter", 40), seed=0).train
+    batch = collate(as_pairs(train), [4, 2])
     assert torch.equal(batch.sources, train.sources[[4, 2]])
     width = batch.targets.shape[1]
     assert torch.equal(batch.targets, train.targets[[4, 2], 1 : width + 1])

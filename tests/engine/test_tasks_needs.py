@@ -5,13 +5,13 @@ import itertools
 import pytest
 import torch
 
-from activemem.engine.tasks import generators, task
-from activemem.studies.tasks import require_task
+from activemem.engine.tasks import get_task, registered_tasks
+from activemem.studies.catalog.tasks import require_task
 
 ARITHMETIC = ("addition", "multiply")
 CASES = [
     (name, length)
-    for name in generators()
+    for name in registered_tasks()
     for length in ((5, 7, 9, 11, 13) if name in ARITHMETIC else (1, 2, 3, 4, 5, 6, 8))
 ]
 TOO_LUCKY = 0.05 ** (1 / 32)  # right so often in one sequence: in all of 32 with a chance of 5 %
@@ -28,7 +28,7 @@ def every_input(name, length):
         numbers = list(itertools.product((0, 1), repeat=length // 2))[:-1]
         return torch.tensor([[*a, 2, *b] for a in numbers for b in numbers])
     rows = torch.tensor(list(itertools.product((0, 1), repeat=length)))
-    return torch.nn.functional.pad(rows, (0, length)) if require_task(name).doubled else rows
+    return torch.nn.functional.pad(rows, (0, length)) if require_task(name).doubles_length else rows
 
 
 def groups(visible):
@@ -41,7 +41,7 @@ def groups(visible):
 def furthest_dependence(name, length):
     """The greatest distance on each side over which one changed symbol changes an output."""
     inputs = every_input(name, length)
-    targets = task(name).solve(inputs)
+    targets = get_task(name).solve(inputs)
     left = right = 0
     for position in range(inputs.shape[1]):
         others = inputs.clone()
@@ -61,7 +61,7 @@ def furthest_dependence(name, length):
 def best_guess(name, length, left, right):
     """How often the best possible model of that reach is right at its hardest output."""
     inputs = every_input(name, length)
-    targets = task(name).solve(inputs)
+    targets = get_task(name).solve(inputs)
     chances = []
     for output in range(inputs.shape[1]):
         visible = inputs.clone()
@@ -76,12 +76,12 @@ def best_guess(name, length, left, right):
 @pytest.mark.parametrize(("name", "length"), CASES)
 def test_needs_are_the_furthest_inputs_that_can_change_an_output(name, length):
     spec = require_task(name)
-    assert furthest_dependence(name, length) == (spec.needs_left(length), spec.needs_right(length))
+    assert furthest_dependence(name, length) == (spec.required_left(length), spec.required_right(length))
 
 
 @pytest.mark.parametrize(("name", "length"), [case for case in CASES if case[0] != "sort"])
 def test_luck_does_not_replace_what_is_certain(name, length):
-    certain, tokens = require_task(name).certain(length), require_task(name).sequence_length(length)
+    certain, tokens = require_task(name).unguessable_reach(length), require_task(name).sequence_length(length)
     if certain.left:
         assert best_guess(name, length, int(certain.left) - 1, tokens) < TOO_LUCKY
     if certain.right:
@@ -91,9 +91,9 @@ def test_luck_does_not_replace_what_is_certain(name, length):
 
 @pytest.mark.parametrize("length", [2, 3, 4, 5, 8, 20, 60, 200])
 def test_luck_does_not_sort(length):
-    sequences, completions, sort = 40, 50, task("sort")
+    sequences, completions, sort = 40, 50, get_task("sort")
     generator = torch.Generator().manual_seed(length)
-    sees = int(sort.spec.certain(length).right) - 1  # to the right; everything to the left
+    sees = int(sort.spec.unguessable_reach(length).right) - 1  # to the right; everything to the left
     output = length // 20  # one value ends about there: 20 symbols
     inputs = sort.batch(sequences, length, generator, "cpu").inputs.repeat_interleave(completions, dim=0)
     hidden = sort.batch(sequences * completions, length, generator, "cpu").inputs

@@ -6,11 +6,11 @@ import pickle
 import pytest
 import torch
 
-from activemem.engine.curriculum import Curriculum
-from activemem.engine.optimisers import schedule
-from activemem.engine.seeds import derive
-from activemem.engine.training import NotANumberError, Training
-from activemem.studies.settings import ScheduleSettings
+from activemem.engine.core.seeds import derive_seed
+from activemem.engine.objectives.tagging import Curriculum
+from activemem.engine.trial.optimisers import schedule
+from activemem.engine.trial.training import NotANumberError, Training
+from activemem.studies.schema.settings import ScheduleSettings
 
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
@@ -124,9 +124,9 @@ def test_schedules_rise_to_one_and_follow_their_rule(name, at):
 
 
 def test_seeds_differ_by_purpose_and_stay_what_they_are():
-    assert derive(0, "data") != derive(0, "dropout")
-    assert derive(0, "data") == 8847680504906427687
-    assert math.log2(max(derive(seed, "data") for seed in range(100))) < 63
+    assert derive_seed(0, "data") != derive_seed(0, "dropout")
+    assert derive_seed(0, "data") == 8847680504906427687
+    assert math.log2(max(derive_seed(seed, "data") for seed in range(100))) < 63
 
 
 def test_a_training_ends_once_its_loss_has_come_to_rest(settings):

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from activemem.engine.objectives.writing import Pairs
-from activemem.engine.training import Training
-from activemem.studies import degradation_tasks
-from activemem.studies.settings import Settings
+from activemem.engine.objectives.generation import PairData
+from activemem.engine.trial.training import Training
+from activemem.studies.catalog import memory_degradation
+from activemem.studies.schema.settings import TrialSettings
 
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
@@ -18,7 +18,7 @@ NAIVE = "seq2seq(lstm, lstm)"
 
 
 def settings(recipe=NAIVE, task="reverse_copy", seed=0, **train):
-    return Settings.model_validate(
+    return TrialSettings.model_validate(
         {
             "model": {"recipe": recipe, "d_model": 8, "dropout": 0.0},
             "task": {"name": task},
@@ -38,10 +38,10 @@ def settings(recipe=NAIVE, task="reverse_copy", seed=0, **train):
 def _few(monkeypatch):
     """Few sequences, so that a split is scored in no time."""
     few = {
-        name: replace(problem, sequences=400, measured=40)
-        for name, problem in degradation_tasks._PROBLEMS.items()
+        name: replace(problem, sequences=400, test_sequences=40)
+        for name, problem in memory_degradation._PROBLEMS.items()
     }
-    monkeypatch.setattr(degradation_tasks, "_PROBLEMS", few)
+    monkeypatch.setattr(memory_degradation, "_PROBLEMS", few)
 
 
 def untimed(metrics):
@@ -70,8 +70,8 @@ def test_a_batch_in_parts_gives_the_same_losses(tmp_path):
 
 
 def test_models_of_one_seed_have_the_same_sequences(tmp_path):
-    first, second = (Pairs(settings(recipe), tmp_path) for recipe in (NAIVE, "neural_gpu"))
-    other = Pairs(settings(seed=1), tmp_path)
+    first, second = (PairData(settings(recipe), tmp_path) for recipe in (NAIVE, "neural_gpu"))
+    other = PairData(settings(seed=1), tmp_path)
     assert torch.equal(first.test.source.tokens, second.test.source.tokens)
     assert not torch.equal(first.test.source.tokens, other.test.source.tokens)
 
@@ -93,9 +93,9 @@ def test_what_is_learnt_is_written_too(tmp_path):
 
 def test_a_copy_that_is_learnt_is_exact(tmp_path, monkeypatch):
     easy = replace(
-        degradation_tasks._PROBLEMS["reverse_copy"], symbols=4, shortest=1, longest=4, sequences=240
+        memory_degradation._PROBLEMS["reverse_copy"], symbols=4, min_length=1, max_length=4, sequences=240
     )
-    monkeypatch.setattr(degradation_tasks, "_PROBLEMS", {"reverse_copy": easy})
+    monkeypatch.setattr(memory_degradation, "_PROBLEMS", {"reverse_copy": easy})
     asked = settings("seq2seq(gru, gru, attention=luong)", epochs=8, steps_per_epoch=60, batch_size=32)
     training = Training(
         asked.model_copy(update={"model": asked.model.model_copy(update={"d_model": 32})}), CPU, tmp_path

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from activemem.grammar import Context, Cost, Parameter, Reach, Role, Settings, Spec, vocabulary
+from activemem.grammar import Context, Cost, Parameter, Reach, Role, Settings, Spec
+from activemem.grammar.vocabulary import registry
 
 
 def _cost(_settings: Settings, _context: Context) -> Cost:
@@ -51,4 +52,4 @@ SPECS = (
 def more_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """`pool`, `stretch`, `blend(rate=0.5, gated=false)`, `pair(first, second)` for the length of a test."""
     for spec in SPECS:
-        monkeypatch.setitem(vocabulary._specs, spec.name, spec)
+        monkeypatch.setitem(registry._specs, spec.name, spec)

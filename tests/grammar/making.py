@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from activemem.grammar import Parameter, Role, lookup, names
-from activemem.grammar.checks import clash
-from activemem.grammar.nodes import Block, Node, Repeat, Tied, Value, series_of, sum_of
-from activemem.grammar.vocabulary import REQUIRED
+from activemem.grammar import Parameter, Role, lookup, registered_names
+from activemem.grammar.nodes import BlockNode, Node, RepeatNode, TiedNode, Value, make_series, make_sum
+from activemem.grammar.semantics.checker import find_conflict
+from activemem.grammar.vocabulary.spec import REQUIRED
 
-JOINABLE = tuple(name for name in names() if lookup(name).role in (Role.MIXER, Role.CHANNEL))
+SEQUENCE_BLOCKS = tuple(
+    name for name in registered_names() if lookup(name).role in (Role.MIXER, Role.CHANNEL)
+)
 """The blocks that can stand anywhere in sums and series."""
 
 
-def plain(parameter: Parameter) -> st.SearchStrategy[Value]:
+def parameter_values(parameter: Parameter) -> st.SearchStrategy[Value]:
     """Any value that a parameter takes, neither a hole nor a search dimension."""
     match parameter.kind:
         case "word":
@@ -27,9 +29,9 @@ def plain(parameter: Parameter) -> st.SearchStrategy[Value]:
 
 
 @st.composite
-def blocks(draw: st.DrawFn, values=plain, given: tuple[str, ...] = ()) -> Block:
+def blocks(draw: st.DrawFn, values=parameter_values, block_names: tuple[str, ...] = ()) -> BlockNode:
     """A block of the given names, or of all that map sequences to the same, its values drawn by strategy."""
-    spec = lookup(draw(st.sampled_from(given or JOINABLE)))
+    spec = lookup(draw(st.sampled_from(block_names or SEQUENCE_BLOCKS)))
     assert spec is not None
     arguments: list[tuple[str, Value]] = []
     for parameter in spec.parameters:
@@ -37,28 +39,30 @@ def blocks(draw: st.DrawFn, values=plain, given: tuple[str, ...] = ()) -> Block:
             value = draw(values(parameter))
             if value != parameter.default:
                 arguments.append((parameter.name, value))
-    return allowed(Block(spec.name, tuple(arguments)))
+    return drop_clashing_arguments(BlockNode(spec.name, tuple(arguments)))
 
 
-def allowed(block: Block) -> Block:
+def drop_clashing_arguments(block: BlockNode) -> BlockNode:
     """The block without the last of its arguments, as many as its parameters do not allow together."""
     spec = lookup(block.name)
     assert spec is not None
-    if clash(spec, block) is None:
+    if find_conflict(spec, block) is None:
         return block
-    return allowed(Block(block.name, block.arguments[:-1]))
+    return drop_clashing_arguments(BlockNode(block.name, block.arguments[:-1]))
 
 
 def compound(parts: st.SearchStrategy[Node], counts: st.SearchStrategy[Value]) -> st.SearchStrategy[Node]:
     """Sums, series, repeats and tied repeats of such parts."""
     several = st.lists(parts, min_size=2, max_size=3)
-    repeats = st.builds(Repeat, counts, parts)
-    return several.map(sum_of) | several.map(series_of) | repeats | repeats.map(Tied)
+    repeats = st.builds(RepeatNode, counts, parts)
+    return several.map(make_sum) | several.map(make_series) | repeats | repeats.map(TiedNode)
 
 
-def closed(given: tuple[str, ...] = ()) -> st.SearchStrategy[Node]:
+def closed_recipes(block_names: tuple[str, ...] = ()) -> st.SearchStrategy[Node]:
     """Recipes without holes and search dimensions, of blocks of the given names or of any."""
-    return st.recursive(blocks(given=given), lambda parts: compound(parts, st.integers(1, 3)), max_leaves=8)
+    return st.recursive(
+        blocks(block_names=block_names), lambda parts: compound(parts, st.integers(1, 3)), max_leaves=8
+    )
 
 
-CLOSED = closed()
+CLOSED_RECIPES = closed_recipes()

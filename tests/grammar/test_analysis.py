@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from activemem.grammar import Analysis, Part, Reach, RecipeError, analyse, parse
+from activemem.grammar import Analysis, ModelPart, Reach, RecipeError, analyse, parse
 
 WIDTH, LENGTH, VOCAB = 128, 40, 20
 EMBEDDING, NORM, OUTPUT = 20 * 128, 2 * 128, 128 * 20 + 20
@@ -159,7 +159,7 @@ def test_what_training_keeps_is_counted_by_hand(text: str, body: int):
     analysis = analyse(parse(text), d_model=WIDTH, length=LENGTH, vocab=VOCAB, dropout=0.0)
     memory = analysis.memory(batch=32)
     assert memory.activations == 4 * 32 * (AROUND + body)
-    assert memory.activations == sum(part.activations(32) for part in analysis.tree.parts)
+    assert memory.activations == sum(part.activation_bytes(32) for part in analysis.tree.parts)
     assert (memory.parameters, memory.optimizer) == (4 * analysis.parameters, 8 * analysis.parameters)
 
 
@@ -168,7 +168,7 @@ def test_the_padding_of_a_batch_is_kept_once():
     assert 2 * one - two == 4 * WIDTH * ((9 + 9 - 1) + (10 + 10 - 1))
 
 
-def _outline(part: Part, depth: int = 0) -> list[str]:
+def _outline(part: ModelPart, depth: int = 0) -> list[str]:
     lines = [f"{'  ' * depth}{part.label}: {part.parameters}"]
     return lines + [line for one in part.parts for line in _outline(one, depth + 1)]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from activemem.grammar import (
-    ALL,
+    UNBOUNDED,
     Context,
     Cost,
     Parameter,
@@ -20,11 +20,11 @@ from activemem.grammar import (
     analyse,
     analyse_part,
     parse,
-    vocabulary,
 )
-from activemem.grammar.nodes import Block, Choice, Integer
+from activemem.grammar.nodes import BlockNode, ChoiceDimension, IntegerDimension
+from activemem.grammar.vocabulary import registry
 
-RECIPE = {"kind": "recipe", "bare": True, "meaning": ""}
+RECIPE = {"kind": "recipe", "positional": True, "meaning": ""}
 
 
 def _cost(settings: Settings, context: Context) -> Cost:
@@ -40,7 +40,7 @@ def _cost(settings: Settings, context: Context) -> Cost:
 
 
 def _reach(settings: Settings, context: Context) -> Reach:
-    return Reach(left=analyse_part(settings["encoder"], context).reach.left, right=ALL)
+    return Reach(left=analyse_part(settings["encoder"], context).reach.left, right=UNBOUNDED)
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def seq2seq(monkeypatch: pytest.MonkeyPatch) -> None:
         role=Role.TRANSDUCER,
         parameters=(
             Parameter(name="encoder", **RECIPE),
-            Parameter(name="decoder", default=Block("sa"), **RECIPE),
+            Parameter(name="decoder", default=BlockNode("sa"), **RECIPE),
             Parameter(name="attention", kind="word", default="none", words=("none", "luong"), meaning=""),
             Parameter(name="layers", kind="integer", default=1, low=1, high=9, meaning=""),
         ),
@@ -62,7 +62,7 @@ def seq2seq(monkeypatch: pytest.MonkeyPatch) -> None:
         reach=_reach,
         owner="the tests",
     )
-    monkeypatch.setitem(vocabulary._specs, spec.name, spec)
+    monkeypatch.setitem(registry._specs, spec.name, spec)
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,13 @@ SPACE = "seq2seq(choice(ff(8), conv(k=integer(3, 5))), choice(sa, 2 * sa), layer
 def test_dimensions_inside_of_arguments_and_for_them_are_named_and_settled():
     recipe = parse(SPACE)
     assert recipe.dimensions == (
-        ("seq2seq.encoder", Choice((parse("ff(8)").root, Block("conv", (("k", Integer(3, 5)),))))),
-        ("conv.k", Integer(3, 5)),
-        ("seq2seq.decoder", Choice((Block("sa"), parse("2 * sa").root))),
-        ("seq2seq.layers", Integer(1, 2)),
+        (
+            "seq2seq.encoder",
+            ChoiceDimension((parse("ff(8)").root, BlockNode("conv", (("k", IntegerDimension(3, 5)),)))),
+        ),
+        ("conv.k", IntegerDimension(3, 5)),
+        ("seq2seq.decoder", ChoiceDimension((BlockNode("sa"), parse("2 * sa").root))),
+        ("seq2seq.layers", IntegerDimension(1, 2)),
     )
     values = {
         "seq2seq.encoder": "conv(k=integer(3, 5))",
@@ -161,8 +164,8 @@ def test_an_open_argument_is_not_analysed():
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_block_counts_its_arguments_as_stacks_of_their_own(norm, monkeypatch):
-    part = replace(vocabulary._specs["seq2seq"], role=Role.MIXER)
-    monkeypatch.setitem(vocabulary._specs, "seq2seq", part)
+    part = replace(registry._specs["seq2seq"], role=Role.MIXER)
+    monkeypatch.setitem(registry._specs, "seq2seq", part)
     found = analyse(
         "2 * seq2seq(persistent_conv(k=3) >> ff(8), tied(3 * sa(heads=1, head_width=4)))",
         d_model=8,
@@ -174,7 +177,7 @@ def test_a_block_counts_its_arguments_as_stacks_of_their_own(norm, monkeypatch):
     decoder = 2 * 4 + 4 * 4 * 4
     around = 3 * 8 + 3 * 9 + (2 * 8 if norm == "pre" else 0)
     assert found.parameters == 2 * (2 * 8 + encoder + decoder + 64) + 2 * 8 + around
-    assert found.reach == Reach(left=2, right=ALL)
+    assert found.reach == Reach(left=2, right=UNBOUNDED)
     assert found.state == 2 * 3 * 2 * 4
 
 

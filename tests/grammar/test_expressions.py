@@ -9,8 +9,8 @@ import pickle
 import pytest
 
 from activemem.grammar import RecipeError, parse
+from activemem.grammar.block_names import all_attn, cgru, conv, ff, highway_conv, persistent_conv, sa
 from activemem.grammar.expressions import block, choice, hole, integer, real, tied
-from activemem.grammar.named import all_attn, cgru, conv, ff, highway_conv, persistent_conv, sa
 
 SAME = [
     (sa, "sa"),
@@ -83,7 +83,7 @@ def test_numbers_of_other_libraries_are_numbers():
         __index__ = Seven.__index__
 
     assert conv(k=Index()).text == "conv(k=7)"  # pyright: ignore[reportArgumentType] -- what is tested
-    assert real(0, Seven(7.5)).written() == "real(0.0, 7.5)"
+    assert real(0, Seven(7.5)).operand_text() == "real(0.0, 7.5)"
 
 
 WRONG = [

@@ -12,10 +12,19 @@ import pytest
 
 TESTS = Path(__file__).parent.parent
 GRAMMAR = TESTS.parent / "grammar"
-TELLING = {"add", "_fault", "_note", "_between", "_refused", "_check_alike", "Fault", "ValueError"}
+TELLING = {
+    "add",
+    "_report_here",
+    "_report",
+    "_report_unexpected",
+    "_make_error",
+    "_check_same_output",
+    "Fault",
+    "ValueError",
+}
 """What is called with a message, beside the errors of the grammar."""
 
-INSIDE = {"EntangledError"}
+INSIDE = {"PartitionLimitError"}
 """An error that nobody is told: the grammar catches it itself."""
 
 

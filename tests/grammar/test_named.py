@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 import activemem
-from activemem.grammar import Parameter, Spec, lookup, named
-from activemem.grammar.expressions import BlockName, BlockRecipe
-from activemem.grammar.signature import default, takes
-from activemem.grammar.vocabulary import REQUIRED, own_names
+from activemem.grammar import Parameter, Spec, block_names, lookup
+from activemem.grammar.expressions import BlockFactory, BlockRecipe
+from activemem.grammar.signature import default_text, describe_values
+from activemem.grammar.vocabulary.registry import builtin_names
+from activemem.grammar.vocabulary.spec import REQUIRED
 
-STUB = Path(__file__).parents[2] / "grammar" / "named.pyi"
+STUB = Path(__file__).parents[2] / "grammar" / "block_names.pyi"
 REGENERATE = "python tests/grammar/test_named.py"
 
 HEAD = f'''\
@@ -22,7 +23,7 @@ HEAD = f'''\
 
 from typing import Literal
 
-from .expressions import Open
+from .expressions import Placeholder
 from .recipe import Recipe
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
 
 def stub() -> str:
     """`named.pyi`: a class with a typed `__call__` for each block; one that may stand alone is a recipe."""
-    specs = [spec for name in own_names() if (spec := lookup(name)) is not None]
+    specs = [spec for name in builtin_names() if (spec := lookup(name)) is not None]
     names = "".join(f'    "{spec.name}",\n' for spec in specs)
     return HEAD.format(names=names) + "".join(map(_class, specs))
 
@@ -41,7 +42,9 @@ def _class(spec: Spec) -> str:
     needs = any(parameter.default is REQUIRED for parameter in spec.parameters)
     name = "_" + "".join(part.capitalize() for part in spec.name.split("_"))
     typed = "".join(f"        {each.name}: {_type(each)}{_default(each)},\n" for each in spec.parameters)
-    told = "".join(f"        {each.name}: {each.meaning}; {takes(each)}.\n" for each in spec.parameters)
+    told = "".join(
+        f"        {each.name}: {each.meaning}; {describe_values(each)}.\n" for each in spec.parameters
+    )
     told = told and f"{told}\n"
     return (
         f"\nclass {name}{'' if needs else '(Recipe)'}:\n"
@@ -58,11 +61,11 @@ def _type(parameter: Parameter) -> str:
         return "str | Recipe"
     quoted = ", ".join(f'"{word}"' for word in parameter.words)
     types = {"integer": "int", "real": "float", "boolean": "bool", "word": f"Literal[{quoted}]"}
-    return f"{types[parameter.kind]} | Open"
+    return f"{types[parameter.kind]} | Placeholder"
 
 
 def _default(parameter: Parameter) -> str:
-    text = default(parameter)
+    text = default_text(parameter)
     if text is None:
         return ""
     return f' = "{text}"' if parameter.kind == "word" else f" = {parameter.default!r}"
@@ -73,18 +76,18 @@ def test_what_editors_know_is_what_the_vocabulary_says():
 
 
 def test_every_block_is_a_name_of_the_package_and_none_is_called_like_anything_else_there():
-    assert set(named.__dir__()) == set(own_names())
-    for name in own_names():
-        assert isinstance(getattr(activemem, name), BlockName | BlockRecipe)
-        assert getattr(activemem, name) == getattr(named, name)
+    assert set(block_names.__dir__()) == set(builtin_names())
+    for name in builtin_names():
+        assert isinstance(getattr(activemem, name), BlockFactory | BlockRecipe)
+        assert getattr(activemem, name) == getattr(block_names, name)
     others = {path.stem for path in STUB.parents[1].iterdir()} | set(activemem.EXPORTS)
-    assert others.isdisjoint(own_names())
-    assert set(own_names()) <= set(dir(activemem))
+    assert others.isdisjoint(builtin_names())
+    assert set(builtin_names()) <= set(dir(activemem))
 
 
 def test_a_name_that_the_package_does_not_have_gets_the_nearest():
     with pytest.raises(AttributeError, match=r"^activemem has no block 'cnv'; nearest: conv$"):
-        _ = named.cnv  # pyright: ignore[reportAttributeAccessIssue] -- what is tested
+        _ = block_names.cnv  # pyright: ignore[reportAttributeAccessIssue] -- what is tested
     with pytest.raises(ImportError, match=r"^cannot import name 'highway_cnv' from 'activemem' "):
         from activemem import highway_cnv  # pyright: ignore[reportAttributeAccessIssue] # noqa: F401
 

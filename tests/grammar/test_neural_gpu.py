@@ -7,7 +7,7 @@ import math
 import pytest
 
 from activemem.grammar import Context, Cost, Reach, lookup, parse
-from activemem.grammar.nodes import Block
+from activemem.grammar.nodes import BlockNode
 
 WIDTH, LENGTH = 16, 10
 UNIT = 3 * (9 * 16 * 16 + 16)  # three kernels of 3 × 3 with their biases
@@ -17,7 +17,7 @@ STEP = 2 * 10 * 4 * 3 * 9 * 16 * 16  # operations of one unit on the whole image
 
 def _stated(text: str, *, causal: bool = False) -> tuple[Cost, Reach]:
     block = parse(text).root
-    assert isinstance(block, Block)
+    assert isinstance(block, BlockNode)
     spec = lookup(block.name)
     assert spec is not None
     context = Context(width=WIDTH, length=LENGTH, causal=causal)

@@ -8,46 +8,50 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activemem.grammar import Parameter, Recipe, RecipeError, analyse, parse, render
+from activemem.grammar.dimensions import option_label, resolve
 from activemem.grammar.nodes import (
-    Choice,
+    ChoiceDimension,
     Dimension,
-    Hole,
-    Integer,
+    HoleNode,
+    IntegerDimension,
     Node,
-    Repeat,
+    RepeatNode,
     Scalar,
-    Series,
-    Sum,
-    Tied,
+    SeriesNode,
+    SumNode,
+    TiedNode,
     Value,
-    series_of,
+    make_series,
 )
-from activemem.grammar.space import label, resolve
 
-from .making import CLOSED, blocks, compound, plain
+from .making import CLOSED_RECIPES, blocks, compound, parameter_values
 
 QUICK = settings(deadline=None, max_examples=150)
 
-HOLES = st.sampled_from(["a", "mixer", "n_2"]).map(Hole)
+HOLES = st.sampled_from(["a", "mixer", "n_2"]).map(HoleNode)
 
 
 def _open(parameter: Parameter) -> st.SearchStrategy[Value]:
-    single = plain(parameter)
+    single = parameter_values(parameter)
     choices = st.lists(single, min_size=1, max_size=3, unique=True).map(
-        lambda options: Choice(tuple(options))
+        lambda options: ChoiceDimension(tuple(options))
     )
     if parameter.kind in ("word", "boolean"):
         return single | choices | HOLES
-    ranges = st.tuples(single, single, st.integers(1, 3)).map(lambda r: Integer(min(r[:2]), max(r[:2]), r[2]))
-    logs = st.tuples(single, single).map(lambda r: Integer(max(1, min(r)), max(1, *r), log=True))
+    ranges = st.tuples(single, single, st.integers(1, 3)).map(
+        lambda r: IntegerDimension(min(r[:2]), max(r[:2]), r[2])
+    )
+    logs = st.tuples(single, single).map(lambda r: IntegerDimension(max(1, min(r)), max(1, *r), log=True))
     return single | choices | ranges | logs | HOLES
 
 
-COUNTS = st.integers(1, 3) | HOLES | st.just(Integer(1, 3)) | st.just(Choice((1, 3)))
+COUNTS = st.integers(1, 3) | HOLES | st.just(IntegerDimension(1, 3)) | st.just(ChoiceDimension((1, 3)))
 
 
 def _spaces(parts: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
-    options = st.lists(parts, min_size=1, max_size=3, unique=True).map(lambda found: Choice(tuple(found)))
+    options = st.lists(parts, min_size=1, max_size=3, unique=True).map(
+        lambda found: ChoiceDimension(tuple(found))
+    )
     return compound(parts, COUNTS) | options
 
 
@@ -68,18 +72,18 @@ def test_a_recipe_is_read_back_as_it_was_rendered(root: Node):
 def test_shuffled_sums_are_the_same_recipe(root: Node, random):
     def shuffled(node: Value) -> Value:
         match node:
-            case Sum():
+            case SumNode():
                 parts = [shuffled(part) for part in node.parts]
                 random.shuffle(parts)
-                return Sum(tuple(parts))
-            case Series():
-                return Series(tuple(shuffled(part) for part in node.parts))
-            case Repeat():
-                return Repeat(node.count, shuffled(node.body))
-            case Tied():
-                return Tied(shuffled(node.body))
-            case Choice():
-                return Choice(tuple(shuffled(option) for option in node.options))
+                return SumNode(tuple(parts))
+            case SeriesNode():
+                return SeriesNode(tuple(shuffled(part) for part in node.parts))
+            case RepeatNode():
+                return RepeatNode(node.count, shuffled(node.body))
+            case TiedNode():
+                return TiedNode(shuffled(node.body))
+            case ChoiceDimension():
+                return ChoiceDimension(tuple(shuffled(option) for option in node.options))
             case _:
                 return node
 
@@ -106,7 +110,7 @@ def test_any_text_is_a_recipe_or_a_recipe_error(text: str):
 
 
 @QUICK
-@given(CLOSED, st.data())
+@given(CLOSED_RECIPES, st.data())
 def test_a_damaged_recipe_is_a_recipe_or_a_recipe_error(root: Node, data: st.DataObject):
     text = render(root)
     place = data.draw(st.integers(0, len(text)))
@@ -126,10 +130,10 @@ def test_settling_every_dimension_leaves_a_recipe_without_any(root: Node, data: 
     answers: dict[str, Scalar] = {}
 
     def answer(name: str, dimension: Dimension) -> Scalar:
-        if isinstance(dimension, Choice):
-            answers[name] = label(data.draw(st.sampled_from(dimension.options)))
+        if isinstance(dimension, ChoiceDimension):
+            answers[name] = option_label(data.draw(st.sampled_from(dimension.options)))
         else:
-            assert isinstance(dimension, Integer)
+            assert isinstance(dimension, IntegerDimension)
             steps = (dimension.high - dimension.low) // dimension.step
             answers[name] = dimension.low + dimension.step * data.draw(st.integers(0, steps))
         return answers[name]
@@ -149,16 +153,16 @@ def test_the_names_of_dimensions_are_unique(root: Node):
 def _written_out(node: Node) -> Node:
     """The recipe with every repeat as a series of its copies."""
     match node:
-        case Repeat(count=int(count), body=body):
-            return series_of([_written_out(body)] * count) if count > 1 else _written_out(body)
-        case Series():
-            return series_of([_written_out(part) for part in node.parts])
+        case RepeatNode(count=int(count), body=body):
+            return make_series([_written_out(body)] * count) if count > 1 else _written_out(body)
+        case SeriesNode():
+            return make_series([_written_out(part) for part in node.parts])
         case _:
             return node
 
 
 @QUICK
-@given(CLOSED, st.booleans(), st.sampled_from(["pre", "post"]))
+@given(CLOSED_RECIPES, st.booleans(), st.sampled_from(["pre", "post"]))
 def test_a_repeat_costs_what_its_copies_cost(root: Node, causal: bool, norm):
     def measured(recipe: Recipe):
         found = analyse(recipe, d_model=16, length=9, vocab=5, causal=causal, norm=norm)
@@ -169,10 +173,10 @@ def test_a_repeat_costs_what_its_copies_cost(root: Node, causal: bool, norm):
 
 
 @QUICK
-@given(CLOSED)
+@given(CLOSED_RECIPES)
 def test_the_figures_of_a_model_are_those_of_its_top_parts(root: Node):
     found = analyse(Recipe(root), d_model=16, length=9, vocab=5)
     assert found.parameters == sum(part.parameters for part in found.tree.parts)
     assert found.flops == sum(part.flops for part in found.tree.parts)
-    assert found.memory(3).activations == sum(part.activations(3) for part in found.tree.parts)
+    assert found.memory(3).activations == sum(part.activation_bytes(3) for part in found.tree.parts)
     assert found.reach.left == reduce(lambda total, part: total + part.reach.left, found.tree.parts, 0)

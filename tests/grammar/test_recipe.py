@@ -7,18 +7,27 @@ import pickle
 import pytest
 
 from activemem.grammar import Recipe, RecipeError, nodes, parse, parse_dimension
-from activemem.grammar.nodes import Block, Choice, Integer, Real, Repeat, Series, Sum, Tied
-from activemem.grammar.space import label
+from activemem.grammar.dimensions import option_label
+from activemem.grammar.nodes import (
+    BlockNode,
+    ChoiceDimension,
+    IntegerDimension,
+    RealDimension,
+    RepeatNode,
+    SeriesNode,
+    SumNode,
+    TiedNode,
+)
 
 
 def test_the_first_example_of_the_language_is_the_tree_that_it_says():
-    sa, highway = Block("sa"), Block("highway_conv", (("k", 20),))
-    body = Series((Sum((sa, highway)), Block("ff", (("filter", 512),))))
-    assert parse("4 * (sa + highway_conv(k=20) >> ff(512))").root == Repeat(4, body)
+    sa, highway = BlockNode("sa"), BlockNode("highway_conv", (("k", 20),))
+    body = SeriesNode((SumNode((sa, highway)), BlockNode("ff", (("filter", 512),))))
+    assert parse("4 * (sa + highway_conv(k=20) >> ff(512))").root == RepeatNode(4, body)
 
 
 def test_tied_holds_a_repeat():
-    assert parse("tied(4 * sa)").root == Tied(Repeat(4, Block("sa")))
+    assert parse("tied(4 * sa)").root == TiedNode(RepeatNode(4, BlockNode("sa")))
 
 
 def test_sums_are_the_same_recipe_in_any_order_and_keep_their_own_text():
@@ -60,7 +69,7 @@ def test_holes_are_listed_in_order_each_once():
         ("ff({filter}, act={act})", {"filter": 512, "act": "gelu"}, "ff(512, act=gelu)"),
         ("ff({filter}, act={act})", {"filter": 512, "act": "relu"}, "ff(512)"),
         ("{n} * sa", {"n": "integer(1, 4)"}, "integer(1, 4) * sa"),
-        ("{n} * sa", {"n": Integer(1, 4)}, "integer(1, 4) * sa"),
+        ("{n} * sa", {"n": IntegerDimension(1, 4)}, "integer(1, 4) * sa"),
         ("{a} >> {b} >> {a}", {"a": "ff({n})"}, "ff({n}) >> {b} >> ff({n})"),
         ("tied({n} * sa)", {"n": 4}, "tied(4 * sa)"),
     ],
@@ -106,18 +115,18 @@ SPACE = (
 
 def test_dimensions_are_listed_with_names_in_order():
     assert parse(SPACE).dimensions == (
-        ("count", Integer(1, 4)),
-        ("choice", Choice((Block("sa"), Block("conv", (("k", Integer(3, 40)),))))),
-        ("conv.k", Integer(3, 40)),
-        ("conv.k.2", Choice((3, 5))),
-        ("ff.act", Choice(("relu", "gelu"))),
+        ("count", IntegerDimension(1, 4)),
+        ("choice", ChoiceDimension((BlockNode("sa"), BlockNode("conv", (("k", IntegerDimension(3, 40)),))))),
+        ("conv.k", IntegerDimension(3, 40)),
+        ("conv.k.2", ChoiceDimension((3, 5))),
+        ("ff.act", ChoiceDimension(("relu", "gelu"))),
     )
 
 
 def test_the_options_of_a_choice_have_plain_labels():
     choice = parse_dimension("choice(sa >> ff(8), relu, 3, 0.5)")
-    assert isinstance(choice, Choice)
-    assert [label(option) for option in choice.options] == ["sa >> ff(8)", "relu", 3, 0.5]
+    assert isinstance(choice, ChoiceDimension)
+    assert [option_label(option) for option in choice.options] == ["sa >> ff(8)", "relu", 3, 0.5]
 
 
 def test_dimensions_are_settled_by_name_and_those_of_other_options_vanish():
@@ -163,14 +172,14 @@ def test_a_step_is_kept_to():
 @pytest.mark.parametrize(
     ("text", "dimension"),
     [
-        ("integer(3, 40)", Integer(3, 40)),
-        ("integer(1, 1024, log=true)", Integer(1, 1024, log=True)),
-        ("real(0, 0.5)", Real(0.0, 0.5)),
-        ("real(1e-4, 1e-2, log=true)", Real(1e-4, 1e-2, log=True)),
-        ("choice(relu, gelu)", Choice(("relu", "gelu"))),
-        ("choice(true, false)", Choice((True, False))),
-        ("choice(128, integer(256, 512))", Choice((128, Integer(256, 512)))),
-        ("choice(sa, conv(k=3) + sa)", Choice((Block("sa"), parse("conv(k=3) + sa").root))),
+        ("integer(3, 40)", IntegerDimension(3, 40)),
+        ("integer(1, 1024, log=true)", IntegerDimension(1, 1024, log=True)),
+        ("real(0, 0.5)", RealDimension(0.0, 0.5)),
+        ("real(1e-4, 1e-2, log=true)", RealDimension(1e-4, 1e-2, log=True)),
+        ("choice(relu, gelu)", ChoiceDimension(("relu", "gelu"))),
+        ("choice(true, false)", ChoiceDimension((True, False))),
+        ("choice(128, integer(256, 512))", ChoiceDimension((128, IntegerDimension(256, 512)))),
+        ("choice(sa, conv(k=3) + sa)", ChoiceDimension((BlockNode("sa"), parse("conv(k=3) + sa").root))),
     ],
 )
 def test_a_dimension_can_be_written_by_itself(text: str, dimension: nodes.Dimension):
@@ -198,4 +207,4 @@ def test_a_wrong_dimension_says_why(text: str, message: str):
 
 
 def test_a_recipe_is_made_of_its_tree_alone():
-    assert Recipe(Block("sa")) == parse("sa")
+    assert Recipe(BlockNode("sa")) == parse("sa")

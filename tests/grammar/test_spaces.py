@@ -12,25 +12,25 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from activemem.grammar import Recipe, parse, render
+from activemem.grammar.dimensions import option_label, resolve
 from activemem.grammar.nodes import (
-    Block,
-    Choice,
+    BlockNode,
+    ChoiceDimension,
     Dimension,
-    Integer,
+    IntegerDimension,
     Node,
-    Repeat,
+    RepeatNode,
     Scalar,
-    Tied,
-    series_of,
-    sum_of,
+    TiedNode,
+    make_series,
+    make_sum,
 )
-from activemem.grammar.space import classes as splitting
-from activemem.grammar.space import label, resolve
+from activemem.grammar.space import partition as splitting
 from activemem.grammar.space.budget import Budget
-from activemem.grammar.space.count import Count
-from activemem.grammar.space.members import ways
-from activemem.grammar.space.spaces import DRAWN, Space, SpaceError
-from activemem.grammar.space.sums import multiset
+from activemem.grammar.space.cardinality import Cardinality
+from activemem.grammar.space.enumeration import count_derivations
+from activemem.grammar.space.partition_multisets import unrank_multiset
+from activemem.grammar.space.space import ESTIMATE_SAMPLES, Space, SpaceError
 
 QUICK = settings(
     deadline=None, max_examples=120, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
@@ -39,24 +39,28 @@ MOST_WAYS = 400
 
 SMALL = st.integers(1, 3)
 NUMBERS = SMALL | st.tuples(SMALL, SMALL, st.integers(1, 2)).map(
-    lambda r: Integer(min(r[:2]), max(r[:2]), r[2])
+    lambda r: IntegerDimension(min(r[:2]), max(r[:2]), r[2])
 )
 KERNELS = NUMBERS | st.lists(NUMBERS, min_size=1, max_size=3, unique=True).map(
-    lambda found: Choice(tuple(found))
+    lambda found: ChoiceDimension(tuple(found))
 )
-ACTS = st.sampled_from([(), (("act", "gelu"),), (("act", Choice(("relu", "gelu"))),)])
+ACTS = st.sampled_from([(), (("act", "gelu"),), (("act", ChoiceDimension(("relu", "gelu"))),)])
 BLOCKS = (
-    st.just(Block("sa"))
-    | KERNELS.map(lambda k: Block("conv", (("k", k),)))
-    | st.tuples(KERNELS, ACTS).map(lambda pair: Block("ff", (("filter", pair[0]), *pair[1])))
+    st.just(BlockNode("sa"))
+    | KERNELS.map(lambda k: BlockNode("conv", (("k", k),)))
+    | st.tuples(KERNELS, ACTS).map(lambda pair: BlockNode("ff", (("filter", pair[0]), *pair[1])))
 )
 
 
 def _compound(parts: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     several = st.lists(parts, min_size=2, max_size=3)
-    repeats = st.builds(Repeat, KERNELS, parts)
-    options = st.lists(parts, min_size=1, max_size=3, unique=True).map(lambda found: Choice(tuple(found)))
-    return several.map(sum_of) | several.map(series_of) | repeats | repeats.map(Tied) | options | options
+    repeats = st.builds(RepeatNode, KERNELS, parts)
+    options = st.lists(parts, min_size=1, max_size=3, unique=True).map(
+        lambda found: ChoiceDimension(tuple(found))
+    )
+    return (
+        several.map(make_sum) | several.map(make_series) | repeats | repeats.map(TiedNode) | options | options
+    )
 
 
 SPACES = st.recursive(BLOCKS, _compound, max_leaves=9)
@@ -85,28 +89,28 @@ def settlings(root: Node) -> Iterator[Recipe]:
 
 
 def _options(dimension: Dimension) -> list[Scalar]:
-    if isinstance(dimension, Choice):
-        return [label(option) for option in dimension.options]
-    assert isinstance(dimension, Integer)
+    if isinstance(dimension, ChoiceDimension):
+        return [option_label(option) for option in dimension.options]
+    assert isinstance(dimension, IntegerDimension)
     return list(range(dimension.low, dimension.high + 1, dimension.step))
 
 
 @QUICK
 @given(SPACES)
 def test_a_space_is_listed_once_each_in_the_order_of_its_settlings_and_counted_so(root: Node):
-    assume(ways(root) <= MOST_WAYS)
+    assume(count_derivations(root) <= MOST_WAYS)
     space = Space(Recipe(root))
     expected = list(dict.fromkeys(settlings(root)))
     listed = list(space)
     assert listed == expected
-    assert space.count == Count(forms=len(expected))
+    assert space.count == Cardinality(forms=len(expected))
     assert all(parse(found.text).root == found.root for found in listed)
 
 
 @QUICK
 @given(SPACES)
 def test_every_number_of_a_space_is_another_architecture(root: Node):
-    assume(ways(root) <= MOST_WAYS)
+    assume(count_derivations(root) <= MOST_WAYS)
     space = Space(Recipe(root))
     forms = space._forms_of(root)
     found = {Recipe(forms.at(index)) for index in range(forms.size)}
@@ -121,7 +125,7 @@ def test_what_is_drawn_or_changed_is_another_member(root: Node, seed: int):
     drawn = space.sample(rng)
     assert drawn in space
     assert parse(drawn.text).root == drawn.root
-    assert space.recipe.choose(space.values(drawn) or {}) == drawn
+    assert space.recipe.choose(space.dimension_values(drawn) or {}) == drawn
     if space.count.forms > 1:
         changed = space.mutate(drawn, rng)
         assert changed != drawn
@@ -131,8 +135,8 @@ def test_what_is_drawn_or_changed_is_another_member(root: Node, seed: int):
 @QUICK
 @given(SPACES, SPACES)
 def test_a_recipe_is_in_a_space_only_if_the_space_lists_it(root: Node, other: Node):
-    assume(ways(root) <= MOST_WAYS)
-    assume(ways(other) <= 50)
+    assume(count_derivations(root) <= MOST_WAYS)
+    assume(count_derivations(other) <= 50)
     listed = set(Space(Recipe(root)))
     assert all((found in Space(Recipe(root))) == (found in listed) for found in Space(Recipe(other)))
 
@@ -140,7 +144,7 @@ def test_a_recipe_is_in_a_space_only_if_the_space_lists_it(root: Node, other: No
 @settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
 @given(SPACES)
 def test_any_member_becomes_any_other_in_some_changes(root: Node):
-    assume(1 < ways(root) <= 40)
+    assume(1 < count_derivations(root) <= 40)
     space, rng = Space(Recipe(root)), Random(0)
     listed = list(space)
     assume(len(listed) > 1)
@@ -202,10 +206,10 @@ def test_a_huge_space_is_drawn_from_and_changed_without_listing_it():
 
 
 def test_options_that_overlap_in_too_many_ways_give_an_upper_bound(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(splitting, "MOST_WORK", 20)
+    monkeypatch.setattr(splitting, "MAX_STEPS", 20)
     text = "choice(sa, conv(k=3), ff(8)) + choice(sa, conv(k=3), cgru(k=2)) + choice(sa, conv(k=4))"
     space, rng = Space(parse(text)), Random(0)
-    assert space.count == Count(forms=18, exact=False)
+    assert space.count == Cardinality(forms=18, exact=False)
     assert str(space.count) == "at most 18 architectures"
     listed = list(space)
     assert len(set(listed)) == len(listed) == 16
@@ -216,7 +220,7 @@ def test_options_that_overlap_in_too_many_ways_give_an_upper_bound(monkeypatch: 
 @pytest.mark.parametrize(("size", "count"), [(1, 3), (3, 2), (4, 4), (10, 1)])
 def test_multisets_are_numbered_without_gaps(size: int, count: int):
     every = list(combinations_with_replacement(range(size), count))
-    assert sorted(tuple(multiset(size, count, index)) for index in range(len(every))) == every
+    assert sorted(tuple(unrank_multiset(size, count, index)) for index in range(len(every))) == every
 
 
 @pytest.fixture
@@ -229,7 +233,7 @@ def test_real_numbers_are_without_end_and_their_forms_are_counted(blend: Callabl
     space = blend(
         "choice(sa, blend(rate=real(0, 1)), blend(rate=real(0.25, 0.25), gated=choice(true, false)))"
     )
-    assert space.count == Count(forms=4, infinite=True)
+    assert space.count == Cardinality(forms=4, infinite=True)
     assert space.count.members is None
     assert str(space.count) == "infinitely many architectures of 4 forms"
     with pytest.raises(SpaceError, match="a space with real dimensions cannot be listed, only drawn from"):
@@ -250,19 +254,23 @@ def test_a_real_number_is_changed_to_another(blend: Callable[[str], Space]):
     space, rng = blend("blend(rate=real(0, 1))"), Random(0)
     one = parse("blend(rate=0.125)")
     assert space.mutate(one, rng) != one
-    assert space.values(one) == {"blend.rate": 0.125}
+    assert space.dimension_values(one) == {"blend.rate": 0.125}
 
 
 def test_a_way_to_choose_a_member_is_named():
     space = Space(parse("integer(1, 4) * (choice(sa, conv(k=integer(3, 40))) >> conv(k=choice(3, 5)))"))
-    assert space.values(parse("2 * (sa >> conv(k=5))")) == {"count": 2, "choice": "sa", "conv.k.2": 5}
-    assert space.values(parse("2 * (conv(k=7) >> conv(k=5))")) == {
+    assert space.dimension_values(parse("2 * (sa >> conv(k=5))")) == {
+        "count": 2,
+        "choice": "sa",
+        "conv.k.2": 5,
+    }
+    assert space.dimension_values(parse("2 * (conv(k=7) >> conv(k=5))")) == {
         "count": 2,
         "choice": "conv(k=integer(3, 40))",
         "conv.k": 7,
         "conv.k.2": 5,
     }
-    assert space.values(parse("2 * (sa >> conv(k=4))")) is None
+    assert space.dimension_values(parse("2 * (sa >> conv(k=4))")) is None
 
 
 def test_the_sums_of_a_space_are_found_in_any_order():
@@ -334,8 +342,8 @@ def test_a_budget_of_operations_depends_on_the_length():
 def test_what_remains_of_a_large_space_is_an_estimate_and_says_so():
     text = " >> ".join(["choice(sa, conv(k=integer(3, 40)))"] * 5)
     remaining = Space(parse(text), Budget(max_parameters=400_000, d_model=64, vocab=20)).remaining(Random(0))
-    assert (remaining.exact, remaining.drawn) == (False, DRAWN)
-    assert remaining.within == round(remaining.share * DRAWN) * 39**5 // DRAWN
+    assert (remaining.exact, remaining.samples) == (False, ESTIMATE_SAMPLES)
+    assert remaining.within == round(remaining.share * ESTIMATE_SAMPLES) * 39**5 // ESTIMATE_SAMPLES
     assert str(remaining) == (
         "about 3.0e+7 of 90,224,199 architectures are within the budget: 32.7% ± 1.5%, from 1,000 draws"
     )
@@ -351,7 +359,7 @@ def test_of_a_space_without_end_a_share_remains(blend: Callable[[str], Space]):
 
 
 def test_a_budget_that_admits_nothing_is_told(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("activemem.grammar.space.spaces.MOST_TRIES", 50)
+    monkeypatch.setattr("activemem.grammar.space.space.MAX_TRIES", 50)
     space = Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20))
     with pytest.raises(SpaceError) as caught:
         space.sample(Random(0))
@@ -360,7 +368,7 @@ def test_a_budget_that_admits_nothing_is_told(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_change_that_no_budget_allows_is_given_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("activemem.grammar.space.spaces.MOST_TRIES", 100)
+    monkeypatch.setattr("activemem.grammar.space.space.MAX_TRIES", 100)
     space = Space(parse("choice(ff(4), ff(1000))"), Budget(max_parameters=1000, d_model=8, vocab=5))
     with pytest.raises(SpaceError) as caught:
         space.mutate(parse("ff(4)"), Random(0))
@@ -369,18 +377,20 @@ def test_a_change_that_no_budget_allows_is_given_up(monkeypatch: pytest.MonkeyPa
 
 def test_different_members_are_drawn_as_many_as_there_are():
     space = Space("choice(sa, ff(integer(1, 9)))")
-    assert sorted(one.text for one in space.draw(99, Random(0))) == sorted(one.text for one in space)
-    assert len(set(space.draw(4, Random(0)))) == 4
-    assert space.draw(4, Random(0)) == space.draw(4, Random(0))
+    assert sorted(one.text for one in space.sample_distinct(99, Random(0))) == sorted(
+        one.text for one in space
+    )
+    assert len(set(space.sample_distinct(4, Random(0)))) == 4
+    assert space.sample_distinct(4, Random(0)) == space.sample_distinct(4, Random(0))
 
 
 def test_different_members_of_a_space_without_end_are_drawn(blend: Callable[[str], Space]):
-    assert len(set(blend("choice(sa, blend(rate=real(0, 1)))").draw(50, Random(0)))) == 50
+    assert len(set(blend("choice(sa, blend(rate=real(0, 1)))").sample_distinct(50, Random(0)))) == 50
 
 
 def test_a_space_that_has_nothing_within_the_budget_draws_nothing():
     with pytest.raises(SpaceError) as caught:
-        Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20)).draw(1, Random(0))
+        Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20)).sample_distinct(1, Random(0))
     assert str(caught.value) == "none of 312 architectures is within the budget"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from activemem.grammar import Fault, RecipeError, parse
-from activemem.grammar.faults import MOST_FAULTS
+from activemem.grammar.errors import MAX_FAULTS
 
 HERE = Path(__file__).parent
 
@@ -61,7 +61,7 @@ def test_an_error_holds_the_text_and_the_faults_and_can_be_pickled():
     assert error.text == "sa(8 >> ff(0)"
     assert error.faults == (
         Fault(3, 13, "heads must be a whole number, got 8 >> ff(0)"),
-        Fault(2, 3, "this parenthesis is never closed", found=13),
+        Fault(2, 3, "this parenthesis is never closed", detected_at=13),
     )
     copy = pickle.loads(pickle.dumps(error))  # as Ray does with an exception
     assert str(copy) == str(error)
@@ -70,7 +70,7 @@ def test_an_error_holds_the_text_and_the_faults_and_can_be_pickled():
 def test_of_very_many_faults_only_the_first_are_told():
     with pytest.raises(RecipeError) as caught:
         parse(">> ".join(["nothing"] * 200))
-    assert len(caught.value.faults) == MOST_FAULTS
+    assert len(caught.value.faults) == MAX_FAULTS
     assert str(caught.value).splitlines()[0] == "recipe: the first 50 faults"
 
 

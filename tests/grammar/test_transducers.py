@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from activemem.grammar import ALL, Context, Reach, RecipeError, Space, analyse, lookup, parse
-from activemem.grammar.crossing import crossings
+from activemem.grammar import UNBOUNDED, Context, Reach, RecipeError, Space, analyse, lookup, parse
+from activemem.grammar.analysis.cross_attention import find_cross_attentions
 
 
 def parameters(text: str, *, d_model: int, **settings) -> int:
@@ -157,7 +157,7 @@ def test_an_attention_to_the_source_stands_behind_each_layer_that_mixes():
 
 
 def test_the_weights_of_attentions_to_the_source_are_counted_without_writing_repeats_out():
-    found = crossings(parse("3 * (tied(2 * (sa(heads=2) >> ff(8))) >> conv(k=3) >> ff(8))").root)
+    found = find_cross_attentions(parse("3 * (tied(2 * (sa(heads=2) >> ff(8))) >> conv(k=3) >> ff(8))").root)
     counted = [(one.heads, one.head_width, one.copies) for one in found]
     assert counted == [(2, 64, 3), (8, 64, 3)]
 
@@ -165,5 +165,5 @@ def test_the_weights_of_attentions_to_the_source_are_counted_without_writing_rep
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_recurrent_block_sees_all_that_came_before(causal: bool):
     found = analyse("lstm", d_model=4, length=9, vocab=3, causal=causal)
-    assert found.reach == Reach(left=ALL, right=0)
+    assert found.reach == Reach(left=UNBOUNDED, right=0)
     assert (found.state, found.window) == (0, 8)

@@ -7,10 +7,20 @@ import sys
 
 import pytest
 
-from activemem.grammar import Context, Parameter, Role, Spec, lookup, names, parse, register, render
-from activemem.grammar.checks import clash
-from activemem.grammar.nodes import Block, Value
-from activemem.grammar.vocabulary import REQUIRED
+from activemem.grammar import (
+    Context,
+    Parameter,
+    Role,
+    Spec,
+    lookup,
+    parse,
+    register,
+    registered_names,
+    render,
+)
+from activemem.grammar.nodes import BlockNode, Value
+from activemem.grammar.semantics.checker import find_conflict
+from activemem.grammar.vocabulary.spec import REQUIRED
 
 HEAVY = ("torch", "ray", "optuna", "numpy", "polars", "pyarrow", "pydantic", "rich", "typer")
 
@@ -22,36 +32,38 @@ def _example(parameter: Parameter) -> Value:
     if parameter.kind == "boolean":
         return not parameter.default
     if parameter.kind == "recipe":
-        return Block("lstm")
+        return BlockNode("lstm")
     assert parameter.kind == "integer", f"no example for {parameter.kind}"
     return int(parameter.low or 0) + 2
 
 
 def test_the_first_papers_blocks_are_there():
     first = {"cgru", "conv", "ff", "highway_conv", "persistent_conv", "sa"}
-    assert first <= set(names())
-    assert list(names()) == sorted(names())
+    assert first <= set(registered_names())
+    assert list(registered_names()) == sorted(registered_names())
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", registered_names())
 def test_a_block_describes_itself_and_its_text_is_read_back(name: str):
     spec = lookup(name)
     assert spec is not None
     assert all((spec.summary, spec.equation, spec.source, spec.owner))
     assert all(parameter.meaning for parameter in spec.parameters)
-    block = Block(name, tuple((parameter.name, _example(parameter)) for parameter in spec.parameters))
-    if clash(spec, block) == "head_split halves its heads, got 3":
-        block = Block(name, tuple((one, 4 if one == "heads" else value) for one, value in block.arguments))
+    block = BlockNode(name, tuple((parameter.name, _example(parameter)) for parameter in spec.parameters))
+    if find_conflict(spec, block) == "head_split halves its heads, got 3":
+        block = BlockNode(
+            name, tuple((one, 4 if one == "heads" else value) for one, value in block.arguments)
+        )
     assert parse(render(block)).root == block
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", registered_names())
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_block_never_reaches_into_the_future_of_a_causal_model(name: str, causal: bool):
     spec = lookup(name)
     assert spec is not None
     required = [p for p in spec.parameters if p.default is REQUIRED]
-    settings = spec.settings(Block(name, tuple((p.name, _example(p)) for p in required)))
+    settings = spec.settings(BlockNode(name, tuple((p.name, _example(p)) for p in required)))
     reach = spec.reach(settings, Context(width=8, length=40, causal=causal))
     assert reach.left >= 0
     assert reach.right == 0 if causal else reach.right >= 0
@@ -84,7 +96,7 @@ def test_a_word_of_the_language_is_no_name_for_a_block():
 
 
 def _parameter(name: str, *, bare: bool = False) -> Parameter:
-    return Parameter(name=name, kind="integer", bare=bare, meaning="")
+    return Parameter(name=name, kind="integer", positional=bare, meaning="")
 
 
 @pytest.mark.parametrize(

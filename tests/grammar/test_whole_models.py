@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from activemem.grammar import ALL, Form, Part, Reach, analyse
+from activemem.grammar import UNBOUNDED, ModelPart, PartKind, Reach, analyse
 
 RECIPES = (
     "seq2seq(lstm, lstm)",
@@ -36,25 +36,25 @@ SETTINGS = (
 FIGURES = ("parameters", "flops", "state", "window", "saved", "saved_once")
 
 
-def whole(text: str, **settings) -> Part:
+def whole(text: str, **settings) -> ModelPart:
     """The tree of a model with a width of 12, on sequences of 7."""
     return analyse(text, d_model=12, length=7, vocab=9, source_vocab=11, **settings).tree
 
 
-def body(tree: Part) -> Part:
+def body(tree: ModelPart) -> ModelPart:
     """The transducer between the embeddings and the output."""
-    (found,) = (part for part in tree.parts if part.form is Form.WHOLE)
+    (found,) = (part for part in tree.parts if part.kind is PartKind.TRANSDUCER)
     return found
 
 
-def figures(part: Part) -> tuple[int, ...]:
+def figures(part: ModelPart) -> tuple[int, ...]:
     return tuple(getattr(part, name) for name in FIGURES)
 
 
-def summed(part: Part) -> tuple[int, ...]:
+def summed(part: ModelPart) -> tuple[int, ...]:
     """The figures of a part as those of its own parts, of which it may have copies."""
     tied, count = None, 1
-    if part.form is Form.COPIES:
+    if part.kind is PartKind.COPIES:
         found = re.fullmatch(r"(tied )?(\d+) ×", part.label)
         assert found is not None
         tied, count = found[1], int(found[2])
@@ -62,12 +62,12 @@ def summed(part: Part) -> tuple[int, ...]:
     return tuple(n // count if tied and name == "parameters" else n for name, n in inner.items())
 
 
-def below(part: Part) -> list[Part]:
+def below(part: ModelPart) -> list[ModelPart]:
     """All parts that have parts, from the top."""
     return [part, *(found for one in part.parts if one.parts for found in below(one))]
 
 
-def outline(part: Part, depth: int = 0) -> list[str]:
+def outline(part: ModelPart, depth: int = 0) -> list[str]:
     lines = [f"{'  ' * depth}{part.label}: {part.parameters}"]
     return lines + [line for one in part.parts for line in outline(one, depth + 1)]
 
@@ -77,7 +77,7 @@ def outline(part: Part, depth: int = 0) -> list[str]:
 def test_parts_add_up_to_what_they_are_parts_of(text: str, settings):
     compared = 0
     for part in below(whole(text, **settings)):
-        if part.form is Form.SUM:  # it has a normalisation and an input besides
+        if part.kind is PartKind.SUM:  # it has a normalisation and an input besides
             assert all(own >= inner for own, inner in zip(figures(part), summed(part), strict=True))
         else:
             assert (part.label, figures(part)) == (part.label, summed(part))
@@ -88,12 +88,12 @@ def test_parts_add_up_to_what_they_are_parts_of(text: str, settings):
 @pytest.mark.parametrize("text", RECIPES)
 def test_parts_follow_parts_that_stand_before_them(text: str):
     tree = whole(text)
-    known = {""} | {part.label for part in tree.parts if part.follows == ()}
+    known = {""} | {part.label for part in tree.parts if part.predecessors == ()}
     assert len(known) == 3
     for part in body(tree).parts:
-        assert set(part.follows or ()) <= known
+        assert set(part.predecessors or ()) <= known
         for inner in below(part):
-            assert all(set(one.follows or ()) <= known for one in inner.parts)
+            assert all(set(one.predecessors or ()) <= known for one in inner.parts)
         known.add(part.label)
 
 
@@ -158,7 +158,7 @@ def test_a_markovian_neural_gpu_differs_from_a_plain_one_in_what_its_outputs_are
     plain, markov = (body(whole(name)).parts for name in ("neural_gpu", "markov_neural_gpu"))
     assert plain[:-1] == markov[:-1]
     assert [plain[-1].label, markov[-1].label] == ["first column", "first column, output before"]
-    assert (plain[-1].follows, markov[-1].follows) == (None, ("target embedding", "tied 7 ×"))
+    assert (plain[-1].predecessors, markov[-1].predecessors) == (None, ("target embedding", "tied 7 ×"))
 
 
 def test_generation_keeps_nothing_of_an_encoder():
@@ -173,4 +173,4 @@ def test_an_encoder_sees_both_sides_and_a_decoder_what_was_written():
     assert encoder.parts[0].reach == Reach(left=1, right=1)
     conv, attention, _ = decoder.parts
     assert conv.reach == Reach(left=2, right=0)
-    assert attention.reach == Reach(left=ALL, right=ALL)
+    assert attention.reach == Reach(left=UNBOUNDED, right=UNBOUNDED)

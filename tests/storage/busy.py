@@ -3,7 +3,7 @@
 import sys
 import time
 
-from making import metrics, trial
+from making import make_metric_rows, make_trial_row
 
 from activemem.storage import Store
 
@@ -15,7 +15,7 @@ def main(root: str, seconds: str, action: str) -> None:
     end = time.monotonic() + float(seconds)
     while time.monotonic() < end:
         if action == "write":
-            store.write(trial(rounds % TRIALS), metrics(rounds % TRIALS))
+            store.write(make_trial_row(rounds % TRIALS), make_metric_rows(rounds % TRIALS))
         else:
             store.compact()
         rounds += 1

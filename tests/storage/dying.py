@@ -10,19 +10,19 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet  # noqa: F401  loaded once, before the forks
-from making import copy, metrics, trial
+from making import copy_store, make_metric_rows, make_trial_row
 
 from activemem.storage import Store
 
-CHANGES = {"open", "os.mkdir", "os.rename", "os.remove", "os.scandir", "os.listdir"}
+AUDIT_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.scandir", "os.listdir"}
 ACTIONS = {
-    "write": lambda store: store.write(trial(9), metrics(9)),
+    "write": lambda store: store.write(make_trial_row(9), make_metric_rows(9)),
     "compact": lambda store: store.compact(),
-    "remember": lambda store: store.remember_study("alpha", {"text": "new"}),
+    "remember": lambda store: store.save_study_record("alpha", {"text": "new"}),
 }
 
 
-def die_after(steps: int, root: str) -> list[str]:
+def kill_after(steps: int, root: str) -> list[str]:
     """Have this process killed before its next step after so many below a root; return those it took."""
     taken: list[str] = []
     real_fsync = os.fsync
@@ -33,7 +33,7 @@ def die_after(steps: int, root: str) -> list[str]:
         taken.append(name)
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
-        if event in CHANGES and str(arguments[0]).startswith(root):
+        if event in AUDIT_EVENTS and str(arguments[0]).startswith(root):
             step(event.removeprefix("os."))
 
     def fsync(descriptor: int) -> None:
@@ -45,11 +45,11 @@ def die_after(steps: int, root: str) -> list[str]:
     return taken
 
 
-def killed(steps: int, root: Path, action: str) -> bool:
+def was_killed(steps: int, root: Path, action: str) -> bool:
     """Act on a store in a new process; say whether it was killed."""
     child = os.fork()
     if child == 0:
-        taken = die_after(steps, str(root))
+        taken = kill_after(steps, str(root))
         ACTIONS[action](Store(root))
         print("\n".join(taken), flush=True)  # noqa: T201  read by the test
         os._exit(0)
@@ -62,7 +62,7 @@ def killed(steps: int, root: Path, action: str) -> bool:
 
 def main(template: str, folder: str, action: str) -> None:
     steps = 0
-    while killed(steps, copy(template, Path(folder, str(steps))), action):
+    while was_killed(steps, copy_store(template, Path(folder, str(steps))), action):
         steps += 1
 
 

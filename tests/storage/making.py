@@ -10,13 +10,13 @@ from pathlib import Path
 from activemem.storage import MetricRow, Store, TrialRow
 
 
-def name(number):
+def make_trial_id(number):
     return f"{number:016x}"
 
 
-def trial(number=0, **changes):
+def make_trial_row(number=0, **changes):
     values = {
-        "trial": name(number),
+        "trial": make_trial_id(number),
         "attempt": 0,
         "study": "alpha",
         "recipe": "4 * (sa + conv(20) >> ff(512))",
@@ -42,7 +42,7 @@ def trial(number=0, **changes):
     return TrialRow(**values | changes)
 
 
-def metrics(value=0.25):
+def make_metric_rows(value=0.25):
     return [
         MetricRow(step=100 * epoch, epoch=epoch, name=metric, value=value * epoch)
         for epoch in (2, 1)
@@ -50,35 +50,35 @@ def metrics(value=0.25):
     ]
 
 
-def fill(root, numbers, **changes):
+def fill_store(root, numbers, **changes):
     store = Store(root)
     for number in numbers:
-        store.write(trial(number, **changes), metrics(number))
+        store.write(make_trial_row(number, **changes), make_metric_rows(number))
     return store
 
 
-def loose(root, number, attempt=0, dataset="trials", study="alpha"):
-    return root / dataset / study / f"{name(number)}-{attempt}.parquet"
+def uncompacted_path(root, number, attempt=0, dataset="trials", study="alpha"):
+    return root / dataset / study / f"{make_trial_id(number)}-{attempt}.parquet"
 
 
-def contents(root):
+def store_contents(root):
     """What a store says, by value."""
     store = Store(root)
     return store.trials().rows(), store.metrics().rows()
 
 
-def copy(root, target):
+def copy_store(root, target):
     shutil.copytree(root, target)
     return target
 
 
-def start(script, *arguments):
+def start_script(script, *arguments):
     """Start a script of this folder in a process of its own."""
     command = [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def finish(process):
+def finish_script(process):
     """Wait for a script; return what it has printed."""
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err

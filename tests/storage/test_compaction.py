@@ -5,7 +5,15 @@ import polars as pl
 
 from activemem.storage import Store
 
-from .making import contents, copy, fill, loose, metrics, name, trial
+from .making import (
+    copy_store,
+    fill_store,
+    make_metric_rows,
+    make_trial_id,
+    make_trial_row,
+    store_contents,
+    uncompacted_path,
+)
 
 
 def names(root, dataset):
@@ -13,20 +21,20 @@ def names(root, dataset):
 
 
 def test_compaction_leaves_one_file_a_partition_and_the_same_rows(root):
-    store = fill(root, range(5))
-    fill(root, range(5, 8), study="beta")
-    before = contents(root)
+    store = fill_store(root, range(5))
+    fill_store(root, range(5, 8), study="beta")
+    before = store_contents(root)
     assert store.compact() == 2 * 8
     for dataset in ("trials", "metrics"):
         for study in ("alpha", "beta"):
             (path,) = (root / dataset / study).iterdir()
             assert path.name.startswith("compacted-")
-    assert str(contents(root)) == str(before)
+    assert str(store_contents(root)) == str(before)
     assert store.trials().equals(pl.read_parquet(root / "trials/**/*.parquet").sort("trial"))
 
 
 def test_a_compacted_store_is_left_as_it_is(root):
-    store = fill(root, range(3))
+    store = fill_store(root, range(3))
     store.compact()
     before = names(root, "")
     assert store.compact() == 0
@@ -34,45 +42,45 @@ def test_a_compacted_store_is_left_as_it_is(root):
 
 
 def test_compaction_takes_the_merged_file_with_the_new_ones(root):
-    store = fill(root, range(3))
+    store = fill_store(root, range(3))
     store.compact()
-    fill(root, range(3, 5))
-    before = contents(root)
+    fill_store(root, range(3, 5))
+    before = store_contents(root)
     assert store.compact() == 2 * 3
     assert len(names(root, "trials")) == 1
-    assert str(contents(root)) == str(before)
+    assert str(store_contents(root)) == str(before)
 
 
 def test_every_attempt_survives_compaction(root):
-    store = fill(root, [1], status="failed", reason="time")
-    fill(root, [1], attempt=1)
+    store = fill_store(root, [1], status="failed", reason="time")
+    fill_store(root, [1], attempt=1)
     store.compact()
     assert pl.read_parquet(root / "trials/**/*.parquet")["attempt"].to_list() == [0, 1]
     assert pl.read_parquet(root / "metrics/**/*.parquet").height == 8
 
 
 def test_rows_that_a_crash_has_doubled_are_counted_once_and_mended(root, tmp_path):
-    store = fill(root, range(3))
-    before = contents(root)
-    originals = copy(root, tmp_path / "copy")
+    store = fill_store(root, range(3))
+    before = store_contents(root)
+    originals = copy_store(root, tmp_path / "copy")
     store.compact()
     for path in (originals / "trials/alpha").iterdir():
         path.rename(root / "trials/alpha" / path.name)
     for path in (originals / "metrics/alpha").iterdir():
         path.rename(root / "metrics/alpha" / path.name)
     assert pl.read_parquet(root / "trials/**/*.parquet").height == 6
-    assert str(contents(root)) == str(before)
+    assert str(store_contents(root)) == str(before)
     assert store.compact() == 2 * 4
     assert pl.read_parquet(root / "trials/**/*.parquet").height == 3
     assert pl.read_parquet(root / "metrics/**/*.parquet").height == 3 * 4
-    assert str(contents(root)) == str(before)
+    assert str(store_contents(root)) == str(before)
 
 
 def test_of_two_merged_files_the_later_counts(root, tmp_path):
-    store = fill(root, [1], host="first")
+    store = fill_store(root, [1], host="first")
     store.compact()
-    first = copy(root, tmp_path / "copy")
-    fill(root, [1], host="second")
+    first = copy_store(root, tmp_path / "copy")
+    fill_store(root, [1], host="second")
     store.compact()
     for dataset in ("trials", "metrics"):
         (path,) = (first / dataset / "alpha").iterdir()
@@ -84,26 +92,26 @@ def test_of_two_merged_files_the_later_counts(root, tmp_path):
 
 def test_metrics_of_one_attempt_are_never_mixed_from_two_files(root):
     store = Store(root)
-    store.write(trial(1), metrics(1))
+    store.write(make_trial_row(1), make_metric_rows(1))
     store.compact()
-    store.write(trial(1), metrics(7)[:1])
-    assert store.metrics().rows() == [(name(1), 0, 200, 2, "loss", 14.0)]
+    store.write(make_trial_row(1), make_metric_rows(7)[:1])
+    assert store.metrics().rows() == [(make_trial_id(1), 0, 200, 2, "loss", 14.0)]
 
 
 def test_old_unfinished_files_are_swept_and_young_ones_are_not(root):
-    store = fill(root, [1])
+    store = fill_store(root, [1])
     old, young = root / "unfinished/old.parquet.0", root / "unfinished/young.parquet.0"
     old.write_bytes(b"half a file")
     young.write_bytes(b"half a file")
     day = time.time() - 25 * 3600
     os.utime(old, (day, day))
-    assert store.outcomes() == {name(1): ("done", 0)}
+    assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
     store.compact()
     assert [path.name for path in (root / "unfinished").iterdir()] == ["young.parquet.0"]
 
 
 def test_the_merged_file_is_found_when_the_own_file_is_gone(root):
-    store = fill(root, [1, 2])
+    store = fill_store(root, [1, 2])
     store.compact()
-    assert not loose(root, 1).exists()
-    assert list(store.outcomes()) == [name(1), name(2)]
+    assert not uncompacted_path(root, 1).exists()
+    assert list(store.latest_attempts()) == [make_trial_id(1), make_trial_id(2)]

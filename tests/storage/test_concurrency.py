@@ -2,50 +2,62 @@ import polars as pl
 
 from activemem.storage import Store
 
-from .making import contents, copy, fill, finish, loose, name, start, trial
+from .making import (
+    copy_store,
+    fill_store,
+    finish_script,
+    make_trial_id,
+    make_trial_row,
+    start_script,
+    store_contents,
+    uncompacted_path,
+)
 
 TRIALS = 60  # as in busy.py
 
 
 def test_readers_beside_writers_and_compactions_never_see_a_gap_or_a_double(root):
-    store = fill(root, range(TRIALS))
-    before = str(contents(root))
-    busy = [start("busy.py", root, 3, action) for action in ("write", "compact", "compact")]
+    store = fill_store(root, range(TRIALS))
+    before = str(store_contents(root))
+    busy = [start_script("busy.py", root, 3, action) for action in ("write", "compact", "compact")]
     readings = 0
     while any(process.poll() is None for process in busy):
-        assert str(contents(root)) == before
-        assert len(store.outcomes()) == TRIALS
+        assert str(store_contents(root)) == before
+        assert len(store.latest_attempts()) == TRIALS
         readings += 1
-    rounds = [int(finish(process)) for process in busy]
+    rounds = [int(finish_script(process)) for process in busy]
     assert readings > 0
     assert min(rounds) > 0
     store.compact()
-    assert str(contents(root)) == before
+    assert str(store_contents(root)) == before
     assert pl.read_parquet(root / "trials").height == TRIALS
     assert store.damaged == ()
 
 
 def test_a_listing_that_a_compaction_has_torn_is_taken_again(root, tmp_path):
-    store = fill(root, [1, 2])
-    originals = copy(root, tmp_path / "copy")
+    store = fill_store(root, [1, 2])
+    originals = copy_store(root, tmp_path / "copy")
     store.compact()
     (merged,) = (root / "trials/alpha").iterdir()
     merged.rename(tmp_path / merged.name)
-    loose(originals, 2).rename(loose(root, 2))
+    uncompacted_path(originals, 2).rename(uncompacted_path(root, 2))
     # what is listed now has neither the first trial's own file nor the merged one
-    assert finish(start("torn.py", root, tmp_path / merged.name, merged)) == f"{name(1)} {name(2)}\n"
+    assert (
+        finish_script(start_script("torn.py", root, tmp_path / merged.name, merged))
+        == f"{make_trial_id(1)} {make_trial_id(2)}\n"
+    )
 
 
 def test_two_processes_that_meet_one_damaged_file_set_it_aside_once(root):
-    fill(root, [1, 2])
-    loose(root, 1).write_bytes(b"PAR1")
+    fill_store(root, [1, 2])
+    uncompacted_path(root, 1).write_bytes(b"PAR1")
     stores = [Store(root), Store(root)]
-    assert [store.outcomes() for store in stores] == [{name(2): ("done", 0)}] * 2
+    assert [store.latest_attempts() for store in stores] == [{make_trial_id(2): ("done", 0)}] * 2
     assert [len(store.damaged) for store in stores] == [1, 0]
 
 
 def test_the_same_attempt_written_by_two_is_one_row(root):
     first, second = Store(root), Store(root)
-    first.write(trial(1), [])
-    second.write(trial(1), [])
+    first.write(make_trial_row(1), [])
+    second.write(make_trial_row(1), [])
     assert pl.read_parquet(root / "trials").height == 1

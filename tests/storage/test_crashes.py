@@ -3,73 +3,82 @@ import pytest
 
 from activemem.storage import Store
 
-from .making import contents, fill, finish, loose, metrics, name, start, trial
+from .making import (
+    fill_store,
+    finish_script,
+    make_metric_rows,
+    make_trial_id,
+    make_trial_row,
+    start_script,
+    store_contents,
+    uncompacted_path,
+)
 
 
 def deaths(template, folder, action):
     """The stores that an action leaves when killed before each step, the one it leaves alive, the steps."""
-    steps = finish(start("dying.py", template, folder, action)).split()
+    steps = finish_script(start_script("dying.py", template, folder, action)).split()
     return [folder / str(step) for step in range(len(steps))], folder / str(len(steps)), steps
 
 
 @pytest.mark.parametrize("empty", [True, False], ids=["a new store", "a store in use"])
 def test_a_writer_killed_at_any_step_leaves_all_of_its_trial_or_nothing(root, tmp_path, empty):
     root.mkdir()
-    fill(root, [] if empty else [1, 2])
-    held = {} if empty else {name(1): ("done", 0), name(2): ("done", 0)}
+    fill_store(root, [] if empty else [1, 2])
+    held = {} if empty else {make_trial_id(1): ("done", 0), make_trial_id(2): ("done", 0)}
     killed, whole, _ = deaths(root, tmp_path / "dead", "write")
     assert len(killed) >= 10
-    assert Store(whole).outcomes() == held | {name(9): ("done", 0)}
+    assert Store(whole).latest_attempts() == held | {make_trial_id(9): ("done", 0)}
     seen = []
     for folder in killed:
         store = Store(folder)
-        outcomes = store.outcomes()
-        seen.append(name(9) in outcomes)
-        assert outcomes == (held | {name(9): ("done", 0)} if seen[-1] else held)
+        outcomes = store.latest_attempts()
+        seen.append(make_trial_id(9) in outcomes)
+        assert outcomes == (held | {make_trial_id(9): ("done", 0)} if seen[-1] else held)
         assert store.metrics().height == 4 * len(outcomes)
         if outcomes:
             assert pl.read_parquet(folder / "trials").height == len(outcomes)
-        store.write(trial(9), metrics(9))
-        assert str(contents(folder)) == str(contents(whole))
+        store.write(make_trial_row(9), make_metric_rows(9))
+        assert str(store_contents(folder)) == str(store_contents(whole))
         assert store.damaged == ()
     assert seen == sorted(seen)
     assert (seen[0], seen[-1]) == (False, True)
 
 
 def test_a_compaction_killed_at_any_step_loses_and_doubles_nothing(root, tmp_path):
-    fill(root, [1, 2]).compact()
-    fill(root, [2, 3, 4])
-    before = contents(root)
+    fill_store(root, [1, 2]).compact()
+    fill_store(root, [2, 3, 4])
+    before = store_contents(root)
     killed, whole, _ = deaths(root, tmp_path / "dead", "compact")
     assert len(killed) >= 20
-    assert str(contents(whole)) == str(before)
+    assert str(store_contents(whole)) == str(before)
     for folder in killed:
         store = Store(folder)
-        assert str(contents(folder)) == str(before)
+        assert str(store_contents(folder)) == str(before)
         store.compact()
-        assert str(contents(folder)) == str(before)
+        assert str(store_contents(folder)) == str(before)
         assert pl.read_parquet(folder / "trials").height == 4
         assert len(list((folder / "metrics").rglob("*.parquet"))) == 1
         assert store.damaged == ()
 
 
 def test_a_study_record_killed_at_any_step_is_the_old_or_the_new(root, tmp_path):
-    Store(root).remember_study("alpha", {"text": "old"})
+    Store(root).save_study_record("alpha", {"text": "old"})
     killed, whole, _ = deaths(root, tmp_path / "dead", "remember")
-    texts = [Store(folder).recall_study("alpha")["text"] for folder in killed]
+    texts = [Store(folder).load_study_record("alpha")["text"] for folder in killed]
     assert texts == sorted(texts, reverse=True)
     assert set(texts) == {"old", "new"}
-    assert Store(whole).recall_study("alpha") == {"text": "new"}
+    assert Store(whole).load_study_record("alpha") == {"text": "new"}
 
 
 def test_a_file_is_flushed_before_it_gets_its_name_and_the_name_before_the_next_file(root, tmp_path):
-    fill(root, [1])
+    fill_store(root, [1])
     *_, steps = deaths(root, tmp_path / "dead", "write")
     assert steps == ["open", "fsync", "rename", "open", "fsync"] * 2
 
 
 def test_originals_are_removed_only_when_the_merged_file_has_its_name_for_good(root, tmp_path):
-    fill(root, [1, 2])
+    fill_store(root, [1, 2])
     *_, steps = deaths(root, tmp_path / "dead", "compact")
     for _ in ("trials", "metrics"):
         flushed = steps.index("rename") + 2
@@ -80,8 +89,10 @@ def test_originals_are_removed_only_when_the_merged_file_has_its_name_for_good(r
 
 
 def test_half_written_files_of_dead_writers_are_no_data(root):
-    store = fill(root, [1])
-    (root / "unfinished" / f"{name(2)}-0.parquet.0123").write_bytes(loose(root, 1).read_bytes()[:100])
-    assert store.outcomes() == {name(1): ("done", 0)}
+    store = fill_store(root, [1])
+    (root / "unfinished" / f"{make_trial_id(2)}-0.parquet.0123").write_bytes(
+        uncompacted_path(root, 1).read_bytes()[:100]
+    )
+    assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
     assert pl.read_parquet(root / "trials").height == 1
     assert store.damaged == ()

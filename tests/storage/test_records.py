@@ -13,40 +13,40 @@ RECORD = {
 
 
 def test_a_study_is_recalled_as_it_was_remembered(store):
-    store.remember_study("alpha", RECORD)
-    assert store.recall_study("alpha") == RECORD
-    assert store.recall_study("beta") is None
+    store.save_study_record("alpha", RECORD)
+    assert store.load_study_record("alpha") == RECORD
+    assert store.load_study_record("beta") is None
 
 
 def test_the_last_study_is_the_one_remembered_last(store):
     assert store.last_study() is None
     for study in ("alpha", "beta", "alpha"):
-        store.remember_study(study, {})
+        store.save_study_record(study, {})
         assert store.last_study() == study
 
 
 def test_a_record_replaces_the_one_before_and_leaves_nothing_else(root, store):
-    store.remember_study("alpha", {"long": "x" * 10_000})
-    store.remember_study("alpha", RECORD)
-    assert store.recall_study("alpha") == RECORD
+    store.save_study_record("alpha", {"long": "x" * 10_000})
+    store.save_study_record("alpha", RECORD)
+    assert store.load_study_record("alpha") == RECORD
     assert [path.name for path in (root / "studies").iterdir()] == ["alpha.json"]
     assert not list((root / "unfinished").iterdir())
 
 
 def test_a_record_that_cannot_be_written_leaves_the_one_before(root, store):
-    store.remember_study("alpha", RECORD)
+    store.save_study_record("alpha", RECORD)
     with pytest.raises(TypeError):
-        store.remember_study("alpha", {"x": object()})
-    assert store.recall_study("alpha") == RECORD
+        store.save_study_record("alpha", {"x": object()})
+    assert store.load_study_record("alpha") == RECORD
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1, "remembered": 0, "record": {}}', "\x00", "7"])
 def test_a_damaged_record_is_set_aside(root, store, text, caplog):
-    store.remember_study("beta", RECORD)
-    store.remember_study("alpha", RECORD)
+    store.save_study_record("beta", RECORD)
+    store.save_study_record("alpha", RECORD)
     (root / "studies/alpha.json").write_text(text)
     assert store.last_study() == "beta"
-    assert store.recall_study("alpha") is None
+    assert store.load_study_record("alpha") is None
     assert store.damaged == (root / "set-aside/studies/alpha.json",)
     assert caplog.messages == [
         "studies/alpha.json is set aside: it is no study record; what it held counts as missing"
@@ -54,19 +54,19 @@ def test_a_damaged_record_is_set_aside(root, store, text, caplog):
 
 
 def test_every_truncation_of_a_record_is_found(root, store):
-    store.remember_study("alpha", RECORD)
+    store.save_study_record("alpha", RECORD)
     path = root / "studies/alpha.json"
     data = path.read_bytes()
     for length in range(len(data) - 2):
         path.write_bytes(data[:length])
-        assert Store(root).recall_study("alpha") is None
+        assert Store(root).load_study_record("alpha") is None
 
 
 def test_a_record_of_another_version_is_refused(root, store):
-    store.remember_study("alpha", RECORD)
+    store.save_study_record("alpha", RECORD)
     path = root / "studies/alpha.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 2}))
-    for call in (store.last_study, lambda: store.recall_study("alpha")):
+    for call in (store.last_study, lambda: store.load_study_record("alpha")):
         with pytest.raises(StoreError) as caught:
             call()
         assert str(caught.value) == f"{path}: expected schema 1, got 2"

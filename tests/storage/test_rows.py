@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 
 from activemem.storage import MetricRow, Store, StoreError
 
-from .making import metrics, name, trial
+from .making import make_metric_rows, make_trial_id, make_trial_row
 
 LARGEST = 2**63 - 1
 
 
 def test_a_trial_comes_back_as_it_was_written(store):
-    row = trial(7, seed=-LARGEST - 1, parameters=LARGEST, steps=LARGEST, flops=1e300, epochs=2**31 - 1)
+    row = make_trial_row(
+        7, seed=-LARGEST - 1, parameters=LARGEST, steps=LARGEST, flops=1e300, epochs=2**31 - 1
+    )
     store.write(row, [])
     (back,) = store.trials().rows(named=True)
     assert list(back) == list(row.__slots__)
@@ -24,7 +26,9 @@ def test_a_trial_comes_back_as_it_was_written(store):
 
 
 def test_a_failed_trial_keeps_its_reason_and_no_commit(store):
-    store.write(trial(status="failed", reason="not a number at epoch 8\nTraceback: …", metrics=()), [])
+    store.write(
+        make_trial_row(status="failed", reason="not a number at epoch 8\nTraceback: …", metrics=()), []
+    )
     (back,) = store.trials().rows(named=True)
     assert (back["reason"], back["commit"], back["metrics"]) == (
         "not a number at epoch 8\nTraceback: …",
@@ -34,21 +38,22 @@ def test_a_failed_trial_keeps_its_reason_and_no_commit(store):
 
 
 def test_a_reason_that_utf_8_cannot_hold_is_stored_with_escapes(store):
-    store.write(trial(status="failed", reason="no file 'a\udcff'"), [])
+    store.write(make_trial_row(status="failed", reason="no file 'a\udcff'"), [])
     assert store.trials()["reason"].to_list() == [r"no file 'a\udcff'"]
 
 
 def test_times_are_stored_as_utc(store):
-    store.write(trial(started=datetime(2026, 1, 1, 1, 30, tzinfo=timezone(timedelta(hours=2)))), [])
+    store.write(make_trial_row(started=datetime(2026, 1, 1, 1, 30, tzinfo=timezone(timedelta(hours=2)))), [])
     assert store.trials()["started"].to_list() == [datetime(2025, 12, 31, 23, 30, tzinfo=UTC)]
 
 
 def test_metrics_come_back_sorted_with_every_kind_of_number(store):
     values = [math.inf, -math.inf, 5e-324, -0.0, 1.5]
     store.write(
-        trial(), [MetricRow(step=LARGEST - i, epoch=i, name="loss", value=v) for i, v in enumerate(values)]
+        make_trial_row(),
+        [MetricRow(step=LARGEST - i, epoch=i, name="loss", value=v) for i, v in enumerate(values)],
     )
-    store.write(trial(1), [MetricRow(step=1, epoch=0, name="loss", value=math.nan)])
+    store.write(make_trial_row(1), [MetricRow(step=1, epoch=0, name="loss", value=math.nan)])
     frame = store.metrics()
     assert frame.schema == pl.Schema(
         {
@@ -61,15 +66,17 @@ def test_metrics_come_back_sorted_with_every_kind_of_number(store):
         }
     )
     assert frame.rows()[:5] == [
-        (name(0), 0, LARGEST - i, i, "loss", values[i]) for i in reversed(range(len(values)))
+        (make_trial_id(0), 0, LARGEST - i, i, "loss", values[i]) for i in reversed(range(len(values)))
     ]
     assert math.isnan(frame["value"][5])
 
 
 def test_metrics_of_some_trials_are_theirs_alone(store):
     for number in range(3):
-        store.write(trial(number), metrics(number))
-    assert store.metrics([name(1), name(9)])["trial"].unique().to_list() == [name(1)]
+        store.write(make_trial_row(number), make_metric_rows(number))
+    assert store.metrics([make_trial_id(1), make_trial_id(9)])["trial"].unique().to_list() == [
+        make_trial_id(1)
+    ]
     assert store.metrics([]).is_empty()
 
 
@@ -82,7 +89,7 @@ def test_metrics_of_some_trials_are_theirs_alone(store):
 )
 def test_any_value_of_the_right_type_survives_writing_and_compaction(tmp_path, texts, numbers, real, final):
     texts = [text.encode(errors="backslashreplace").decode() for text in texts]
-    row = trial(
+    row = make_trial_row(
         recipe=texts[0],
         device=texts[1],
         host=texts[2],
@@ -105,7 +112,7 @@ def test_any_value_of_the_right_type_survives_writing_and_compaction(tmp_path, t
 
 def test_all_faults_of_a_trials_types_are_named_at_once():
     with pytest.raises(StoreError) as caught:
-        trial(
+        make_trial_row(
             attempt=True,
             seed=2**63,
             epochs=2**31,
@@ -125,7 +132,9 @@ def test_all_faults_of_a_trials_types_are_named_at_once():
 
 def test_all_faults_of_a_trials_sense_are_named_at_once():
     with pytest.raises(StoreError) as caught:
-        trial(trial="7C41", study="../up", attempt=-1, status="finished", factors="[1]", settings="{")
+        make_trial_row(
+            trial="7C41", study="../up", attempt=-1, status="finished", factors="[1]", settings="{"
+        )
     assert str(caught.value) == (
         "trial: expected 16 hexadecimal digits, got '7C41'; study: expected a letter or digit, then up to 99 "
         "letters, digits, '-', '_' or '.', got '../up'; attempt: expected 0 or more, got -1; "
@@ -143,7 +152,7 @@ def test_all_faults_of_a_trials_sense_are_named_at_once():
 )
 def test_a_reason_goes_with_a_status_that_is_not_done(changes, message):
     with pytest.raises(StoreError) as caught:
-        trial(**changes)
+        make_trial_row(**changes)
     assert str(caught.value) == message
 
 

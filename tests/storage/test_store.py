@@ -7,14 +7,14 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from activemem.storage import MetricRow, Store, StoreError, progress
+from activemem.storage import MetricRow, Store, StoreError, checkpoint_notes
 from activemem.storage.schema import TRIALS
 
-from .making import fill, loose, metrics, name, trial
+from .making import fill_store, make_metric_rows, make_trial_id, make_trial_row, uncompacted_path
 
 
 def test_a_folder_that_does_not_exist_is_an_empty_store(root, store):
-    assert store.outcomes() == {}
+    assert store.latest_attempts() == {}
     assert (store.trials().schema, store.trials().height) == (TRIALS, 0)
     assert store.metrics().is_empty()
     assert store.compact() == 0
@@ -23,10 +23,10 @@ def test_a_folder_that_does_not_exist_is_an_empty_store(root, store):
 
 
 def test_plain_polars_reads_the_store(root, store):
-    fill(root, [2, 1])
-    fill(root, [3], study="beta")
+    fill_store(root, [2, 1])
+    fill_store(root, [3], study="beta")
     store.compact()
-    fill(root, [4], study="2024")
+    fill_store(root, [4], study="2024")
     for source in (root / "trials/**/*.parquet", root / "trials"):
         frame = pl.read_parquet(source).sort("trial")
         assert frame.schema == TRIALS
@@ -38,15 +38,15 @@ def test_plain_polars_reads_the_store(root, store):
 
 
 def test_pandas_and_pyarrow_can_read_the_folder_too(root):
-    fill(root, [1, 2]).compact()
-    fill(root, [3], study="2024")
+    fill_store(root, [1, 2]).compact()
+    fill_store(root, [3], study="2024")
     table = pq.read_table(root / "trials")  # what pandas calls
     assert sorted(table["study"].to_pylist()) == ["2024", "alpha", "alpha"]
 
 
 def test_files_carry_their_schema_version_and_page_checksums(root):
-    fill(root, [1])
-    path = loose(root, 1)
+    fill_store(root, [1])
+    path = uncompacted_path(root, 1)
     assert pq.read_metadata(path).metadata == {b"activemem.schema": b"1"}
     data = path.read_bytes()
     at = data.index(b"alpha")  # within a page
@@ -56,20 +56,20 @@ def test_files_carry_their_schema_version_and_page_checksums(root):
 
 
 def test_the_latest_attempt_is_the_one_that_counts(store):
-    store.write(trial(1, attempt=9, status="failed", reason="out of memory"), metrics(9))
-    store.write(trial(1, attempt=10), metrics(10))
-    store.write(trial(1, attempt=2, status="failed", reason="time"), metrics(2))
+    store.write(make_trial_row(1, attempt=9, status="failed", reason="out of memory"), make_metric_rows(9))
+    store.write(make_trial_row(1, attempt=10), make_metric_rows(10))
+    store.write(make_trial_row(1, attempt=2, status="failed", reason="time"), make_metric_rows(2))
     for _ in range(2):
-        assert store.outcomes() == {name(1): ("done", 10)}
+        assert store.latest_attempts() == {make_trial_id(1): ("done", 10)}
         assert store.trials()["attempt"].to_list() == [10]
         assert store.metrics()["value"].to_list() == [10.0, 10.0, 20.0, 20.0]
         store.compact()
 
 
 def test_writing_an_attempt_again_replaces_it(store):
-    store.write(trial(1, host="first"), metrics(1))
+    store.write(make_trial_row(1, host="first"), make_metric_rows(1))
     store.compact()
-    store.write(trial(1, host="second"), metrics(2))
+    store.write(make_trial_row(1, host="second"), make_metric_rows(2))
     for _ in range(2):
         assert store.trials()["host"].to_list() == ["second"]
         assert store.metrics()["value"].to_list() == [2.0, 2.0, 4.0, 4.0]
@@ -77,24 +77,24 @@ def test_writing_an_attempt_again_replaces_it(store):
 
 
 def test_a_trial_that_two_studies_hold_is_counted_once(store):
-    store.write(trial(1), metrics(1))
-    store.write(trial(1, study="beta"), metrics(1))
+    store.write(make_trial_row(1), make_metric_rows(1))
+    store.write(make_trial_row(1, study="beta"), make_metric_rows(1))
     assert store.trials()["study"].to_list() == ["beta"]
     assert store.metrics().height == 4
 
 
 def test_rows_are_sorted_whatever_the_order_of_writing(root, store):
-    fill(root, [5, 3, 9])
-    fill(root, [4, 1], study="beta")
-    assert store.trials()["trial"].to_list() == [name(number) for number in (1, 3, 4, 5, 9)]
-    assert list(store.outcomes()) == [name(number) for number in (1, 3, 4, 5, 9)]
+    fill_store(root, [5, 3, 9])
+    fill_store(root, [4, 1], study="beta")
+    assert store.trials()["trial"].to_list() == [make_trial_id(number) for number in (1, 3, 4, 5, 9)]
+    assert list(store.latest_attempts()) == [make_trial_id(number) for number in (1, 3, 4, 5, 9)]
     assert store.metrics()["trial"].is_sorted()
 
 
 def test_metrics_whose_trial_was_never_stored_are_left_out(root, store):
-    fill(root, [1, 2])
-    loose(root, 2).unlink()
-    assert store.metrics()["trial"].unique().to_list() == [name(1)]
+    fill_store(root, [1, 2])
+    uncompacted_path(root, 2).unlink()
+    assert store.metrics()["trial"].unique().to_list() == [make_trial_id(1)]
 
 
 @pytest.mark.parametrize("study", ["", ".", "..", ".hidden", "-f", "_x", "a/b", "a b", "é", "a\n", "x" * 101])
@@ -103,8 +103,8 @@ def test_a_name_that_cannot_be_a_folder_is_refused(root, store, study):
         f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"
     )
     for call in (
-        lambda: trial(study=study),
-        lambda: store.recall_study(study),
+        lambda: make_trial_row(study=study),
+        lambda: store.load_study_record(study),
     ):
         with pytest.raises(StoreError) as caught:
             call()
@@ -114,7 +114,7 @@ def test_a_name_that_cannot_be_a_folder_is_refused(root, store, study):
 
 @pytest.mark.parametrize("study", ["a", "2024", "algorithmic-small", "v1.2_x", "x" * 100])
 def test_a_name_that_can_be_a_folder_is_taken(store, study):
-    store.write(trial(study=study), [])
+    store.write(make_trial_row(study=study), [])
     assert store.trials()["study"].to_list() == [study]
 
 
@@ -122,18 +122,18 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_no_empty_store(root, sto
     root.mkdir()
     (root / "trials").write_text("no folder")
     with pytest.raises(NotADirectoryError):
-        store.outcomes()
+        store.latest_attempts()
 
 
 def test_checkpoints_lie_beside_the_data(root, store):
-    assert store.checkpoint_dir(name(1)) == root / "checkpoints" / name(1)
+    assert store.checkpoint_dir(make_trial_id(1)) == root / "checkpoints" / make_trial_id(1)
 
 
 def test_reading_loads_neither_pyarrow_nor_torch_nor_ray(root):
-    fill(root, [1])
+    fill_store(root, [1])
     script = (
         "import sys; from activemem.storage import Store; "
-        f"s = Store({str(root)!r}); s.outcomes(); s.trials(); s.metrics(); "
+        f"s = Store({str(root)!r}); s.latest_attempts(); s.trials(); s.metrics(); "
         "print(*sorted({'pyarrow', 'torch', 'ray', 'pandas'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -141,18 +141,18 @@ def test_reading_loads_neither_pyarrow_nor_torch_nor_ray(root):
 
 
 def test_a_text_path_will_do(root):
-    fill(root, [1])
-    assert Store(str(root)).outcomes() == {name(1): ("done", 0)}
+    fill_store(root, [1])
+    assert Store(str(root)).latest_attempts() == {make_trial_id(1): ("done", 0)}
 
 
 def test_probes_stand_beside_the_metrics_of_their_trial(store):
     first, second = MetricRow(step=2, epoch=1, name="loss", value=0.5), probe("memory_change[0]", 0.25)
-    store.write(trial(1), [first])
-    store.write_probes(trial(1), [probe("memory_change[0]", 0.75)])
-    store.write_probes(trial(1), [second])
+    store.write(make_trial_row(1), [first])
+    store.write_probes(make_trial_row(1), [probe("memory_change[0]", 0.75)])
+    store.write_probes(make_trial_row(1), [second])
     store.compact()
     assert store.metrics().select("name", "value").rows() == [("loss", 0.5), ("memory_change[0]", 0.25)]
-    store.write(trial(1, attempt=1), [first])
+    store.write(make_trial_row(1, attempt=1), [first])
     assert store.metrics()["name"].to_list() == ["loss"]  # the model of another attempt is another
 
 
@@ -162,8 +162,10 @@ def probe(name, value):
 
 def test_probes_that_are_asked_for_stand_behind_the_final_metrics(store):
     for number in (1, 2):
-        store.write(trial(number, metrics=(("loss", 0.5),)), [])
-    store.write_probes(trial(2), [probe(name, 0.25) for name in ("theta[luong]", "gamma[1]", "gamma[2]")])
+        store.write(make_trial_row(number, metrics=(("loss", 0.5),)), [])
+    store.write_probes(
+        make_trial_row(2), [probe(name, 0.25) for name in ("theta[luong]", "gamma[1]", "gamma[2]")]
+    )
     plain, asked = store.trials(), store.trials(["theta[luong]", "gamma[2]", "bleu"])
     loss = {"name": "loss", "value": 0.5}
     found = [{"name": name, "value": 0.25} for name in ("gamma[2]", "theta[luong]")]
@@ -173,7 +175,7 @@ def test_probes_that_are_asked_for_stand_behind_the_final_metrics(store):
     assert asked.drop("metrics").equals(plain.drop("metrics"))
     store.compact()
     assert store.trials(["theta[luong]", "gamma[2]"]).equals(asked)
-    store.write(trial(2, attempt=1, metrics=()), [])
+    store.write(make_trial_row(2, attempt=1, metrics=()), [])
     assert store.trials(["gamma[2]"])["metrics"].to_list() == [[loss], []]
     assert store.trials(["nothing"]).equals(store.trials())
 
@@ -190,29 +192,29 @@ def test_probes_that_are_asked_for_stand_behind_the_final_metrics(store):
     ],
 )
 def test_a_note_of_how_far_a_trial_came_that_cannot_be_read_is_none(store, text):
-    folder = store.checkpoint_dir(name(1))
+    folder = store.checkpoint_dir(make_trial_id(1))
     folder.mkdir(parents=True)
-    progress.note(folder, 2, {"loss": 0.5})
-    far = store.reached(name(1))
+    checkpoint_notes.write_note(folder, 2, {"loss": 0.5})
+    far = store.checkpoint_note(make_trial_id(1))
     assert (far.epoch, far.metrics) == (2, {"loss": 0.5})
-    assert abs(far.at.timestamp() - time.time()) < 60
+    assert abs(far.saved_at.timestamp() - time.time()) < 60
     (folder / "reached.json").write_text(text)
-    assert store.reached(name(1)) is None
+    assert store.checkpoint_note(make_trial_id(1)) is None
     shutil.rmtree(folder)
-    progress.note(folder, 3, {"loss": 0.5})  # somebody has cleared it: no trial fails for that
-    assert store.reached(name(1)) is None
+    checkpoint_notes.write_note(folder, 3, {"loss": 0.5})  # somebody has cleared it: no trial fails for that
+    assert store.checkpoint_note(make_trial_id(1)) is None
 
 
 def test_stores_of_several_machines_are_put_together_by_copying_one_over_another(tmp_path):
-    here, there = fill(tmp_path / "here", [1, 2, 3]), fill(tmp_path / "there", [3, 4])
-    fill(tmp_path / "there", [5], attempt=1, study="beta")
+    here, there = fill_store(tmp_path / "here", [1, 2, 3]), fill_store(tmp_path / "there", [3, 4])
+    fill_store(tmp_path / "there", [5], attempt=1, study="beta")
     there.compact()
-    there.remember_study("beta", {"text": "of beta"})
+    there.save_study_record("beta", {"text": "of beta"})
     shutil.copytree(there.root, here.root, dirs_exist_ok=True)
-    whole = fill(tmp_path / "whole", [1, 2, 3, 4])
-    fill(tmp_path / "whole", [5], attempt=1, study="beta")
+    whole = fill_store(tmp_path / "whole", [1, 2, 3, 4])
+    fill_store(tmp_path / "whole", [5], attempt=1, study="beta")
     for _ in range(2):
         assert here.trials().equals(whole.trials())
         assert here.metrics().equals(whole.metrics())
         here.compact()
-    assert (here.recall_study("beta"), here.damaged) == ({"text": "of beta"}, ())
+    assert (here.load_study_record("beta"), here.damaged) == ({"text": "of beta"}, ())

@@ -13,20 +13,28 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe")
 
 
-def executable():
+def find_executable():
     """The path of a browser, None if there is none."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 @contextmanager
-def browser(profile):
+def open_browser(profile):
     """A browser with a profile of its own, which ends with the block."""
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
     # the browser reads commands from descriptor 3 and answers to 4
     pipes = f"exec 3<&{command_read} 4>&{answer_write}"
     chromium = subprocess.Popen(
-        ["/bin/bash", "-c", f'{pipes}; exec "$@"', "-", executable(), *FLAGS, f"--user-data-dir={profile}"],
+        [
+            "/bin/bash",
+            "-c",
+            f'{pipes}; exec "$@"',
+            "-",
+            find_executable(),
+            *FLAGS,
+            f"--user-data-dir={profile}",
+        ],
         pass_fds=(command_read, answer_write),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -48,12 +56,12 @@ class Browser:
         self._commands, self._answers, self._numbers = commands, answers, itertools.count(1)
         self._session = None
         self.events = []
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        target = self.send_command("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send_command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
-            self.ask(f"{domain}.enable")
+            self.send_command(f"{domain}.enable")
 
-    def ask(self, method, **parameters):
+    def send_command(self, method, **parameters):
         """The answer to one command."""
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": parameters}
@@ -69,7 +77,7 @@ class Browser:
     def open(self, path, *, width=1280, height=900, dark=False, medium="screen"):
         """Load a file in a window of that size, as light or dark, screen or paper."""
         self.events.clear()
-        self.ask(
+        self.send_command(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=height,
@@ -77,14 +85,14 @@ class Browser:
             mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.ask("Emulation.setEmulatedMedia", media=medium, features=[scheme])
-        self.ask("Page.navigate", url=Path(path).resolve().as_uri())
+        self.send_command("Emulation.setEmulatedMedia", media=medium, features=[scheme])
+        self.send_command("Page.navigate", url=Path(path).resolve().as_uri())
         while not any(each["method"] == "Page.loadEventFired" for each in self.events):
             self._next()
 
-    def value(self, script):
+    def evaluate(self, script):
         """What a script gives on the page."""
-        found = self.ask("Runtime.evaluate", expression=script, returnByValue=True)
+        found = self.send_command("Runtime.evaluate", expression=script, returnByValue=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
@@ -94,14 +102,14 @@ class Browser:
         urls = [each["request"]["url"] for each in sent]
         return [url for url in urls[1:] if not url.startswith("data:")]
 
-    def complaints(self):
+    def console_messages(self):
         """What the page, or the browser about it, wrote to the console."""
         told = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
         return [each["params"] for each in self.events if each["method"] in told]
 
-    def picture(self, path):
+    def screenshot(self, path):
         """A picture of the whole page in a file."""
-        shot = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        shot = self.send_command("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         Path(path).write_bytes(base64.b64decode(shot["data"]))
 
     def _next(self):

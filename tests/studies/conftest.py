@@ -8,8 +8,8 @@ import pytest
 
 from activemem.storage import Store, TrialRow
 from activemem.storage.rows import trial_frame
-from activemem.studies.study import Study, load
-from activemem.studies.trial import Trial
+from activemem.studies.resolve.trial import Trial
+from activemem.studies.study import Study, load_study
 
 STUDY = """
 [study]
@@ -64,7 +64,7 @@ EVERYTHING: Mapping[tuple[str, str], tuple[float | str | None, ...]] = {
 @pytest.fixture(scope="session")
 def everything() -> Study:
     """The study."""
-    return load(STUDY)
+    return load_study(STUDY)
 
 
 @pytest.fixture(scope="session")
@@ -103,7 +103,7 @@ def forms() -> tuple[Study, pl.DataFrame, frozenset[str]]:
 
     The higher rate is better on sort, and fails for conv(k=20). The last mixer has begun addition.
     """
-    study, frames, begun = load(FORMS), [], set()
+    study, frames, begun = load_study(FORMS), [], set()
     for number, trial in enumerate(study.trials()):
         mixer, task, seed = str(trial.levels["mixer"]), trial.levels["task"], int(trial.levels["seed"])
         high = trial.levels["lr"] == 3e-3

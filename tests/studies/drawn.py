@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime
 
+from activemem.reporting.curves.build import build_curve
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.curve_spec import CurveSpec
-from activemem.studies.curves import curve
-from activemem.studies.study import load
+from activemem.studies.schema.curve import CurveSpec
+from activemem.studies.study import load_study
 
-TEXT = """\
+STUDY_TEXT = """\
 [study]
 name = "drawn"
 title = "Figures of every kind"
@@ -38,7 +38,7 @@ WHEN = datetime(2026, 11, 28, tzinfo=UTC)
 
 MIXERS = ("sa", "conv(k=20)", "sa + conv(k=20)")
 
-ENDS = {
+TRIAL_ENDINGS = {
     ("conv(k=20)", 8, "reverse", 0): "failed",
     ("conv(k=20)", 8, "reverse", 1): "pruned",
     ("conv(k=20)", 8, "reverse", 2): None,
@@ -47,26 +47,26 @@ ENDS = {
 """What became of the trials that have no value: a status, nothing, or a value that is none."""
 
 
-def store(study, folder):
+def make_store(study, folder):
     """A store in which every trial has the values of `length`, and those of ENDS have none."""
     found = Store(folder)
     for trial in study.trials():
         place = tuple(trial.levels[name] for name in ("mixer", "filter", "task", "seed"))
-        end = ENDS.get(place, "done")
+        end = TRIAL_ENDINGS.get(place, "done")
         if end is not None:
-            found.write(*outcome(trial, end))
+            found.write(*make_rows(trial, end))
     return found
 
 
-def length(levels):
+def expected_length(levels):
     """10, 20 or 30 by the mixer, 1, 2 or 3 by the filter, less or more by a tenth of the seed less one."""
     mixer = 10 * (1 + MIXERS.index(levels["mixer"]))
     return mixer + 1 + (8, 80, 800).index(levels["filter"]) + (levels["seed"] - 1) / 10
 
 
-def outcome(trial, end):
+def make_rows(trial, end):
     """A trial's row and its metrics."""
-    value = length(trial.levels)
+    value = expected_length(trial.levels)
     rows = [
         MetricRow(step=10 * epoch, epoch=epoch, name="length", value=value * epoch / 3) for epoch in (1, 2, 3)
     ]
@@ -105,11 +105,11 @@ def outcome(trial, end):
     return row, rows
 
 
-def make(study, frames, **spec):
+def make_curve(study, frames, **spec):
     """The figure of a specification over the frames of a store."""
-    return curve(study, CurveSpec(name="each", **spec), *frames)
+    return build_curve(study, CurveSpec(name="each", **spec), *frames)
 
 
-def study_of(*curves):
+def study_with_curves(*curves):
     """The study with figures, each as the lines of a [[curve]]."""
-    return load(TEXT + "".join(f"\n[[curve]]\n{each}" for each in curves))
+    return load_study(STUDY_TEXT + "".join(f"\n[[curve]]\n{each}" for each in curves))

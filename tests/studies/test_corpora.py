@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from activemem.studies.corpora import (
+from activemem.studies.catalog.corpora import (
     Corpus,
     CorpusError,
     corpus_names,
@@ -10,7 +10,7 @@ from activemem.studies.corpora import (
     require_corpus,
     vocabulary_size,
 )
-from activemem.studies.settings import TaskSettings
+from activemem.studies.schema.settings import TaskSettings
 
 
 def task(corpus, tokens="characters", **more):
@@ -84,7 +84,7 @@ def test_a_second_corpus_of_a_name_is_refused():
             Corpus(
                 name="text8",
                 title="another",
-                home="other",
+                folder="other",
                 splits=one.splits,
                 alphabet=b"a",
                 licence="none",

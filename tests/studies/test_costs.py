@@ -3,10 +3,19 @@
 import pytest
 
 from activemem.grammar import Frame, analyse
-from activemem.studies import costs
-from activemem.studies.costs import TOKENS, ceiling, cost, frame, most_flops, reach, sequence, step_flops
-from activemem.studies.demands import UNBOUNDED, demand
-from activemem.studies.settings import Settings
+from activemem.studies.resolve import costs
+from activemem.studies.resolve.costs import (
+    REFERENCE_TOKENS,
+    cost,
+    frame,
+    max_learnable_length,
+    max_training_flops,
+    reach,
+    sequence_tokens,
+    step_flops,
+)
+from activemem.studies.resolve.model_interface import UNBOUNDED_PAST, model_interface
+from activemem.studies.schema.settings import TrialSettings
 
 TRAIN = {"optimizer": {"name": "adam", "lr": 0.001}, "batch_size": 4, "epochs": 5, "steps_per_epoch": 10}
 TASKS = {
@@ -24,19 +33,19 @@ MODELS = [
 ]
 
 
-def _settings(task: str, model: dict) -> Settings:
+def _settings(task: str, model: dict) -> TrialSettings:
     recipe = "2 * (conv(k=3) >> ff(8))" if task != "numbers" else "ff(8) >> attention_pool >> ff(4)"
     train = TRAIN | ({"curriculum": {"start": 5}} if task == "reverse" else {})
     model = {"recipe": recipe, "d_model": 32, **model}
-    return Settings.model_validate({"model": model, "task": TASKS[task], "train": train})
+    return TrialSettings.model_validate({"model": model, "task": TASKS[task], "train": train})
 
 
 @pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))
 @pytest.mark.parametrize("task", ["reverse", "text", "words"])
 def test_costs_are_those_of_the_analysis_in_every_frame(task, model):
     settings = _settings(task, model)
-    asked = demand(settings.task)
-    for tokens in (1, 5, TOKENS, 512):
+    asked = model_interface(settings.task)
+    for tokens in (1, 5, REFERENCE_TOKENS, 512):
         whole = analyse(
             settings.model.recipe,
             d_model=32,
@@ -54,14 +63,14 @@ def test_costs_are_those_of_the_analysis_in_every_frame(task, model):
 def test_costs_of_numbers_in_and_out_are_those_of_the_analysis():
     settings = _settings("numbers", MODELS[1])
     whole = analyse(settings.model.recipe, d_model=32, length=52, columns=2, targets=1, **MODELS[1])
-    found = cost(settings, sequence(settings))
-    assert sequence(settings) == 52
+    found = cost(settings, sequence_tokens(settings))
+    assert sequence_tokens(settings) == 52
     assert (found.parameters, found.flops) == (whole.parameters, whole.training_flops)
 
 
 def test_attention_in_a_stream_is_counted_with_the_past_that_it_sees():
     settings = _settings("text", {"recipe": "all_attn(N=4, span=32, heads=2, head_width=4)"})
-    whole = analyse(settings.model.recipe, d_model=32, length=16, vocab=28, causal=True, past=UNBOUNDED)
+    whole = analyse(settings.model.recipe, d_model=32, length=16, vocab=28, causal=True, past=UNBOUNDED_PAST)
     alone = analyse(settings.model.recipe, d_model=32, length=16, vocab=28, causal=True)
     assert step_flops(settings) == 4 * whole.training_flops > 4 * alone.training_flops
 
@@ -69,11 +78,11 @@ def test_attention_in_a_stream_is_counted_with_the_past_that_it_sees():
 def test_a_trial_whose_length_does_not_grow_costs_its_steps():
     for task, tokens in (("text", 16), ("words", 40), ("numbers", 52)):
         settings = _settings(task, {})
-        assert sequence(settings) == tokens
-        assert most_flops(settings) == 5 * 10 * step_flops(settings)
-        assert ceiling(settings) is None
-    assert sequence(_settings("reverse", {})) == TOKENS
-    assert ceiling(_settings("reverse", {})) is not None
+        assert sequence_tokens(settings) == tokens
+        assert max_training_flops(settings) == 5 * 10 * step_flops(settings)
+        assert max_learnable_length(settings) is None
+    assert sequence_tokens(_settings("reverse", {})) == REFERENCE_TOKENS
+    assert max_learnable_length(_settings("reverse", {})) is not None
 
 
 def test_tasks_share_what_does_not_depend_on_the_vocabulary():
@@ -87,4 +96,4 @@ def test_tasks_share_what_does_not_depend_on_the_vocabulary():
 def test_the_frame_of_a_trial_is_its_settings_and_what_its_task_asks():
     settings = _settings("text", {"cutoffs": (5, 20), "init": "he"})
     expected = Frame(d_model=32, vocab=28, causal=True, cutoffs=(5, 20), init="he")
-    assert frame(settings.model, demand(settings.task)) == expected
+    assert frame(settings.model, model_interface(settings.task)) == expected

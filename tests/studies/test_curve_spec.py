@@ -2,17 +2,17 @@
 
 import pytest
 
-from activemem.studies.faults import StudyError
-from activemem.studies.study import load
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
 
-from .drawn import TEXT, study_of
+from .drawn import STUDY_TEXT, study_with_curves
 
 GOOD = 'name = "good"\nkind = "line"\nvalue = "loss"\nx = "filter"\nseries = "mixer"\nselect.task = "sort"\n'
 
 
 def message(text, *overrides):
     with pytest.raises(StudyError) as caught:
-        load(text, overrides)
+        load_study(text, overrides)
     return str(caught.value)
 
 
@@ -93,7 +93,7 @@ study: 12 faults
 
 
 def test_everything_that_is_wrong_is_told_at_once():
-    assert message(TEXT + WRONG) == TOLD
+    assert message(STUDY_TEXT + WRONG) == TOLD
 
 
 @pytest.mark.parametrize(
@@ -132,19 +132,23 @@ def test_everything_that_is_wrong_is_told_at_once():
     ],
 )
 def test_what_does_not_fit_is_told(lines, told):
-    first, *rest = message(TEXT + f'\n[[curve]]\nname = "one"\n{lines}\n').splitlines()
+    first, *rest = message(STUDY_TEXT + f'\n[[curve]]\nname = "one"\n{lines}\n').splitlines()
     assert (first, rest[-1].strip(" ^")) == ("study: 1 fault", f"[[curve]] {told}")
 
 
 def test_a_search_has_no_figures():
-    text = TEXT.replace("[factors]", '[search]\ntrials = 2\nmetric = "loss"\ndirection = "min"\n\n[factors]')
+    text = STUDY_TEXT.replace(
+        "[factors]", '[search]\ntrials = 2\nmetric = "loss"\ndirection = "min"\n\n[factors]'
+    )
     assert "a figure shows the cells of a grid; a search has none" in message(text + "\n[[curve]]\n" + GOOD)
 
 
 def test_no_figure_changes_a_trial():
-    assert [trial.id for trial in study_of(GOOD).trials()] == [trial.id for trial in load(TEXT).trials()]
+    assert [trial.id for trial in study_with_curves(GOOD).trials()] == [
+        trial.id for trial in load_study(STUDY_TEXT).trials()
+    ]
 
 
 def test_figures_stand_in_the_order_of_the_file():
-    study = study_of(GOOD, GOOD.replace("good", "better"))
+    study = study_with_curves(GOOD, GOOD.replace("good", "better"))
     assert [spec.name for spec in study.curves] == ["good", "better"]

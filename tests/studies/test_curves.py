@@ -3,29 +3,29 @@
 import polars as pl
 import pytest
 
+from activemem.reporting.curves.build import build_curve
+from activemem.reporting.curves.curve import CurveError
 from activemem.storage import Store
-from activemem.studies.curve import CurveError
-from activemem.studies.curve_spec import CurveSpec
-from activemem.studies.curves import curve
-from activemem.studies.study import load
+from activemem.studies.schema.curve import CurveSpec
+from activemem.studies.study import load_study
 
-from .drawn import TEXT, make, outcome, store
+from .drawn import STUDY_TEXT, make_curve, make_rows, make_store
 
 
 @pytest.fixture(scope="module")
 def study():
-    return load(TEXT)
+    return load_study(STUDY_TEXT)
 
 
 @pytest.fixture(scope="module")
 def frames(study, tmp_path_factory):
-    found = store(study, tmp_path_factory.mktemp("results"))
+    found = make_store(study, tmp_path_factory.mktemp("results"))
     return found.trials(), found.metrics()
 
 
 @pytest.fixture
 def drawn(study, frames):
-    return lambda **spec: make(study, frames, **spec)
+    return lambda **spec: make_curve(study, frames, **spec)
 
 
 def only(made):
@@ -97,7 +97,7 @@ def test_a_member_of_a_family_is_a_metric_of_its_own_where_it_is_final(study, fr
     spec = CurveSpec(
         name="each", kind="bar", value="bleu[10-20]", x="mixer", select={"task": "sort", "filter": 8}
     )
-    made = curve(study, spec, outcomes.with_columns(finals), metrics)
+    made = build_curve(study, spec, outcomes.with_columns(finals), metrics)
     assert made.y.title == "BLEU[10-20]"
     assert [bar.text for bar in only(made).bars] == ["1.1", "2.1", "3.1"]
 
@@ -179,7 +179,7 @@ def test_every_panel_has_the_same_rows_and_lines_whatever_is_missing(drawn):
 
 def test_a_figure_of_final_values_needs_no_others(study, frames):
     spec = CurveSpec(name="each", kind="heat", value="loss", x="filter", y="mixer", select={"task": "sort"})
-    assert curve(study, spec, frames[0]) == curve(study, spec, *frames)
+    assert build_curve(study, spec, frames[0]) == build_curve(study, spec, *frames)
     learning = CurveSpec(
         name="each",
         kind="line",
@@ -188,7 +188,7 @@ def test_a_figure_of_final_values_needs_no_others(study, frames):
         select={"task": "sort", "filter": 8, "mixer": "sa"},
     )
     with pytest.raises(ValueError, match=r"^expected the metrics of the store for the curve each, got none$"):
-        curve(study, learning, frames[0])
+        build_curve(study, learning, frames[0])
 
 
 def test_values_beyond_the_whiskers_are_kept(study, frames):
@@ -199,7 +199,7 @@ def test_values_beyond_the_whiskers_are_kept(study, frames):
     spec = CurveSpec(
         name="each", kind="box", value="memory_change", x="mixer", select={"task": "sort", "filter": 8}
     )
-    box = only(curve(study, spec, outcomes, far)).boxes[0]
+    box = only(build_curve(study, spec, outcomes, far)).boxes[0]
     assert (box.whiskers, box.values) == ((0.0, 0.9), (9.0, 9.0, 9.0))
 
 
@@ -244,7 +244,7 @@ def test_a_cost_that_differs_by_seed_is_averaged_like_the_result(study, frames):
     spec = CurveSpec(
         name="each", kind="pareto", value="loss", x="seconds", select={"task": "sort", "filter": 8}
     )
-    made = curve(study, spec, timed, metrics)
+    made = build_curve(study, spec, timed, metrics)
     assert [(line.name, line.points[0].x, line.points[0].n) for line in only(made).lines] == [
         ("sa", 61, 3),
         ("conv", 61, 3),
@@ -264,12 +264,12 @@ def test_a_second_index_that_is_not_drawn_is_averaged_within_each_trial(drawn):
 
 
 def test_a_trial_stands_in_every_cell_that_it_is_the_trial_of(tmp_path):
-    twice = load(TEXT.replace('"sa", "conv(k=20)", "sa + conv(k=20)"', '"sa", "sa(heads=8)"'))
+    twice = load_study(STUDY_TEXT.replace('"sa", "conv(k=20)", "sa + conv(k=20)"', '"sa", "sa(heads=8)"'))
     found = Store(tmp_path)
     for trial in twice.trials():
-        found.write(*outcome(trial, "done"))
+        found.write(*make_rows(trial, "done"))
     select = {"task": "sort", "filter": 8}
-    made = make(
+    made = make_curve(
         twice, (found.trials(), found.metrics()), kind="bar", value="max_length", x="mixer", select=select
     )
     assert [(bar.name, bar.value) for bar in only(made).bars] == [("sa", 11), ("sa(heads=8)", 11)]
@@ -277,11 +277,13 @@ def test_a_trial_stands_in_every_cell_that_it_is_the_trial_of(tmp_path):
 
 
 def test_many_lines_stand_in_panels_with_the_others_behind(tmp_path):
-    many = load(TEXT.replace("seed = [0, 1, 2]", "seed = [0, 1, 2, 3, 4, 5]"))
-    found = store(many, tmp_path)
+    many = load_study(STUDY_TEXT.replace("seed = [0, 1, 2]", "seed = [0, 1, 2, 3, 4, 5]"))
+    found = make_store(many, tmp_path)
     where = {"task": "sort", "mixer": "sa"}
     frames = found.trials(), found.metrics()
-    made = make(many, frames, kind="line", value="loss", x="filter", series="seed", select=where, accent=0)
+    made = make_curve(
+        many, frames, kind="line", value="loss", x="filter", series="seed", select=where, accent=0
+    )
     assert [panel.title for panel in made.panels] == [f"seed {seed}" for seed in range(6)]
     second = made.panels[1].content
     assert [line.name for line in second.lines] == ["seed 1"]
@@ -294,7 +296,7 @@ def test_an_empty_store_gives_a_figure_that_says_so(study, frames):
     spec = CurveSpec(
         name="each", kind="bar", value="max_length", x="mixer", select={"task": "sort", "filter": 8}
     )
-    made = curve(study, spec, outcomes.clear(), metrics.clear())
+    made = build_curve(study, spec, outcomes.clear(), metrics.clear())
     assert [bar.text for bar in only(made).bars] == ["not run"] * 3
     assert made.notes == (
         "Nothing to draw: no trial of it is done.",
@@ -312,13 +314,15 @@ def test_the_order_of_the_store_changes_nothing(study, frames):
         series="mixer",
         select={"task": "sort", "filter": 8},
     )
-    assert curve(study, spec, outcomes, metrics) == curve(study, spec, outcomes.reverse(), metrics.reverse())
+    assert build_curve(study, spec, outcomes, metrics) == build_curve(
+        study, spec, outcomes.reverse(), metrics.reverse()
+    )
 
 
 def test_a_specification_that_does_not_fit_is_told_with_every_fault(study, frames):
     spec = CurveSpec(name="each", kind="line", value="los", x="mixers", series="task")
     with pytest.raises(CurveError) as caught:
-        curve(study, spec, *frames)
+        build_curve(study, spec, *frames)
     assert str(caught.value) == (
         "curve each: x: unknown factor 'mixers'; nearest: mixer\n"
         "curve each: value: unknown metric 'los'; nearest: loss"

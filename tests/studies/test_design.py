@@ -1,10 +1,10 @@
 """Cells of every design, listed cells, and budgets: what is asked for, and what is not run."""
 
 from activemem.grammar import analyse, parse
+from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.table import CellStatus
 from activemem.storage import Store
-from activemem.studies.study import load
-from activemem.studies.table import Status
-from activemem.studies.tables import table
+from activemem.studies.study import load_study
 
 TEXT = """\
 [study]
@@ -50,14 +50,14 @@ task = "copy"
 
 def study(factors, *keys):
     """The study with these factors and cells, and these keys in [study]."""
-    return load(TEXT.replace('study"\n', "\n".join(['study"', *keys, ""])) + factors)
+    return load_study(TEXT.replace('study"\n', "\n".join(['study"', *keys, ""])) + factors)
 
 
 def cells(found):
     """The levels of every cell that is asked for, with its seed last."""
     return [
         (*(level for name, level in trial.levels.items() if name != "seed"), trial.settings.seed)
-        for trial in found.asked
+        for trial in found.cells
     ]
 
 
@@ -92,7 +92,7 @@ def test_listed_cells_join_those_of_the_design_and_cross_with_the_seeds():
     assert cells(found)[54:] == [("conv(k=5)", 64, "copy", 3), ("conv(k=5)", 64, "copy", 5)]
     assert found.factors["mixer"] == ("sa", "conv(k=3)", "cgru(k=3)", "conv(k=5)")
     assert found.factors["filter"] == (8, 16, 32, 64)
-    assert [list(trial.levels) for trial in found.asked] == [["mixer", "seed", "filter", "task"]] * 56
+    assert [list(trial.levels) for trial in found.cells] == [["mixer", "seed", "filter", "task"]] * 56
 
 
 def test_listed_cells_take_the_place_of_a_grid_that_has_no_factors():
@@ -120,8 +120,8 @@ def test_a_listed_cell_is_the_same_trial_as_the_cell_of_a_grid():
 def test_what_several_cells_ask_for_is_one_trial_and_all_of_its_cells():
     found = study(FACTORS.replace('"cgru(k=3)"', '"conv(3)"'))
     assert len(found.trials()) == 2 * 3 * 3 * 2
-    assert len(found.asked) == 3 * 3 * 3 * 2
-    same = [trial for trial in found.asked if trial.id == found.trials()[18].id]
+    assert len(found.cells) == 3 * 3 * 3 * 2
+    same = [trial for trial in found.cells if trial.id == found.trials()[18].id]
     assert [trial.levels["mixer"] for trial in same] == ["conv(k=3)", "conv(3)"]
 
 
@@ -133,23 +133,27 @@ def test_cells_over_budget_are_not_run_and_not_forgotten():
         ("cgru(k=3)", 16, "sort", 0),
         ("cgru(k=3)", 32, "sort", 0),
     ]
-    assert len(found.refused) == 27 - 14
+    assert len(found.over_budget) == 27 - 14
     whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
     told = f"{whole.parameters:,} parameters, at most 9,000"
-    assert found.budget.excess(found.refused[0].settings) == told == "66,916 parameters, at most 9,000"
+    assert (
+        found.budget.describe_excess(found.over_budget[0].settings)
+        == told
+        == "66,916 parameters, at most 9,000"
+    )
 
 
 def test_both_bounds_of_a_budget_hold():
     found = study(FACTORS.replace("3, 5", "0"), "max_parameters = 9000", "max_step_flops = 4e6")
-    assert {trial.levels["mixer"] for trial in found.asked} == {"conv(k=3)"}
+    assert {trial.levels["mixer"] for trial in found.cells} == {"conv(k=3)"}
     whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
     assert 4 * whole.training_flops == 142_356_480
-    assert found.budget.excess(found.refused[0].settings) == (
+    assert found.budget.describe_excess(found.over_budget[0].settings) == (
         "66,916 parameters, at most 9,000 and 1.424e+08 FLOPs a step, at most 4e+06"
     )
     (slow,) = {
-        found.budget.excess(trial.settings)
-        for trial in found.refused
+        found.budget.describe_excess(trial.settings)
+        for trial in found.over_budget
         if trial.levels["mixer"] == "cgru(k=3)"
         and trial.levels["filter"] == 8
         and trial.levels["task"] == "sort"
@@ -162,10 +166,10 @@ def test_a_search_asks_whether_a_point_is_within_budget():
     text = text.replace('study"\n', 'study"\nmax_parameters = 7000\n') + (
         '[search]\ntrials = 3\nmetric = "loss"\ndirection = "min"\n\n[search.space]\nk = "integer(3, 40)"\n'
     )
-    found = load(text)
+    found = load_study(text)
     allowed = [k for k in range(3, 41) if found.within_budget(found.trial_for({"k": k}).settings)]
     assert allowed == [3, 4, 5]
-    assert load(text.replace("max_parameters = 7000\n", "")).within_budget(
+    assert load_study(text.replace("max_parameters = 7000\n", "")).within_budget(
         found.trial_for({"k": 40}).settings
     )
 
@@ -182,12 +186,12 @@ select = { filter = 8 }
 
 def statuses(found, tmp_path):
     """How far each cell of the study's table came in an empty store, by row."""
-    made = table(found, found.tables[0], Store(tmp_path).trials())
+    made = build_table(found, found.tables[0], Store(tmp_path).trials())
     return {row: [cell.status for cell in cells] for row, cells in zip(made.rows, made.cells, strict=True)}
 
 
 def test_a_table_leaves_empty_what_a_design_does_not_ask_for(tmp_path):
-    asked, not_asked = Status.MISSING, Status.UNPLANNED
+    asked, not_asked = CellStatus.MISSING, CellStatus.UNPLANNED
     assert statuses(study(FACTORS + TABLE, 'design = "one_at_a_time"'), tmp_path) == {
         "sa": [asked, asked, asked],
         "conv(k=3)": [asked, not_asked, not_asked],
@@ -203,7 +207,7 @@ def test_a_table_leaves_empty_what_a_design_does_not_ask_for(tmp_path):
 def test_a_table_says_what_is_over_budget_and_shows_a_trial_in_all_of_its_cells(tmp_path):
     found = study(FACTORS.replace('"cgru(k=3)"', '"conv(3)"') + TABLE, "max_parameters = 9000")
     assert statuses(found, tmp_path) == {
-        "sa": [Status.REFUSED] * 3,
-        "conv(k=3)": [Status.MISSING] * 3,
-        "conv(3)": [Status.MISSING] * 3,
+        "sa": [CellStatus.REFUSED] * 3,
+        "conv(k=3)": [CellStatus.MISSING] * 3,
+        "conv(3)": [CellStatus.MISSING] * 3,
     }

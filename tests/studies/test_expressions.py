@@ -3,9 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from activemem.grammar.named import conv, ff, sa
-from activemem.studies.settings import ModelSettings
-from activemem.studies.study import load
+from activemem.grammar.block_names import conv, ff, sa
+from activemem.studies.schema.settings import ModelSettings
+from activemem.studies.study import load_study
 
 SEARCH = """
 [study]
@@ -46,7 +46,7 @@ def test_settings_take_an_expression_where_they_take_its_text():
 
 
 def test_a_search_point_takes_an_expression_where_it_takes_its_text():
-    study = load(SEARCH)
+    study = load_study(SEARCH)
     trial = study.trial_for({"mixer": conv(k=3) + sa}, seed=1)
     assert trial == study.trial_for({"mixer": "conv(k=3) + sa"}, seed=1)
     assert trial.levels == {"mixer": "conv(k=3) + sa", "seed": 1}

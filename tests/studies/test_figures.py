@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 
-from activemem.studies.curve import (
+from activemem.reporting.curves.curve import (
     Axis,
     Bar,
     Bars,
@@ -22,10 +22,10 @@ from activemem.studies.curve import (
     Panel,
     Point,
 )
-from activemem.studies.figures import FORMATS, draw
-from activemem.studies.study import load
+from activemem.reporting.curves.draw import FORMATS, draw
+from activemem.studies.study import load_study
 
-from .drawn import TEXT, make, store
+from .drawn import STUDY_TEXT, make_curve, make_store
 
 GOLDEN = Path(__file__).with_name("golden") / "figures"
 CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
@@ -159,8 +159,8 @@ def test_ticks_that_would_stand_over_each_other_have_no_text():
 
 
 def test_every_kind_is_drawn_from_a_store(tmp_path):
-    study = load(TEXT)
-    found = store(study, tmp_path)
+    study = load_study(STUDY_TEXT)
+    found = make_store(study, tmp_path)
     frames = found.trials(), found.metrics()
     sort = {"task": "sort", "filter": 8}
     for spec in (
@@ -170,7 +170,7 @@ def test_every_kind_is_drawn_from_a_store(tmp_path):
         {"kind": "heat", "value": "loss", "x": "filter", "y": "mixer", "select": {"task": "sort"}},
         {"kind": "pareto", "value": "loss", "x": "parameters", "series": "mixer", "logx": True},
     ):
-        ElementTree.fromstring(draw(make(study, frames, **spec), "svg"))
+        ElementTree.fromstring(draw(make_curve(study, frames, **spec), "svg"))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """Footnotes are lettered as they are met."""
 
-from activemem.studies.footnotes import Footnotes
-from activemem.studies.table import Footnote
+from activemem.reporting.tables.table import Footnote, Footnotes
 
 
 def test_equal_sentences_share_a_letter() -> None:
     notes = Footnotes()
     assert [notes.mark("failed"), notes.mark("pruned"), notes.mark("failed")] == ["a", "b", "a"]
-    assert notes.all() == (Footnote(mark="a", text="failed"), Footnote(mark="b", text="pruned"))
+    assert notes.as_tuple() == (Footnote(mark="a", text="failed"), Footnote(mark="b", text="pruned"))
 
 
 def test_letters_go_on_after_z() -> None:

@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
+from activemem.reporting.frames import factor_column, levels_frame, metrics_frame, stored_levels, trials_frame
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.frames import column_of, levels_of, metrics_frame, stored_levels, trials_frame
 
 WHEN = datetime(2026, 11, 28, tzinfo=UTC)
 
@@ -75,13 +75,13 @@ def test_a_factor_that_is_called_as_something_stored_has_another_name(store):
     outcomes = store.trials()
     frame = trials_frame(outcomes, stored_levels(outcomes))
     assert frame.select("factor_epochs", "epochs").rows() == [(None, 7), (100, 7)]
-    assert [column_of(name) for name in ("seed", "task", "recipe", "loss", "value", "k")] == [
+    assert [factor_column(name) for name in ("seed", "task", "recipe", "loss", "value", "k")] == [
         "seed", "task", "factor_recipe", "factor_loss", "factor_value", "k"
     ]  # fmt: skip
 
 
 def test_a_trial_that_is_two_cells_has_a_row_for_each(store):
-    levels = levels_of(
+    levels = levels_frame(
         [("a" * 16, {"mixer": "sa"}), ("c" * 16, {"mixer": "conv"}), ("a" * 16, {"mixer": "tied(sa)"})]
     )
     frame = trials_frame(store.trials(), levels)
@@ -100,7 +100,7 @@ def test_a_trial_that_is_two_cells_has_a_row_for_each(store):
     ],
 )
 def test_levels_are_numbers_where_all_of_them_are(levels, kind, values):
-    found = levels_of([("a" * 16, {"x": level}) for level in levels])["x"]
+    found = levels_frame([("a" * 16, {"x": level}) for level in levels])["x"]
     assert (found.dtype, found.to_list()) == (kind, values)
 
 

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from activemem.studies.claims.checking import check
-from activemem.studies.curve_spec import CurveSpec
-from activemem.studies.curves import curve
-from activemem.studies.frames import study_levels
-from activemem.studies.labels import level_name, level_names, short_levels
-from activemem.studies.render import to_csv
-from activemem.studies.study import load
-from activemem.studies.table_spec import TableSpec
-from activemem.studies.tables import table
-from activemem.studies.tally import gather
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.curves.build import build_curve
+from activemem.reporting.frames import study_levels
+from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.render import to_csv
+from activemem.reporting.tables.tally import tally_trials
+from activemem.studies.schema.curve import CurveSpec
+from activemem.studies.schema.level_names import level_name, level_names, short_level_names
+from activemem.studies.schema.table import TableSpec
+from activemem.studies.study import load_study
 
 from .test_fragments import TEXT
 
@@ -30,7 +30,7 @@ SPEC = {"name": "t", "rows": "mixer", "columns": "k", "value": "max_length"}
 
 @pytest.fixture
 def study():
-    return load(TEXT + CLAIMS)
+    return load_study(TEXT + CLAIMS)
 
 
 def outcomes(study):
@@ -75,46 +75,46 @@ def test_a_fragment_alone_is_called_by_its_name(level, name):
 
 def test_levels_that_would_be_called_alike_keep_their_braces():
     assert level_names(["{conv}", "conv", "{sa}"]) == ("{conv}", "conv", "sa")
-    assert short_levels(["{conv}", "conv(k=3)"]) == ("conv", "conv(k=3)")
+    assert short_level_names(["{conv}", "conv(k=3)"]) == ("conv", "conv(k=3)")
 
 
 def test_rows_and_columns_of_a_table_are_called_so(study):
-    made = table(study, TableSpec(**SPEC), outcomes(study))
+    made = build_table(study, TableSpec(**SPEC), outcomes(study))
     assert made.rows == ("sa", "both")
     assert [row["row"] for row in csv.DictReader(to_csv(made).splitlines())] == ["sa", "sa", "both", "both"]
-    turned = table(study, TableSpec(**SPEC | {"rows": "k", "columns": "mixer"}), outcomes(study))
+    turned = build_table(study, TableSpec(**SPEC | {"rows": "k", "columns": "mixer"}), outcomes(study))
     assert turned.columns == ("sa", "both")
     assert [key.level for key in turned.keys if key] == ["sa", "both"]
 
 
 def test_a_caption_and_a_footnote_call_them_so(study):
-    made = table(study, TableSpec(**SPEC | {"baseline": "{both}"}), outcomes(study))
+    made = build_table(study, TableSpec(**SPEC | {"baseline": "{both}"}), outcomes(study))
     assert "In parentheses: difference from both." in made.caption
     picked = TableSpec(**SPEC | {"rows": "k", "columns": None, "over": "mixer", "pick": "best"})
-    assert [note.text for note in table(study, picked, outcomes(study)).footnotes] == ["mixer both"]
+    assert [note.text for note in build_table(study, picked, outcomes(study)).footnotes] == ["mixer both"]
 
 
 def test_select_and_groups_are_written_as_the_study_spells_levels(study):
-    only = table(study, TableSpec(**SPEC | {"select": {"mixer": "{both}"}}), outcomes(study))
+    only = build_table(study, TableSpec(**SPEC | {"select": {"mixer": "{both}"}}), outcomes(study))
     assert only.rows == ("both",)
     groups = TableSpec(**SPEC | {"groups": {"rows": {"Sums": ["{both}"]}}})
-    made = table(study, groups, outcomes(study))
+    made = build_table(study, groups, outcomes(study))
     assert (made.rows, made.groups) == (("sa", "both"), ("", "Sums"))
 
 
 def test_a_figure_and_a_claim_call_them_so(study):
     spec = CurveSpec(name="c", kind="line", value="max_length", x="k", series="mixer", accent="{both}")
-    drawn = curve(study, spec, outcomes(study))
+    drawn = build_curve(study, spec, outcomes(study))
     assert [(line.name, line.accent) for line in drawn.panels[0].content.lines] == [
         ("sa", False),
         ("both", True),
     ]
-    (checked,) = check(study, outcomes(study))
+    (checked,) = check_claims(study, outcomes(study))
     assert [each.label for each in checked.findings] == ["both > sa"]
 
 
 def test_what_a_claim_could_write_and_what_is_stored_stay_as_they_are_spelled(study):
-    (checked,) = check(study, outcomes(study))
+    (checked,) = check_claims(study, outcomes(study))
     assert checked.findings[0].text == "max_length[mixer={both}, k=3] > max_length[mixer=sa, k=3]"
     assert study_levels(study, outcomes(study))["mixer"].unique(maintain_order=True).to_list() == [
         "sa",
@@ -123,8 +123,8 @@ def test_what_a_claim_could_write_and_what_is_stored_stay_as_they_are_spelled(st
 
 
 def test_levels_of_one_name_are_not_taken_for_each_other(study):
-    twins = load(TEXT.replace('both = "sa + {local}"', 'sa = "sa + {local}"').replace("{both}", "{sa}"))
-    found = gather(twins.trials(), outcomes(twins), rows="k", columns=None, metrics=["max_length"],
-                   over=["mixer"], apart=True)  # fmt: skip
+    twins = load_study(TEXT.replace('both = "sa + {local}"', 'sa = "sa + {local}"').replace("{both}", "{sa}"))
+    found = tally_trials(twins.trials(), outcomes(twins), rows="k", columns=None, metrics=["max_length"],
+                   over=["mixer"], separate=True)  # fmt: skip
     assert [tally.label for tally in found["5", "", "max_length"]] == ["mixer {sa}"]
-    assert table(twins, TableSpec(**SPEC), outcomes(twins)).rows == ("sa", "{sa}")
+    assert build_table(twins, TableSpec(**SPEC), outcomes(twins)).rows == ("sa", "{sa}")

@@ -2,11 +2,10 @@
 
 import pytest
 
-from activemem.studies import datasets
-from activemem.studies.datasets import CorpusError
-from activemem.studies.library import KINDS, dataset_names, require_dataset
-from activemem.studies.parallel_corpora import require_parallel
-from activemem.studies.treebanks import Treebank, register_treebank, require_treebank
+from activemem.studies.catalog import KINDS, dataset_names, datasets, require_dataset
+from activemem.studies.catalog.datasets import CorpusError
+from activemem.studies.catalog.parallel_corpora import require_parallel_corpus
+from activemem.studies.catalog.treebanks import Treebank, register_treebank, require_treebank
 
 
 def test_every_kind_is_listed_with_all_of_its_names():
@@ -21,7 +20,7 @@ def test_a_name_is_taken_for_every_kind():
             Treebank(
                 name="text8",
                 title="",
-                home="",
+                folder="",
                 splits=one.splits,
                 sentences=one.sentences,
                 licence="",
@@ -32,7 +31,7 @@ def test_a_name_is_taken_for_every_kind():
 
 def test_a_name_of_another_kind_is_none_of_this_kind():
     with pytest.raises(CorpusError) as caught:
-        require_parallel("wsj")
+        require_parallel_corpus("wsj")
     assert str(caught.value).startswith("unknown parallel corpus 'wsj'; nearest: ")
     with pytest.raises(CorpusError) as caught:
         require_dataset("multi30k-de")
@@ -42,9 +41,9 @@ def test_a_name_of_another_kind_is_none_of_this_kind():
 @pytest.mark.parametrize("name", dataset_names())
 def test_all_of_it_is_installed_or_has_an_address_or_says_where_a_person_gets_it(name):
     dataset = require_dataset(name)
-    assert dataset.installed + bool(dataset.downloads) + (dataset.by_hand is not None) == 1
+    assert dataset.installed + bool(dataset.downloads) + (dataset.manual_instructions is not None) == 1
     known = {each.name for each in dataset.downloads}
-    assert not dataset.by_hand or "https://" in dataset.by_hand
+    assert not dataset.manual_instructions or "https://" in dataset.manual_instructions
     if dataset.downloads:
         packed = {
             f"{name}{suffix}" for source in dataset.sources for name in source.names for suffix in ("", ".gz")

@@ -4,22 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.grammar import (
-    ALL,
-    Context,
-    Cost,
-    Parameter,
-    Reach,
-    Role,
-    Settings,
-    Spec,
-    analyse,
-    parse,
-    vocabulary,
-)
-from activemem.studies.matching import nearest_sizes
-from activemem.studies.study import load
-from activemem.studies.tasks import lookup_task
+from activemem.grammar import UNBOUNDED, Context, Cost, Parameter, Reach, Role, Settings, Spec, analyse, parse
+from activemem.grammar.vocabulary import registry
+from activemem.studies.catalog.tasks import lookup_task
+from activemem.studies.resolve.parameter_matching import nearest_sizes
+from activemem.studies.study import load_study
 
 TEXT = """\
 [study]
@@ -66,7 +55,7 @@ def counted(recipe, task, d_model=16, norm="pre"):
 
 
 def test_every_cell_has_the_size_that_brute_force_finds():
-    study = load(TEXT)
+    study = load_study(TEXT)
     recipe = parse("2 * ({mixer} >> ff({filter}))")
     for trial in study.trials():
         mixer, task = trial.levels["mixer"], trial.levels["task"]
@@ -77,14 +66,14 @@ def test_every_cell_has_the_size_that_brute_force_finds():
         }
         best = min(found, key=lambda size: abs(found[size]))
         assert trial.settings.model.recipe == recipe.fill({"mixer": mixer}).fill({"filter": best}).text
-        sized = study.sized[trial.id]
+        sized = study.size_matches[trial.id]
         assert (sized.size, sized.target, sized.residual) == (best, target, found[best])
         assert abs(sized.residual) <= 0.03 * target
-    assert {found.size for found in study.sized.values()} == {64, 56, 55, 40}
+    assert {found.size for found in study.size_matches.values()} == {64, 56, 55, 40}
 
 
 def test_the_baseline_keeps_its_own_size_and_levels_say_nothing_of_sizes():
-    first, *_ = load(TEXT).trials()
+    first, *_ = load_study(TEXT).trials()
     assert first.settings.model.recipe == "2 * (sa(heads=2, head_width=4) >> ff(64))"
     assert dict(first.levels) == {"mixer": "sa(heads=2, head_width=4)", "task": "sort", "seed": 0}
 
@@ -97,8 +86,8 @@ def test_a_matched_trial_is_the_same_as_one_that_is_written_out():
         ("ff({filter}))", "ff(56))"),
         (', "ff({filter})"', ""),
     )
-    ids = {trial.id for trial in load(plain).trials()}
-    assert {trial.id for trial in load(TEXT).trials() if trial.levels["mixer"] == "conv(k=3)"} <= ids
+    ids = {trial.id for trial in load_study(plain).trials()}
+    assert {trial.id for trial in load_study(TEXT).trials() if trial.levels["mixer"] == "conv(k=3)"} <= ids
 
 
 def test_a_width_can_be_solved_and_then_the_vocabulary_counts():
@@ -108,7 +97,7 @@ def test_a_width_can_be_solved_and_then_the_vocabulary_counts():
         ("ff({filter}))", "ff(32))"),
         (', "ff({filter})"', ""),
     )
-    for trial in load(text).trials():
+    for trial in load_study(text).trials():
         task, model = trial.levels["task"], trial.settings.model
         target = counted("2 * (sa(heads=2, head_width=4) >> ff(32))", task, 64)
         found = {width: abs(counted(model.recipe, task, width) - target) for width in range(1, 130)}
@@ -121,17 +110,17 @@ def test_a_depth_can_be_solved():
         ("ff({filter}))", "ff(32))"),
         (', "ff({filter})"', ', "sa(heads=2, head_width=2)"'),
     )
-    depths = {trial.levels["mixer"]: trial.settings.model.recipe for trial in load(text).trials()}
+    depths = {trial.levels["mixer"]: trial.settings.model.recipe for trial in load_study(text).trials()}
     assert depths["conv(k=3)"] == "55 * (conv(k=3) >> ff(32))"
     assert depths["sa(heads=2, head_width=4)"] == "64 * (sa(heads=2, head_width=4) >> ff(32))"
 
 
 def test_factors_that_the_baseline_does_not_name_stay_those_of_the_cell():
     text = changed(("16\n", '"{width}"\n'), ("task = [", "width = [16, 32]\ntask = ["))
-    for trial in load(text).trials():
+    for trial in load_study(text).trials():
         width, task = trial.levels["width"], trial.levels["task"]
         target = counted("2 * (sa(heads=2, head_width=4) >> ff(64))", task, width)
-        assert load(text).sized[trial.id].target == target
+        assert load_study(text).size_matches[trial.id].target == target
 
 
 def test_a_cell_without_the_size_may_have_the_parameters_itself():
@@ -141,7 +130,10 @@ def test_a_cell_without_the_size_may_have_the_parameters_itself():
         ("conv(k=3)", "sa(heads=8, head_width=1)"),
         (', "persistent_conv(k=2) + conv(k=1)"', ""),
     )
-    sizes = {(trial.levels["last"], load(text).sized[trial.id].size) for trial in load(text).trials()}
+    sizes = {
+        (trial.levels["last"], load_study(text).size_matches[trial.id].size)
+        for trial in load_study(text).trials()
+    }
     assert sizes == {("ff({filter})", 64), ("ff(64, act=gelu)", None)}
 
 
@@ -189,10 +181,10 @@ def memory(monkeypatch):
         equation="",
         source="",
         cost=_memory,
-        reach=lambda _settings, _context: Reach(left=ALL, right=ALL),
+        reach=lambda _settings, _context: Reach(left=UNBOUNDED, right=UNBOUNDED),
         owner="the tests",
     )
-    monkeypatch.setitem(vocabulary._specs, spec.name, spec)
+    monkeypatch.setitem(registry._specs, spec.name, spec)
 
 
 VARIANTS = TEXT.replace('"2 * ({mixer} >> ff({filter}))"', '"{body}"').replace(
@@ -213,10 +205,10 @@ task = ["copy"]
 
 @pytest.mark.usefixtures("memory")
 def test_variants_of_unlike_shape_have_equal_parameters():
-    study = load(VARIANTS)
+    study = load_study(VARIANTS)
     assert [trial.settings.model.recipe for trial in study.trials()] == [
         "6 * memory(N=100)",
         "4 * (memory(N=10) >> ff(135))",
         "3 * (memory(N=185) + sa(heads=2, head_width=4))",
     ]
-    assert [study.sized[trial.id].residual for trial in study.trials()] == [0, 28, 0]
+    assert [study.size_matches[trial.id].residual for trial in study.trials()] == [0, 28, 0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.studies.metrics import METRICS, family
+from activemem.studies.catalog.metrics import METRICS, metric_family
 
 
 @pytest.mark.parametrize(
@@ -21,17 +21,17 @@ from activemem.studies.metrics import METRICS, family
     ],
 )
 def test_a_number_has_its_metrics_digits(name: str, value: float, text: str) -> None:
-    assert METRICS[name].show(value) == text
+    assert METRICS[name].format(value) == text
 
 
 def test_what_measures_an_error_is_better_when_lower() -> None:
     splits = [f"{split}_{name}" for split in ("dev", "test") for name in ("loss", "bpc", "perplexity")]
-    lower = {name for name, metric in METRICS.items() if metric.higher is False}
+    lower = {name for name, metric in METRICS.items() if metric.higher_is_better is False}
     assert lower - {"solved_epochs"} == {"loss", *splits}
 
 
 def test_a_metric_with_an_index_is_one_of_a_family() -> None:
-    assert [family(name) for name in ("bleu", "bleu[10-20]", "attention[3,7]")] == [
+    assert [metric_family(name) for name in ("bleu", "bleu[10-20]", "attention[3,7]")] == [
         "bleu",
         "bleu",
         "attention",

@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from activemem.reporting.page import report
+from activemem.reporting.page.section_question import leading_comment
 from activemem.storage import Store, TrialRow
-from activemem.studies.page import report
-from activemem.studies.page.asking import remark
-from activemem.studies.study import load
+from activemem.studies.study import load_study
 
 NOTHING_YET = ["question", "standing", "recipes", "tables", "settings", "reproduce"]
 EVERYTHING = [*NOTHING_YET[:4], "failures", "settings", "provenance", "reproduce"]
@@ -116,7 +116,7 @@ def test_figures_are_drawn_once_there_is_something_to_draw(everything, kept, tmp
     spec = (
         '[[curve]]\nname = "by_task"\nkind = "bar"\nx = "task"\nvalue = "loss"\nselect = { mixer = "sa" }\n'
     )
-    study = load(everything.text + spec)
+    study = load_study(everything.text + spec)
     read = Reader(report(study, kept))
     assert [each["aria-labelledby"] for each in read.all("section")][3:5] == ["tables", "figures"]
     [image] = read.all("img")
@@ -132,7 +132,7 @@ name = "convolution wins <on> sort"
 source = "Table 4"
 holds = "max_length[task=sort, mixer=conv(k=20)] > max_length[task=sort, mixer=sa]"
 """
-    study = load(everything.text + claim)
+    study = load_study(everything.text + claim)
     read = Reader(report(study, kept))
     assert [each["aria-labelledby"] for each in read.all("section")][3:5] == ["tables", "claims"]
     text = " ".join(read.texts["claims"].split())
@@ -177,7 +177,7 @@ def test_a_study_that_does_not_come_along_is_on_the_page_to_be_saved(everything,
 
 
 def test_a_study_that_comes_along_is_named_with_its_overrides(tmp_path):
-    text = Reader(report(load("quickstart", ["train.epochs=3"]), Store(tmp_path))).texts["reproduce"]
+    text = Reader(report(load_study("quickstart", ["train.epochs=3"]), Store(tmp_path))).texts["reproduce"]
     assert "activemem study run quickstart --set train.epochs=3\n" in text
     assert "Save" not in text
 
@@ -191,7 +191,7 @@ def test_trials_of_another_study_are_told(everything, kept, tmp_path):
 
 def test_what_a_file_says_is_shown_and_never_obeyed(everything, tmp_path):
     wild = '<script>alert(1)</script> & \\"quotes\\"'
-    study = load(
+    study = load_study(
         f"# <b>why</b>\n{everything.text.lstrip().replace('Everything that can happen to a cell', wild)}"
     )
     read = Reader(report(study, Store(tmp_path)))
@@ -201,8 +201,8 @@ def test_what_a_file_says_is_shown_and_never_obeyed(everything, tmp_path):
 
 
 def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
-    study, store = load("tune-kernel"), Store(tmp_path)
-    [trial] = study.point({"k": 7, "dropout": 0.25})
+    study, store = load_study("tune-kernel"), Store(tmp_path)
+    [trial] = study.point_trials({"k": 7, "dropout": 0.25})
     when = datetime(2026, 11, 28, tzinfo=UTC)
     row = TrialRow(
         trial=trial.id,
@@ -245,4 +245,4 @@ def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
     ],
 )
 def test_the_comment_at_the_head_of_a_file_is_the_question(text, words):
-    assert remark(text) == words
+    assert leading_comment(text) == words

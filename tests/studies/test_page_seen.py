@@ -2,12 +2,14 @@
 
 import pytest
 
-from activemem.studies.page import report
-from activemem.studies.study import load
+from activemem.reporting.page import report
+from activemem.studies.study import load_study
 
-from .browser import browser, executable
+from .browser import find_executable, open_browser
 
-pytestmark = pytest.mark.skipif(executable() is None, reason="needs a Chromium, as Debian's package chromium")
+pytestmark = pytest.mark.skipif(
+    find_executable() is None, reason="needs a Chromium, as Debian's package chromium"
+)
 
 DRAWING = """
 <svg xmlns="http://www.w3.org/2000/svg" width="900" height="100" style="background:#fff">
@@ -47,7 +49,7 @@ FAINT = """
 def pages(everything, kept, tmp_path_factory):
     """A page of many failures, and one of long recipes."""
     folder = tmp_path_factory.mktemp("pages")
-    studies = {"everything": everything, "algorithmic-small": load("algorithmic-small")}
+    studies = {"everything": everything, "algorithmic-small": load_study("algorithmic-small")}
     for name, study in studies.items():
         page = report(study, kept, lambda settings: DRAWING.strip())
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
@@ -56,7 +58,7 @@ def pages(everything, kept, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def window(tmp_path_factory):
-    with browser(tmp_path_factory.mktemp("profile")) as opened:
+    with open_browser(tmp_path_factory.mktemp("profile")) as opened:
         yield opened
 
 

@@ -6,12 +6,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from activemem.reporting.tables.paper_tables import (
+    paper_tables,
+    published_only_table,
+    published_tables_of,
+    studies_of_paper,
+)
+from activemem.reporting.tables.render import to_csv, to_html, to_latex, to_markdown, to_terminal
+from activemem.reporting.tables.table import CellStatus, ColumnKey, TableError
+from activemem.reporting.tables.tidy import tidy_frame
 from activemem.storage import Store
-from activemem.studies.papers import alone, of_paper, paper_tables, published_by
-from activemem.studies.published import UNITS, published_tables
-from activemem.studies.render import to_csv, to_html, to_latex, to_markdown, to_terminal
-from activemem.studies.study import Study, load
-from activemem.studies.table import Key, Status, TableError
+from activemem.studies.catalog.published import HIGHER_IS_BETTER_BY_UNIT, published_tables
+from activemem.studies.study import Study, load_study
 
 PAPER = "active-memory-transformer"
 TABLES = list(published_tables().values())
@@ -20,54 +26,58 @@ IDS = [f"{each.paper} {each.name}" for each in TABLES]
 
 @pytest.mark.parametrize("theirs", TABLES, ids=IDS)
 def test_every_published_number_stands_in_its_table_in_every_format(theirs):
-    made = alone(theirs)
+    made = published_only_table(theirs)
     printed = {
-        (row, column): cell.shown
+        (row, column): cell.text
         for row, cells in zip(made.rows, made.cells, strict=True)
         for column, cell in zip(theirs.columns, cells, strict=True)
-        if cell.status is Status.PUBLISHED
+        if cell.status is CellStatus.PUBLISHED
     }
-    assert printed == {place: number.printed for place, number in theirs.cells.items()}
+    assert printed == {place: number.text_with_deviation for place, number in theirs.cells.items()}
     for render in (to_terminal, to_markdown, to_latex, to_html):
         text = render(made)
         assert all(number.text in text for number in theirs.cells.values())
     assert len(to_csv(made).splitlines()) == 1 + len(theirs.rows) * len(theirs.columns)
-    assert made.frame()["published"].drop_nulls().len() == sum(bool(n.text) for n in theirs.cells.values())
+    assert tidy_frame(made)["published"].drop_nulls().len() == sum(
+        bool(n.text) for n in theirs.cells.values()
+    )
 
 
 @pytest.mark.parametrize("theirs", TABLES, ids=IDS)
 def test_no_line_of_a_published_table_is_wider_than_a_terminal(theirs):
-    assert max(map(len, to_terminal(alone(theirs)).splitlines())) <= 80
+    assert max(map(len, to_terminal(published_only_table(theirs)).splitlines())) <= 80
 
 
 def test_every_unit_of_the_file_has_a_side():
-    assert {number.unit for theirs in TABLES for number in theirs.cells.values()} == UNITS.keys()
+    assert {
+        number.unit for theirs in TABLES for number in theirs.cells.values()
+    } == HIGHER_IS_BETTER_BY_UNIT.keys()
 
 
 def test_a_deviation_of_the_paper_is_printed_and_not_told_twice():
-    made = alone(published_tables()["memory-degradation", "table2"])
-    assert made.cells[0][0].shown == "0.77 ± 0.05"
+    made = published_only_table(published_tables()["memory-degradation", "table2"])
+    assert made.cells[0][0].text == "0.77 ± 0.05"
     assert made.caption == ("Published: memory-degradation table2 (fraction).", "Over 10 trainings.")
-    assert made.spans() == ((("theta_vs_luong", 3), ("theta_vs_bahdanau", 3)),)
-    assert made.keys[1] == Key(metric="theta_vs_luong", level="luong_inputs")
+    assert made.heading_spans() == ((("theta_vs_luong", 3), ("theta_vs_bahdanau", 3)),)
+    assert made.keys[1] == ColumnKey(metric="theta_vs_luong", level="luong_inputs")
     assert made.footnotes == ()
 
 
 def test_words_of_the_paper_stand_where_its_number_would():
-    made = alone(published_tables()["extended-neural-gpu", "table1"])
-    assert [cell.shown for cell in made.cells[0]] == ["30.1", "below 5"]
+    made = published_only_table(published_tables()["extended-neural-gpu", "table1"])
+    assert [cell.text for cell in made.cells[0]] == ["30.1", "below 5"]
     assert made.columns == ("perplexity ↓", "bleu ↑")
 
 
 def test_notes_that_are_not_of_all_numbers_are_footnotes():
-    made = alone(published_tables()["all-attention", "table2"])
+    made = published_only_table(published_tables()["all-attention", "table2"])
     assert made.footnotes[0].text == "text8; 38M"
     assert (made.cells[0][0].marks, made.cells[0][1].marks, made.cells[4][0].marks) == (("a",), ("a",), ())
     assert made.caption == ("Published: all-attention table2 (bpc, lower is better).",)
 
 
 def test_ours_stand_in_the_papers_table_as_soon_as_there_are_any(everything: Study, rows: pl.DataFrame):
-    first, second = paper_tables(published_by(PAPER), [everything], rows)
+    first, second = paper_tables(published_tables_of(PAPER), [everything], rows)
     assert (first.name, second.name) == (f"{PAPER}-table1", f"{PAPER}-table4-everything")
     assert second.provenance.startswith("study everything · 27 of 36 trials · ")
     assert second.rows == (*everything.factors["mixer"], "cgru", "persistent_conv", *second.rows[6:])
@@ -76,13 +86,13 @@ def test_ours_stand_in_the_papers_table_as_soon_as_there_are_any(everything: Stu
 
 
 def test_a_study_without_a_trial_leaves_the_paper_alone(everything: Study, rows: pl.DataFrame):
-    (made,) = paper_tables(published_by(PAPER, "table4"), [everything], rows.clear())
-    assert made == alone(published_tables()[PAPER, "table4"])
+    (made,) = paper_tables(published_tables_of(PAPER, "table4"), [everything], rows.clear())
+    assert made == published_only_table(published_tables()[PAPER, "table4"])
 
 
 def test_two_studies_of_one_table_are_two_tables(everything: Study, rows: pl.DataFrame):
-    other = load(everything.text.replace('name = "everything"', 'name = "again"'))
-    made = paper_tables(published_by(PAPER, "table4"), [everything, other], rows)
+    other = load_study(everything.text.replace('name = "everything"', 'name = "again"'))
+    made = paper_tables(published_tables_of(PAPER, "table4"), [everything, other], rows)
     assert [each.name for each in made] == [f"{PAPER}-table4-everything", f"{PAPER}-table4-again"]
 
 
@@ -94,7 +104,7 @@ def test_the_studies_of_a_paper_are_those_that_come_along_and_those_that_ran(tmp
     }
     for paper in (PAPER, "all-attention", "a paper of nobody"):
         own = {name for name, its in shipped.items() if its == paper}
-        assert {study.name for study in of_paper(paper, store)} == own
+        assert {study.name for study in studies_of_paper(paper, store)} == own
 
 
 @pytest.mark.parametrize(
@@ -106,5 +116,5 @@ def test_the_studies_of_a_paper_are_those_that_come_along_and_those_that_ran(tmp
 )
 def test_what_no_paper_has_is_told(name, message):
     with pytest.raises(TableError) as error:
-        published_by(*name)
+        published_tables_of(*name)
     assert str(error.value) == message

@@ -2,9 +2,9 @@
 
 import pytest
 
-from activemem.studies.faults import StudyError
-from activemem.studies.part import part
-from activemem.studies.study import Study, load
+from activemem.studies.planning.subset import select_trials
+from activemem.studies.study import Study, load_study
+from activemem.studies.text.errors import StudyError
 
 STUDY = """
 [study]
@@ -43,11 +43,11 @@ lr = 1e-3
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return load(STUDY)
+    return load_study(STUDY)
 
 
 def levels(study: Study, *wanted: str) -> set[tuple[object, ...]]:
-    ids = part(study, wanted)
+    ids = select_trials(study, wanted)
     return {tuple(trial.levels.values()) for trial in study.trials() if trial.id in ids}
 
 
@@ -80,7 +80,7 @@ def test_numbers_may_be_spelled_in_any_way(study: Study) -> None:
 
 def test_every_fault_is_told_at_once(study: Study) -> None:
     with pytest.raises(StudyError) as error:
-        part(study, ["model=sa", "tusk=sort", "lr=3", "seed", "task=sort"])
+        select_trials(study, ["model=sa", "tusk=sort", "lr=3", "seed", "task=sort"])
     assert [fault.message for fault in error.value.faults] == [
         "lr=3: no such level; known: 0.001, 0.01",
         "model=sa: no such level; known: attention, cgru(k=3) >> ff(8), conv(k=3) >> ff(8), ff(8)",
@@ -91,16 +91,16 @@ def test_every_fault_is_told_at_once(study: Study) -> None:
 
 def test_levels_that_never_come_together_are_a_fault(study: Study) -> None:
     with pytest.raises(StudyError, match=r"no trial has all of this: model=ff\(8\), task=sort"):
-        part(study, ["model=ff(8)", "task=sort"])
+        select_trials(study, ["model=ff(8)", "task=sort"])
 
 
 def test_a_level_whose_trials_are_all_over_the_budget_is_known() -> None:
-    small = load(STUDY.replace('title = "Parts"', 'title = "Parts"\nmax_parameters = 840'))
-    assert {trial.levels["model"] for trial in small.refused} == {"cgru(k=3) >> ff(8)"}
+    small = load_study(STUDY.replace('title = "Parts"', 'title = "Parts"\nmax_parameters = 840'))
+    assert {trial.levels["model"] for trial in small.over_budget} == {"cgru(k=3) >> ff(8)"}
     with pytest.raises(StudyError, match="no trial has all of this: model=cgru >> ff"):
-        part(small, ["model=cgru >> ff"])
+        select_trials(small, ["model=cgru >> ff"])
 
 
 def test_a_search_has_no_parts() -> None:
     with pytest.raises(StudyError, match="a search has no parts: its trials are yet to be chosen"):
-        part(load("tune-kernel"), ["seed=0"])
+        select_trials(load_study("tune-kernel"), ["seed=0"])

@@ -9,12 +9,17 @@ import pytest
 
 from activemem.grammar import analyse, parse
 from activemem.storage import Store, TrialRow
-from activemem.studies.costs import ceiling, cost, longest, most_flops
-from activemem.studies.estimates import UNKNOWN, Estimate
-from activemem.studies.plan import TOKENS, plan
-from activemem.studies.standing import standing
-from activemem.studies.study import load
-from activemem.studies.tasks import lookup_task
+from activemem.studies.catalog.tasks import lookup_task
+from activemem.studies.planning.plan import REFERENCE_TOKENS, make_plan
+from activemem.studies.planning.status import study_status
+from activemem.studies.planning.time_estimates import UNKNOWN_TIME, TimeEstimate
+from activemem.studies.resolve.costs import (
+    cost,
+    max_curriculum_length,
+    max_learnable_length,
+    max_training_flops,
+)
+from activemem.studies.study import load_study
 
 SMALL = """\
 [study]
@@ -95,11 +100,16 @@ def keep(store, trial, *, seconds=10.0, status="done", minutes=0, flops=1e9, **c
 
 
 def test_a_plan_of_an_empty_store_counts_everything_and_guesses_no_time(store):
-    found = plan(load("algorithmic"), store)
-    assert (found.study, found.total, found.left, dict(found.counts)) == ("algorithmic", 144, 144, {})
+    found = make_plan(load_study("algorithmic"), store)
+    assert (found.study, found.total, found.num_remaining, dict(found.counts)) == (
+        "algorithmic",
+        144,
+        144,
+        {},
+    )
     assert [len(levels) for levels in found.factors.values()] == [8, 6, 3]
-    assert found.estimate == UNKNOWN
-    assert {(one.status, one.estimate) for one in found.trials} == {("missing", UNKNOWN)}
+    assert found.estimate == UNKNOWN_TIME
+    assert {(one.status, one.estimate) for one in found.trials} == {("missing", UNKNOWN_TIME)}
     assert [(one.label, one.trials, one.parameters) for one in found.models] == [
         ("cgru(k=20)", 18, 4_488_548),
         ("sa", 18, 1_603_428),
@@ -113,14 +123,14 @@ def test_a_plan_of_an_empty_store_counts_everything_and_guesses_no_time(store):
 
 
 def test_models_cost_what_the_analysis_says_with_the_largest_vocabulary(store):
-    for model in plan(load("algorithmic"), store).models:
-        whole = analyse(parse(model.recipe), d_model=128, length=TOKENS, vocab=100)
+    for model in make_plan(load_study("algorithmic"), store).models:
+        whole = analyse(parse(model.recipe), d_model=128, length=REFERENCE_TOKENS, vocab=100)
         assert model.parameters == whole.parameters
         assert model.step_flops == 32 * whole.training_flops
 
 
 def test_costs_are_those_of_the_analysis_for_every_vocabulary():
-    for trial in load("algorithmic").trials()[::3]:
+    for trial in load_study("algorithmic").trials()[::3]:
         settings = trial.settings
         vocab = lookup_task(settings.task.name).vocab
         for tokens in (1, 5, 40, 208):
@@ -131,18 +141,21 @@ def test_costs_are_those_of_the_analysis_for_every_vocabulary():
 
 @pytest.mark.parametrize("study", ["algorithmic", SMALL], ids=["algorithmic", "small"])
 def test_the_most_that_a_trial_trains_is_near_the_sum_over_its_epochs(study):
-    for trial in load(study).trials()[::2]:
+    for trial in load_study(study).trials()[::2]:
         train, task = trial.settings.train, lookup_task(trial.settings.task.name)
-        length, bound, total = train.curriculum.start, ceiling(trial.settings), 0
+        length, bound, total = train.curriculum.start, max_learnable_length(trial.settings), 0
         for _ in range(train.epochs):
             flops = cost(trial.settings, task.sequence_length(length)).flops
             total += train.steps_per_epoch * train.batch_size * flops
-            length += task.step if bound is None or length <= bound else 0
-        assert most_flops(trial.settings) == pytest.approx(total, rel=0.01)
+            length += task.length_step if bound is None or length <= bound else 0
+        assert max_training_flops(trial.settings) == pytest.approx(total, rel=0.01)
 
 
 def test_a_trial_grows_by_the_task_s_step_from_its_start():
-    by_task = {trial.settings.task.name: longest(trial.settings) for trial in load("algorithmic").trials()}
+    by_task = {
+        trial.settings.task.name: max_curriculum_length(trial.settings)
+        for trial in load_study("algorithmic").trials()
+    }
     assert by_task == {
         "reverse": 104,
         "sort": 104,
@@ -154,7 +167,7 @@ def test_a_trial_grows_by_the_task_s_step_from_its_start():
 
 
 def test_what_a_recipe_cannot_reach_is_predicted(store):
-    found = plan(load("algorithmic"), store).ceilings
+    found = make_plan(load_study("algorithmic"), store).reach_limits
     assert [str(one) for one in found] == [
         "cgru(k=20): 4 layers reach 72 to the left, so no length beyond 73 on reverse, 97 on sort, "
         "143 on addition, 143 on multiply, 72 on remember can be learnt",
@@ -181,100 +194,104 @@ def test_what_a_recipe_cannot_reach_is_predicted(store):
     ],
 )
 def test_a_ceiling_on_one_task_is_one_sentence(store, recipe, told):
-    found = plan(load(SMALL.replace("2 * ({mixer} >> ff(16))", recipe)), store).ceilings
+    found = make_plan(load_study(SMALL.replace("2 * ({mixer} >> ff(16))", recipe)), store).reach_limits
     assert [str(one) for one in found] == [told]
 
 
 def test_a_ceiling_tells_the_side_that_sets_it(store):
     text = SMALL.replace('["not", "remember"]', '["reverse", "sort"]').replace("conv(k=5)", "conv(k=6)")
-    (found,) = plan(load(text), store).ceilings
+    (found,) = make_plan(load_study(text), store).reach_limits
     assert (found.labels, found.layers, found.left, found.right) == (("conv(k=6)",), 2, 4, None)
-    assert found.lengths["reverse"] == 5
+    assert found.max_lengths["reverse"] == 5
 
 
 def test_a_length_that_no_epoch_can_come_to_is_no_ceiling(store):
-    assert plan(load(SMALL.replace("conv(k=5)", "conv(k=69)")), store).ceilings == ()
+    assert make_plan(load_study(SMALL.replace("conv(k=5)", "conv(k=69)")), store).reach_limits == ()
 
 
 def test_what_the_store_has_is_not_left(store):
-    study = load(SMALL)
+    study = load_study(SMALL)
     for trial, status in zip(study.trials(), ("done", "failed", "pruned", "done"), strict=False):
         keep(store, trial, status=status)
-    found = plan(study, store)
+    found = make_plan(study, store)
     assert [one.status for one in found.trials] == ["done", "failed", "pruned", "done"] + ["missing"] * 4
-    assert (dict(found.counts), found.left) == ({"done": 2, "failed": 1, "pruned": 1}, 5)
+    assert (dict(found.counts), found.num_remaining) == ({"done": 2, "failed": 1, "pruned": 1}, 5)
 
 
 def test_trials_of_other_studies_count_when_they_are_the_same(store):
-    keep(store, load(SMALL.replace('"small"', '"other"')).trials()[0])
-    assert dict(plan(load(SMALL), store).counts) == {"done": 1}
+    keep(store, load_study(SMALL.replace('"small"', '"other"')).trials()[0])
+    assert dict(make_plan(load_study(SMALL), store).counts) == {"done": 1}
 
 
 def test_a_time_is_measured_where_another_seed_has_run(store):
-    study = load(SMALL)
+    study = load_study(SMALL)
     keep(store, study.trials()[0], seconds=12.0)
-    found = plan(study, store)
+    found = make_plan(study, store)
     assert [one.estimate.basis for one in found.trials] == ["measured"] * 2 + ["at most"] * 6
-    assert found.trials[1].estimate == Estimate(12.0, "measured")
+    assert found.trials[1].estimate == TimeEstimate(12.0, "measured")
 
 
 def test_a_time_is_bounded_by_the_speed_of_the_same_recipe_or_of_all(store):
-    study = load(SMALL)
+    study = load_study(SMALL)
     keep(store, study.trials()[0], seconds=10.0, flops=1e9)
     keep(store, study.trials()[6], seconds=30.0, flops=1e9)
-    found = plan(study, store)
+    found = make_plan(study, store)
     by_cell = {tuple(one.trial.levels.values())[:2]: one.estimate for one in found.trials}
-    assert by_cell["sa", "remember"].seconds == pytest.approx(most_flops(study.trials()[2].settings) / 1e8)
-    slow = most_flops(study.trials()[4].settings) / (1e9 / 30)
+    assert by_cell["sa", "remember"].seconds == pytest.approx(
+        max_training_flops(study.trials()[2].settings) / 1e8
+    )
+    slow = max_training_flops(study.trials()[4].settings) / (1e9 / 30)
     assert by_cell["conv(k=5)", "not"].seconds == pytest.approx(slow)
     assert found.estimate.basis == "at most"
     left = sum(one.estimate.seconds for one in found.trials if one.status == "missing")
     assert found.estimate.seconds == pytest.approx(left)
-    assert found.longest_s == max(one.estimate.seconds for one in found.trials if one.status == "missing")
+    assert found.max_trial_s == max(one.estimate.seconds for one in found.trials if one.status == "missing")
     assert found.models[0].estimate.seconds == pytest.approx((10 + by_cell["sa", "remember"].seconds) / 2)
 
 
 def test_a_recipe_that_never_ran_takes_the_speed_of_all(store):
-    study = load(SMALL)
+    study = load_study(SMALL)
     keep(store, study.trials()[0], seconds=10.0, flops=1e9)
     keep(store, study.trials()[2], seconds=30.0, flops=1e9)
-    never = plan(study, store).trials[4]
-    assert never.estimate.seconds == pytest.approx(most_flops(never.trial.settings) / 5e7)
+    never = make_plan(study, store).trials[4]
+    assert never.estimate.seconds == pytest.approx(max_training_flops(never.trial.settings) / 5e7)
 
 
 def test_the_plan_of_a_part_counts_and_costs_that_part_alone(store):
-    study = load(SMALL)
+    study = load_study(SMALL)
     keep(store, study.trials()[0], seconds=12.0)
     sort = [trial for trial in study.trials() if trial.levels["mixer"] == "sa"]
-    found = plan(study, store, {trial.id for trial in sort})
-    assert (found.total, found.part, found.left, dict(found.counts)) == (8, 4, 3, {"done": 1})
+    found = make_plan(study, store, {trial.id for trial in sort})
+    assert (found.total, found.subset_size, found.num_remaining, dict(found.counts)) == (8, 4, 3, {"done": 1})
     assert [one.trial.id for one in found.trials] == [trial.id for trial in sort]
     assert [(model.label, model.trials) for model in found.models] == [("sa", 4)]
-    whole = {one.trial.id: one.estimate for one in plan(study, store).trials}
+    whole = {one.trial.id: one.estimate for one in make_plan(study, store).trials}
     assert {one.trial.id: one.estimate for one in found.trials} == {each.id: whole[each.id] for each in sort}
 
 
 def test_times_of_other_machines_and_earlier_devices_do_not_count(store):
-    study = load(SMALL)
+    study = load_study(SMALL)
     keep(store, study.trials()[0], host="elsewhere")
-    assert plan(study, store).estimate == UNKNOWN
+    assert make_plan(study, store).estimate == UNKNOWN_TIME
     keep(store, study.trials()[2], seconds=7.0, device="gpu", minutes=1)
     keep(store, study.trials()[4], seconds=9.0, device="cpu", minutes=0)
-    found = plan(study, store)
-    assert found.trials[3].estimate == Estimate(7.0, "measured")
+    found = make_plan(study, store)
+    assert found.trials[3].estimate == TimeEstimate(7.0, "measured")
     assert found.trials[5].estimate.basis == "at most"
 
 
 def test_a_study_that_is_done_has_nothing_left(store):
-    study = load(SMALL)
+    study = load_study(SMALL)
     for trial in study.trials():
         keep(store, trial)
-    found = plan(study, store)
-    assert (found.left, found.estimate, found.longest_s) == (0, Estimate(0.0, "measured"), 0.0)
+    found = make_plan(study, store)
+    assert (found.num_remaining, found.estimate, found.max_trial_s) == (0, TimeEstimate(0.0, "measured"), 0.0)
 
 
 def test_what_is_done_without_the_weights_that_the_study_keeps_is_left(store):
-    study = load(SMALL.replace('title = "A small study"', 'title = "A small study"\nkeep_weights = true'))
+    study = load_study(
+        SMALL.replace('title = "A small study"', 'title = "A small study"\nkeep_weights = true')
+    )
     one, *others = study.trials()
     for trial in [one, *others[:4]]:
         keep(store, trial)
@@ -282,36 +299,39 @@ def test_what_is_done_without_the_weights_that_the_study_keeps_is_left(store):
     found = store.weights_file(one.id)
     found.parent.mkdir(parents=True)
     found.touch()
-    assert (plan(study, store).left, plan(study, store).weightless) == (6, 4)
-    assert standing(study, store).words() == "5 of 8 trials done · 1 failed · 2 left · weights of 4 not here"
-    without = load(SMALL)
-    assert (plan(without, store).left, plan(without, store).weightless) == (2, 0)
+    assert (make_plan(study, store).num_remaining, make_plan(study, store).num_missing_weights) == (6, 4)
+    assert (
+        study_status(study, store).summary()
+        == "5 of 8 trials done · 1 failed · 2 left · weights of 4 not here"
+    )
+    without = load_study(SMALL)
+    assert (make_plan(without, store).num_remaining, make_plan(without, store).num_missing_weights) == (2, 0)
 
 
 def test_models_are_called_by_the_levels_in_which_they_differ(store):
     two = SMALL.replace("d_model = 16", 'd_model = "{width}"').replace(
         "[factors]", "[factors]\nwidth = [8, 16]"
     )
-    assert [one.label for one in plan(load(two), store).models] == [
+    assert [one.label for one in make_plan(load_study(two), store).models] == [
         "width=8, mixer=sa",
         "width=8, mixer=conv(k=5)",
         "width=16, mixer=sa",
         "width=16, mixer=conv(k=5)",
     ]
     one = SMALL.replace("{mixer}", "sa").replace('mixer = ["sa", "conv(k=5)"]\n', "")
-    assert [one.label for one in plan(load(one), store).models] == ["2 * (sa >> ff(16))"]
-    assert [one.trials for one in plan(load(one), store).models] == [4]
+    assert [one.label for one in make_plan(load_study(one), store).models] == ["2 * (sa >> ff(16))"]
+    assert [one.trials for one in make_plan(load_study(one), store).models] == [4]
 
 
 def test_a_search_is_planned_by_the_ends_of_its_dimensions(store):
-    study = load(SEARCH)
-    found = plan(study, store)
-    assert (found.total, found.left, found.trials, found.estimate) == (20, 20, (), UNKNOWN)
+    study = load_study(SEARCH)
+    found = make_plan(study, store)
+    assert (found.total, found.num_remaining, found.trials, found.estimate) == (20, 20, (), UNKNOWN_TIME)
     assert [(one.label, one.recipe) for one in found.models] == [
         ("k=3", "2 * (conv(k=3) >> ff(16))"),
         ("k=9", "2 * (conv(k=9) >> ff(16))"),
     ]
-    assert [str(one) for one in found.ceilings] == [
+    assert [str(one) for one in found.reach_limits] == [
         "k=3 on remember: 2 layers reach 2 to the left, so no length beyond 2 can be learnt",
         "k=9 on remember: 2 layers reach 8 to the left, so no length beyond 8 can be learnt",
     ]
@@ -319,29 +339,29 @@ def test_a_search_is_planned_by_the_ends_of_its_dimensions(store):
 
 def test_the_ends_of_a_conditional_search_show_only_what_they_take(store):
     text = SEARCH.replace("conv(k={k})", "choice(sa, conv(k={k}))")
-    assert [(one.label, one.recipe) for one in plan(load(text), store).models] == [
+    assert [(one.label, one.recipe) for one in make_plan(load_study(text), store).models] == [
         ("sa", "2 * (sa >> ff(16))"),
         ("k=9, choice=conv(k={k})", "2 * (conv(k=9) >> ff(16))"),
     ]
 
 
 def test_a_search_is_timed_by_its_own_trials(store):
-    study = load(SEARCH)
+    study = load_study(SEARCH)
     for k, seconds in ((4, 10.0), (5, 20.0)):
         keep(store, study.trial_for({"k": k}), seconds=seconds)
     keep(store, study.trial_for({"k": 6}), status="pruned", seconds=1.0)
-    found = plan(study, store)
-    assert (found.left, dict(found.counts)) == (17, {"done": 2, "pruned": 1})
-    assert found.estimate == Estimate(17 * 15.0, "measured")
+    found = make_plan(study, store)
+    assert (found.num_remaining, dict(found.counts)) == (17, {"done": 2, "pruned": 1})
+    assert found.estimate == TimeEstimate(17 * 15.0, "measured")
 
 
 def test_studies_load_neither_torch_nor_ray(tmp_path):
     script = (
         "import sys\n"
         "from activemem.storage import Store\n"
-        "from activemem.studies.plan import plan\n"
-        "from activemem.studies.study import load\n"
-        f"plan(load('algorithmic'), Store({str(tmp_path)!r}))\n"
+        "from activemem.studies.planning.plan import make_plan\n"
+        "from activemem.studies.study import load_study\n"
+        f"make_plan(load_study('algorithmic'), Store({str(tmp_path)!r}))\n"
         "print(sorted({'torch', 'ray', 'optuna'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.studies.published import Published, match, published_tables
+from activemem.studies.catalog.published import PublishedNumber, match_published_keys, published_tables
 
 TABLE4 = published_tables()["active-memory-transformer", "table4"]
 
@@ -24,12 +24,14 @@ def test_a_number_keeps_the_digits_that_the_paper_prints() -> None:
     found = published_tables()["memory-degradation", "table2"].cells[
         "reverse_copy_bigrams", "theta_vs_luong:luong_inputs"
     ]
-    assert found == Published(value=1.0, text="1.00", unit="fraction", note="std 0.00 over 10 trainings")
+    assert found == PublishedNumber(
+        value=1.0, text="1.00", unit="fraction", note="std 0.00 over 10 trainings"
+    )
 
 
 def test_a_number_that_the_paper_only_describes_has_no_value() -> None:
     found = published_tables()["extended-neural-gpu", "table1"].cells["neural_gpu", "bleu"]
-    assert found == Published(value=None, text="", unit="bleu", note="printed as below 5")
+    assert found == PublishedNumber(value=None, text="", unit="bleu", note="printed as below 5")
 
 
 def test_rows_and_columns_keep_the_order_of_the_paper() -> None:
@@ -48,18 +50,18 @@ def test_rows_and_columns_keep_the_order_of_the_paper() -> None:
     ],
 )
 def test_a_level_matches_the_row_that_names_its_blocks(level: str, key: str) -> None:
-    assert match([level], TABLE4.rows) == {level: key}
+    assert match_published_keys([level], TABLE4.rows) == {level: key}
 
 
 @pytest.mark.parametrize("level", ["4 * sa", "sa >> ff(8)", "ff(8)", "sa + sa", "conv(k=)", "wavelet", ""])
 def test_a_level_that_the_paper_lacks_matches_nothing(level: str) -> None:
-    assert match([level], TABLE4.rows) == {}
+    assert match_published_keys([level], TABLE4.rows) == {}
 
 
 def test_two_levels_of_the_same_blocks_match_nothing_unless_one_is_the_key_itself() -> None:
-    assert match(["conv(k=3)", "conv(k=20)", "sa"], TABLE4.rows) == {"sa": "sa"}
-    assert match(["sa", "sa(heads=4)"], TABLE4.rows) == {"sa": "sa"}
+    assert match_published_keys(["conv(k=3)", "conv(k=20)", "sa"], TABLE4.rows) == {"sa": "sa"}
+    assert match_published_keys(["sa", "sa(heads=4)"], TABLE4.rows) == {"sa": "sa"}
 
 
 def test_levels_that_are_no_recipes_match_by_themselves() -> None:
-    assert match(["reverse", "copy"], TABLE4.columns) == {"reverse": "reverse"}
+    assert match_published_keys(["reverse", "copy"], TABLE4.columns) == {"reverse": "reverse"}

@@ -3,7 +3,15 @@ import math
 import pytest
 
 from activemem.grammar import Reach
-from activemem.studies.quantities import crop, duration, in_bytes, plural, prefix, reach, squeezed
+from activemem.studies.text.units import (
+    abbreviate_all,
+    format_bytes,
+    format_duration,
+    format_reach,
+    plural,
+    si_prefix,
+    truncate,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,16 +31,21 @@ from activemem.studies.quantities import crop, duration, in_bytes, plural, prefi
     ],
 )
 def test_a_time_reads_in_the_unit_that_suits_it(seconds, text):
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (8192, "8.2 kB"), (3.1e9, "3.1 GB")])
 def test_bytes_have_a_prefix_from_a_thousand_on(count, text):
-    assert in_bytes(count) == text
+    assert format_bytes(count) == text
 
 
 def test_a_prefix_brings_a_number_to_at_least_one():
-    assert [prefix(value) for value in (0.2, 999, 1000, 6.1e6)] == [("", 1), ("", 1), ("k", 1e3), ("M", 1e6)]
+    assert [si_prefix(value) for value in (0.2, 999, 1000, 6.1e6)] == [
+        ("", 1),
+        ("", 1),
+        ("k", 1e3),
+        ("M", 1e6),
+    ]
 
 
 def test_one_thing_is_not_plural():
@@ -41,15 +54,15 @@ def test_one_thing_is_not_plural():
 
 def test_a_reach_without_bound_is_all_and_none_is_zero():
     reaches = [Reach(left=math.inf, right=math.inf), Reach(left=0, right=0), Reach(left=math.inf, right=0)]
-    assert [reach(each) for each in reaches] == ["all", "0", "all ← · → 0"]
+    assert [format_reach(each) for each in reaches] == ["all", "0", "all ← · → 0"]
 
 
 def test_a_text_is_cropped_with_a_sign():
-    assert [crop("persistent", width) for width in (10, 9, 1)] == ["persistent", "persiste…", "…"]
+    assert [truncate("persistent", width) for width in (10, 9, 1)] == ["persistent", "persiste…", "…"]
 
 
 def test_a_text_that_is_squeezed_keeps_its_beginning_and_its_end():
-    assert [squeezed(["reverse_copy_bigrams"], width) for width in (20, 16, 7, 1, 0)] == [
+    assert [abbreviate_all(["reverse_copy_bigrams"], width) for width in (20, 16, 7, 1, 0)] == [
         ["reverse_copy_bigrams"],
         ["reverse_co…grams"],
         ["reve…ms"],
@@ -59,6 +72,6 @@ def test_a_text_that_is_squeezed_keeps_its_beginning_and_its_end():
 
 
 def test_texts_that_are_squeezed_still_differ_where_some_place_of_the_sign_allows_it():
-    assert squeezed(["recall_addition", "recall_multiplication"], 6) == ["…ition", "…ation"]
-    assert squeezed(["length=1000", "length=5000", "length"], 7) == ["le…1000", "le…5000", "length"]
-    assert squeezed(["sa", "sa sa"], 1) == ["…", "…"]
+    assert abbreviate_all(["recall_addition", "recall_multiplication"], 6) == ["…ition", "…ation"]
+    assert abbreviate_all(["length=1000", "length=5000", "length"], 7) == ["le…1000", "le…5000", "length"]
+    assert abbreviate_all(["sa", "sa sa"], 1) == ["…", "…"]

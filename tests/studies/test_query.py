@@ -1,7 +1,7 @@
 import pytest
 
+from activemem.reporting.sql import QueryError, query
 from activemem.storage import Store
-from activemem.studies.query import QueryError, query
 
 from .test_frames import store as store
 

@@ -11,13 +11,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from activemem.studies.papers import alone
-from activemem.studies.published import published_tables
-from activemem.studies.render import to_csv, to_html, to_latex, to_markdown, to_terminal
-from activemem.studies.study import Study, load
-from activemem.studies.table import Key, Table
-from activemem.studies.table_spec import TableSpec
-from activemem.studies.tables import table
+from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.paper_tables import published_only_table
+from activemem.reporting.tables.render import to_csv, to_html, to_latex, to_markdown, to_terminal
+from activemem.reporting.tables.table import ColumnKey, Table
+from activemem.studies.catalog.published import published_tables
+from activemem.studies.schema.table import TableSpec
+from activemem.studies.study import Study, load_study
 
 GOLDEN = Path(__file__).with_name("golden")
 NASTY = ("a_b & c | d", "50% < $x^2 \\ {#1} ~", "*b* [c] `d` \"q\" 'r' --", "é <b>")
@@ -61,30 +61,30 @@ Forms = tuple[Study, pl.DataFrame, frozenset[str]]
 
 @pytest.fixture(scope="module")
 def tables(everything: Study, rows: pl.DataFrame, forms: Forms) -> dict[str, Table]:
-    one = load(everything.text, overrides=("factors.seed=[0]",))
+    one = load_study(everything.text, overrides=("factors.seed=[0]",))
     nothing = everything.tables[0].model_copy(update={"caption": "Nothing has run"})
-    full = table(everything, everything.tables[0], rows, published=True)
+    full = build_table(everything, everything.tables[0], rows, published=True)
     return {
-        "published-only": table(everything, nothing, rows.clear(), published=True),
+        "published-only": build_table(everything, nothing, rows.clear(), published=True),
         "everything": full,
-        "one-seed": table(one, one.tables[0], rows),
+        "one-seed": build_table(one, one.tables[0], rows),
         "names": replace(
             full,
             rows=NASTY,
             columns=STRANGE,
             corner="a < b",
-            keys=tuple(Key(metric="max_length", level=name) for name in STRANGE),
+            keys=tuple(ColumnKey(metric="max_length", level=name) for name in STRANGE),
         ),
         **{name: _form(forms, keys) for name, keys in FORMS.items()},
-        "paper": alone(published_tables()["memory-degradation", "table2"]),
-        "words": alone(published_tables()["extended-neural-gpu", "table1"]),
+        "paper": published_only_table(published_tables()["memory-degradation", "table2"]),
+        "words": published_only_table(published_tables()["extended-neural-gpu", "table1"]),
     }
 
 
 def _form(forms: Forms, keys: dict[str, Any]) -> Table:
     study, outcomes, begun = forms
     spec = TableSpec.model_validate({"name": "table4", "rows": "mixer", "columns": "task", **keys})
-    return table(study, spec, outcomes, published=True, rest="groups" in keys, begun=begun)
+    return build_table(study, spec, outcomes, published=True, paper_only="groups" in keys, begun=begun)
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -158,8 +158,8 @@ def test_columns_are_parted_at_their_headings_and_evenly(tables: dict[str, Table
         tables["everything"],
         rows=("a",),
         columns=("one", "two", "three", "four") * 2,
-        bands=(("x",) * 4 + ("y",) * 4,),
-        cells=((replace(first, shown="12345678", marks=(), best=False, spread="", printed=""),) * 8,),
+        column_headings=(("x",) * 4 + ("y",) * 4,),
+        cells=((replace(first, text="12345678", marks=(), best=False, spread="", published_text=""),) * 8,),
         groups=(),
         footnotes=(),
     )

@@ -1,17 +1,17 @@
 import pytest
 
 from activemem import open_study
+from activemem.reporting.curves.curve import CurveError
+from activemem.reporting.results import StudyResults
+from activemem.reporting.tables.table import TableError
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.curve import CurveError
-from activemem.studies.faults import StudyError
-from activemem.studies.results import Results
-from activemem.studies.study import load
-from activemem.studies.table import TableError
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
 
 
 @pytest.fixture(scope="module")
 def results(everything, kept):
-    return Results(everything, kept)
+    return StudyResults(everything, kept)
 
 
 def test_trials_have_the_levels_of_the_study_and_what_became_of_them(results):
@@ -31,7 +31,7 @@ def test_a_course_has_the_levels_beside_it(results, tmp_path):
     row = results.store.trials().drop("metrics").row(0, named=True)
     store = Store(tmp_path)
     store.write(TrialRow(metrics=(), **row), [MetricRow(step=2, epoch=1, name="loss", value=0.5)])
-    frame = Results(results.study, store).metrics
+    frame = StudyResults(results.study, store).metrics
     assert frame.columns == ["trial", "mixer", "task", "seed", "epoch", "step", "name", "value"]
     assert frame.select("epoch", "step", "name", "value").rows() == [(1, 2, "loss", 0.5)]
 
@@ -48,7 +48,7 @@ def test_a_figure_is_made_by_its_name_or_the_first_one_is(everything, kept, resu
     spec = (
         '[[curve]]\nname = "by_task"\nkind = "bar"\nx = "task"\nvalue = "loss"\nselect = { mixer = "sa" }\n'
     )
-    figures = Results(load(everything.text + spec), kept)
+    figures = StudyResults(load_study(everything.text + spec), kept)
     assert figures.curve() == figures.curve("by_task")
     assert figures.curve()._repr_svg_().rstrip().endswith("</svg>")
     with pytest.raises(CurveError) as caught:
@@ -59,7 +59,7 @@ def test_a_figure_is_made_by_its_name_or_the_first_one_is(everything, kept, resu
 def test_claims_are_a_frame_with_a_verdict_each(everything, kept, results):
     holds = "max_length[task=sort, mixer=conv(k=20)] > max_length[task=sort, mixer=sa]"
     claim = f'[[claim]]\nname = "convolution wins"\nholds = "{holds}"\n'
-    [found] = Results(load(everything.text + claim), kept).claims.iter_rows(named=True)
+    [found] = StudyResults(load_study(everything.text + claim), kept).claims.iter_rows(named=True)
     assert (found["claim"], found["verdict"], found["effect"], found["n"]) == (
         "convolution wins",
         "undecided",
@@ -87,7 +87,7 @@ def test_a_prompt_shows_where_it_all_is(results):
 
 def test_a_study_is_opened_as_it_last_ran(everything, kept, tmp_path):
     store = Store(tmp_path)
-    store.remember_study("everything", {"text": everything.text, "overrides": ["train.epochs=3"]})
+    store.save_study_record("everything", {"text": everything.text, "overrides": ["train.epochs=3"]})
     assert open_study(results=tmp_path).study.epochs == 3
     assert open_study("everything", tmp_path, ["train.epochs=4"]).study.epochs == 4
     with pytest.raises(StudyError, match="no study of that name; nearest: quickstart"):

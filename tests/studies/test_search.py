@@ -3,11 +3,11 @@
 import pytest
 
 from activemem.grammar import RecipeError
-from activemem.grammar.nodes import Choice, Integer, Real
-from activemem.studies.faults import StudyError
-from activemem.studies.points import is_listable, listed
-from activemem.studies.search import ends, read_dimension
-from activemem.studies.study import load
+from activemem.grammar.nodes import ChoiceDimension, IntegerDimension, RealDimension
+from activemem.studies.resolve.search_points import enumerate_points, is_enumerable
+from activemem.studies.schema.search import read_dimension, representative_values
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
 
 TEXT = """\
 [study]
@@ -53,22 +53,22 @@ def changed(*pairs):
 
 def message(text):
     with pytest.raises(StudyError) as caught:
-        load(text)
+        load_study(text)
     return str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("text", "dimension"),
     [
-        ("integer(3, 40)", Integer(3, 40)),
-        ("integer(8, 64, step=8)", Integer(8, 64, step=8)),
-        ("integer(1, 1000, log=true)", Integer(1, 1000, log=True)),
-        ("real(0.0, 0.5)", Real(0.0, 0.5)),
-        ("real(1e-5, 1, log=true)", Real(1e-5, 1.0, log=True)),
-        ("choice(relu, gelu)", Choice(("relu", "gelu"))),
-        ("choice(64, 128)", Choice((64, 128))),
-        ("choice(0.5, true, false)", Choice((0.5, True, False))),
-        ("choice(sa, sa + conv(k=20))", Choice(("sa", "sa + conv(k=20)"))),
+        ("integer(3, 40)", IntegerDimension(3, 40)),
+        ("integer(8, 64, step=8)", IntegerDimension(8, 64, step=8)),
+        ("integer(1, 1000, log=true)", IntegerDimension(1, 1000, log=True)),
+        ("real(0.0, 0.5)", RealDimension(0.0, 0.5)),
+        ("real(1e-5, 1, log=true)", RealDimension(1e-5, 1.0, log=True)),
+        ("choice(relu, gelu)", ChoiceDimension(("relu", "gelu"))),
+        ("choice(64, 128)", ChoiceDimension((64, 128))),
+        ("choice(0.5, true, false)", ChoiceDimension((0.5, True, False))),
+        ("choice(sa, sa + conv(k=20))", ChoiceDimension(("sa", "sa + conv(k=20)"))),
     ],
 )
 def test_a_dimension_is_read_from_its_text(text, dimension):
@@ -94,13 +94,13 @@ def test_a_text_that_is_no_dimension_is_told(text, faults):
 
 
 def test_what_stands_for_a_dimension_is_both_ends_or_every_option():
-    assert ends(Integer(3, 40)) == (3, 40)
-    assert ends(Choice(("sa", 3))) == ("sa", 3)
+    assert representative_values(IntegerDimension(3, 40)) == (3, 40)
+    assert representative_values(ChoiceDimension(("sa", 3))) == ("sa", 3)
 
 
 def test_a_search_has_dimensions_and_no_grid():
-    study = load(TEXT)
-    assert study.dimensions == {"k": Integer(3, 40), "dropout": Real(0.0, 0.5)}
+    study = load_study(TEXT)
+    assert study.dimensions == {"k": IntegerDimension(3, 40), "dropout": RealDimension(0.0, 0.5)}
     assert study.trials() == ()
     assert study.search.trials == 30
     assert (study.search.metric, study.search.direction, study.search.scheduler) == (
@@ -112,8 +112,8 @@ def test_a_search_has_dimensions_and_no_grid():
 
 
 def test_a_point_becomes_a_trial_for_each_seed():
-    study = load(TEXT + "\n[factors]\nseed = [4, 5]\n")
-    trials = study.point({"k": 7, "dropout": 0.25})
+    study = load_study(TEXT + "\n[factors]\nseed = [4, 5]\n")
+    trials = study.point_trials({"k": 7, "dropout": 0.25})
     assert [trial.settings.seed for trial in trials] == [4, 5]
     assert [dict(trial.levels) for trial in trials] == [
         {"k": 7, "dropout": 0.25, "seed": seed} for seed in (4, 5)
@@ -125,19 +125,19 @@ def test_a_point_becomes_a_trial_for_each_seed():
 
 def test_a_point_is_the_same_trial_as_the_cell_of_a_grid():
     grid = TEXT[: TEXT.index("[search]")] + "[factors]\nk = [7]\ndropout = [0.25]\n"
-    assert load(grid).trials()[0].id == load(TEXT).trial_for({"k": 7, "dropout": 0.25}).id
+    assert load_study(grid).trials()[0].id == load_study(TEXT).trial_for({"k": 7, "dropout": 0.25}).id
 
 
 def test_dimensions_may_stand_in_the_recipe_itself():
     text = changed(
         ('"4 * (conv(k={k}) >> ff(512))"', '"4 * (choice(sa, conv(k=integer(3, 9))) >> ff({filter}))"')
     )
-    study = load(text.replace('k = "integer(3, 40)"', 'filter = "choice(64, 128)"'))
+    study = load_study(text.replace('k = "integer(3, 40)"', 'filter = "choice(64, 128)"'))
     assert study.dimensions == {
-        "filter": Choice((64, 128)),
-        "dropout": Real(0.0, 0.5),
-        "choice": Choice(("sa", "conv(k=integer(3, 9))")),
-        "conv.k": Integer(3, 9),
+        "filter": ChoiceDimension((64, 128)),
+        "dropout": RealDimension(0.0, 0.5),
+        "choice": ChoiceDimension(("sa", "conv(k=integer(3, 9))")),
+        "conv.k": IntegerDimension(3, 9),
     }
     point = {"filter": 64, "dropout": 0.0, "choice": "conv(k=integer(3, 9))", "conv.k": 5}
     assert study.trial_for(point).settings.model.recipe == "4 * (conv(k=5) >> ff(64))"
@@ -156,7 +156,7 @@ CONDITIONAL = (
 
 
 def test_only_the_dimensions_that_a_point_takes_are_asked_for():
-    study, asked = load(changed(*CONDITIONAL)), []
+    study, asked = load_study(changed(*CONDITIONAL)), []
 
     def ask(name, dimension):
         asked.append((name, dimension))
@@ -170,27 +170,27 @@ def test_only_the_dimensions_that_a_point_takes_are_asked_for():
 
 
 def test_all_points_are_listed_the_last_dimension_asked_for_first():
-    study = load(changed(*CONDITIONAL))
-    assert [study.trial_for(values).settings.model.recipe for values in listed(study.choose)] == [
+    study = load_study(changed(*CONDITIONAL))
+    assert [study.trial_for(values).settings.model.recipe for values in enumerate_points(study.choose)] == [
         *(f"{mixer} >> ff(8)" for mixer in ("sa", "cgru(k=5)", "cgru(k=7)", "cgru(k=9)")),
         *(f"2 * {mixer} >> ff(8)" for mixer in ("sa", "cgru(k=5)", "cgru(k=7)", "cgru(k=9)")),
         "conv(k=3) >> ff(8)",
         "conv(k=4) >> ff(8)",
     ]
-    assert is_listable(study.dimensions)
+    assert is_enumerable(study.dimensions)
 
 
 def test_real_numbers_cannot_be_listed():
-    study = load(TEXT)
-    assert not is_listable(study.dimensions)
+    study = load_study(TEXT)
+    assert not is_enumerable(study.dimensions)
     with pytest.raises(ValueError, match="the dimension dropout has no end of values"):
-        list(listed(study.choose))
+        list(enumerate_points(study.choose))
 
 
 def test_factors_of_several_levels_join_the_search():
     text = changed(("conv(k={k})", "{mixer} + conv(k={k})"), ('"reverse"', '"{task}"'))
-    study = load(text + '\n[factors]\nmixer = ["sa", "conv(k=3)"]\ntask = ["sort"]\n')
-    assert study.dimensions["mixer"] == Choice(("sa", "conv(k=3)"))
+    study = load_study(text + '\n[factors]\nmixer = ["sa", "conv(k=3)"]\ntask = ["sort"]\n')
+    assert study.dimensions["mixer"] == ChoiceDimension(("sa", "conv(k=3)"))
     trial = study.trial_for({"mixer": "sa", "k": 3, "dropout": 0.1})
     assert dict(trial.levels) == {"task": "sort", "mixer": "sa", "k": 3, "dropout": 0.1, "seed": 0}
 
@@ -200,7 +200,7 @@ def test_epochs_may_be_searched():
         ("epochs = 20", 'epochs = "{epochs}"'),
         ("[search.space]", '[search.space]\nepochs = "integer(5, 50)"'),
     )
-    assert load(text).epochs == 50
+    assert load_study(text).epochs == 50
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_epochs_may_be_searched():
 )
 def test_a_point_that_does_not_fit_is_told(values, told):
     with pytest.raises(ValueError, match=told) as caught:
-        load(TEXT).trial_for(values)
+        load_study(TEXT).trial_for(values)
     assert str(caught.value) == told
 
 

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from activemem.studies.statistics import (
-    Comparison,
+from activemem.reporting.statistics.statistics import (
     Estimate,
+    PairedComparison,
     StatisticsError,
-    deviation,
+    compare_paired,
     estimate,
-    hochberg,
     hochberg_adjusted,
-    holm,
+    hochberg_threshold,
+    holm_adjusted,
     mean,
-    paired,
     pairs_needed,
+    sample_sd,
     smallest_p,
-    t_p,
+    t_test_p,
 )
 
 SEVEN = (3.0, -1.5, 8.25, 4.0, 2.5, 7.0, 5.5)
@@ -30,7 +30,7 @@ SEVEN = (3.0, -1.5, 8.25, 4.0, 2.5, 7.0, 5.5)
 
 def against_zero(*differences, **how):
     """Compare pairs that differ by these."""
-    return paired(dict(enumerate(differences)), dict.fromkeys(range(len(differences)), 0.0), **how)
+    return compare_paired(dict(enumerate(differences)), dict.fromkeys(range(len(differences)), 0.0), **how)
 
 
 def test_a_mean_with_its_deviation_error_and_interval_as_worked_out_by_hand():
@@ -49,7 +49,7 @@ def test_the_interval_of_a_mean_is_scipys():
     found = estimate(SEVEN, spread="ci", level=0.9)
     theirs = stats.ttest_1samp(SEVEN, 0).confidence_interval(0.9)
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), rel=1e-9)
-    assert deviation(SEVEN) == pytest.approx(stats.tstd(SEVEN), rel=1e-9)
+    assert sample_sd(SEVEN) == pytest.approx(stats.tstd(SEVEN), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,11 @@ def test_a_permutation_test_as_worked_out_by_hand(alternative, p):
 
 
 def test_a_comparison_says_its_effect_interval_test_and_number_of_pairs():
-    found = paired({0: 8.0, 1: 9.0, 2: 7.5, 7: 1.0}, {0: 7.0, 1: 7.0, 2: 4.5, 9: 1.0})  # 1, 2, 3 apart
+    found = compare_paired(
+        {0: 8.0, 1: 9.0, 2: 7.5, 7: 1.0}, {0: 7.0, 1: 7.0, 2: 4.5, 9: 1.0}
+    )  # 1, 2, 3 apart
     reach = 4.302652729911275 / math.sqrt(3)
-    assert found == Comparison(
+    assert found == PairedComparison(
         effect=2.0,
         low=pytest.approx(2 - reach),
         high=pytest.approx(2 + reach),
@@ -233,14 +235,14 @@ def test_the_power_behind_that_number_is_scipys():
 
 def test_holms_correction_as_worked_out_by_hand():
     # sorted .005, .01, .03, .04 times 4, 3, 2, 1 is .02, .03, .06, .04; the last must not be below the third
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
-    assert holm([0.5, 0.6]) == (1.0, 1.0)
-    assert holm([]) == ()
+    assert holm_adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+    assert holm_adjusted([0.5, 0.6]) == (1.0, 1.0)
+    assert holm_adjusted([]) == ()
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
 def test_holm_lowers_nothing_and_keeps_the_order(p_values):
-    adjusted = holm(p_values)
+    adjusted = holm_adjusted(p_values)
     assert all(before <= after <= 1 for before, after in zip(p_values, adjusted, strict=True))
     assert [after for _, after in sorted(zip(p_values, adjusted, strict=True))] == sorted(adjusted)
 
@@ -264,22 +266,22 @@ def test_what_is_no_number_is_refused(values, message):
 
 def test_without_a_seed_that_both_have_there_is_nothing_to_compare():
     with pytest.raises(StatisticsError) as error:
-        paired({2: 1.0, 0: 1.0}, {})
+        compare_paired({2: 1.0, 0: 1.0}, {})
     assert str(error.value) == "expected a seed that both have, got 0, 2 and none"
 
 
 def test_hochberg_takes_all_where_the_largest_is_small_enough_and_else_looks_closer():
-    assert hochberg([0.04, 0.05, 0.01], 0.05) == 0.05
-    assert hochberg([0.04, 0.06, 0.02], 0.05) == 0.05 / 3
-    assert hochberg([0.02, 0.06, 0.02], 0.05) == 0.025
-    assert hochberg([0.5, 0.001], 0.05) == 0.025
-    assert hochberg([], 0.05) == 0.05
+    assert hochberg_threshold([0.04, 0.05, 0.01], 0.05) == 0.05
+    assert hochberg_threshold([0.04, 0.06, 0.02], 0.05) == 0.05 / 3
+    assert hochberg_threshold([0.02, 0.06, 0.02], 0.05) == 0.025
+    assert hochberg_threshold([0.5, 0.001], 0.05) == 0.025
+    assert hochberg_threshold([], 0.05) == 0.05
     assert hochberg_adjusted([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.04, 0.04))
 
 
 @given(st.lists(st.floats(0, 1), max_size=8), st.floats(0.001, 0.5))
 def test_hochbergs_threshold_and_his_adjusted_p_values_say_the_same(p_values, alpha):
-    threshold = hochberg(p_values, alpha)
+    threshold = hochberg_threshold(p_values, alpha)
     for p, adjusted in zip(p_values, hochberg_adjusted(p_values), strict=True):
         if adjusted != pytest.approx(alpha):  # else rounding decides
             assert (p <= threshold) == (adjusted <= alpha)
@@ -287,9 +289,9 @@ def test_hochbergs_threshold_and_his_adjusted_p_values_say_the_same(p_values, al
 
 
 def test_p_of_a_t_and_the_pairs_that_it_takes_are_scipys():
-    assert t_p(-6.0, 3) == pytest.approx(2 * stats.t.sf(6.0, 2))
-    assert t_p(0.0, 3) == 1.0
+    assert t_test_p(-6.0, 3) == pytest.approx(2 * stats.t.sf(6.0, 2))
+    assert t_test_p(0.0, 3) == 1.0
     found = pairs_needed(1.0, 0.95)
     assert found == 10  # as tables of power have it
     assert pairs_needed(1e-6, 0.95) is None
-    assert pairs_needed(1e3, 0.95, fewest=6) == 6
+    assert pairs_needed(1e3, 0.95, min_pairs=6) == 6

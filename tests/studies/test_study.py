@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from activemem.studies.faults import StudyError
-from activemem.studies.study import find, load
+from activemem.studies.study import find_study_file, load_study
+from activemem.studies.text.errors import StudyError
 
 TEXT = """
 [study]
@@ -46,7 +46,7 @@ def changed(*pairs):
 
 
 def test_the_grid_is_full_and_in_the_order_of_the_file():
-    trials = load(TEXT).trials()
+    trials = load_study(TEXT).trials()
     assert [tuple(trial.levels.values()) for trial in trials] == [
         (task, seed, width, "post", mixer)
         for task in ("copy", "reverse")
@@ -60,21 +60,21 @@ def test_the_grid_is_full_and_in_the_order_of_the_file():
 
 
 def test_holes_are_filled_with_levels_of_their_own_type():
-    last = load(TEXT).trials()[-1].settings
+    last = load_study(TEXT).trials()[-1].settings
     assert last.model.recipe == "2 * (sa + conv(k=3) >> ff(16))"
     assert (last.model.d_model, last.model.norm, last.task.name, last.seed) == (16, "post", "reverse", 5)
 
 
 def test_seeds_are_paired_across_cells():
     seeds = {}
-    for trial in load(TEXT).trials():
+    for trial in load_study(TEXT).trials():
         cell = tuple(level for name, level in trial.levels.items() if name != "seed")
         seeds.setdefault(cell, []).append(trial.settings.seed)
     assert list(seeds.values()) == [[3, 5]] * 8
 
 
 def test_a_study_without_seeds_has_seed_zero():
-    study = load(changed(("seed = [3, 5]\n", "")))
+    study = load_study(changed(("seed = [3, 5]\n", "")))
     assert study.factors["seed"] == (0,)
     assert [trial.settings.seed for trial in study.trials()] == [0] * 8
 
@@ -83,19 +83,19 @@ def test_a_study_without_factors_is_one_trial():
     text = TEXT[: TEXT.index("[factors]")]
     for name, level in (("mixer", "sa"), ("width", "8"), ("norm", "pre"), ("task", "sort")):
         text = text.replace('"{width}"', "8").replace(f"{{{name}}}", level)
-    (trial,) = load(text).trials()
+    (trial,) = load_study(text).trials()
     assert trial.levels == {"seed": 0}
 
 
 def test_identical_trials_appear_once():
     twins = '["sa + conv(k=3)", "conv(k=3, act=relu) + sa", "conv(k=3)"]'
-    study = load(changed(('["conv(k=3)", "sa + conv(k=3)"]', twins)))
+    study = load_study(changed(('["conv(k=3)", "sa + conv(k=3)"]', twins)))
     assert len(study.trials()) == 2 * 2 * 2 * 2
     assert {trial.levels["mixer"] for trial in study.trials()} == {"sa + conv(k=3)", "conv(k=3)"}
 
 
 def test_a_level_may_have_holes_of_its_own():
-    study = load(changed(('["conv(k=3)", "sa + conv(k=3)"]', '["sa", "conv(k={k})"]\nk = [3, 5]')))
+    study = load_study(changed(('["conv(k=3)", "sa + conv(k=3)"]', '["sa", "conv(k={k})"]\nk = [3, 5]')))
     recipes = [trial.settings.model.recipe for trial in study.trials()[:4]]
     assert recipes[:3] == ["2 * (sa >> ff(8))", "2 * (conv(k=3) >> ff(8))", "2 * (conv(k=5) >> ff(8))"]
     assert len(study.trials()) == 2 * 2 * 2 * 3  # k does not matter to sa
@@ -107,13 +107,13 @@ def test_a_hole_may_stand_for_a_word_or_a_part_of_a_text():
         ('name = "{task}"', 'name = "{task}ort"'),
         ('["copy", "reverse"]', '["s"]'),
     )
-    first = load(text).trials()[0].settings
+    first = load_study(text).trials()[0].settings
     assert (first.model.recipe, first.task.name) == ("2 * (conv(k=3, act=gelu) >> ff(8))", "sort")
 
 
 def test_a_level_that_is_a_sum_binds_as_one_part():
     text = changed(("2 * ({mixer} >> ff({width}))", "2 * {mixer} >> ff({width})"))
-    assert load(text).trials()[1].settings.model.recipe == "2 * (sa + conv(k=3)) >> ff(8)"
+    assert load_study(text).trials()[1].settings.model.recipe == "2 * (sa + conv(k=3)) >> ff(8)"
 
 
 def test_overrides_come_before_everything_else():
@@ -125,7 +125,7 @@ def test_overrides_come_before_everything_else():
         "model.recipe=2 * ({mixer} >> ff({width})) >> sa",
         "train.schedule = { name = 'inverse_sqrt', warmup = 4 }",
     )
-    study = load(TEXT, overrides)
+    study = load_study(TEXT, overrides)
     settings = study.trials()[0].settings
     assert settings.train.epochs == 7
     assert settings.train.optimizer.name == "adamw"
@@ -138,16 +138,16 @@ def test_overrides_come_before_everything_else():
 def test_a_study_knows_what_it_was_read_from(tmp_path):
     path = tmp_path / "tiny.toml"
     path.write_bytes(TEXT.replace("\n", "\r\n").encode())
-    study = load(path)
+    study = load_study(path)
     assert (study.path, study.name, study.title, study.paper) == (path, "tiny", "A tiny study", None)
-    assert study.trials() == load(TEXT).trials()
-    assert load(str(path)).trials() == study.trials()
+    assert study.trials() == load_study(TEXT).trials()
+    assert load_study(str(path)).trials() == study.trials()
 
 
 def test_epochs_are_the_most_that_any_trial_has():
-    assert load(TEXT).epochs == 2
+    assert load_study(TEXT).epochs == 2
     assert (
-        load(
+        load_study(
             changed(("epochs = 2", 'epochs = "{many}"'), ("[factors]", "[factors]\nmany = [4, 9, 2]"))
         ).epochs
         == 9
@@ -157,7 +157,7 @@ def test_epochs_are_the_most_that_any_trial_has():
 def test_a_grid_that_is_too_large_is_refused_before_it_is_made():
     levels = ", ".join(map(str, range(20_000)))
     with pytest.raises(StudyError) as caught:
-        load(changed(("[3, 5]", f"[{levels}]")))
+        load_study(changed(("[3, 5]", f"[{levels}]")))
     assert str(caught.value) == (
         "study: 1 fault\n"
         "\n"
@@ -167,8 +167,8 @@ def test_a_grid_that_is_too_large_is_refused_before_it_is_made():
 
 
 def test_the_first_paper_s_table_is_a_study_of_144_trials():
-    study = load("algorithmic")
-    assert study.path == find("algorithmic")
+    study = load_study("algorithmic")
+    assert study.path == find_study_file("algorithmic")
     assert [len(levels) for levels in study.factors.values()] == [8, 6, 3]
     assert len(study.trials()) == 144
     first = study.trials()[0]
@@ -177,15 +177,15 @@ def test_the_first_paper_s_table_is_a_study_of_144_trials():
 
 
 @pytest.mark.parametrize(
-    "path", sorted(find("algorithmic").parent.glob("*.toml")), ids=lambda path: path.stem
+    "path", sorted(find_study_file("algorithmic").parent.glob("*.toml")), ids=lambda path: path.stem
 )
 def test_every_study_that_comes_along_is_sound_and_named_as_its_file(path):
-    assert load(path).name == path.stem
+    assert load_study(path).name == path.stem
 
 
 def test_a_study_that_is_nowhere_is_an_error_with_the_nearest_name():
     with pytest.raises(StudyError) as caught:
-        find("algoritmic")
+        find_study_file("algoritmic")
     assert str(caught.value) == (
         "algoritmic: 1 fault\n\n  there is no such file and no study of that name; nearest: algorithmic"
     )
@@ -193,8 +193,8 @@ def test_a_study_that_is_nowhere_is_an_error_with_the_nearest_name():
 
 def test_a_study_that_is_like_none_is_an_error_with_all_names():
     with pytest.raises(StudyError) as caught:
-        load(Path("no/such/file.toml"))
-    names = ", ".join(sorted(path.stem for path in find("algorithmic").parent.glob("*.toml")))
+        load_study(Path("no/such/file.toml"))
+    names = ", ".join(sorted(path.stem for path in find_study_file("algorithmic").parent.glob("*.toml")))
     assert str(caught.value).splitlines()[-1] == (
         f"  there is no such file and no study of that name; known: {names}"
     )

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activemem.grammar import ALL, Cost, Reach, Role, Spec, vocabulary
-from activemem.studies.faults import StudyError
-from activemem.studies.study import load
+from activemem.grammar import UNBOUNDED, Cost, Reach, Role, Spec
+from activemem.grammar.vocabulary import registry
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
 
 TEXT = """\
 [study]
@@ -38,7 +39,7 @@ mixer = ["sa", "conv(k=3)"]
 
 def message(text, *overrides):
     with pytest.raises(StudyError) as caught:
-        load(text, overrides)
+        load_study(text, overrides)
     return str(caught.value)
 
 
@@ -46,7 +47,7 @@ def test_a_study_with_everything_wrong_is_told_everything_at_once(tmp_path):
     path = tmp_path / "wrong.toml"
     path.write_text(EVERYTHING_WRONG, encoding="utf-8")
     with pytest.raises(StudyError) as caught:
-        load(path, ["train.epochz=3", "model.position=nowhere", "train.epochs=2"])
+        load_study(path, ["train.epochz=3", "model.position=nowhere", "train.epochs=2"])
     assert str(caught.value).replace(str(path), "wrong.toml") == EVERYTHING_TOLD
 
 
@@ -212,10 +213,10 @@ def last_token(monkeypatch):
             equation="",
             source="",
             cost=lambda _settings, _context: Cost(parameters=0, flops=0),
-            reach=lambda _settings, _context: Reach(left=ALL, right=0),
+            reach=lambda _settings, _context: Reach(left=UNBOUNDED, right=0),
             owner="the tests",
         )
-        monkeypatch.setitem(vocabulary._specs, spec.name, spec)
+        monkeypatch.setitem(registry._specs, spec.name, spec)
 
 
 @pytest.mark.usefixtures("last_token")
@@ -251,14 +252,14 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
 
 
 def test_an_override_takes_the_place_of_what_was_wrong():
-    assert load(TEXT.replace("epochs = 2", 'epochs = "many"'), ["train.epochs=2"]).epochs == 2
+    assert load_study(TEXT.replace("epochs = 2", 'epochs = "many"'), ["train.epochs=2"]).epochs == 2
 
 
 def test_bytes_that_are_no_text_are_told(tmp_path):
     path = tmp_path / "latin.toml"
     path.write_bytes(TEXT.replace("tiny study", "tiny étude").encode("latin-1"))
     with pytest.raises(StudyError) as caught:
-        load(path)
+        load_study(path)
     assert str(caught.value) == (
         f"{path}: 1 fault\n"
         "\n"
@@ -280,7 +281,7 @@ def test_a_fault_that_only_cells_have_names_their_levels():
 
 def test_the_error_of_a_study_survives_pickling():
     with pytest.raises(StudyError) as caught:
-        load(TEXT.replace("epochs", "epocs"))
+        load_study(TEXT.replace("epochs", "epocs"))
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.faults) == (str(caught.value), caught.value.faults)
 
@@ -312,7 +313,7 @@ def test_a_study_is_loaded_or_all_its_faults_are_told_and_nothing_else_happens(c
     lines = TEXT.splitlines(keepends=True)
     text = "".join(lines[:without] + lines[without + 1 :])
     try:
-        study = load(text, [f"{key}={value}" for key, value in changes])
+        study = load_study(text, [f"{key}={value}" for key, value in changes])
     except StudyError as error:
         assert error.faults
         assert str(error).startswith(f"study: {len(error.faults)} fault")

@@ -2,19 +2,19 @@
 
 import pytest
 
+from activemem.reporting.curves.build import build_curve
+from activemem.reporting.tables.build import build_table
 from activemem.storage import Store
-from activemem.studies.curves import curve
-from activemem.studies.faults import StudyError
-from activemem.studies.study import find, load
-from activemem.studies.tables import table
+from activemem.studies.study import find_study_file, load_study
+from activemem.studies.text.errors import StudyError
 
 
 def test_a_table_names_the_settings_that_are_not_the_files(tmp_path):
     outcomes = Store(tmp_path).trials()
-    as_written = load("algorithmic")
-    assert "Other than" not in "".join(table(as_written, as_written.tables[0], outcomes).caption)
-    changed = load("algorithmic", ["train.epochs=2", "train.batch_size=8"])
-    caption = table(changed, changed.tables[0], outcomes).caption
+    as_written = load_study("algorithmic")
+    assert "Other than" not in "".join(build_table(as_written, as_written.tables[0], outcomes).caption)
+    changed = load_study("algorithmic", ["train.epochs=2", "train.batch_size=8"])
+    caption = build_table(changed, changed.tables[0], outcomes).caption
     assert caption[1] == "Other than in the study's file: train.epochs=2, train.batch_size=8."
 
 
@@ -25,31 +25,35 @@ def test_what_asks_for_levels_that_an_override_took_away_is_empty_and_no_fault(t
         'factors.task=["recall_multiplication"]',
         "factors.length=[50]",
     ]
-    study = load("feedforward-attention", overrides)
+    study = load_study("feedforward-attention", overrides)
     assert len(study.trials()) == 12
-    addition, multiplication = (table(study, spec, store.trials()) for spec in study.tables)
+    addition, multiplication = (build_table(study, spec, store.trials()) for spec in study.tables)
     assert [addition.provenance, multiplication.provenance] == ["0 trials", "0 of 12 trials"]
     (spec,) = study.curves
-    assert curve(study, spec, store.trials(), store.metrics()).notes == (
+    assert build_curve(study, spec, store.trials(), store.metrics()).notes == (
         "Nothing to draw: no trial of it is done.",
     )
 
 
 def test_a_factor_that_no_override_changed_is_held_to_its_levels():
-    text = find("feedforward-attention").read_text(encoding="utf-8").replace("length = 1000", "length = 1001")
+    text = (
+        find_study_file("feedforward-attention")
+        .read_text(encoding="utf-8")
+        .replace("length = 1000", "length = 1001")
+    )
     with pytest.raises(StudyError, match=r"no level 1001; nearest: 100$"):
-        load(text, ["train.epochs=2", 'factors.pool=["mean_pool"]'])
+        load_study(text, ["train.epochs=2", 'factors.pool=["mean_pool"]'])
 
 
 def test_neither_a_baseline_nor_a_heading_that_an_override_took_away_is_a_fault(tmp_path):
     text = (
-        find("quickstart")
+        find_study_file("quickstart")
         .read_text(encoding="utf-8")
         .replace(
             'rows = "mixer"\n',
             'rows = "mixer"\nbaseline = "conv(k=16)"\ngroups = { rows = { convolution = ["conv(k=16)"] } }\n',
         )
     )
-    whole, less = load(text), load(text, ['factors.mixer=["sa(heads=4, head_width=16)"]'])
-    found = [table(study, study.tables[0], Store(tmp_path).trials()) for study in (whole, less)]
+    whole, less = load_study(text), load_study(text, ['factors.mixer=["sa(heads=4, head_width=16)"]'])
+    found = [build_table(study, study.tables[0], Store(tmp_path).trials()) for study in (whole, less)]
     assert [len(each.rows) for each in found] == [3, 1]

@@ -6,11 +6,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from activemem.studies.statistics import estimate, holm, paired
-from activemem.studies.study import Study, load
-from activemem.studies.table import Cell, Key, Status, Table
-from activemem.studies.table_spec import TableSpec
-from activemem.studies.tables import table
+from activemem.reporting.statistics.statistics import compare_paired, estimate, holm_adjusted
+from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table
+from activemem.reporting.tables.tidy import tidy_frame
+from activemem.studies.schema.table import TableSpec
+from activemem.studies.study import Study, load_study
 
 Forms = tuple[Study, pl.DataFrame, frozenset[str]]
 Make = Callable[..., Table]
@@ -28,7 +29,7 @@ def make(forms: Forms) -> Make:
     study, outcomes, begun = forms
 
     def made(*, beside: bool = False, rest: bool = False, **changes: Any) -> Table:
-        return table(study, spec(**changes), outcomes, published=beside, rest=rest, begun=begun)
+        return build_table(study, spec(**changes), outcomes, published=beside, paper_only=rest, begun=begun)
 
     return made
 
@@ -82,8 +83,8 @@ def test_the_caption_says_what_a_number_is_and_over_how_many(
 
 def test_an_interval_stands_in_brackets_and_only_where_the_seeds_allow_it(make: Make) -> None:
     few = {"lr": 1e-3, "seed": [0, 1, 2]}
-    assert cell_of(make(spread="ci", select=few), "sa", "sort").text == "30.2 [27.4, 33.1]"
-    assert cell_of(make(spread="ci", select=few, center="median"), "sa", "sort").text == "30.0"
+    assert cell_of(make(spread="ci", select=few), "sa", "sort").full_text == "30.2 [27.4, 33.1]"
+    assert cell_of(make(spread="ci", select=few, center="median"), "sa", "sort").full_text == "30.0"
 
 
 def test_a_test_marks_all_that_it_cannot_tell_apart_from_the_best(make: Make, forms: Forms) -> None:
@@ -91,7 +92,7 @@ def test_a_test_marks_all_that_it_cannot_tell_apart_from_the_best(make: Make, fo
     assert [cell.best for cell in (row[0] for row in made.cells)] == [True, True, False, False]
     best = values_of(forms, mixer="highway_conv(k=20)", task="sort", lr=1e-3)
     others = [values_of(forms, mixer=row, task="sort", lr=1e-3) for row in ("sa", *made.rows[2:])]
-    corrected = holm([paired(best, other).p for other in others])
+    corrected = holm_adjusted([compare_paired(best, other).p for other in others])
     assert [p < 0.05 for p in corrected] == [False, True, True]
     assert made.caption[1] == (
         "Bold: highest in its column, with all that a paired permutation test"
@@ -122,21 +123,21 @@ def test_differences_from_a_baseline_are_of_the_centres(make: Make) -> None:
     own, base = cell_of(made, "conv(k=20)", "sort"), cell_of(made, "sa", "sort")
     assert own.estimate is not None
     assert base.estimate is not None
-    assert own.less == own.estimate.value - base.estimate.value
-    assert (own.difference, base.difference, base.less) == ("−9.5", "", None)
+    assert own.difference == own.estimate.value - base.estimate.value
+    assert (own.difference_text, base.difference_text, base.difference) == ("−9.5", "", None)
     assert made.caption[1] == "In parentheses: difference from sa."
 
 
 def test_published_differences_have_the_digits_of_the_paper(make: Make) -> None:
     made = make(baseline="sa", beside=True)
-    assert cell_of(made, "conv(k=20)", "addition").printed == "41.0 (+34.0)"
-    assert cell_of(made, "sa", "addition").printed == "7.0"
+    assert cell_of(made, "conv(k=20)", "addition").published_text == "41.0 (+34.0)"
+    assert cell_of(made, "sa", "addition").published_text == "7.0"
 
 
 def test_what_ours_are_above_the_papers_numbers_can_stand_beside_them(make: Make) -> None:
     made = make(published={"show": "difference"}, beside=True)
-    assert cell_of(made, "sa", "sort").printed == "14.0 (+16.1)"
-    assert cell_of(made, "conv(k=20)", "addition").printed == "41.0 (−20.4)"
+    assert cell_of(made, "sa", "sort").published_text == "14.0 (+16.1)"
+    assert cell_of(made, "conv(k=20)", "addition").published_text == "41.0 (−20.4)"
     assert made.caption[2] == (
         "Small: published, active-memory-transformer table4; in parentheses: ours less the paper's."
     )
@@ -145,8 +146,8 @@ def test_what_ours_are_above_the_papers_numbers_can_stand_beside_them(make: Make
 def test_several_metrics_stand_side_by_side_each_with_its_side_and_digits(make: Make) -> None:
     made = make(value=["max_length", "loss", "parameters"], columns=None, select={"lr": 1e-3, "task": "sort"})
     assert made.columns == ("max_length ↑", "loss ↓", "parameters")
-    assert made.cells[0][2].text == "1"
-    assert [cell.text for cell in made.cells[2]] == ["20.6 ± 1.4", "0.0487 ± 0.0033", "1"]
+    assert made.cells[0][2].full_text == "1"
+    assert [cell.full_text for cell in made.cells[2]] == ["20.6 ± 1.4", "0.0487 ± 0.0033", "1"]
     assert [[cell.best for cell in row] for row in made.cells[:2]] == [
         [False, False, False],
         [True, True, False],
@@ -156,23 +157,23 @@ def test_several_metrics_stand_side_by_side_each_with_its_side_and_digits(make: 
 
 
 def test_digits_can_be_asked_for(make: Make) -> None:
-    assert cell_of(make(digits={"max_length": 3}), "sa", "sort").text == "30.125 ± 1.389"
+    assert cell_of(make(digits={"max_length": 3}), "sa", "sort").full_text == "30.125 ± 1.389"
 
 
 def test_metrics_are_headings_over_the_levels_of_a_factor(make: Make) -> None:
     made = make(value=["max_length", "loss"], groups={"columns": {"Arithmetic": ["addition"]}})
     assert made.columns == ("sort", "addition", "sort", "addition")
-    assert made.spans() == (
+    assert made.heading_spans() == (
         (("max_length ↑", 2), ("loss ↓", 2)),
         (("", 1), ("Arithmetic", 1), ("", 1), ("Arithmetic", 1)),
     )
-    assert made.keys[3] == Key(metric="loss", level="addition")
+    assert made.keys[3] == ColumnKey(metric="loss", level="addition")
 
 
 def test_groups_gather_their_rows_behind_those_without_a_heading(make: Make) -> None:
     made = make(groups={"rows": {"Pure": ["conv(k=20)", "highway_conv(k=20)"], "Attention": ["sa"]}})
     assert made.rows == ("conv(k=3) + conv(k=5)", "conv(k=20)", "highway_conv(k=20)", "sa")
-    assert made.grouped() == (("", (0,)), ("Pure", (1, 2)), ("Attention", (3,)))
+    assert made.row_groups() == (("", (0,)), ("Pure", (1, 2)), ("Attention", (3,)))
 
 
 def test_a_cell_picks_its_best_level_and_says_which(make: Make) -> None:
@@ -199,7 +200,7 @@ def test_all_metrics_of_a_cell_are_of_the_levels_that_the_first_picked(make: Mak
 def test_a_cell_can_be_over_several_levels(make: Make) -> None:
     made = make(over=["lr"], select=None)
     cell = cell_of(made, "sa", "sort")
-    assert (cell.count, cell.text) == (16, "32.1 ± 2.5")
+    assert (cell.count, cell.full_text) == (16, "32.1 ± 2.5")
     assert [note.text for note in made.footnotes] == [
         "8 of 16 trials failed: not a number at epoch 1",
         "4 of 16 trials begun, not ended",
@@ -210,17 +211,22 @@ def test_a_cell_can_be_over_several_levels(make: Make) -> None:
 def test_a_cell_whose_trials_run_is_neither_missing_nor_failed(make: Make) -> None:
     made = make()
     cell = cell_of(made, "conv(k=3) + conv(k=5)", "addition")
-    assert (cell.status, cell.text, cell.marks) == (Status.BEGUN, "begun", ("a", "b"))
+    assert (cell.status, cell.full_text, cell.marks) == (CellStatus.BEGUN, "begun", ("a", "b"))
     assert [note.text for note in made.footnotes] == ["2 of 8 seeds begun, not ended", "6 of 8 seeds not run"]
     assert made.caption[2] == "begun: trials of it have begun, none has ended."
 
 
 def test_trials_over_the_budget_are_refused_not_missing(forms: Forms) -> None:
     study, outcomes, _ = forms
-    small = load(study.text, overrides=("study.max_parameters=6000",))
-    made = table(small, spec(), outcomes)
-    assert [row[0].status for row in made.cells] == [Status.REFUSED, Status.DONE, Status.DONE, Status.DONE]
-    assert made.cells[0][0].text == "refused"
+    small = load_study(study.text, overrides=("study.max_parameters=6000",))
+    made = build_table(small, spec(), outcomes)
+    assert [row[0].status for row in made.cells] == [
+        CellStatus.REFUSED,
+        CellStatus.DONE,
+        CellStatus.DONE,
+        CellStatus.DONE,
+    ]
+    assert made.cells[0][0].full_text == "refused"
     assert made.caption[1] == "Other than in the study's file: study.max_parameters=6000."
     assert made.caption[3:] == ("refused: over the study's budget.", "–: not run.")
 
@@ -235,9 +241,9 @@ def test_rows_and_columns_that_only_the_paper_has_come_last(make: Make) -> None:
         "sa+highway_conv",
     )
     assert made.columns == ("sort", "addition", "reverse", "multiply", "not", "remember")
-    assert [cell.printed for cell in made.cells[4]] == ["5.7", "16.3", "7.7", "9.0", "104.0", "9.0"]
-    assert cell_of(made, "sa", "remember").printed == "57.0"
-    assert cell_of(made, "sa", "remember").status is Status.UNPLANNED
+    assert [cell.published_text for cell in made.cells[4]] == ["5.7", "16.3", "7.7", "9.0", "104.0", "9.0"]
+    assert cell_of(made, "sa", "remember").published_text == "57.0"
+    assert cell_of(made, "sa", "remember").status is CellStatus.UNPLANNED
 
 
 def test_the_papers_names_can_be_given(make: Make) -> None:
@@ -247,21 +253,21 @@ def test_the_papers_names_can_be_given(make: Make) -> None:
         "columns": {"loss": "loss_per_token"},
     }
     made = make(value="loss", columns=None, select={"lr": 1e-3, "task": "sort"}, published=names, beside=True)
-    assert [row[0].printed for row in made.cells] == ["1.5189", "1.5327", "1.5358", "1.6834"]
+    assert [row[0].published_text for row in made.cells] == ["1.5189", "1.5327", "1.5358", "1.6834"]
 
 
 def test_the_papers_numbers_can_have_columns_of_their_own(make: Make) -> None:
     made = make(published={"show": "columns"}, beside=True)
     assert made.columns == ("ours", "published", "ours", "published")
-    assert made.spans() == ((("sort", 2), ("addition", 2)),)
-    assert [cell.text for cell in made.cells[0]] == ["30.1 ± 1.4", "14.0", "30.1 ± 1.4", "7.0"]
+    assert made.heading_spans() == ((("sort", 2), ("addition", 2)),)
+    assert [cell.full_text for cell in made.cells[0]] == ["30.1 ± 1.4", "14.0", "30.1 ± 1.4", "7.0"]
     assert made.keys[1] is None
     assert made.caption[-2] == "Under published: active-memory-transformer table4."
 
 
 def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
     made = make(over="lr", pick="best", select=None, spread="ci", baseline="sa", beside=True)
-    frame = made.frame()
+    frame = tidy_frame(made)
     assert frame.shape == (8, 19)
     first, *_ = frame.filter(pl.col("row") == "conv(k=20)").iter_rows(named=True)
     own = cell_of(made, "conv(k=20)", "sort")
@@ -280,7 +286,7 @@ def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
         "low": own.estimate.low,
         "high": own.estimate.high,
         "n": 8,
-        "difference": own.less,
+        "difference": own.difference,
         "best": False,
         "picked": "lr 0.001",
         "published": 20.7,

@@ -6,15 +6,16 @@ from typing import Any
 import polars as pl
 import pytest
 
+from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.pick_best import pick_best
+from activemem.reporting.tables.render import to_csv, to_markdown
+from activemem.reporting.tables.table import Cell, CellStatus, Table
+from activemem.reporting.tables.tally import Tally
+from activemem.reporting.tables.tidy import tidy_frame
 from activemem.storage.rows import trial_frame
-from activemem.studies.fitting import misfits
-from activemem.studies.picking import pick
-from activemem.studies.render import to_csv, to_markdown
-from activemem.studies.study import Study, load
-from activemem.studies.table import Cell, Status, Table
-from activemem.studies.table_spec import TableSpec
-from activemem.studies.tables import table
-from activemem.studies.tally import Tally
+from activemem.studies.schema.table import TableSpec
+from activemem.studies.schema.table_checks import table_faults
+from activemem.studies.study import Study, load_study
 
 from .conftest import made_row
 
@@ -68,7 +69,7 @@ ENDS: dict[tuple[str, int, float], tuple[float | str | None, ...]] = {
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return load(STUDY)
+    return load_study(STUDY)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ def outcomes(study: Study) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def made(study: Study, outcomes: pl.DataFrame) -> Table:
-    return table(study, study.tables[0], outcomes)
+    return build_table(study, study.tables[0], outcomes)
 
 
 def spec(study: Study, **changes: Any) -> TableSpec:
@@ -107,27 +108,27 @@ def notes(made: Table, cell: Cell) -> list[str]:
 
 def test_of_levels_the_one_is_picked_that_more_seeds_solve_and_then_the_quicker(made: Table) -> None:
     cell = cell_of(made, "attention_pool", "50")
-    assert (cell.text, cell.picked, cell.metric) == ("3 ± 1", "lr 0.001", "")
+    assert (cell.full_text, cell.picked, cell.metric) == ("3 ± 1", "lr 0.001", "")
     some = cell_of(made, "attention_pool", "100")
-    assert (some.text, some.picked, some.status) == ("7", "lr 0.001", Status.PARTIAL)
+    assert (some.full_text, some.picked, some.status) == ("7", "lr 0.001", CellStatus.PARTIAL)
     assert notes(made, some) == ["lr 0.001", "2 of 3 seeds ended without a finite solved_epochs"]
 
 
 def test_where_none_is_solved_the_other_metric_stands_in_parentheses_and_picks(made: Table) -> None:
     cell = cell_of(made, "mean_pool", "50")
-    assert (cell.text, cell.picked, cell.metric) == ("(0.812 ± 0.088)", "lr 0.001", "best_accuracy")
-    assert (cell.status, cell.best) == (Status.PARTIAL, False)
+    assert (cell.full_text, cell.picked, cell.metric) == ("(0.812 ± 0.088)", "lr 0.001", "best_accuracy")
+    assert (cell.status, cell.best) == (CellStatus.PARTIAL, False)
     assert notes(made, cell) == ["lr 0.001", "1 of 3 seeds failed: not a number at epoch 2"]
 
 
 def test_a_level_without_either_metric_is_told(made: Table) -> None:
     cell = cell_of(made, "mean_pool", "100")
-    assert cell.text == "(0.250 ± 0.000)"
+    assert cell.full_text == "(0.250 ± 0.000)"
     assert notes(made, cell) == ["lr 0.001", "1 of 2 levels of lr gave no value"]
 
 
 def test_what_has_not_run_says_so(made: Table) -> None:
-    assert cell_of(made, "last", "50").text == "–"
+    assert cell_of(made, "last", "50").full_text == "–"
 
 
 def test_the_caption_says_what_the_parentheses_are(made: Table) -> None:
@@ -140,23 +141,23 @@ def test_the_caption_says_what_the_parentheses_are(made: Table) -> None:
 
 
 def test_of_one_level_nothing_is_picked_and_nothing_said() -> None:
-    one = load(STUDY, ["factors.lr=[0.001]", "factors.seed=[0]"])
+    one = load_study(STUDY, ["factors.lr=[0.001]", "factors.seed=[0]"])
     rows = [trial_frame(made_row(trial, {"solved_epochs": 2.0}, n)) for n, trial in enumerate(one.trials())]
-    assert table(one, one.tables[0], pl.concat(rows)).caption[0] == (
+    assert build_table(one, one.tables[0], pl.concat(rows)).caption[0] == (
         "Epochs until all test sequences were right: one seed."
     )
 
 
 def test_a_trial_that_is_done_without_the_metric_did_not_fail(study: Study, outcomes: pl.DataFrame) -> None:
     changes = {"otherwise": None, "over": None, "pick": None, "select": {"lr": 0.01}}
-    alone = table(study, spec(study, **changes), outcomes)
+    alone = build_table(study, spec(study, **changes), outcomes)
     cell = cell_of(alone, "mean_pool", "50")
-    assert (cell.text, cell.status) == ("none", Status.NONE)
+    assert (cell.full_text, cell.status) == ("none", CellStatus.NO_VALUE)
     assert notes(alone, cell) == ["3 of 3 seeds ended without a finite solved_epochs"]
 
 
 def test_programs_are_told_which_metric_a_number_is(made: Table) -> None:
-    frame = made.frame().filter(pl.col("column") == "50").select("row", "metric", "value")
+    frame = tidy_frame(made).filter(pl.col("column") == "50").select("row", "metric", "value")
     assert frame.rows() == [
         ("attention_pool", "solved_epochs", 3.0),
         ("mean_pool", "best_accuracy", 0.8125),
@@ -169,10 +170,10 @@ def test_programs_are_told_which_metric_a_number_is(made: Table) -> None:
 
 
 def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcomes: pl.DataFrame) -> None:
-    one = table(study, spec(study, over=None, pick=None, select={"lr": 0.01}), outcomes)
-    assert cell_of(one, "attention_pool", "50").text == "1"
-    assert cell_of(one, "attention_pool", "100").text == "(0.500 ± 0.000)"
-    assert cell_of(one, "mean_pool", "100").text == "failed"
+    one = build_table(study, spec(study, over=None, pick=None, select={"lr": 0.01}), outcomes)
+    assert cell_of(one, "attention_pool", "50").full_text == "1"
+    assert cell_of(one, "attention_pool", "100").full_text == "(0.500 ± 0.000)"
+    assert cell_of(one, "mean_pool", "100").full_text == "failed"
 
 
 @pytest.mark.parametrize(
@@ -201,11 +202,11 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
     ids=str,
 )
 def test_what_cannot_stand_there_is_a_fault(study: Study, changes: dict[str, Any], faults: list[Any]) -> None:
-    assert misfits(spec(study, **changes), study.design, None) == faults
+    assert table_faults(spec(study, **changes), study.design, None) == faults
 
 
 def test_a_level_that_has_not_run_is_told_from_one_that_gave_no_value() -> None:
-    spec = load(STUDY).tables[0]
+    spec = load_study(STUDY).tables[0]
     done = Tally(trials=1, values=(3.0,), failed=(), pruned=(), missing=0)
     failed, open_ = replace(done, values=(), failed=("x",)), replace(done, values=(), missing=1)
     place = ("mean_pool", "50", spec.value[0])
@@ -214,4 +215,4 @@ def test_a_level_that_has_not_run_is_told_from_one_that_gave_no_value() -> None:
         ((failed, open_), "2 of 3 levels of lr gave no value"),
     ):
         found = {place: (done, *others), (*place[:2], spec.otherwise): (done, *others)}
-        assert pick(spec, found)[1][place] == told
+        assert pick_best(spec, found)[1][place] == told

@@ -5,12 +5,12 @@ import itertools
 import polars as pl
 import pytest
 
-from activemem.studies.published import Published
-from activemem.studies.statistics import Estimate
-from activemem.studies.study import Study, load
-from activemem.studies.table import Cell, Footnote, Status, Table, TableError
-from activemem.studies.table_spec import TableSpec
-from activemem.studies.tables import table
+from activemem.reporting.statistics.statistics import Estimate
+from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.table import Cell, CellStatus, Footnote, Table, TableError
+from activemem.studies.catalog.published import PublishedNumber
+from activemem.studies.schema.table import TableSpec
+from activemem.studies.study import Study, load_study
 
 
 def cell_of(made: Table, row: str, column: str) -> Cell:
@@ -19,7 +19,7 @@ def cell_of(made: Table, row: str, column: str) -> Cell:
 
 @pytest.fixture
 def made(everything: Study, rows: pl.DataFrame) -> Table:
-    return table(everything, everything.tables[0], rows, published=True)
+    return build_table(everything, everything.tables[0], rows, published=True)
 
 
 def spec(**changes: str) -> TableSpec:
@@ -35,13 +35,13 @@ def test_rows_and_columns_stand_in_the_order_of_the_study_file(made: Table) -> N
 
 def test_a_cell_has_mean_sample_deviation_and_count_of_its_seeds(made: Table) -> None:
     assert cell_of(made, "conv(k=20)", "sort") == Cell(
-        status=Status.DONE,
+        status=CellStatus.DONE,
         estimate=Estimate(value=30.0, low=20.0, high=40.0, spread=10.0, n=3),
-        shown="30.0",
+        text="30.0",
         spread="10.0",
         best=True,
-        published=Published(value=20.7, text="20.7", unit="tokens", note="mean of 3 runs"),
-        printed="20.7",
+        published=PublishedNumber(value=20.7, text="20.7", unit="tokens", note="mean of 3 runs"),
+        published_text="20.7",
     )
 
 
@@ -51,14 +51,14 @@ def test_the_best_of_a_column_is_bold_with_all_that_print_like_it(made: Table) -
 
 
 def test_the_best_loss_is_the_lowest(everything: Study, rows: pl.DataFrame) -> None:
-    made = table(everything, spec(value="loss"), rows)
+    made = build_table(everything, spec(value="loss"), rows)
     assert [cell_of(made, row, "sort").best for row in made.rows] == [False, True, False, False]
     assert made.caption[1] == "Bold: lowest in its column, with all that tie at the digits shown."
 
 
 def test_a_value_alone_in_its_column_is_not_called_the_best(everything: Study, rows: pl.DataFrame) -> None:
     alone = [trial.id for trial in everything.trials() if tuple(trial.levels.values())[:2] == ("sa", "sort")]
-    made = table(everything, spec(), rows.filter(pl.col("trial").is_in(alone)))
+    made = build_table(everything, spec(), rows.filter(pl.col("trial").is_in(alone)))
     assert not any(cell.best for row in made.cells for cell in row)
     assert made.caption == ("Longest length with 100 % accuracy: mean ± s.d. of 3 seeds.", "–: not run.")
 
@@ -66,45 +66,45 @@ def test_a_value_alone_in_its_column_is_not_called_the_best(everything: Study, r
 @pytest.mark.parametrize(
     ("row", "column", "status", "text", "notes"),
     [
-        ("sa", "reverse", Status.PARTIAL, "42.2 ± 1.8", ["1 of 3 seeds failed: not a number at epoch 8"]),
-        ("conv(k=20)", "reverse", Status.PARTIAL, "19.0", ["2 of 3 seeds not run"]),
+        ("sa", "reverse", CellStatus.PARTIAL, "42.2 ± 1.8", ["1 of 3 seeds failed: not a number at epoch 8"]),
+        ("conv(k=20)", "reverse", CellStatus.PARTIAL, "19.0", ["2 of 3 seeds not run"]),
         (
             "persistent_conv(k=20) + sa",
             "sort",
-            Status.FAILED,
+            CellStatus.FAILED,
             "failed",
             ["3 of 3 seeds failed: 90 % of <memory> & more _x_ | $y^2 {#1} ~ \\"],
         ),
         (
             "persistent_conv(k=20) + sa",
             "reverse",
-            Status.PRUNED,
+            CellStatus.PRUNED,
             "pruned",
             ["3 of 3 seeds pruned: behind the others at epoch 1"],
         ),
         (
             "persistent_conv(k=20) + sa",
             "copy",
-            Status.PARTIAL,
+            CellStatus.PARTIAL,
             "5.0",
             ["1 of 3 seeds failed: not a number at epoch 8", "1 of 3 seeds not run"],
         ),
         (
             "conv(k=3) + conv(k=5)",
             "reverse",
-            Status.PARTIAL,
+            CellStatus.PARTIAL,
             "7.0 ± 0.0",
             ["1 of 3 seeds ended without a finite max_length"],
         ),
-        ("conv(k=3) + conv(k=5)", "copy", Status.MISSING, "–", []),
+        ("conv(k=3) + conv(k=5)", "copy", CellStatus.MISSING, "–", []),
     ],
 )
 def test_what_is_not_in_a_mean_is_told(
-    made: Table, row: str, column: str, status: Status, text: str, notes: list[str]
+    made: Table, row: str, column: str, status: CellStatus, text: str, notes: list[str]
 ) -> None:
     cell = cell_of(made, row, column)
     sentences = {note.mark: note.text for note in made.footnotes}
-    assert (cell.status, cell.text, [sentences[mark] for mark in cell.marks]) == (status, text, notes)
+    assert (cell.status, cell.full_text, [sentences[mark] for mark in cell.marks]) == (status, text, notes)
 
 
 def test_footnotes_are_lettered_in_reading_order_and_shared(made: Table) -> None:
@@ -123,7 +123,7 @@ def test_the_caption_says_what_the_signs_mean(made: Table) -> None:
 
 
 def test_a_caption_of_ones_own_takes_the_place_of_the_metrics(everything: Study, rows: pl.DataFrame) -> None:
-    made = table(everything, spec(caption="How far they come.\n"), rows)
+    made = build_table(everything, spec(caption="How far they come.\n"), rows)
     assert made.caption[0] == "How far they come: mean ± s.d. of 3 seeds."
 
 
@@ -145,53 +145,55 @@ def test_the_paper_stands_beside_ours_even_where_nothing_of_ours_is(made: Table)
 
 
 def test_the_paper_stands_aside_unless_asked_for(everything: Study, rows: pl.DataFrame) -> None:
-    made = table(everything, spec(), rows)
+    made = build_table(everything, spec(), rows)
     assert all(cell.published is None for row in made.cells for cell in row)
     assert not any(sentence.startswith("Small") for sentence in made.caption)
 
 
 def test_published_may_name_another_table_of_the_paper(everything: Study, rows: pl.DataFrame) -> None:
-    made = table(everything, spec(published="table1"), rows, published=True)
+    made = build_table(everything, spec(published="table1"), rows, published=True)
     assert all(cell.published is None for row in made.cells for cell in row)  # its column is a loss
 
 
 def test_one_seed_has_neither_deviation_nor_a_count_of_seeds(everything: Study, rows: pl.DataFrame) -> None:
-    one = load(everything.text, overrides=("factors.seed=[0]",))
-    made = table(one, spec(), rows)
+    one = load_study(everything.text, overrides=("factors.seed=[0]",))
+    made = build_table(one, spec(), rows)
     assert made.caption[0] == "Longest length with 100 % accuracy: one seed."
-    assert [cell.text for cell in made.cells[0]] == ["14.0", "41.0", "104.0"]
+    assert [cell.full_text for cell in made.cells[0]] == ["14.0", "41.0", "104.0"]
     assert made.footnotes[1] == Footnote(mark="b", text="pruned: behind the others at epoch 1")
 
 
 def test_provenance_is_told_by_the_rows_alone(everything: Study, rows: pl.DataFrame) -> None:
     assert (
-        table(everything, spec(), rows).provenance
+        build_table(everything, spec(), rows).provenance
         == "27 of 36 trials · activemem 0.1.0 (a1b2c3d) · H200 & 2 others · 2026-11-28"
     )
 
 
 def test_an_empty_store_gives_a_table_of_what_is_to_come(everything: Study, rows: pl.DataFrame) -> None:
-    made = table(everything, spec(), rows.clear())
-    assert {cell.status for row in made.cells for cell in row} == {Status.MISSING}
+    made = build_table(everything, spec(), rows.clear())
+    assert {cell.status for row in made.cells for cell in row} == {CellStatus.MISSING}
     assert made.provenance == "0 of 36 trials"
 
 
 def test_rows_of_other_studies_change_nothing(everything: Study, rows: pl.DataFrame) -> None:
-    one = load(everything.text, overrides=("factors.seed=[0]",))
+    one = load_study(everything.text, overrides=("factors.seed=[0]",))
     own = rows.filter(pl.col("trial").is_in([trial.id for trial in one.trials()]))
     assert len(own) < len(rows)
-    assert table(one, spec(), rows) == table(one, spec(), own)
+    assert build_table(one, spec(), rows) == build_table(one, spec(), own)
 
 
 def test_the_order_of_the_stores_rows_changes_nothing(everything: Study, rows: pl.DataFrame) -> None:
-    made = table(everything, spec(), rows)
+    made = build_table(everything, spec(), rows)
     shuffled = [rows.sample(fraction=1, shuffle=True, seed=seed) for seed in range(5)]
-    assert [table(everything, spec(), order) for order in shuffled] == [made] * 5
+    assert [build_table(everything, spec(), order) for order in shuffled] == [made] * 5
 
 
 def test_all_that_does_not_fit_the_study_is_told_at_once(everything: Study, rows: pl.DataFrame) -> None:
     with pytest.raises(TableError) as error:
-        table(everything, spec(rows="mixr", columns="mixr", value="max_lenght", published="table5"), rows)
+        build_table(
+            everything, spec(rows="mixr", columns="mixr", value="max_lenght", published="table5"), rows
+        )
     assert str(error.value) == (
         "table table4: rows: unknown factor 'mixr'; nearest: mixer\n"
         "table table4: columns: unknown factor 'mixr'; nearest: mixer\n"
@@ -205,7 +207,7 @@ def test_a_factor_that_a_cell_would_mix_is_named_with_its_levels(
     everything: Study, rows: pl.DataFrame
 ) -> None:
     with pytest.raises(TableError) as error:
-        table(everything, spec(columns="seed"), rows)
+        build_table(everything, spec(columns="seed"), rows)
     assert str(error.value) == (
         "table table4: columns: expected every other factor but seed to have one level,"
         " got task (sort, reverse, copy)"
@@ -215,8 +217,8 @@ def test_a_factor_that_a_cell_would_mix_is_named_with_its_levels(
 def test_every_pair_of_factors_can_be_rows_and_columns_if_no_third_is_left(
     everything: Study, rows: pl.DataFrame
 ) -> None:
-    narrow = load(everything.text, overrides=('factors.task=["sort"]',))
+    narrow = load_study(everything.text, overrides=('factors.task=["sort"]',))
     for first, second in itertools.permutations(("mixer", "task", "seed"), 2):
         if "mixer" in (first, second):
-            made = table(narrow, spec(rows=first, columns=second), rows)
+            made = build_table(narrow, spec(rows=first, columns=second), rows)
             assert made.rows == tuple(map(str, narrow.factors[first]))

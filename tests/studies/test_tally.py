@@ -2,8 +2,8 @@
 
 import pytest
 
-from activemem.studies.table import Status
-from activemem.studies.tally import Tally
+from activemem.reporting.tables.table import CellStatus
+from activemem.reporting.tables.tally import Tally
 
 
 def tally(
@@ -19,18 +19,18 @@ def tally(
 @pytest.mark.parametrize(
     ("cell", "status"),
     [
-        (tally(values=(1.0, 2.0, 3.0)), Status.DONE),
-        (tally(values=(1.0, 2.0), missing=1), Status.PARTIAL),
-        (tally(values=(1.0,), failed=("a",), pruned=("b",)), Status.PARTIAL),
-        (tally(failed=("a",), pruned=("b",), missing=1), Status.FAILED),
-        (tally(pruned=("b",), missing=2), Status.PRUNED),
-        (tally(missing=3), Status.MISSING),
-        (tally(missing=2), Status.NONE),  # one is done without a finite value
-        (tally(failed=("a",)), Status.FAILED),  # as are two beside one that failed
-        (tally(pruned=("b",), missing=1), Status.NONE),
+        (tally(values=(1.0, 2.0, 3.0)), CellStatus.DONE),
+        (tally(values=(1.0, 2.0), missing=1), CellStatus.PARTIAL),
+        (tally(values=(1.0,), failed=("a",), pruned=("b",)), CellStatus.PARTIAL),
+        (tally(failed=("a",), pruned=("b",), missing=1), CellStatus.FAILED),
+        (tally(pruned=("b",), missing=2), CellStatus.PRUNED),
+        (tally(missing=3), CellStatus.MISSING),
+        (tally(missing=2), CellStatus.NO_VALUE),  # one is done without a finite value
+        (tally(failed=("a",)), CellStatus.FAILED),  # as are two beside one that failed
+        (tally(pruned=("b",), missing=1), CellStatus.NO_VALUE),
     ],
 )
-def test_the_status_says_how_far_the_trials_came(cell: Tally, status: Status) -> None:
+def test_the_status_says_how_far_the_trials_came(cell: Tally, status: CellStatus) -> None:
     assert cell.status is status
 
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from activemem.grammar.vocabulary import Reach
-from activemem.studies.tasks import (
+from activemem.grammar.vocabulary.spec import Reach
+from activemem.studies.catalog.tasks import (
     AlgorithmicTask,
     TaskError,
     lookup_task,
@@ -60,14 +60,14 @@ def test_the_tasks_are_those_of_the_paper_and_of_its_program():
 )
 def test_vocabulary_and_growth_are_the_papers(name, vocab, step):
     spec = require_task(name)
-    assert (spec.vocab, spec.start, spec.step) == (vocab, 5, step)
+    assert (spec.vocab, spec.start, spec.length_step) == (vocab, 5, step)
 
 
 def test_every_length_of_a_curriculum_is_one_that_the_task_can_have():
     for name in ALGORITHMIC:
         spec = require_task(name)
-        for length in range(spec.start, spec.start + 100 * spec.step, spec.step):
-            spec.check(length)
+        for length in range(spec.start, spec.start + 100 * spec.length_step, spec.length_step):
+            spec.check_length(length)
 
 
 @pytest.mark.parametrize("name", ALGORITHMIC)
@@ -92,7 +92,7 @@ def test_an_unknown_task_is_an_error_that_names_the_nearest():
 )
 def test_a_length_that_a_task_cannot_have_is_refused(name, length, message):
     with pytest.raises(TaskError) as caught:
-        require_task(name).check(length)
+        require_task(name).check_length(length)
     assert str(caught.value) == message
 
 
@@ -118,28 +118,28 @@ def test_a_name_is_given_once():
     ],
 )
 def test_ceilings_of_the_papers_convolutions(name, ceiling):
-    assert require_task(name).ceiling(FOUR_CONVOLUTIONS) == ceiling
+    assert require_task(name).max_learnable_length(FOUR_CONVOLUTIONS) == ceiling
 
 
 @pytest.mark.parametrize("name", ALGORITHMIC)
 def test_a_model_that_sees_everything_has_no_ceiling(name):
-    assert require_task(name).ceiling(Reach(left=math.inf, right=math.inf)) is None
+    assert require_task(name).max_learnable_length(Reach(left=math.inf, right=math.inf)) is None
 
 
 def test_a_model_that_hides_the_future_cannot_reverse_and_can_still_remember():
     hidden = Reach(left=math.inf, right=0)
-    assert require_task("reverse").ceiling(hidden) == 1
-    assert require_task("addition").ceiling(hidden) == 0
-    assert require_task("remember").ceiling(hidden) is None
+    assert require_task("reverse").max_learnable_length(hidden) == 1
+    assert require_task("addition").max_learnable_length(hidden) == 0
+    assert require_task("remember").max_learnable_length(hidden) is None
 
 
 @pytest.mark.parametrize("name", ALGORITHMIC)
 def test_what_is_certain_is_part_of_what_is_needed_and_grows_with_the_length(name):
     spec = require_task(name)
-    lengths = range(spec.shortest, 300, 2 if spec.odd else 1)
-    certain = [spec.certain(length) for length in lengths]
+    lengths = range(spec.min_length, 300, 2 if spec.odd_lengths_only else 1)
+    certain = [spec.unguessable_reach(length) for length in lengths]
     for length, part in zip(lengths, certain, strict=True):
-        assert part.left <= spec.needs_left(length)
-        assert part.right <= spec.needs_right(length)
+        assert part.left <= spec.required_left(length)
+        assert part.right <= spec.required_right(length)
     assert [part.left for part in certain] == sorted(part.left for part in certain)
     assert [part.right for part in certain] == sorted(part.right for part in certain)

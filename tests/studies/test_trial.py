@@ -5,8 +5,8 @@ import pickle
 import pytest
 from pydantic import ValidationError
 
-from activemem.studies.settings import Settings
-from activemem.studies.trial import Trial
+from activemem.studies.resolve.trial import Trial
+from activemem.studies.schema.settings import TrialSettings
 
 WRITTEN = {
     "model": {"recipe": "4 * (sa + conv(k=20) >> ff(512))", "d_model": 128},
@@ -32,7 +32,7 @@ def settings(**changes):
             place[name] = {**place[name]}
             place = place[name]
         place[last] = value
-    return Settings.model_validate({**written, "seed": seed})
+    return TrialSettings.model_validate({**written, "seed": seed})
 
 
 def trial(**changes):

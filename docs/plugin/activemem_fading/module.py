@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from activemem.blocks import Block, Context, Linear
-from activemem.grammar import Settings, number
+from activemem.grammar import Settings, as_float
 
 
 class FadingMemory(Block):
@@ -27,7 +27,7 @@ class FadingMemory(Block):
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `fading_memory(half_life)`."""
-        return cls(width=context.width, half_life=number(settings, "half_life"), causal=context.causal)
+        return cls(width=context.width, half_life=as_float(settings, "half_life"), causal=context.causal)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """One product a channel: the weights of all positions for all, times the sequences."""

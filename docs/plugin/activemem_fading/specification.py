@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from activemem.grammar import ALL, Context, Cost, Parameter, Reach, Role, Settings, Spec
+from activemem.grammar import UNBOUNDED, Context, Cost, Parameter, Reach, Role, Settings, Spec
 
 
 def _cost(_settings: Settings, context: Context) -> Cost:
@@ -23,7 +23,7 @@ def _cost(_settings: Settings, context: Context) -> Cost:
 
 def _reach(_settings: Settings, context: Context) -> Reach:
     """All that a mask does not hide."""
-    return Reach(left=ALL, right=0 if context.causal else ALL)
+    return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
 FADING_MEMORY = Spec(

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import activemem
-from activemem.blocks.conformance import CHECKS
-from activemem.blocks.examples import WIDTH, made, sequences
-from activemem.grammar.nodes import Block
+from activemem.blocks.testing.conformance import CHECKS
+from activemem.blocks.testing.fixtures import WIDTH, make_block, random_sequences
+from activemem.grammar.nodes import BlockNode
 
 torch.set_num_threads(1)  # the checks are many and small
 
@@ -21,7 +21,7 @@ def test_the_block_holds_to_every_check(check, causal):
 
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 def test_the_block_computes_its_equation(causal):
-    block, x = made(Block("fading_memory"), causal=causal), sequences(1, 7)
+    block, x = make_block(BlockNode("fading_memory"), causal=causal), random_sequences(1, 7)
     means = torch.empty(7, WIDTH, dtype=x.dtype)
     with torch.no_grad():
         block.log_rate.uniform_(-3.0, 0.0)

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from activemem.studies.study import Study, load
+from activemem.studies.study import Study, load_study
 
-TEXT = """\
+STUDY_TEXT = """\
 [study]
 name = "tiny"
 title = "A tiny study"
@@ -35,19 +35,19 @@ seed = [0, 1, 2]
 WHEN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
-def claiming(*holds, text=TEXT, overrides=(), **keys):
+def study_with_claims(*holds, text=STUDY_TEXT, overrides=(), **keys):
     """The study with a claim for each of these, named by its number."""
     more = "".join(f"{key} = {value!r}\n" for key, value in keys.items())
     claims = "".join(
         f'\n[[claim]]\nname = "{number}"\nholds = """{each}"""\n{more}' for number, each in enumerate(holds)
     )
-    return load(text + claims, overrides)
+    return load_study(text + claims, overrides)
 
 
-def outcomes(study: Study, found, *, metric="max_length"):
+def make_outcomes(study: Study, found, *, metric="max_length"):
     """What the store would hold; `found` has values or "failed: why" by mixer and task, one for each seed."""
     rows = []
-    for trial in study.asked:
+    for trial in study.cells:
         ends = found.get((trial.levels["mixer"], trial.levels["task"]), ())
         place = study.seeds.index(trial.levels["seed"])
         end = ends[place] if place < len(ends) else None

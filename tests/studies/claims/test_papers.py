@@ -2,14 +2,14 @@
 
 import pytest
 
-from activemem.grammar.faults import Faults
-from activemem.studies.claims.context import Context
-from activemem.studies.claims.grounding import ground
-from activemem.studies.claims.parser import read
-from activemem.studies.claims.scope import scope
-from activemem.studies.claims.statements import comparisons
-from activemem.studies.design import Design
-from activemem.studies.metrics import Metric
+from activemem.grammar.errors import FaultCollector
+from activemem.studies.catalog.metrics import Metric
+from activemem.studies.claims.comparisons import iter_comparisons
+from activemem.studies.claims.context import ClaimContext
+from activemem.studies.claims.parser import parse_claim
+from activemem.studies.claims.resolver import resolve_claim
+from activemem.studies.claims.scope import claim_scope
+from activemem.studies.schema.design import Design
 
 PURE = ("cgru(k=20)", "conv(k=20)", "persistent_conv(k=20)", "highway_conv(k=20)")
 BOTH = ("sa + conv(k=20)", "sa + persistent_conv(k=20)", "sa + highway_conv(k=20)")
@@ -165,10 +165,21 @@ CLAIMS = [(name, title) for name, (_, _, claims) in STUDIES.items() for title in
 @pytest.mark.parametrize(("name", "title"), CLAIMS, ids=[title for _, title in CLAIMS])
 def test_a_claim_of_a_paper_can_be_said(name, title):
     factors, metrics, claims = STUDIES[name]
-    design = Design(kind="grid", combined={**factors, "seed": (0, 1, 2)}, listed={}, baseline={}, size=None)
-    known = {key: Metric(name=key, title=key, higher=higher, decimals=3) for key, higher in metrics.items()}
+    design = Design(
+        kind="grid",
+        combined_factors={**factors, "seed": (0, 1, 2)},
+        listed_cells={},
+        baseline={},
+        matched_size=None,
+    )
+    known = {
+        key: Metric(name=key, title=key, higher_is_better=higher, decimals=3)
+        for key, higher in metrics.items()
+    }
     text, count = claims[title]
-    faults = Faults(text)
-    statement = ground(Context(scope=scope(design, known), faults=faults), read(text, faults))
+    faults = FaultCollector(text)
+    statement = resolve_claim(
+        ClaimContext(scope=claim_scope(design, known), faults=faults), parse_claim(text, faults)
+    )
     assert [fault.message for fault in faults] == []
-    assert len(list(comparisons(statement))) == count
+    assert len(list(iter_comparisons(statement))) == count

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from activemem.studies.claims.checking import check, needs_metrics
-from activemem.studies.claims.trying import Trying
-from activemem.studies.claims.verdicts import Gap, Verdict
-from activemem.studies.statistics import hochberg
+from activemem.reporting.claims.check import check_claims, needs_metrics
+from activemem.reporting.claims.hypothesis_test import PairedTest
+from activemem.reporting.claims.verdicts import MissingTrials, Verdict
+from activemem.reporting.statistics.statistics import hochberg_threshold
 
-from .made import TEXT, claiming, outcomes
+from .made import STUDY_TEXT, make_outcomes, study_with_claims
 
 CONFIRMED, REFUTED, UNDECIDED = Verdict.CONFIRMED, Verdict.REFUTED, Verdict.UNDECIDED
 T = 4.302652729911275  # of a two-sided interval at 95 % with 2 degrees of freedom
@@ -21,8 +21,8 @@ SA_BEATS_CONV = "max_length[task={0}, mixer=sa] > max_length[task={0}, mixer=con
 
 def checked(holds, found, *, metric="max_length", **how):
     """What comes of one claim when these are the outcomes."""
-    study = claiming(holds, **how)
-    (one,) = check(study, outcomes(study, found, metric=metric))
+    study = study_with_claims(holds, **how)
+    (one,) = check_claims(study, make_outcomes(study, found, metric=metric))
     return one
 
 
@@ -96,7 +96,7 @@ def test_what_is_missing_leaves_a_claim_undecided_and_is_told(end, what):
     one = checked(SA_BEATS_CONV.format("reverse"), pair((40, 41, end), (10, 11, 10)))
     assert (one.verdict, one.needed, one.deciding.p) == (UNDECIDED, None, None)
     assert (one.deciding.effect, one.deciding.n) == (30.0, 2)
-    assert one.deciding.gaps == (Gap(where="mixer=sa, task=reverse", what=what),)
+    assert one.deciding.gaps == (MissingTrials(where="mixer=sa, task=reverse", what=what),)
 
 
 def test_a_part_that_is_refuted_refutes_all_whatever_is_missing_elsewhere():
@@ -178,11 +178,11 @@ def test_sums_and_folds_are_taken_seed_by_seed():
 
 def test_rounding_adds_up_over_terms_and_shrinks_in_a_mean():
     def blur(statement):
-        study = claiming(statement)
+        study = study_with_claims(statement)
         cells = {
             (mixer, task): (20, 20, 20) for mixer in study.factors["mixer"] for task in ("not", "reverse")
         }
-        (one,) = check(study, outcomes(study, cells))
+        (one,) = check_claims(study, make_outcomes(study, cells))
         low, high = one.deciding.interval
         return (high - low) / 2 * math.sqrt(3) / T
 
@@ -199,7 +199,7 @@ def test_a_permutation_or_a_wilcoxon_test_takes_six_seeds_at_least():
         one = checked(SA_BEATS_CONV.format("reverse"), clear, test=test)
         assert (one.verdict, one.deciding.p, one.needed) == (UNDECIDED, 0.25, 6)
     six = pair((40, 43, 43, 41, 42, 40), (10, 11, 12, 10, 11, 12))
-    how = {"text": TEXT.replace("[0, 1, 2]", "[0, 1, 2, 3, 4, 5]"), "test": "permutation"}
+    how = {"text": STUDY_TEXT.replace("[0, 1, 2]", "[0, 1, 2, 3, 4, 5]"), "test": "permutation"}
     one = checked(SA_BEATS_CONV.format("reverse"), six, **how)
     assert (one.verdict, one.deciding.p) == (CONFIRMED, 2 / 64)
     assert checked("max_length[task=reverse, mixer=sa] within 5 of 41", six, **how).verdict is CONFIRMED
@@ -222,27 +222,27 @@ def test_what_is_counted_needs_no_second_seed():
 
 
 def test_a_metric_with_an_index_has_its_last_value():
-    study = claiming("bleu[10-20, task=not, mixer=sa] > bleu[20-30, task=not, mixer=sa]")
-    rows = outcomes(study, {("sa", "not"): (1, 1, 1)})
+    study = study_with_claims("bleu[10-20, task=not, mixer=sa] > bleu[20-30, task=not, mixer=sa]")
+    rows = make_outcomes(study, {("sa", "not"): (1, 1, 1)})
     long = [
         {"trial": trial, "step": step, "name": f"bleu[{index}]", "value": value + number / 10}
         for number, trial in enumerate(rows["trial"])
         for step, index, value in ((9, "10-20", 30.0), (4, "10-20", 1.0), (9, "20-30", 20.0))
     ]
     assert needs_metrics(study)
-    (one,) = check(study, rows, pl.DataFrame(long))
+    (one,) = check_claims(study, rows, pl.DataFrame(long))
     assert (one.verdict, one.deciding.effect) == (CONFIRMED, pytest.approx(10.0))
-    assert not needs_metrics(claiming("bleu[task=not, mixer=sa] > 3"))
+    assert not needs_metrics(study_with_claims("bleu[task=not, mixer=sa] > 3"))
 
 
 def test_levels_that_an_override_has_taken_away_leave_claims_undecided():
-    study = claiming(
+    study = study_with_claims(
         "best(max_length[task=not]) is sa",
         "max_length[task=not, mixer=conv(k=3)] > 3",
         "all(max_length[task=not, mixer=m] > 3 for m in mixer except [sa])",
         overrides=['factors.mixer=["sa"]'],
     )
-    found = check(study, outcomes(study, {("sa", "not"): (9, 9, 9)}))
+    found = check_claims(study, make_outcomes(study, {("sa", "not"): (9, 9, 9)}))
     assert [each.verdict for each in found] == [UNDECIDED] * 3
     assert [str(each.deciding.gaps[0]) for each in found] == [
         "what it speaks of: not in the study as overridden",
@@ -252,13 +252,15 @@ def test_levels_that_an_override_has_taken_away_leave_claims_undecided():
 
 
 def test_a_cell_that_is_another_under_a_second_name_has_its_trials():
-    text = TEXT.replace('"sa + conv(k=3)"]', '"sa + conv(k=3)", "conv(k=3) + sa(heads=8)"]')
-    study = claiming(
+    text = STUDY_TEXT.replace('"sa + conv(k=3)"]', '"sa + conv(k=3)", "conv(k=3) + sa(heads=8)"]')
+    study = study_with_claims(
         "max_length[task=not, mixer='conv(k=3) + sa(heads=8)'] within 2 of"
         " max_length[task=not, mixer='sa + conv(k=3)']",
         text=text,
     )
-    one = check(study, outcomes(study, {("sa + conv(k=3)", "not"): (9, 12, 9)}).unique("trial"))[0]
+    one = check_claims(study, make_outcomes(study, {("sa + conv(k=3)", "not"): (9, 12, 9)}).unique("trial"))[
+        0
+    ]
     assert (one.verdict, one.deciding.effect) == (CONFIRMED, 0.0)
 
 
@@ -267,15 +269,15 @@ def test_where_nothing_is_true_a_claim_says_something_wrong_in_no_more_than_five
     chance, wrong, rounds = random.Random(0), 0, 2000
     for _ in range(rounds):
         tried = [
-            Trying(
+            PairedTest(
                 differences={seed: chance.gauss(0, 1) for seed in range(3)},
                 region=(0.0, math.inf),
-                blur=0.0,
+                rounding_sd=0.0,
                 test="t",
                 complete=True,
             )
             for _ in range(family)
         ]
         p_values = [each.p for each in tried]
-        wrong += min(p_values) <= hochberg(p_values, 0.05)
+        wrong += min(p_values) <= hochberg_threshold(p_values, 0.05)
     assert wrong / rounds < 0.05 + 3 * math.sqrt(0.05 * 0.95 / rounds)

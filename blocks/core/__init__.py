@@ -1,0 +1,1 @@
+"""What every block is made of: abstract classes live here alone, and nothing here knows a single block."""

@@ -1,0 +1,118 @@
+"""What a block is, what it is told about its surroundings, and the registry of modules by block name."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Self, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import ActivememError
+from ...grammar import nodes
+from ...grammar.vocabulary.registry import lookup
+from ...grammar.vocabulary.spec import Context as Surroundings
+from ...grammar.vocabulary.spec import Settings
+from .registry import Registry
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+class BuildError(ActivememError):
+    """A recipe that is well formed but cannot become a module."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Where a block is built: what the whole model has in common, and the parts that its blocks share."""
+
+    width: int
+    causal: bool
+    dropout: float
+    attention_dropout: float = 0.0
+    norm: str = "pre"
+    residual: bool = True
+    timing: bool = False
+    shared: dict[Hashable, nn.Module] = field(default_factory=dict)
+
+    def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
+        """The model's one module under this key, made when it is first asked for."""
+        if key not in self.shared:
+            self.shared[key] = make()
+        return cast("ModuleT", self.shared[key])
+
+
+class Block(nn.Module, ABC):
+    """A map of sequences to sequences of the same shape, from its parameters, its input and its mask alone.
+
+    What stands at masked positions of the input never reaches a valid position of the output.
+    `memory` is how many past inputs a causal stream must hold for exact outputs, None where there is no
+    bound; `build_block` takes it from the reach that the specification states.
+    """
+
+    context_length: int | None = None
+
+    @classmethod
+    @abstractmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block with these settings; its weights are drawn later, by the parts that are Drawn."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Map (batch, length, width) to the same; `mask` (batch, length) is true on a prefix of each row."""
+
+    def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
+        """The outputs at x (batch, length, width), in front of which `past` (batch, p, width) was seen.
+
+        p is `memory`, or less where the stream began p positions ago. Blocks of causal models only.
+        """
+        return self(torch.cat([past, x], 1))[:, past.shape[1] :]
+
+    def step(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """One piece of a stream: the outputs at x, and what the next piece needs (batch first, no gradient).
+
+        `kept` is what the piece before gave, None for the first. Raises BuildError where nothing bounds it.
+        """
+        if self.context_length is None:
+            raise BuildError(f"{type(self).__name__} sees all of the past, and a stream has no beginning")
+        if self.context_length == 0:
+            return self(x), None
+        past = x[:, :0] if state is None else state[:, max(0, state.shape[1] - self.context_length) :]
+        y = self.forward_with_past(x, past)
+        return y, torch.cat([past, x], 1)[:, -self.context_length :].detach()
+
+    def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """One piece, as of a stream, but with gradients through what is kept, which may grow without end."""
+        if self.context_length == 0:
+            return self(x), None
+        past = x[:, :0] if state is None else state
+        if self.context_length is not None:
+            past = past[:, max(0, past.shape[1] - self.context_length) :]
+        return self.forward_with_past(x, past), torch.cat([past, x], 1)
+
+    def after_optimiser_step(self) -> None:
+        """Take note of new weights: called after every step of the optimiser and when weights are loaded."""
+
+    def penalty(self) -> Tensor | None:
+        """A term for the loss beside that of the task, or None."""
+        return None
+
+
+BLOCKS = Registry(Block, kind="block", base_path="activemem.blocks.Block")
+register_block, find_block, missing_block_reason = BLOCKS.register, BLOCKS.find, BLOCKS.missing_reason
+
+
+def build_block(node: nodes.BlockNode, context: Context) -> Block:
+    """The module of one block of a recipe; raises BuildError for a block without one."""
+    spec, cls = lookup(node.name), find_block(node.name)
+    if spec is None or cls is None:
+        raise BuildError(missing_block_reason(node.name))
+    settings = spec.settings(node)
+    block = cls.build(settings, context)
+    if block.context_length is None:
+        sees = spec.reach(settings, Surroundings(width=context.width, length=1, causal=context.causal))
+        block.context_length = None if math.isinf(sees.left) else int(sees.left)
+    return block

@@ -1,0 +1,78 @@
+"""How weights begin: drawn from one generator in the order of the modules, maps Glorot uniform by default."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from ...grammar.analysis.model_config import Init
+
+
+class Initialisable(nn.Module, ABC):
+    """A module whose own weights are empty until they are drawn."""
+
+    @abstractmethod
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw the module's own weights in a fixed order; None draws from the global generator."""
+
+
+class Linear(nn.Linear, Initialisable):
+    """A linear map, or several of one input side by side, drawn by its model's rule; the bias is zero."""
+
+    def __init__(self, inputs: int, outputs: int, *, bias: bool, maps: int = 1) -> None:
+        super().__init__(inputs, maps * outputs, bias=bias)
+        self.maps = maps
+
+    def reset_parameters(self) -> None:
+        """Nothing, so that building leaves the global generator alone."""
+
+    def initialise(self, generator: torch.Generator | None, rule: Init = "glorot") -> None:
+        """Draw the weight, clear the bias."""
+        inputs = self.in_features
+        match rule:
+            case "glorot":
+                glorot(self.weight, inputs, self.out_features // self.maps, generator)
+            case "he":  # He et al. 2015, equation 10
+                nn.init.normal_(self.weight, std=math.sqrt(2.0 / inputs), generator=generator)
+            case "uniform":
+                bound = inputs**-0.5
+                nn.init.uniform_(self.weight, -bound, bound, generator=generator)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+
+class Embedding(nn.Embedding, Initialisable):
+    """Vectors by token: N(0, 1 / width), to be scaled where they are used, or N(0, 1) if `unit`."""
+
+    def __init__(self, symbols: int, width: int, *, unit: bool = False) -> None:
+        super().__init__(symbols, width)
+        self.unit = unit
+
+    def reset_parameters(self) -> None:
+        """Nothing, so that building leaves the global generator alone."""
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw the vectors."""
+        spread = 1.0 if self.unit else self.embedding_dim**-0.5
+        nn.init.normal_(self.weight, std=spread, generator=generator)
+
+
+def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator | None) -> None:
+    """Fill with U(-a, a), a = sqrt(6 / (inputs + outputs)) (Glorot and Bengio 2010, equation 16).
+
+    The fans are given, since one weight may hold several maps side by side.
+    """
+    bound = math.sqrt(6.0 / (inputs + outputs))
+    nn.init.uniform_(weight, -bound, bound, generator=generator)
+
+
+def initialise(model: nn.Module, generator: torch.Generator | None, rule: Init = "glorot") -> None:
+    """Draw everything inside in one pass, a shared module where it is first met; all maps by one rule."""
+    for module in model.modules():
+        if isinstance(module, Linear):
+            module.initialise(generator, rule)
+        elif isinstance(module, Initialisable):
+            module.initialise(generator)

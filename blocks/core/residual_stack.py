@@ -1,0 +1,175 @@
+"""How blocks are joined: sums on one input, and residual series with their norms, dropout and timing.
+
+Behind a pool a vector goes on as a sequence of one position, without mask and timing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import cast
+
+from torch import Tensor, nn
+
+from ...grammar import nodes
+from ...grammar.canonical import identity
+from ...grammar.vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
+from .block import Block, BuildError, Context, build_block
+from .dropout import Dropout
+from .streaming import StreamChunk
+
+
+class CompositeBlock(nn.Module, ABC):
+    """Blocks as one: as a block, but the timing signal (length, width), if there is one, passes through.
+
+    So does a piece of a stream, which hands each block what it has kept.
+    """
+
+    @abstractmethod
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        signal: Tensor | None = None,
+        chunk: StreamChunk | None = None,
+    ) -> Tensor:
+        """Map (batch, length, width) to the same, or to (batch, 1, width) where a pool ends the sequence."""
+
+
+class Sum(CompositeBlock):
+    """All parts on the same input, their outputs added."""
+
+    def __init__(self, parts: Sequence[Block | CompositeBlock]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        signal: Tensor | None = None,
+        chunk: StreamChunk | None = None,
+    ) -> Tensor:
+        """Add in the order in which the parts were given."""
+        first, *others = (_apply(part, x, mask, signal, chunk) for part in self.parts)
+        return sum(others, start=first)
+
+
+class Sublayer(CompositeBlock):
+    """One residual step: x + drop(part(norm(x))), or with post-norm norm(x + drop(part(x))).
+
+    Without residuals the step is part(norm(x)), or norm(part(x)). If positions mix in it, the timing signal
+    is first added to its input.
+    """
+
+    def __init__(self, part: Block | CompositeBlock, *, mixes: bool, context: Context) -> None:
+        super().__init__()
+        self.norm = None if context.norm == "none" else nn.LayerNorm(context.width)
+        self.part = part
+        self.dropout = Dropout(context.dropout) if context.residual else None
+        self.mixes = mixes
+        self.before = context.norm == "pre"
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        signal: Tensor | None = None,
+        chunk: StreamChunk | None = None,
+    ) -> Tensor:
+        """One step of the residual stream."""
+        if signal is not None and self.mixes:
+            x = x + signal
+        norm = self.norm
+        y = _apply(self.part, norm(x) if norm is not None and self.before else x, mask, signal, chunk)
+        if self.dropout is not None:
+            y = x + self.dropout(y)
+        return y if norm is None or self.before else norm(y)
+
+
+class PoolingLayer(CompositeBlock):
+    """The end of a sequence: a pool, or a sum of branches that pool; no norm and no residual around it."""
+
+    def __init__(self, part: Block | CompositeBlock) -> None:
+        super().__init__()
+        self.part = part
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        signal: Tensor | None = None,
+        chunk: StreamChunk | None = None,
+    ) -> Tensor:
+        """Map (batch, length, width) to (batch, 1, width)."""
+        y = _apply(self.part, x, mask, signal, chunk)
+        return y if y.dim() == x.dim() else y.unsqueeze(1)
+
+
+class ResidualStack(CompositeBlock):
+    """A residual stack: its sub-layers in the given order, one that comes again with the same weights."""
+
+    def __init__(self, sublayers: Sequence[Sublayer | PoolingLayer]) -> None:
+        super().__init__()
+        distinct = list(dict.fromkeys(sublayers))
+        self.order = tuple(distinct.index(sublayer) for sublayer in sublayers)
+        self.layers = nn.ModuleList(distinct)
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        signal: Tensor | None = None,
+        chunk: StreamChunk | None = None,
+    ) -> Tensor:
+        """All sub-layers in turn."""
+        for place in self.order:
+            layer = self.layers[place]
+            x = layer(x, mask, signal, chunk)
+            if isinstance(layer, PoolingLayer):
+                mask = signal = None
+        return x
+
+
+def build_body(root: nodes.Node, context: Context) -> ResidualStack:
+    """The residual stack of a whole recipe; a lone block or sum is a stack of one part."""
+    return ResidualStack(_sublayers(root, context))
+
+
+def _build_part(node: nodes.Node, context: Context) -> Block | CompositeBlock:
+    """The module of what stands in a sum or in a sub-layer."""
+    match node:
+        case nodes.BlockNode():
+            block = build_block(node, context)
+            return PoolingLayer(block) if output_kind(node) == VECTOR else block
+        case nodes.SumNode():
+            # one order for all spellings, so that a + b and b + a are the same model to the last bit
+            return Sum([_build_part(part, context) for part in sorted(node.parts, key=identity)])
+        case _:
+            return build_body(node, context)
+
+
+def _sublayers(node: nodes.Node, context: Context) -> list[Sublayer | PoolingLayer]:
+    """The sub-layers that a node contributes to the series around it, repeats unrolled."""
+    match node:
+        case nodes.SeriesNode():
+            return [sublayer for part in node.parts for sublayer in _sublayers(part, context)]
+        case nodes.RepeatNode(count=int() as count):
+            return [sublayer for _ in range(count) for sublayer in _sublayers(node.body, context)]
+        case nodes.TiedNode(body=nodes.RepeatNode(count=int() as count)):
+            return _sublayers(node.body.body, context) * count
+        case nodes.BlockNode() | nodes.SumNode():
+            part = _build_part(node, context)
+            if output_kind(node) == VECTOR:
+                return [part if isinstance(part, PoolingLayer) else PoolingLayer(part)]
+            return [Sublayer(part, mixes=mixes_positions(node), context=context)]
+        case _:
+            raise BuildError(f"expected a block, a sum or a series, got {identity(node)}")
+
+
+def _apply(
+    part: nn.Module, x: Tensor, mask: Tensor | None, signal: Tensor | None, chunk: StreamChunk | None
+) -> Tensor:
+    if isinstance(part, CompositeBlock):
+        return part(x, mask, signal, chunk)
+    return part(x, mask) if chunk is None else chunk.apply(cast("Block", part), x)

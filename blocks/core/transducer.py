@@ -1,0 +1,112 @@
+"""What a transducer is: a block that reads one sequence and writes another, symbol by symbol."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from torch import Tensor, nn
+
+from ...grammar import nodes
+from ...grammar.vocabulary.registry import lookup
+from ...grammar.vocabulary.spec import Settings
+from .block import BuildError, Context
+from .registry import Registry
+
+ValueT = TypeVar("ValueT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """All that the next step of a transducer depends on.
+
+    Of its fields, tensors have the batch as their first dimension, states and tuples hold further ones, and
+    anything else is the same for all rows.
+    """
+
+    def select_rows(self, index: Tensor) -> Self:
+        """The state of the rows with these indices (rows,), in their order; a row may come again."""
+        return replace(self, **{each.name: _rows(getattr(self, each.name), index) for each in fields(self)})
+
+
+def _rows(value: ValueT, index: Tensor) -> ValueT:
+    """The rows of one field, of whatever kind it is."""
+    match value:
+        case Tensor():
+            return value[index]  # pyright: ignore[reportReturnType] -- of a tensor
+        case State():
+            return value.select_rows(index)  # pyright: ignore[reportReturnType] -- of a state
+        case tuple():
+            return tuple(_rows(one, index) for one in value)  # pyright: ignore[reportReturnType] -- of a tuple
+        case _:
+            return value
+
+
+StateT = TypeVar("StateT", bound=State)
+
+
+class Transducer(nn.Module, ABC, Generic[StateT]):
+    """A map of a source and of the outputs so far to the next output, for every output at once or in steps.
+
+    The steps give what `forward` gives. Output t sees the targets before t alone. What stands at masked
+    positions of the source or of the target never reaches a valid position of the output. `outputs` is the
+    width of what it gives to the output layer; `sized` says whether outputs depend on how many there will be,
+    where these are more than the source has.
+    """
+
+    output_width: int
+    depends_on_target_length: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The transducer with these settings; its weights are drawn later, by the parts that are Drawn."""
+
+    @abstractmethod
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Map source (batch, n, width) and target (batch, m, width) to (batch, m, outputs).
+
+        Position t of the target is what was written before output t: a start symbol at position 0, then the
+        embedded outputs 0 to m - 2. The masks (batch, n) and (batch, m) are true on a prefix of each row.
+        """
+
+    @abstractmethod
+    def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> StateT:
+        """The state before the first output; `lengths` (batch,) are those of the targets to be written.
+
+        `forward` takes them from the target's mask; a transducer whose outputs do not depend on how many
+        there will be may be asked for more of them.
+        """
+
+    @abstractmethod
+    def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
+        """One output (batch, outputs) after the embedded previous one (batch, width), and the next state."""
+
+    def attention_weights(self, state: StateT) -> Tensor | None:
+        """How much the output before this state attended to each position of the source, (batch, n).
+
+        None for a transducer that has no such weights.
+        """
+        return None
+
+
+AnyTransducer = Transducer[Any]
+TRANSDUCERS = Registry[AnyTransducer](
+    Transducer, kind="transducer", base_path="activemem.blocks.core.transducer.Transducer"
+)
+register_transducer, missing_transducer_reason = TRANSDUCERS.register, TRANSDUCERS.missing_reason
+
+
+def build_transducer_block(node: nodes.BlockNode, context: Context) -> AnyTransducer:
+    """The module of a transducer of a recipe; raises BuildError for one without."""
+    spec, cls = lookup(node.name), TRANSDUCERS.find(node.name)
+    if spec is None or cls is None:
+        raise BuildError(missing_transducer_reason(node.name))
+    return cls.build(spec.settings(node), context)

@@ -1,0 +1,214 @@
+"""The all-attention blocks: attention over a window of the past and over persistent vectors."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from ...grammar.vocabulary.attention import window_from_settings
+from ...grammar.vocabulary.attention_window import Window
+from ...grammar.vocabulary.spec import Settings, as_int
+from ..core.block import Block, Context, register_block
+from ..core.dropout import Dropout
+from ..core.initialisation import Initialisable
+from .window_attention import (
+    PositionVectors,
+    UniformLinear,
+    WindowAttention,
+    after_load,
+    merge_heads,
+    split_heads,
+)
+
+
+class Persistent(Initialisable):
+    """Vectors of each head: keys √head_width · k′, k′ ~ N(0, 1/head_width), values √N · v′, v′ ~ N(0, 1/N).
+
+    Sukhbaatar et al. 2019, section 4.1.
+    """
+
+    def __init__(self, *, heads: int, vectors: int, head_width: int) -> None:
+        super().__init__()
+        self.keys = nn.Parameter(torch.empty(heads, vectors, head_width))
+        self.vectors = nn.Parameter(torch.empty(heads, vectors, head_width))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw k′, then v′."""
+        _, count, head_width = self.keys.shape
+        nn.init.normal_(self.keys, std=head_width**-0.5, generator=generator)
+        nn.init.normal_(self.vectors, std=count**-0.5, generator=generator)
+
+    def scores(self, q: Tensor) -> Tensor:
+        """(heads, batch, queries, N) of scaled queries (heads, batch, queries, head_width)."""
+        keys = self.keys * math.sqrt(self.keys.shape[-1])
+        found = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
+        return found.view(*q.shape[:-1], -1)
+
+    def values(self, weights: Tensor) -> Tensor:
+        """(heads, batch, queries, head_width) of weights (heads, batch, queries, N)."""
+        values = self.vectors * math.sqrt(self.vectors.shape[1])
+        return (weights.flatten(1, 2) @ values).view(*weights.shape[:-1], -1)
+
+
+class PersistentAttention(Block):
+    """What the blocks with persistent vectors have in common: projections without bias, and the window."""
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        heads: int,
+        window_heads: int,
+        vectors: tuple[int, int, int],
+        window: Window,
+        positions: PositionVectors,
+        dropout: float,
+    ) -> None:
+        """Queries of `heads` heads, keys and values of those `seeing` the window.
+
+        `vectors` are heads, number and width of the persistent ones.
+        """
+        super().__init__()
+        self.heads = heads
+        self.seeing = window_heads
+        self.query = UniformLinear(width, heads * window.head_width)
+        self.key_value = UniformLinear(width, window_heads * window.head_width, maps=2)
+        self.window = WindowAttention(window, heads=window_heads, positions=positions, dropout=dropout)
+        held, count, head_width = vectors
+        self.persistent = Persistent(heads=held, vectors=count, head_width=head_width) if count else None
+        self.output = UniformLinear(heads * window.head_width, width)
+        self.dropout = Dropout(dropout)
+        self.context_length = self.window.max_distance
+        self.register_load_state_dict_post_hook(after_load)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block with these settings; windows of one kind in a model share their position vectors."""
+        window = window_from_settings(settings, causal=context.causal)
+        heads = as_int(settings, "heads")
+        window_heads, vectors = cls._allocate_heads(heads, window.head_width, as_int(settings, "N"))
+        positions = context.share(
+            window.shared_key, lambda: PositionVectors(window.distance_count, window.head_width)
+        )
+        return cls(
+            width=context.width,
+            heads=heads,
+            window_heads=window_heads,
+            vectors=vectors,
+            window=window,
+            positions=positions,
+            dropout=context.attention_dropout,
+        )
+
+    @classmethod
+    def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
+        """How many heads see the window; heads, number and width of persistent vectors."""
+        return heads, (heads, count, head_width)
+
+    @abstractmethod
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """(batch, length, inner) of scaled queries, keys and values (heads, batch, length, head_width)."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Every position attends to its window and to the vectors."""
+        return self._attend(x, x, mask)
+
+    def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
+        """Queries of x alone, keys and values of what it can see."""
+        seen = past[:, max(0, past.shape[1] - self.window.max_distance) :]
+        return self._attend(x, torch.cat([seen, x], 1) if seen.shape[1] else x, None)
+
+    def after_optimiser_step(self) -> None:
+        """Take note of new spans."""
+        self.window.after_optimiser_step()
+        self.context_length = self.window.max_distance
+
+    def penalty(self) -> Tensor | None:
+        """The mean span in tokens, where heads learn it."""
+        return self.window.penalty()
+
+    def _attend(self, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
+        head_width = self.query.out_features // self.heads
+        q = split_heads(self.query(x), self.heads, 1)[0] * head_width**-0.5
+        k, v = split_heads(self.key_value(seen), self.seeing, 2).unbind(0)
+        return self.output(self.mix(q, k, v, mask))
+
+    def _attend_persistent(self, vectors: Persistent, q: Tensor) -> Tensor:
+        """What vectors with a softmax of their own give, (heads, batch, queries, head_width)."""
+        return vectors.values(self.dropout(torch.softmax(vectors.scores(q), -1)))
+
+
+@register_block("all_attn")
+class AllAttention(PersistentAttention):
+    """One softmax over the window and the persistent vectors."""
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """As described."""
+        return merge_heads(self.window(q, k, v, mask, self.persistent))
+
+
+@register_block("attn_split")
+class AttentionSplit(PersistentAttention):
+    """A softmax over the window and one over the persistent vectors, their outputs added."""
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """As described."""
+        y = self.window(q, k, v, mask)
+        return merge_heads(y if self.persistent is None else y + self._attend_persistent(self.persistent, q))
+
+
+@register_block("head_split")
+class HeadSplit(PersistentAttention):
+    """The first half of the heads sees the window, the second the persistent vectors."""
+
+    @classmethod
+    def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
+        return heads // 2, (heads // 2, count, head_width)
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """As described; without vectors the second half gives nothing."""
+        of_window, of_vectors = q.split(self.seeing)
+        y = self.window(of_window, k, v, mask)
+        beside = y * 0 if self.persistent is None else self._attend_persistent(self.persistent, of_vectors)
+        return merge_heads(torch.cat([y, beside]))
+
+
+@register_block("single_head")
+class SingleHead(PersistentAttention):
+    """As `attn_split`, but one head as wide as all together has the persistent vectors."""
+
+    @classmethod
+    def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
+        return heads, (1, count, heads * head_width)
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """As described; the queries are scaled by the width of the one head."""
+        y = merge_heads(self.window(q, k, v, mask))
+        if self.persistent is None:
+            return y
+        whole_query = merge_heads(q) * self.heads**-0.5
+        return y + self._attend_persistent(self.persistent, whole_query[None])[0]
+
+
+@register_block("ff_attn")
+class FeedForwardAttention(Block):
+    """A feed-forward layer with a softmax in place of the activation, without biases."""
+
+    def __init__(self, *, width: int, dim: int, dropout: float) -> None:
+        super().__init__()
+        self.inner = UniformLinear(width, dim)
+        self.outer = UniformLinear(dim, width)
+        self.dropout = Dropout(dropout)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `ff_attn(dim)`."""
+        return cls(width=context.width, dim=as_int(settings, "dim"), dropout=context.attention_dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each position by itself; the mask changes nothing."""
+        return self.outer(self.dropout(torch.softmax(self.inner(x), -1)))

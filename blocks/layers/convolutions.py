@@ -1,0 +1,192 @@
+"""Convolutions along the sequence: the shared core, `conv` and `highway_conv`."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...grammar.vocabulary.spec import Settings, as_int, as_word
+from ..core.activations import ACTIVATIONS, saturating_sigmoid
+from ..core.block import Block, Context, register_block
+from ..core.initialisation import Initialisable, glorot
+
+
+def correlate(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Slide (outputs, taps, width) over (batch, length, width): (batch, length - taps + 1, outputs).
+
+    A two-dimensional convolution of height one, because its channels-last form takes both as they lie in
+    memory; on a CPU it is faster than `conv1d` at every size that we measured, up to 1.9 times.
+    """
+    image = x.transpose(1, 2).unsqueeze(2)  # (batch, width, 1, length)
+    kernel = weight.transpose(1, 2).unsqueeze(2)  # (outputs, width, 1, taps)
+    return functional.conv2d(image, kernel, bias).squeeze(2).transpose(1, 2)
+
+
+def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
+    """The sequences with zeros at their masked positions."""
+    return x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
+
+
+class Convolution(Initialisable):
+    """W ∗ x + b with zero padding, for one or several maps of the same input side by side.
+
+    Causal: k - 1 positions on the left; otherwise (k - 1) // 2 on the left and the rest on the right.
+    Only the taps that can touch data are computed.
+    """
+
+    def __init__(self, *, width: int, k: int, causal: bool, maps: int = 1) -> None:
+        super().__init__()
+        self.maps = maps
+        self.left = k - 1 if causal else (k - 1) // 2
+        self.right = k - 1 - self.left
+        self.weight = nn.Parameter(torch.empty(maps * width, k, width))  # taps before inputs: see correlate
+        self.bias = nn.Parameter(torch.empty(maps * width))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Glorot uniform, each map by itself; the bias is zero."""
+        _, k, width = self.weight.shape
+        glorot(self.weight, k * width, k * width, generator)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, length, width), zero at masked positions, to (batch, length, maps * width)."""
+        left, right = min(self.left, x.shape[1] - 1), min(self.right, x.shape[1] - 1)
+        taps = self.weight[:, self.left - left : self.left + right + 1]
+        return correlate(functional.pad(x, (0, 0, left, right)), taps, self.bias)
+
+
+@register_block("conv")
+class Conv(Block):
+    """y = act(W ∗ x + b) (active memory in a Transformer; ReLU in the text, GELU in its program)."""
+
+    def __init__(self, *, width: int, k: int, act: str, causal: bool) -> None:
+        super().__init__()
+        self.convolution = Convolution(width=width, k=k, causal=causal)
+        self.act = ACTIVATIONS[act]
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `conv(k, act)`."""
+        k, act = as_int(settings, "k"), as_word(settings, "act")
+        return cls(width=context.width, k=k, act=act, causal=context.causal)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """One convolution, one activation."""
+        return self.act(self.convolution(zero_masked(x, mask)))
+
+
+@register_block("highway_conv")
+class HighwayConv(Block):
+    """a = W0 ∗ x + b0, g = hardsig(W1 ∗ x + b1), y = a⊗g + x⊗(1−g) (active memory in a Transformer)."""
+
+    def __init__(self, *, width: int, k: int, causal: bool) -> None:
+        super().__init__()
+        self.convolution = Convolution(width=width, k=k, causal=causal, maps=2)  # a and g
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `highway_conv(k)`."""
+        return cls(width=context.width, k=as_int(settings, "k"), causal=context.causal)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The gate closed passes the input on, open the convolution."""
+        a, g = self.convolution(zero_masked(x, mask)).chunk(2, -1)  # each (batch, length, width)
+        return torch.lerp(x, a.to(x.dtype), saturating_sigmoid(g).to(x.dtype))
+
+
+@register_block("cgru")
+class ConvolutionalGRU(Block):
+    """y = u⊗x + (1−u)⊗tanh(W0 ∗ (r⊗x) + b0), u and r = hardsig(W ∗ x + b) (Kaiser and Sutskever 2016)."""
+
+    def __init__(self, *, width: int, k: int, causal: bool) -> None:
+        super().__init__()
+        self.gates = Convolution(width=width, k=k, causal=causal, maps=2)  # u and r
+        self.candidate = Convolution(width=width, k=k, causal=causal)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `cgru(k)`."""
+        return cls(width=context.width, k=as_int(settings, "k"), causal=context.causal)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Two convolutions in turn: the second sees what the reset gate lets through."""
+        x = zero_masked(x, mask)
+        u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
+        return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))
+
+
+class LearnedPadding(Initialisable):
+    """The rows that stand before and after every sequence: a matrix for each side that has any."""
+
+    def __init__(self, *, width: int, left: int, right: int) -> None:
+        super().__init__()
+        self.left = nn.Parameter(torch.empty(left, width)) if left else None
+        self.right = nn.Parameter(torch.empty(right, width)) if right else None
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Glorot uniform, each side as a map from its rows to the width."""
+        for rows in (self.left, self.right):
+            if rows is not None:
+                glorot(rows, rows.shape[0], rows.shape[1], generator)
+
+
+@register_block("persistent_conv")
+class PersistentConv(Block):
+    """y = act(W ∗ x + b), the padding trainable vectors in place of zeros (active memory in a Transformer).
+
+    What the padding adds does not depend on the data: it is computed once for the whole batch, and laid
+    directly before the first and after the last valid position of each sequence.
+    """
+
+    def __init__(self, *, width: int, k: int, act: str, causal: bool, padding: LearnedPadding) -> None:
+        super().__init__()
+        self.convolution = Convolution(width=width, k=k, causal=causal)
+        self.padding = padding
+        self.act = ACTIVATIONS[act]
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `persistent_conv(k, act)`; all of one k in a model have the same padding."""
+        k, act, width, causal = as_int(settings, "k"), as_word(settings, "act"), context.width, context.causal
+        left = k - 1 if causal else (k - 1) // 2
+        padding = context.share(
+            ("persistent_conv", k), lambda: LearnedPadding(width=width, left=left, right=k - 1 - left)
+        )
+        return cls(width=width, k=k, act=act, causal=causal, padding=padding)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The data's part as in `conv`, and the padding's part beside it."""
+        y = self.convolution(zero_masked(x, mask))
+        for added in (self._from_left(x.shape[1]), self._from_right(x.shape[1], mask)):
+            if added is not None:
+                y = y + added
+        return self.act(y)
+
+    def _from_left(self, length: int) -> Tensor | None:
+        """What the left rows add, (1, length, width): only the first positions see them."""
+        rows = self.padding.left
+        if rows is None:
+            return None
+        touched = min(len(rows), length)
+        rows = functional.pad(rows, (0, 0, 0, touched - 1)).unsqueeze(0)
+        taps = self.convolution.weight[:, : self.convolution.left]
+        added = correlate(rows, taps)  # (1, touched, width)
+        return functional.pad(added, (0, 0, 0, length - touched))
+
+    def _from_right(self, length: int, mask: Tensor | None) -> Tensor | None:
+        """What the right rows add, (1 or batch, length, width): the last valid positions see them."""
+        rows = self.padding.right
+        if rows is None:
+            return None
+        touched = min(len(rows), length)
+        rows = functional.pad(rows, (0, 0, touched - 1, 0)).unsqueeze(0)
+        taps = self.convolution.weight[:, self.convolution.left + 1 :]
+        added = correlate(rows, taps)  # (1, touched, width)
+        if mask is None:
+            return functional.pad(added, (0, 0, length - touched, 0))
+        # row 0: too far from the end; row touched: the last valid position, and all that is masked after it
+        steps = torch.arange(1, length + 1, device=mask.device) - mask.sum(1, keepdim=True)
+        return functional.pad(added[0], (0, 0, 1, 0))[(touched + steps).clamp(0, touched)]

@@ -1,0 +1,76 @@
+"""The position-wise feed-forward block."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from torch import Tensor
+
+from ...grammar.vocabulary.spec import Settings, as_int, as_word
+from ..core.activations import ACTIVATIONS
+from ..core.block import Block, Context, register_block
+from ..core.dropout import Dropout
+from ..core.initialisation import Linear
+
+
+@register_block("ff")
+class FeedForward(Block):
+    """width to filter to width, with dropout after the activation, as in the released program."""
+
+    def __init__(self, *, width: int, filter_width: int, act: str, dropout: float) -> None:
+        super().__init__()
+        self.inner = Linear(width, filter_width, bias=True)
+        self.outer = Linear(filter_width, width, bias=True)
+        self.act = ACTIVATIONS[act]
+        self.dropout = Dropout(dropout)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `ff(filter, act)`."""
+        return cls(
+            width=context.width,
+            filter_width=as_int(settings, "filter"),
+            act=as_word(settings, "act"),
+            dropout=context.dropout,
+        )
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each position by itself; the mask changes nothing."""
+        return self.outer(self.dropout(self.act(self.inner(x))))
+
+
+@register_block("activation")
+class Activation(Block):
+    """y = act(x)."""
+
+    def __init__(self, act: str) -> None:
+        super().__init__()
+        self.act = ACTIVATIONS[act]
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `activation(act)`."""
+        return cls(as_word(settings, "act"))
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each number by itself; the mask changes nothing."""
+        return self.act(x)
+
+
+@register_block("dense")
+class Dense(Block):
+    """y = act(W x + b), of the width of its input."""
+
+    def __init__(self, *, width: int, act: str) -> None:
+        super().__init__()
+        self.map = Linear(width, width, bias=True)
+        self.act = ACTIVATIONS[act]
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `dense(act)`."""
+        return cls(width=context.width, act=as_word(settings, "act"))
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each position by itself; the mask changes nothing."""
+        return self.act(self.map(x))

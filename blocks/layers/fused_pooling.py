@@ -1,0 +1,203 @@
+"""`activation >> pool` on linearly mapped inputs, in pieces that stay in a processor's cache.
+
+A map of a few input columns to the width, an activation and a pool move far more numbers than they
+calculate: of a long batch the activations alone are gigabytes. Here they are made piece by piece in one
+buffer, and again for the backward pass, which is written out, so that nothing of the sequences' length and
+the model's width is ever held.
+
+A rectifier, leaky or not, is linear on both sides of 0: h = act'(z) z, z = W x. So for any weights α_t
+
+    Σ α_t h_t = W · S,    S = Σ α_t act'(z_t) x_t,    d(Σ α_t h_t)/dW = S,
+
+and S, of each row and unit as many numbers as there are input columns, is what x sums to and what it sums to
+where z > 0. The result is that of the modules one after another, but for rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
+from torch.nn.functional import leaky_relu
+
+from ..core.activations import ACTIVATIONS
+from ..core.initialisation import Linear
+from ..core.residual_stack import PoolingLayer, ResidualStack, Sublayer
+from .feedforward import Activation
+from .pooling import AttentionPool, MeanPool
+
+_MAX_BUFFER_CPU, _MAX_BUFFER_ACCELERATOR = 2**17, 2**27
+"""So many numbers are in the buffer at most: half of a second-level cache, or 512 MiB of an accelerator."""
+
+_NEGATIVE_SLOPES = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
+"""Slopes below 0 of the activations that are the identity above it."""
+
+
+def try_fused_pooling(
+    entry: Linear, body: ResidualStack, inputs: Tensor, mask: Tensor | None
+) -> Tensor | None:
+    """body(entry(inputs), mask), (batch, 1, width), of a body that begins `activation >> pool`.
+
+    None of any other, of an activation that is no rectifier, where a norm or a residual sum stands between,
+    where inputs need a gradient or all of it is small: then the modules are to be applied one after another.
+    """
+    if len(body.order) < 2 or inputs.requires_grad or entry.bias is None:
+        return None
+    first, second = (body.layers[place] for place in body.order[:2])
+    below = _negative_slope(first)
+    if below is None or not isinstance(second, PoolingLayer):
+        return None
+    if inputs.shape[:2].numel() * entry.out_features <= _MAX_BUFFER_CPU:
+        return None
+    x, weight = _with_ones(inputs, mask), torch.cat([entry.weight, entry.bias[:, None]], 1)
+    with _autocast_disabled(x):
+        match second.part:
+            case AttentionPool(score=score):
+                y = _FusedAttentionPool.apply(
+                    x, weight, torch.cat([score.weight, score.bias[:, None]], 1), below
+                )
+            case MeanPool():
+                y = _FusedMeanPool.apply(x, weight, below)
+            case _:
+                return None
+    y = y.unsqueeze(1)
+    for place in body.order[2:]:
+        y = body.layers[place](y)
+    return y
+
+
+def _autocast_disabled(x: Tensor) -> torch.autocast:
+    """Whatever precision is asked for around it, sums over thousands of positions keep that of the inputs."""
+    return torch.autocast(x.device.type, enabled=False)
+
+
+def _negative_slope(layer: nn.Module) -> float | None:
+    """The slope below 0 of a sub-layer that is a rectifier and nothing else."""
+    if not isinstance(layer, Sublayer) or layer.norm is not None or layer.dropout is not None:
+        return None
+    return _NEGATIVE_SLOPES.get(layer.part.act) if isinstance(layer.part, Activation) else None
+
+
+def _with_ones(inputs: Tensor, mask: Tensor | None) -> Tensor:
+    """The inputs with a column of ones, which tells valid positions too: what is masked is zero."""
+    x = torch.cat([inputs, inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)], -1)
+    return x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
+
+
+class _Chunk(NamedTuple):
+    """Some rows of a batch, or some times of one row, and z = W x there."""
+
+    rows: slice
+    times: slice
+    z: Tensor  # (rows, times, width)
+
+    def of(self, numbers: Tensor) -> Tensor:
+        """What belongs to the piece of (batch, length): (rows, times)."""
+        return numbers[self.rows, self.times]
+
+    def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
+        """Add what α x sums to where z > 0 to sums (batch, columns, width); z is overwritten.
+
+        Of x (batch, columns, length), and α (rows, times) of the piece.
+        """
+        sums[self.rows].baddbmm_(across[self.rows, :, self.times] * weights.unsqueeze(1), self.z.gt_(0))
+
+
+def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
+    """A batch (batch, length, columns) in pieces, each of which overwrites the one before."""
+    batch, length, _ = x.shape
+    width = len(weight)
+    most = max(1, (_MAX_BUFFER_CPU if x.device.type == "cpu" else _MAX_BUFFER_ACCELERATOR) // width)
+    rows, times = max(1, most // length), min(length, most)
+    buffer, map_ = x.new_empty(rows * times, width), weight.T.contiguous()
+    for row in range(0, batch, rows):
+        for time in range(0, length, times):
+            part = x[row : row + rows, time : time + times]
+            z = torch.mm(part.flatten(0, 1), map_, out=buffer[: part.shape[:2].numel()])
+            yield _Chunk(slice(row, row + rows), slice(time, time + times), z.view(*part.shape[:2], width))
+
+
+def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
+    """S, (batch, columns, width), of x (batch, columns, length) and α (batch, length).
+
+    Above is what α x sums to where z > 0.
+    """
+    everywhere = torch.bmm(across, weights.unsqueeze(-1))
+    return torch.add(negative_slope * everywhere, above, alpha=1 - negative_slope)
+
+
+class _SavedContext(FunctionCtx):
+    """What the backward passes find."""
+
+    negative_slope: float
+    saved_tensors: tuple[Tensor, ...]
+
+
+class _FusedAttentionPool(torch.autograd.Function):
+    """Σ α_t h_t of h = act(W x), α = softmax(e), e = tanh(w · h + b).
+
+    No e is above 1, so that exp(e) needs no greatest e.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: _SavedContext, x: Tensor, weight: Tensor, score: Tensor, negative_slope: float
+    ) -> Tensor:
+        """(batch, length, columns) to (batch, width); the last column of x is 1, or 0 where masked."""
+        ahead, bias, across = score[:, :-1], score[0, -1:], x.mT.contiguous()
+        scores, parts = (x.new_empty(x.shape[:2]) for _ in range(2))
+        above = x.new_zeros(*across.shape[:2], len(weight))
+        for piece in _iter_chunks(x, weight):
+            e, p = piece.of(scores), piece.of(parts)
+            h = leaky_relu(piece.z, negative_slope, inplace=True).flatten(0, 1)
+            torch.addmm(bias, h, ahead.T, out=e.view(-1, 1)).tanh_()
+            torch.exp(e, out=p)
+            piece.add_positive_sums(above, across, p)
+        parts *= across[:, -1]
+        total = parts.sum(1, keepdim=True)
+        shares = parts.div_(total)
+        slopes = _slopes(across, shares, above.div_(total.unsqueeze(-1)), negative_slope)
+        y = torch.einsum("bcw,wc->bw", slopes, weight)
+        ctx.save_for_backward(x, across, weight, ahead, scores, shares, slopes, y)
+        ctx.negative_slope = negative_slope
+        return y
+
+    @staticmethod
+    def backward(ctx: _SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+        """dL/dh_t = α_t g + u_t w, u_t = α_t (1 − e_t²) (g · h_t − g · y)."""
+        x, across, weight, ahead, scores, shares, slopes, y = ctx.saved_tensors
+        above, level = torch.zeros_like(slopes), -(gradient * y).sum(1).view(-1, 1, 1)
+        u = shares * (1 - scores.square())
+        for piece in _iter_chunks(x, weight):
+            h = leaky_relu(piece.z, ctx.negative_slope, inplace=True)
+            change = torch.baddbmm(level[piece.rows], gradient[piece.rows].unsqueeze(1), h.mT).squeeze(1)
+            piece.add_positive_sums(above, across, piece.of(u).mul_(change))
+        by_u = _slopes(across, u, above, ctx.negative_slope)
+        by_weight = torch.einsum("bw,bcw->wc", gradient, slopes) + (by_u.sum(0) * ahead).T
+        by_score = torch.einsum("bcw,wc->w", by_u, weight)
+        return None, by_weight, torch.cat([by_score, u.sum().view(1)]).unsqueeze(0), None
+
+
+class _FusedMeanPool(torch.autograd.Function):
+    """Σ h_t / T of h = act(W x)."""
+
+    @staticmethod
+    def forward(ctx: _SavedContext, x: Tensor, weight: Tensor, negative_slope: float) -> Tensor:
+        """(batch, length, columns) to (batch, width); the last column is 1, or 0 where masked."""
+        across = x.mT.contiguous()
+        shares = across[:, -1] / across[:, -1].sum(1, keepdim=True)
+        above = x.new_zeros(*across.shape[:2], len(weight))
+        for piece in _iter_chunks(x, weight):
+            piece.add_positive_sums(above, across, piece.of(shares))
+        slopes = _slopes(across, shares, above, negative_slope)
+        ctx.save_for_backward(slopes)
+        return torch.einsum("bcw,wc->bw", slopes, weight)
+
+    @staticmethod
+    def backward(ctx: _SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+        """The slopes of each row, weighted by its gradient."""
+        (slopes,) = ctx.saved_tensors
+        return None, torch.einsum("bw,bcw->wc", gradient, slopes), None

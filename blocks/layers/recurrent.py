@@ -1,0 +1,303 @@
+"""`lstm` and `gru`: fused kernels where they exist, and the same steps written out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch._C._functorch import is_batchedtensor
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from ...grammar.vocabulary.spec import Settings, as_int
+from ..core.block import Block, Context, register_block
+from ..core.dropout import Dropout
+from ..core.initialisation import Initialisable, glorot
+from ..core.transducer import State
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrentState(State):
+    """What recurrent layers carry to the next position, each tensor (batch, layers, width).
+
+    The state h, and the cell s where there is one.
+    """
+
+    tensors: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What one layer did at every position, each (batch, length, width).
+
+    `cell` is what it carries on, of a gru the hidden state itself; `gates` always has `forget`, the share of
+    the cell that was kept.
+    """
+
+    hidden: Tensor
+    cell: Tensor
+    gates: Mapping[str, Tensor]
+
+
+class RecurrentLayer(Initialisable):
+    """One layer: maps of the input and of the state side by side, and the step that joins them."""
+
+    maps: ClassVar[int]
+    state_count: ClassVar[int]  # tensors that go from a position to the next
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight_x = nn.Parameter(torch.empty(self.maps * width, width))
+        self.weight_h = nn.Parameter(torch.empty(self.maps * width, width))
+        self.bias = nn.Parameter(torch.empty(self.maps * width))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """The maps of the input Glorot uniform, those of the state orthogonal, as TensorFlow's layers."""
+        glorot(self.weight_x, self.weight_x.shape[1], self.weight_x.shape[0], generator)
+        nn.init.orthogonal_(self.weight_h, generator=generator)
+        nn.init.zeros_(self.bias)
+
+    @abstractmethod
+    def run_fused(
+        self, x: Tensor, batch_sizes: Tensor | None, start: tuple[Tensor, ...]
+    ) -> tuple[Tensor, ...]:
+        """The kernel: outputs of x (batch, length, width), or packed with batch `sizes`, and the last states.
+
+        States are (1, batch, width).
+        """
+
+    @abstractmethod
+    def step(
+        self, mapped: Tensor, state: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """The next state, its first tensor the output, and the gates, from the mapped input.
+
+        That is (batch, maps * width), all else (batch, width).
+        """
+
+    @abstractmethod
+    def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
+        """What was done, from the states and the gates of all positions, each (batch, length, width)."""
+
+    def unrolled(
+        self, x: Tensor, start: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]:
+        """The steps written out: the states (batch, length, width) and, of each position, the gates."""
+        mapped = functional.linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
+        states: list[tuple[Tensor, ...]] = []
+        gates: list[tuple[Tensor, ...]] = []
+        for each in mapped.unbind(1):
+            start, opened = self.step(each, start)
+            states.append(start)
+            gates.append(opened)
+        return tuple(torch.stack(each, 1) for each in zip(*states, strict=True)), gates
+
+
+class LSTMLayer(RecurrentLayer):
+    """An LSTM cell with a forget gate, whose bias begins at 1 (Jozefowicz, Zaremba and Sutskever 2015)."""
+
+    maps = 4  # input gate, forget gate, candidate, output gate: the kernels' order
+    state_count = 2
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """As any layer, the forget gate open."""
+        super().initialise(generator)
+        with torch.no_grad():
+            self.bias.chunk(self.maps)[1].fill_(1.0)
+
+    def run_fused(
+        self, x: Tensor, batch_sizes: Tensor | None, start: tuple[Tensor, ...]
+    ) -> tuple[Tensor, ...]:
+        """torch.lstm, whose second bias is zero."""
+        weights = (self.weight_x, self.weight_h, self.bias, torch.zeros_like(self.bias))
+        if batch_sizes is None:
+            return torch.lstm(x, start, weights, True, 1, 0.0, self.training, False, True)
+        return torch.lstm(x, batch_sizes, start, weights, True, 1, 0.0, self.training, False)
+
+    def step(
+        self, mapped: Tensor, state: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Gers, Schmidhuber and Cummins 2000, equations 1 to 7, without peepholes."""
+        h, s = state
+        mixed, width = torch.addmm(mapped, h, self.weight_h.T), h.shape[1]  # (batch, 4 * width)
+        i, f = torch.sigmoid(mixed[:, : 2 * width]).chunk(2, 1)
+        o = torch.sigmoid(mixed[:, 3 * width :])
+        s = torch.addcmul(f * s, i, torch.tanh(mixed[:, 2 * width : 3 * width]))
+        return (o * torch.tanh(s), s), (i, f, o)
+
+    def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
+        """The cell beside the output, and three gates."""
+        names = ("input", "forget", "output")
+        return Trace(hidden=states[0], cell=states[1], gates=dict(zip(names, gates, strict=True)))
+
+
+class GRULayer(RecurrentLayer):
+    """A GRU cell; the reset gate acts on the mapped state, which has a bias of its own, as in cuDNN."""
+
+    maps = 3  # reset gate, update gate, candidate: the kernels' order
+    state_count = 1
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.state_bias = nn.Parameter(torch.empty(width))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """As any layer."""
+        super().initialise(generator)
+        nn.init.zeros_(self.state_bias)
+
+    def run_fused(
+        self, x: Tensor, batch_sizes: Tensor | None, start: tuple[Tensor, ...]
+    ) -> tuple[Tensor, ...]:
+        """torch.gru, whose second bias is zero but for the candidate's."""
+        weights = (self.weight_x, self.weight_h, self.bias, self._full_bias())
+        if batch_sizes is None:
+            return torch.gru(x, start[0], weights, True, 1, 0.0, self.training, False, True)
+        return torch.gru(x, batch_sizes, start[0], weights, True, 1, 0.0, self.training, False)
+
+    def step(
+        self, mapped: Tensor, state: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Cho et al. 2014, equations 5 to 8."""
+        (h,) = state
+        width = h.shape[1]
+        kept = torch.addmm(self._full_bias(), h, self.weight_h.T)  # (batch, 3 * width)
+        r, z = torch.sigmoid(mapped[:, : 2 * width] + kept[:, : 2 * width]).chunk(2, 1)
+        n = torch.tanh(torch.addcmul(mapped[:, 2 * width :], r, kept[:, 2 * width :]))
+        return (torch.lerp(n.to(h.dtype), h, z.to(h.dtype)),), (r, z)  # autocast makes them narrower
+
+    def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
+        """The output is what is carried; its update gate tells how much of it is kept."""
+        return Trace(hidden=states[0], cell=states[0], gates={"reset": gates[0], "forget": gates[1]})
+
+    def _full_bias(self) -> Tensor:
+        return functional.pad(self.state_bias, (2 * len(self.state_bias), 0))
+
+
+class Recurrent(Block):
+    """Layers of one kind, each on the outputs of the one below it, with dropout between them.
+
+    Since nothing later is seen, padding behind a sequence needs no mask but for the last states. The kernels
+    know no vmap; `fused` set to False writes the steps out everywhere, which is slower and the same.
+    """
+
+    layer_class: ClassVar[type[RecurrentLayer]]
+    use_fused: bool = True
+
+    def __init__(self, *, width: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.width = width
+        self.layers = nn.ModuleList(self.layer_class(width) for _ in range(layers))
+        self.dropout = Dropout(dropout)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `lstm(layers)` or `gru(layers)`."""
+        return cls(width=context.width, layers=as_int(settings, "layers"), dropout=context.dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The outputs of the last layer; the mask changes nothing at valid positions."""
+        return self.run(x, self.zero_state(x))[0]
+
+    def step(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """One piece of a stream: kept is the state, (batch, parts, layers, width)."""
+        y, last = self.step_with_grad(x, state)
+        return y, last.detach()
+
+    def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        """As `carry`, with gradients through what is kept."""
+        start = self.zero_state(x) if state is None else RecurrentState(tensors=state.unbind(1))
+        y, last = self.run(x, start)
+        return y, torch.stack(last.tensors, 1)
+
+    def zero_state(self, x: Tensor) -> RecurrentState:
+        """The state before the first position of x (batch, length, width)."""
+        nothing = x.new_zeros(len(x), len(self.layers), self.width)
+        return RecurrentState(tensors=(nothing,) * self.layer_class.state_count)
+
+    def run(
+        self, x: Tensor, start: RecurrentState, mask: Tensor | None = None
+    ) -> tuple[Tensor, RecurrentState]:
+        """The outputs (batch, length, width), and the state behind the last valid position of each row."""
+        lasts: list[tuple[Tensor, ...]] = []
+        for place, layer in enumerate(self.layers):
+            assert isinstance(layer, RecurrentLayer)
+            x = self.dropout(x) if place else x
+            x, last = self._run(layer, x, tuple(part[:, place] for part in start.tensors), mask)
+            lasts.append(last)
+        return x, RecurrentState(tensors=tuple(torch.stack(part, 1) for part in zip(*lasts, strict=True)))
+
+    def traces(self, x: Tensor) -> tuple[Trace, ...]:
+        """What each layer does at every position of x, which begins the sequence; dropout is left out."""
+        found: list[Trace] = []
+        start = self.zero_state(x)
+        for place, layer in enumerate(self.layers):
+            assert isinstance(layer, RecurrentLayer)
+            states, gates = layer.unrolled(x, tuple(part[:, place] for part in start.tensors))
+            opened = tuple(torch.stack(gate, 1) for gate in zip(*gates, strict=True))
+            found.append(layer.trace(states, opened))
+            x = states[0]
+        return tuple(found)
+
+    def _run(
+        self, layer: RecurrentLayer, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """One layer: its outputs, and the states (batch, width) behind each row's last valid position."""
+        if not self.use_fused or not _has_kernels(x, layer.weight_x):
+            states, _ = layer.unrolled(x, start)
+            if mask is None:
+                return states[0], tuple(state[:, -1] for state in states)
+            rows, end = torch.arange(len(x), device=x.device), mask.sum(1) - 1
+            return states[0], tuple(state[rows, end] for state in states)
+        begin = tuple(part.unsqueeze(0) for part in start)
+        if mask is None:
+            y, *last = layer.run_fused(x, None, begin)
+            return y, tuple(part.squeeze(0) for part in last)
+        return _packed(layer, x, begin, mask)
+
+
+def _packed(
+    layer: RecurrentLayer, x: Tensor, begin: tuple[Tensor, ...], mask: Tensor
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The kernel on the valid positions alone; outputs are zero behind them."""
+    packed = pack_padded_sequence(x, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+    order, back = packed.sorted_indices, packed.unsorted_indices
+    assert order is not None
+    y, *last = layer.run_fused(packed.data, packed.batch_sizes, tuple(part[:, order] for part in begin))
+    outputs, _ = pad_packed_sequence(packed._replace(data=y), batch_first=True, total_length=x.shape[1])
+    return outputs, tuple(part[0, back] for part in last)
+
+
+def disable_fused_kernels(model: ModuleT) -> ModuleT:
+    """The model, its recurrent blocks without kernels from now on: what is counted in it can be seen."""
+    for part in model.modules():
+        if isinstance(part, Recurrent):
+            part.use_fused = False
+    return model
+
+
+def _has_kernels(*tensors: Tensor) -> bool:
+    """Whether the fused kernels take these tensors: numbers on a device of theirs, and not within a vmap."""
+    if torch.compiler.is_compiling() or tensors[0].device.type not in ("cpu", "cuda"):
+        return False
+    return not any(is_batchedtensor(tensor) for tensor in tensors)
+
+
+@register_block("lstm")
+class LSTM(Recurrent):
+    """Long short-term memory (Hochreiter and Schmidhuber 1997)."""
+
+    layer_class = LSTMLayer
+
+
+@register_block("gru")
+class GRU(Recurrent):
+    """Gated recurrent units (Cho et al. 2014)."""
+
+    layer_class = GRULayer

@@ -1,0 +1,337 @@
+"""What every block must hold to, whoever wrote it: checks that any test can run, of this package or another.
+
+    @pytest.mark.parametrize("causal", [False, True])
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_my_block_conforms(check, causal):
+        check("my_block(k=4)", causal=causal)
+
+A check takes the text of one block with small arguments and raises AssertionError where the block, its
+specification and its module do not agree. All weights are drawn from seeds, in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import deepcopy
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, stack_module_state
+from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
+
+from ...grammar import Analysis, Context, Cost, Reach, Role, analyse, lookup, nodes, parse
+from ..core.block import Block
+from ..layers.recurrent import disable_fused_kernels
+from ..models.sequence_model import Model, build
+from .fixtures import WIDTH, make_block, make_generator, prefix_mask, random_sequences, saved_bytes
+
+LENGTHS = (8, 1, 3, 7)
+"""The valid lengths of a padded batch."""
+
+VOCAB = 5
+
+
+def parse_block(text: str) -> nodes.BlockNode:
+    """The block that a text says; ValueError if it says anything else."""
+    root = parse(text).root
+    if not isinstance(root, nodes.BlockNode):
+        raise ValueError(f"expected one block, got {text}")
+    return root
+
+
+def shape_stays(text: str, *, causal: bool) -> None:
+    """The output has the shape of the input, and every number of it is finite."""
+    block = make_block(parse_block(text), causal=causal)
+    for batch, length in ((1, 1), (3, 1), (1, 2), (2, 11)):
+        y = block(random_sequences(batch, length))
+        assert y.shape == (batch, length, WIDTH), f"expected {(batch, length, WIDTH)}, got {tuple(y.shape)}"
+        assert y.isfinite().all(), "expected finite numbers"
+
+
+def reach_is_as_stated(text: str, *, causal: bool) -> None:
+    """Nothing beyond the stated reach moves an output, and the furthest position within it does."""
+    node = parse_block(text)
+    block, (_, reach) = make_block(node, causal=causal), _stated(node, causal=causal, length=19)
+    with torch.no_grad():
+        touched = _dependency_matrix(block, random_sequences(1, 19))
+    _assert_reach(touched, reach)
+    spec = lookup(node.name)
+    if spec is not None and spec.role is Role.CHANNEL:
+        assert touched.equal(torch.eye(19, dtype=torch.bool)), "a channel block sees its own position alone"
+
+
+def future_is_hidden(text: str, *, causal: bool) -> None:
+    """In a causal model no output moves with a later input; in any, each output moves with its own input.
+
+    The first two need not: where each sees only what is past, that is nothing, and one position.
+    """
+    block = make_block(parse_block(text), causal=causal)
+    with torch.no_grad():
+        touched = _dependency_matrix(block, random_sequences(2, 12))
+    if causal:
+        assert not touched.tril(-1).any(), "a later input moves an output"
+    assert touched.diagonal()[2:].all(), "an output does not move with its own input"
+
+
+def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
+    """Two copies with feed-forward layers between them reach as far as the analysis of the text says."""
+    model, analysis = _build_and_analyse(f"2 * ({text} >> ff(9))", causal=causal, width=16, length=31)
+    model = model.double().eval()
+    tokens = torch.randint(VOCAB, (1, 31), generator=make_generator(3))
+    before = model(tokens)
+    rows = [(model(_changed(tokens, place)) != before).any(-1).any(0) for place in range(31)]
+    _assert_reach(torch.stack(rows), analysis.reach)
+
+
+def padding_changes_nothing(text: str, *, causal: bool) -> None:
+    """A padded batch gives what its sequences give alone, whatever stands at the padding."""
+    block = make_block(parse_block(text), causal=causal)
+    x, mask = random_sequences(4, 8), prefix_mask(LENGTHS, 8)
+    y = block(x, mask)
+    for row, out, length in zip(x, y, LENGTHS, strict=True):
+        assert_close(out[:length], block(row[None, :length])[0], rtol=1e-11, atol=1e-11)
+    junk = torch.where(mask[..., None], x, 1e4 * random_sequences(4, 8, seed=9))
+    assert block(x, mask)[mask].equal(block(junk, mask)[mask]), "what stands at padding moves an output"
+    assert_close(block(x, prefix_mask([8] * 4, 8)), block(x), rtol=1e-12, atol=1e-12)
+
+
+def sequences_are_independent(text: str, *, causal: bool) -> None:
+    """The sequences of a batch do not see each other."""
+    block, x = make_block(parse_block(text), causal=causal), random_sequences(3, 7)
+    y = block(x)
+    for row, out in zip(x, y, strict=True):
+        assert_close(out, block(row[None])[0], rtol=1e-11, atol=1e-11)
+    other = torch.cat([x[:1], random_sequences(2, 7, seed=8)])
+    assert block(other)[0].equal(y[0]), "another sequence of the batch moves an output"
+
+
+def gradients_are_right(text: str, *, causal: bool) -> None:
+    """The gradients are those of finite differences, with and without padding."""
+    block = make_block(parse_block(text), causal=causal, width=4)
+    x = random_sequences(2, 4, width=4).requires_grad_()
+    names, values = tuple(dict(block.named_parameters())), tuple(block.parameters())
+    for mask in (None, prefix_mask([4, 2], 4)):
+
+        def function(x: Tensor, *values: Tensor, mask: Tensor | None = mask) -> Tensor:
+            y = functional_call(block, dict(zip(names, values, strict=True)), (x, mask))
+            return y if mask is None else y[mask]
+
+        assert torch.autograd.gradcheck(function, (x, *values)), "the gradients are wrong"
+
+
+def parameters_are_counted(text: str, *, causal: bool) -> None:
+    """The block has exactly as many numbers as its specification says."""
+    node = parse_block(text)
+    cost, _ = _stated(node, causal=causal, length=9)
+    stated = cost.parameters + sum(cost.shared.values())
+    counted = sum(parameter.numel() for parameter in make_block(node, causal=causal).parameters())
+    assert counted == stated, f"expected {stated} parameters as stated, got {counted}"
+
+
+def flops_are_counted(text: str, *, causal: bool) -> None:
+    """Products and sums are counted to one percent, at a short length and at a longer one."""
+    node = parse_block(text)
+    block = disable_fused_kernels(make_block(node, causal=causal, dtype=torch.float32))
+    for length, batch in ((3, 200), (40, 32)):  # what is done once a batch must not count
+        cost, _ = _stated(node, causal=causal, length=length)
+        with FlopCounterMode(display=False) as counter:
+            block(random_sequences(batch, length, dtype=torch.float32))
+        counted = counter.get_total_flops() / batch
+        message = f"expected {cost.flops} FLOPs as stated at length {length}, got {counted:g}"
+        assert math.isclose(counted, cost.flops, rel_tol=0.01), message
+
+
+def training_memory_is_stated(text: str, *, causal: bool) -> None:
+    """What training keeps for the backward pass is stated to a fifth."""
+    for length in (5, 40):
+        model, analysis = _build_and_analyse(text, causal=causal, width=16, length=length, dropout=0.1)
+        stated = analysis.memory(3).activations
+        kept = saved_bytes(disable_fused_kernels(model), batch=3, length=length)
+        message = f"expected {stated} bytes as stated at length {length}, got {kept}"
+        assert math.isclose(kept, stated, rel_tol=0.2), message
+
+
+def state_dict_restores(text: str, *, causal: bool) -> None:
+    """A state dict makes another block the same, and a copy is a block of its own."""
+    node = parse_block(text)
+    block, other, x = (
+        make_block(node, causal=causal),
+        make_block(node, causal=causal, seed=5),
+        random_sequences(2, 6),
+    )
+    expected = block(x)
+    assert not (_has_parameters(block) and other(x).equal(expected)), "another seed draws the same weights"
+    other.load_state_dict(block.state_dict())
+    assert other(x).equal(expected), "the state dict does not restore the outputs"
+    copy = deepcopy(block)
+    with torch.no_grad():
+        for parameter in copy.parameters():
+            parameter.add_(1.0)
+    assert block(x).equal(expected), "a copy shares weights with the original"
+
+
+def seed_decides(text: str, *, causal: bool) -> None:
+    """The same seed draws the same weights, another one others, and the global generator is left alone."""
+    node, x = parse_block(text), random_sequences(2, 6)
+    state = torch.get_rng_state()
+    one, same, other = (make_block(node, causal=causal, seed=seed)(x) for seed in (3, 3, 4))
+    assert torch.get_rng_state().equal(state), "weights were drawn from the global generator"
+    assert one.equal(same), "the same seed draws other weights"
+    drawn = _has_parameters(make_block(node, causal=causal))
+    assert not (drawn and one.equal(other)), "another seed draws the same weights"
+
+
+def weights_can_be_stacked(text: str, *, causal: bool) -> None:
+    """Three trials as one batched computation give the outputs and the gradients of each by itself."""
+    node = parse_block(text)
+    for lengths in (None, [6, 2, 4]):
+        blocks = [make_block(node, causal=causal, seed=seed, dtype=torch.float32) for seed in range(3)]
+        xs = torch.stack([random_sequences(3, 6, seed=seed, dtype=torch.float32) for seed in range(3)])
+        mask = prefix_mask(lengths or [6, 6, 6], 6)
+        given = None if lengths is None else mask
+        weights, buffers = stack_module_state(blocks)
+        base = deepcopy(blocks[0])
+
+        def one(weights: dict[str, Tensor], x: Tensor) -> Tensor:
+            return functional_call(base, (weights, buffers), (x, given))  # noqa: B023 -- used in this round
+
+        together = torch.vmap(one, randomness="error")(weights, xs)
+        alone = torch.stack([block(x, given) for block, x in zip(blocks, xs, strict=True)])
+        assert_close(together[:, mask], alone[:, mask], rtol=1e-5, atol=1e-5)
+        if not weights:
+            continue
+        together[:, mask].square().sum().backward()
+        alone[:, mask].square().sum().backward()
+        for path, weight in weights.items():
+            found = [dict(block.named_parameters())[path].grad for block in blocks]
+            gradients = [gradient for gradient in found if gradient is not None]
+            assert len(gradients) == len(blocks), f"the parameter {path} moves no output"
+            assert_close(weight.grad, torch.stack(gradients), rtol=1e-4, atol=1e-4)
+
+
+def dropout_acts_in_training(text: str, *, causal: bool) -> None:
+    """In evaluation nothing is dropped; in training something is, each time something else."""
+    tokens = torch.randint(VOCAB, (2, 7), generator=make_generator(2))
+    dropping, plain = (
+        _build_and_analyse(f"{text} >> ff(8)", causal=causal, width=WIDTH, length=7, dropout=rate)[0]
+        for rate in (0.5, 0.0)
+    )
+    assert dropping.eval()(tokens).equal(plain.train()(tokens)), "something is dropped in evaluation"
+    assert not dropping.train()(tokens).equal(dropping.train()(tokens)), "nothing is dropped in training"
+
+
+def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
+    """A sum is the same model to the last bit, in whatever order its parts are written."""
+    tokens = torch.randint(VOCAB, (2, 7), generator=make_generator(2))
+    outputs: list[Tensor] = []
+    for recipe in (f"{text} + ff(3) + ff(4)", f"ff(4) + {text} + ff(3)"):
+        model, _ = _build_and_analyse(recipe, causal=causal, width=WIDTH, length=7, dropout=0.5)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(7)
+            outputs.append(model.train()(tokens))
+    assert outputs[0].equal(outputs[1]), "the order of a sum moves an output"
+
+
+def half_precision_is_near(text: str, *, causal: bool) -> None:
+    """With products in bf16 outputs are those in full precision within 5 %, gradients but for kinks."""
+    block, x = (
+        make_block(parse_block(text), causal=causal, dtype=torch.float32),
+        random_sequences(2, 7, dtype=torch.float32),
+    )
+    exact = _with_gradient(block, x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        near = _with_gradient(block, x)
+    for one, other, most in zip(exact, near, (0.05, 0.3), strict=True):
+        off = float((other.float() - one).norm() / one.norm())
+        assert off <= most, f"expected at most {most:g} of the norm off, got {off:.3f}"
+
+
+def compiled_is_the_same(text: str, *, causal: bool) -> None:
+    """The compiled block, its graph unbroken, gives the same; not among CHECKS, for it takes long."""
+    block = make_block(parse_block(text), causal=causal, dtype=torch.float32)
+    x, mask = random_sequences(4, 8, dtype=torch.float32), prefix_mask(LENGTHS, 8)
+    compiled = torch.compile(block, fullgraph=True)
+    assert_close(compiled(x, mask)[mask], block(x, mask)[mask], rtol=1e-4, atol=1e-5)
+    assert math.isfinite(compiled(x).square().sum().item()), "expected finite numbers"
+
+
+CHECKS: tuple[Callable[..., None], ...] = (
+    shape_stays,
+    reach_is_as_stated,
+    future_is_hidden,
+    stack_reaches_as_analysed,
+    padding_changes_nothing,
+    sequences_are_independent,
+    gradients_are_right,
+    parameters_are_counted,
+    flops_are_counted,
+    training_memory_is_stated,
+    state_dict_restores,
+    seed_decides,
+    weights_can_be_stacked,
+    dropout_acts_in_training,
+    order_of_a_sum_is_free,
+    half_precision_is_near,
+)
+"""Every check that takes less than a second; each is called as `check(text, causal=…)`."""
+
+
+def _stated(node: nodes.BlockNode, *, causal: bool, length: int) -> tuple[Cost, Reach]:
+    """The cost and the reach that the specification states."""
+    spec = lookup(node.name)
+    assert spec is not None, f"{node.name} has left the vocabulary"
+    context = Context(width=WIDTH, length=length, causal=causal)
+    return spec.cost(spec.settings(node), context), spec.reach(spec.settings(node), context)
+
+
+def _with_gradient(block: Block, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The output of a block, and the gradient of its sum at the input."""
+    x = x.clone().requires_grad_()
+    y = block(x)
+    (gradient,) = torch.autograd.grad(y.float().sum(), x)
+    return y.detach(), gradient
+
+
+def _has_parameters(block: Block) -> bool:
+    """Whether anything of the block is drawn; an activation has no weights."""
+    return any(True for _ in block.parameters())
+
+
+def _build_and_analyse(
+    text: str, *, causal: bool, width: int, length: int, dropout: float = 0.0
+) -> tuple[Model, Analysis]:
+    """A model around a recipe, and its analysis."""
+    recipe = parse(text)
+    model = build(
+        recipe, d_model=width, vocab=VOCAB, causal=causal, dropout=dropout, generator=make_generator(1)
+    )
+    assert isinstance(model, Model), f"expected a block of one sequence, got {text}"
+    return model, analyse(recipe, d_model=width, vocab=VOCAB, causal=causal, dropout=dropout, length=length)
+
+
+def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Which outputs move when one input does: (inputs, outputs); exact, since the shapes stay the same."""
+    before = function(x)
+    rows: list[Tensor] = []
+    for place in range(x.shape[1]):
+        other = x.clone()
+        other[:, place] += 1.0 + place / 7
+        rows.append((function(other) != before).any(-1).any(0))
+    return torch.stack(rows)
+
+
+def _assert_reach(touched: Tensor, reach: Reach) -> None:
+    """The furthest that an input moves an output is the reach, or the end of the sequence."""
+    length = len(touched)
+    seen = {source - target for source, target in touched.nonzero().tolist()}
+    expected = tuple(int(min(side, length - 1)) for side in (reach.left, reach.right))
+    found = (-min(seen), max(seen))
+    assert found == expected, f"expected a reach of {expected} to the left and right as stated, got {found}"
+
+
+def _changed(tokens: Tensor, place: int) -> Tensor:
+    other = tokens.clone()
+    other[:, place] = (other[:, place] + 1) % VOCAB
+    return other

@@ -1,0 +1,103 @@
+"""How a recurrent decoder attends: scores of what is attended to, for each of its states."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..core.dropout import Dropout
+from ..core.initialisation import Linear
+from ..core.positional_encoding import sinusoidal_encoding
+from ..core.transducer import State
+from ..layers.recurrent import RecurrentState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedSource(State):
+    """A source that has been read: its vectors, what the encoder gave for them, each (batch, n, width).
+
+    `mask` (batch, n) tells valid positions, `last` is the state of a recurrent encoder at its end.
+    """
+
+    inputs: Tensor
+    outputs: Tensor
+    mask: Tensor | None
+    final_state: RecurrentState | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysValues(State):
+    """What is attended to, and its keys, each (batch, n, width)."""
+
+    keys: Tensor
+    values: Tensor
+    mask: Tensor | None
+
+
+class Alignment(nn.Module, ABC):
+    """Attention to an encoder's outputs, or to its inputs with position vectors behind them.
+
+    The position vectors are a timing signal of `positions` channels: they take part in the scores alone, the
+    means are of the inputs as they are. 0 is for the outputs.
+    """
+
+    def __init__(self, *, width: int, positions: int, dropout: float) -> None:
+        super().__init__()
+        self.positions = positions
+        self.keys = Linear(width + positions, width, bias=False)
+        self.dropout = Dropout(dropout)
+
+    @abstractmethod
+    def scores(self, states: Tensor, keys: Tensor) -> Tensor:
+        """Of states (batch, m, width) and keys (batch, n, width): (batch, m, n)."""
+
+    def project_source(self, source: EncodedSource) -> KeysValues:
+        """The keys of a source, computed once."""
+        values = source.inputs if self.positions else source.outputs
+        known = values
+        if self.positions:
+            signal = sinusoidal_encoding(values.shape[1], self.positions, like=values)
+            known = torch.cat([values, signal.expand(len(values), -1, -1)], 2)
+        return KeysValues(keys=self.keys(known), values=values, mask=source.mask)
+
+    def weights(self, states: Tensor, source: KeysValues) -> Tensor:
+        """How much each state (batch, m, width) attends to each position: (batch, m, n)."""
+        scores = self.scores(states, source.keys)
+        if source.mask is not None:
+            scores = scores.masked_fill(~source.mask[:, None, :], -torch.inf)
+        return torch.softmax(scores, -1)
+
+    def forward(self, states: Tensor, source: KeysValues) -> Tensor:
+        """The means of what is attended to, (batch, m, width)."""
+        values = source.values
+        if source.mask is not None:
+            values = values.masked_fill(~source.mask.unsqueeze(-1), 0.0)
+        return self.dropout(self.weights(states, source)) @ values
+
+
+class Luong(Alignment):
+    """score = h′ᵀ W m (Luong et al. 2015, equation 8, "general")."""
+
+    def scores(self, states: Tensor, keys: Tensor) -> Tensor:
+        """Products."""
+        return states @ keys.transpose(1, 2)
+
+
+class Bahdanau(Alignment):
+    """score = vᵀ tanh(W_k m + W_q h′) (Bahdanau et al. 2015, section A.1.2)."""
+
+    def __init__(self, *, width: int, positions: int, dropout: float) -> None:
+        super().__init__(width=width, positions=positions, dropout=dropout)
+        self.queries = Linear(width, width, bias=False)
+        self.vector = Linear(width, 1, bias=False)
+
+    def scores(self, states: Tensor, keys: Tensor) -> Tensor:
+        """A layer on each pair."""
+        pairs = self.queries(states).unsqueeze(2) + keys.unsqueeze(1)  # (batch, m, n, width)
+        return self.vector(torch.tanh(pairs)).squeeze(-1)
+
+
+ALIGNMENTS: dict[str, type[Alignment]] = {"luong": Luong, "bahdanau": Bahdanau}

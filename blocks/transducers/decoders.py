@@ -1,0 +1,212 @@
+"""What writes a target from an encoded source: a recurrent block, or any stack that attends to the source."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Generic, cast
+
+import torch
+from torch import Tensor, nn
+
+from ...grammar import nodes
+from ...grammar.analysis.cross_attention import cross_attention_heads
+from ...grammar.vocabulary.output_kinds import mixes_positions
+from ..core.block import Block, Context
+from ..core.dropout import Dropout
+from ..core.positional_encoding import sinusoidal_encoding
+from ..core.residual_stack import Sublayer, build_body
+from ..core.streaming import StreamChunk, StreamState
+from ..core.transducer import State, StateT
+from ..layers.recurrent import Recurrent, RecurrentState
+from .alignment import Alignment, EncodedSource, KeysValues
+from .cross_attention import CrossAttention
+
+
+class Decoder(nn.Module, ABC, Generic[StateT]):
+    """A map of the outputs so far to the next one, as of a transducer, on a source that has been read."""
+
+    output_width: int
+
+    @abstractmethod
+    def begin(self, source: EncodedSource) -> StateT:
+        """The state before the first output."""
+
+    @abstractmethod
+    def forward(self, state: StateT, target: Tensor) -> Tensor:
+        """All outputs (batch, m, outputs) from the beginning, target (batch, m, width)."""
+
+    @abstractmethod
+    def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
+        """One output (batch, outputs) from the previous one (batch, width), and the next state."""
+
+    def attention_weights(self, state: StateT) -> Tensor | None:
+        """As of a transducer: how much the last output attended to each position of the source."""
+        return None
+
+
+AnyDecoder = Decoder[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrentDecoderState(State):
+    """The state of a recurrent decoder, and what it attends to, if anything."""
+
+    recurrent_state: RecurrentState
+    source: KeysValues | None
+
+
+class RecurrentDecoder(Decoder[RecurrentDecoderState]):
+    """A recurrent block that begins in the last state of one like it, or in zeros.
+
+    An output is its own h′, or with an attention [c ; h′], c the mean of what h′ attends to; dropout acts on
+    it.
+    """
+
+    def __init__(self, *, block: Recurrent, alignment: Alignment | None, dropout: float) -> None:
+        super().__init__()
+        self.block = block
+        self.alignment = alignment
+        self.dropout = Dropout(dropout)
+        self.output_width = block.width * (1 if alignment is None else 2)
+
+    def begin(self, source: EncodedSource) -> RecurrentDecoderState:
+        """Go on from the encoder."""
+        carried = self.block.zero_state(source.inputs) if source.final_state is None else source.final_state
+        attended = None if self.alignment is None else self.alignment.project_source(source)
+        return RecurrentDecoderState(recurrent_state=carried, source=attended)
+
+    def forward(self, state: RecurrentDecoderState, target: Tensor) -> Tensor:
+        """The recurrence first, then all that is attended to."""
+        return self._advance(state, target)[0]
+
+    def step(self, state: RecurrentDecoderState, previous: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
+        """One position."""
+        outputs, state = self._advance(state, previous.unsqueeze(1))
+        return outputs.squeeze(1), state
+
+    def attention_weights(self, state: RecurrentDecoderState) -> Tensor | None:
+        """The weights (batch, n) of the last h′; None without an attention."""
+        if self.alignment is None or state.source is None:
+            return None
+        hidden = state.recurrent_state.tensors[0][:, -1:]  # of the last layer: (batch, 1, width)
+        return self.alignment.weights(hidden, state.source).squeeze(1)
+
+    def alignment_matrix(self, state: RecurrentDecoderState, target: Tensor) -> Tensor | None:
+        """How much each output attends to each position of the source: (batch, m, n); None if to nothing."""
+        if self.alignment is None or state.source is None:
+            return None
+        hidden, _ = self.block.run(target, state.recurrent_state)
+        return self.alignment.weights(hidden, state.source)
+
+    def _advance(self, state: RecurrentDecoderState, target: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
+        hidden, carried = self.block.run(target, state.recurrent_state)
+        state = replace(state, recurrent_state=carried)
+        if self.alignment is None or state.source is None:
+            return self.dropout(hidden), state
+        context = self.alignment(hidden, state.source)
+        return self.dropout(torch.cat([context, hidden], -1)), state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackDecoderState(State):
+    """The source's keys and values by layer, and what the blocks of a stack keep of the target."""
+
+    source: tuple[tuple[Tensor, Tensor] | None, ...]
+    mask: Tensor | None
+    past_length: int = 0
+    block_states: tuple[Tensor | None, ...] = ()
+
+
+class _DecoderChunk(StreamChunk):
+    """The next position of a target on its way through a stack; gradients pass through what is kept."""
+
+    def __init__(self, block_states: tuple[Tensor | None, ...]) -> None:
+        super().__init__(StreamState(block_states=block_states))
+        self._past = block_states
+        self._next: list[Tensor | None] = []
+
+    def apply(self, block: Block, x: Tensor) -> Tensor:
+        """The outputs of a causal block at x (batch, 1, width)."""
+        kept = self._past[len(self._next)] if self._past else None
+        y, keep = block.step_with_grad(x, kept)
+        self._next.append(keep)
+        return y
+
+    def next_states(self) -> tuple[Tensor | None, ...]:
+        """What the blocks keep."""
+        return tuple(self._next)
+
+
+class StackDecoder(Decoder[StackDecoderState]):
+    """A causal residual stack; behind each sub-layer in which positions mix comes an attention to the source.
+
+    That is a sub-layer of its own, with the heads that `heads` finds, norm, residual and dropout as around
+    any. Sub-layers with tied weights have one such attention in common. With pre-norm a last normalisation
+    follows.
+    """
+
+    def __init__(self, node: nodes.Node, context: Context) -> None:
+        super().__init__()
+        self.body = build_body(node, context)
+        found = iter(_mixing(node))
+        self.crossings = nn.ModuleList(
+            _crossing(next(found), context) if isinstance(layer, Sublayer) and layer.mixes else nn.Identity()
+            for layer in self.body.layers
+        )
+        self.norm = nn.LayerNorm(context.width) if context.norm == "pre" else None
+        self.timing = context.timing
+        self.output_width = context.width
+
+    def begin(self, source: EncodedSource) -> StackDecoderState:
+        """Keys and values of the source, for each layer that attends to it."""
+        made = tuple(
+            crossing.project_source(source.outputs) if isinstance(crossing, CrossAttention) else None
+            for crossing in self.crossings
+        )
+        return StackDecoderState(source=made, mask=source.mask)
+
+    def forward(self, state: StackDecoderState, target: Tensor) -> Tensor:
+        """All positions at once."""
+        return self._layers(state, target, None)
+
+    def step(self, state: StackDecoderState, previous: Tensor) -> tuple[Tensor, StackDecoderState]:
+        """One position."""
+        piece = _DecoderChunk(state.block_states)
+        y = self._layers(state, previous.unsqueeze(1), piece)
+        return y.squeeze(1), replace(
+            state, past_length=state.past_length + 1, block_states=piece.next_states()
+        )
+
+    def _layers(self, state: StackDecoderState, x: Tensor, chunk: StreamChunk | None) -> Tensor:
+        """The sub-layers in turn, each followed by its attention to the source."""
+        signal = (
+            sinusoidal_encoding(x.shape[1], x.shape[2], like=x, start=state.past_length)
+            if self.timing
+            else None
+        )
+        x = x if signal is None else x + signal
+        for place in self.body.order:
+            x = self.body.layers[place](x, None, signal, chunk)
+            known = state.source[place]
+            if known is not None:
+                x = cast("CrossAttention", self.crossings[place])(x, known, state.mask)
+        return x if self.norm is None else self.norm(x)
+
+
+def _mixing(node: nodes.Node) -> list[nodes.Node]:
+    """The sub-layers of a stack in which positions mix, those with weights of their own, in order."""
+    match node:
+        case nodes.SeriesNode():
+            return [found for part in node.parts for found in _mixing(part)]
+        case nodes.RepeatNode(count=int() as count):
+            return _mixing(node.body) * count
+        case nodes.TiedNode():
+            return _mixing(node.body.body)
+        case _:
+            return [node] if mixes_positions(node) else []
+
+
+def _crossing(node: nodes.Node, context: Context) -> CrossAttention:
+    number, width = cross_attention_heads(node)
+    return CrossAttention(heads=number, head_width=width, context=context)

@@ -1,0 +1,193 @@
+"""The image of a Neural GPU: its gated convolutional unit, stacks of them, and how a source is read into it.
+
+An image is (batch, width, length, maps), so that a convolution in two dimensions takes it as it lies in
+memory, and position i of a sequence stands in its column 0, at [:, 0, i].
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...grammar.vocabulary.neural_gpu import image_maps
+from ...grammar.vocabulary.spec import Settings, as_int
+from ..core.activations import saturating_sigmoid
+from ..core.block import Context
+from ..core.dropout import Dropout
+from ..core.initialisation import Initialisable, Linear
+from ..layers.convolutions import zero_masked
+
+ORTHOGONAL_GAIN = 1.8 * 0.8
+"""The gain of the orthogonal kernels (the program of Kaiser and Bengio 2016)."""
+
+GATE_BIAS_INIT = 1.0
+"""Where the biases of the gates begin, so that a unit keeps most of its input (the same program)."""
+
+MAX_DROPOUT = 0.9
+"""The rate of dropout is a multiple of the model's rate, and in short images would pass 1."""
+
+
+class ImageCGRU(Initialisable):
+    """CGRU(s) = u⊗s + (1−u)⊗tanh(U∗(r⊗s) + B) with gates u, r (Kaiser and Bengio 2016, equation 1).
+
+    With a tape, each of the three convolutions adds one of the tape's.
+    """
+
+    def __init__(self, *, maps: int, kernel: int, taped: bool) -> None:
+        super().__init__()
+        self.before = (kernel - 1) // 2  # positions that a kernel covers on the one side
+        self.after = kernel - 1 - self.before  # and on the other
+        self.gates = nn.Parameter(torch.empty(2 * maps, kernel, kernel, maps))  # u and r, each by itself
+        self.gates_bias = nn.Parameter(torch.empty(2 * maps))
+        self.candidate = nn.Parameter(torch.empty(maps, kernel, kernel, maps))
+        self.candidate_bias = nn.Parameter(torch.empty(maps))
+        self.tape = nn.Parameter(torch.empty(3 * maps, kernel, kernel, maps)) if taped else None
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Orthogonal, a map with its share of the tape; the gates begin open."""
+        maps, kernel = self.candidate.shape[:2]
+        inputs = maps if self.tape is None else 2 * maps
+        places = [*self.gates.data.chunk(2), self.candidate.data]
+        tapes = [None] * 3 if self.tape is None else self.tape.data.chunk(3)
+        for place, tape in zip(places, tapes, strict=True):
+            drawn = place.new_empty(maps, kernel, kernel, inputs)
+            nn.init.orthogonal_(drawn, ORTHOGONAL_GAIN, generator=generator)
+            place.copy_(drawn[..., :maps])
+            if tape is not None:
+                tape.copy_(drawn[..., maps:])
+        nn.init.constant_(self.gates_bias, GATE_BIAS_INIT)
+        nn.init.zeros_(self.candidate_bias)
+
+    def forward(self, image: Tensor, mask: Tensor | None, tape_contribution: Tensor | None = None) -> Tensor:
+        """The next image, zero where `mask` (batch, 1, length, 1) is false.
+
+        `told` (batch, width, length, 3 * maps) is what the tape adds: to u, to r, and to the candidate.
+        """
+        gates = self._convolve(image, self.gates, self.gates_bias)
+        if tape_contribution is not None:
+            gates = gates + tape_contribution[..., : gates.shape[-1]]
+        # autocast makes products of half the precision: what passes from step to step keeps its own
+        u, r = saturating_sigmoid(gates).to(image.dtype).chunk(2, -1)  # each (batch, width, length, maps)
+        candidate = self._convolve(r * image, self.candidate, self.candidate_bias)
+        if tape_contribution is not None:
+            candidate = candidate + tape_contribution[..., gates.shape[-1] :]
+        y = torch.lerp(torch.tanh(candidate).to(image.dtype), image, u)
+        return y if mask is None else y * mask
+
+    def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
+        """What outputs (…, maps) on the tape add around the position where they stand, by linearity.
+
+        They stand in column 0 of an image of so many columns, or `everywhere` in all of them. The result is
+        (…, columns that they move, kernel, 3 * maps); their position is `after` in the kernel.
+        """
+        assert self.tape is not None, "this unit has no tape"
+        if everywhere:  # column y sees column c through tap c - y + before
+            taps = [self.tape[:, max(0, self.before - y) : columns - y + self.before] for y in range(columns)]
+            reached = torch.stack([tap.sum(1) for tap in taps], 1)  # (3 * maps, columns, kernel, maps)
+        else:  # only column 0 holds anything
+            reached = self.tape[:, : self.before + 1].flip(1)[:, :columns]
+        weight = reached.flip(2).permute(1, 2, 0, 3)  # (columns, kernel, 3 * maps, maps)
+        spread = functional.linear(outputs, weight.flatten(0, 2))
+        return spread.unflatten(-1, weight.shape[:3])
+
+    def _convolve(self, image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """The weight ∗ image + bias, zeros around the image; the shape stays but for the maps."""
+        x = image.permute(0, 3, 1, 2)  # (batch, maps, width, length)
+        if self.after > self.before:  # an even kernel
+            x = functional.pad(x, (0, 1, 0, 1))
+        y = functional.conv2d(x, weight.permute(0, 3, 1, 2), bias, padding=self.before)
+        return y.permute(0, 2, 3, 1)
+
+
+class CGRUStack(nn.Module):
+    """Units in turn: one step, in front of which the image is dropped out.
+
+    The rate is 3 / sqrt(length) of the model's, at most 0.9 (the program of Kaiser and Bengio 2016).
+    """
+
+    def __init__(self, *, layers: int, maps: int, kernel: int, dropout: float, taped: bool = False) -> None:
+        super().__init__()
+        self.units = nn.ModuleList(ImageCGRU(maps=maps, kernel=kernel, taped=taped) for _ in range(layers))
+        self.dropout = dropout
+
+    def forward(
+        self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
+    ) -> Tensor:
+        """One step; `told` has what the tape adds to each unit."""
+        if self.training and self.dropout > 0.0:
+            image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
+        for place, unit in enumerate(self.units):
+            image = unit(image, mask, None if tape_contributions is None else tape_contributions[place])
+        return image
+
+
+class ImageEncoder(nn.Module):
+    """The encoder: the source in column 0, then as many steps as the image is long.
+
+    Every sequence has an image of its own size, the longer of source and target: beyond it there are zeros,
+    and after so many steps it stays.
+    """
+
+    def __init__(self, *, inputs: int, width: int, maps: int, stack: CGRUStack) -> None:
+        super().__init__()
+        self.entry = None if inputs == maps else Linear(inputs, maps, bias=False)
+        self.stack = stack
+        self.width = width
+
+    def forward(
+        self, source: Tensor, target: Tensor, source_mask: Tensor | None, target_mask: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """The image for a known target, and its mask (batch, 1, length, 1), None where all is valid."""
+        sizes = None
+        if source_mask is not None or target_mask is not None:
+            sizes = torch.maximum(_lengths(source, source_mask), _lengths(target, target_mask))
+        return self._read(source, source_mask, max(source.shape[1], target.shape[1]), sizes)
+
+    def begin(
+        self, source: Tensor, source_mask: Tensor | None, lengths: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """The image for targets of these lengths (batch,), and its mask."""
+        sizes = torch.maximum(_lengths(source, source_mask), lengths)
+        return self._read(source, source_mask, int(sizes.max()), sizes)
+
+    def _read(
+        self, source: Tensor, source_mask: Tensor | None, length: int, sizes: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """The image of so many positions; `sizes` (batch,) are those of each sequence, None: all."""
+        x = zero_masked(source, source_mask)[:, :length]
+        x = x if self.entry is None else self.entry(x).to(x.dtype)  # (batch, source's length, maps)
+        image = functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
+        if sizes is None:
+            for _ in range(length):
+                image = self.stack(image, None)
+            return image, None
+        steps = torch.arange(length, device=source.device) < sizes[:, None]  # (batch, length)
+        mask = steps[:, None, :, None].to(image.dtype)
+        for going in steps[:, :, None, None, None].unbind(1):
+            image = torch.where(going, self.stack(image, mask), image)
+        return image, mask
+
+
+def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = False) -> CGRUStack:
+    """A stack of units as the settings of the family say."""
+    return CGRUStack(
+        layers=as_int(settings, "layers"),
+        maps=image_maps(settings, context.width),
+        kernel=as_int(settings, "kernel"),
+        dropout=context.dropout,
+        taped=taped,
+    )
+
+
+def build_image_encoder(settings: Settings, context: Context) -> ImageEncoder:
+    """The encoder as the settings of the family say."""
+    maps, stack = image_maps(settings, context.width), build_cgru_stack(settings, context)
+    return ImageEncoder(inputs=context.width, width=as_int(settings, "width"), maps=maps, stack=stack)
+
+
+def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
+    """The valid lengths (batch,)."""
+    return torch.full((len(x),), x.shape[1], device=x.device) if mask is None else mask.sum(1)

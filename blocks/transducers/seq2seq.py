@@ -1,0 +1,134 @@
+"""`seq2seq`: an encoder reads the source, a decoder writes the target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Self
+
+from torch import Tensor, nn
+
+from ...grammar import nodes
+from ...grammar.analysis.cross_attention import is_recurrent
+from ...grammar.vocabulary.spec import Settings, as_int, as_word
+from ..core.block import BuildError, Context, build_block
+from ..core.positional_encoding import sinusoidal_encoding
+from ..core.residual_stack import build_body
+from ..core.transducer import State, Transducer, register_transducer
+from ..layers.recurrent import Recurrent
+from .alignment import ALIGNMENTS, EncodedSource
+from .decoders import AnyDecoder, RecurrentDecoder, StackDecoder
+
+
+class StackEncoder(nn.Module):
+    """A residual stack that sees both sides, with its last normalisation, if there is one."""
+
+    def __init__(self, node: nodes.Node, context: Context) -> None:
+        super().__init__()
+        self.body = build_body(node, context)
+        self.norm = nn.LayerNorm(context.width) if context.norm == "pre" else None
+        self.timing = context.timing
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Map (batch, n, width) to the same."""
+        signal = sinusoidal_encoding(x.shape[1], x.shape[2], like=x) if self.timing else None
+        y = self.body(x if signal is None else x + signal, mask, signal)
+        return y if self.norm is None else self.norm(y)
+
+
+@register_transducer("seq2seq")
+class Seq2Seq(Transducer[State]):
+    """An encoder and a decoder, each a recurrent block or a residual stack.
+
+    A recurrent block stands by itself, without norm, residual and timing; its last state is where a recurrent
+    decoder begins. Of any other recipe the encoder sees both sides, and the decoder is a StackDecoder.
+    """
+
+    def __init__(self, *, encoder: Recurrent | StackEncoder, decoder: AnyDecoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+        self.output_width = decoder.output_width
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The transducer of `seq2seq(encoder, decoder, attention, attend, positions)`.
+
+        What blocks share, they share within the encoder or within the decoder.
+        """
+        both, past = (replace(context, causal=causal, shared={}) for causal in (False, True))
+        return cls(encoder=_encoder(settings, both), decoder=_decoder(settings, past))
+
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+    ) -> Tensor:
+        """All outputs; the target's mask is not needed, since none of them sees the padding behind it."""
+        return self.decoder(self.decoder.begin(self.encode(source, source_mask)), target)
+
+    def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> State:
+        """The decoder's state before its first output, whatever the lengths of the targets will be."""
+        return self.decoder.begin(self.encode(source, source_mask))
+
+    def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:
+        """One output of the decoder."""
+        return self.decoder.step(state, previous)
+
+    def attention_weights(self, state: State) -> Tensor | None:
+        """The weights of a recurrent decoder's attention at its last output."""
+        return self.decoder.attention_weights(state)
+
+    def encode(self, source: Tensor, source_mask: Tensor | None) -> EncodedSource:
+        """The source (batch, n, width), read."""
+        encoder = self.encoder
+        if isinstance(encoder, Recurrent):
+            outputs, last = encoder.run(source, encoder.zero_state(source), source_mask)
+        else:
+            outputs, last = encoder(source, source_mask), None
+        return EncodedSource(inputs=source, outputs=outputs, mask=source_mask, final_state=last)
+
+    def alignment(self, source: Tensor, target: Tensor, source_mask: Tensor | None = None) -> Tensor | None:
+        """How much each output attends to each position of the source: (batch, m, n).
+
+        None for a decoder without an attention of its own, or with one in every layer.
+        """
+        if not isinstance(self.decoder, RecurrentDecoder):
+            return None
+        return self.decoder.alignment_matrix(self.decoder.begin(self.encode(source, source_mask)), target)
+
+
+def _encoder(settings: Settings, context: Context) -> Recurrent | StackEncoder:
+    node = _recipe(settings, "encoder")
+    return _block(node, context) if is_recurrent(node) else StackEncoder(node, context)
+
+
+def _decoder(settings: Settings, context: Context) -> AnyDecoder:
+    node, attention = _recipe(settings, "decoder"), as_word(settings, "attention")
+    if not is_recurrent(node):
+        return StackDecoder(node, context)
+    made = None
+    if attention != "none":
+        positions = as_int(settings, "positions") if as_word(settings, "attend") == "inputs" else 0
+        made = ALIGNMENTS[attention](
+            width=context.width, positions=positions, dropout=context.attention_dropout
+        )
+    return RecurrentDecoder(block=_block(node, context), alignment=made, dropout=context.dropout)
+
+
+def _block(node: nodes.Node, context: Context) -> Recurrent:
+    assert isinstance(node, nodes.BlockNode)
+    block = build_block(node, context)
+    assert isinstance(block, Recurrent)
+    return block
+
+
+def _recipe(settings: Settings, name: str) -> nodes.Node:
+    """A recipe among the settings; raises BuildError where it is still open."""
+    node = settings[name]
+    if not isinstance(
+        node, nodes.BlockNode | nodes.SumNode | nodes.SeriesNode | nodes.RepeatNode | nodes.TiedNode
+    ):
+        raise BuildError(f"expected a recipe for {name}, got {node!r}")
+    return node

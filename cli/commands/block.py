@@ -1,0 +1,60 @@
+"""`activemem block`: the blocks that recipes are made of, this package's and those of others."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..options import CausalOption, JsonOption, LengthOption, WidthOption
+from ..output import exit_on_error, print_json, print_stderr, print_stdout
+
+app = typer.Typer(help="List the blocks of the recipe language, and show one.", no_args_is_help=True)
+
+BlockText = Annotated[
+    str, typer.Argument(metavar="NAME", help='A block by its name, or with arguments, as "conv(k=20)".')
+]
+
+
+@app.command("list")
+def list_(as_json: JsonOption = False) -> None:
+    """List every block: its signature, its role, what it is, and the package that it comes from.
+
+    Blocks of other packages that cannot be used are told on standard error.
+    """
+    from ...grammar import lookup, registered_names
+    from ...grammar.vocabulary.registry import plugin_problems
+    from ..views import blocks
+
+    specs = [spec for name in registered_names() if (spec := lookup(name)) is not None]
+    if as_json:
+        print_json(blocks.blocks_to_dict(specs, plugin_problems()))
+    else:
+        print_stdout(blocks.format_blocks(specs))
+    for problem in plugin_problems():
+        print_stderr(str(problem))
+
+
+@app.command()
+def show(
+    *,
+    name: BlockText,
+    d_model: WidthOption = 128,
+    length: LengthOption = 40,
+    causal: CausalOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a block: its parameters, equation and source, and what it costs and sees in a model.
+
+    Parameters that must be given and are not have a small value there.
+    """
+    from ...grammar import Context, RecipeError
+    from ..views import blocks
+
+    with exit_on_error(RecipeError):
+        found = blocks.parse_block(name)
+    place = Context(width=d_model, length=length, causal=causal)
+    if as_json:
+        print_json(blocks.block_to_dict(found, place))
+    else:
+        print_stdout(blocks.format_block(found, place))

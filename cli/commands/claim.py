@@ -1,0 +1,105 @@
+"""`activemem claim`: whether what a paper says, or you, holds in a study's results."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...studies.text.units import WIDTH
+from ..options import JsonOption, ResultsOption
+from ..output import exit_on_error, print_json, print_stdout
+
+if TYPE_CHECKING:
+    from ...reporting.claims.verdicts import ClaimResult, ComparisonResult
+
+app = typer.Typer(help="Hold the claims of a paper against a study's results.", no_args_is_help=True)
+
+EXIT_REFUTED = 1
+"""Exit status when a claim is refuted."""
+
+
+@app.command()
+def check(
+    study: Annotated[
+        str | None, typer.Argument(metavar="[STUDY]", help="A study by its name or file; else the last one.")
+    ] = None,
+    *,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell of each claim whether the results confirm it, refute it, or leave it undecided.
+
+    A name means the study as it was last run, with its overrides; a path means the file. Exits with 1 if a
+    claim is refuted.
+    """
+    from ...reporting.claims.check import check_claims as checked
+    from ...reporting.claims.check import needs_metrics
+    from ...reporting.claims.verdicts import ClaimError, Verdict
+    from ...reporting.probe_metrics import displayed_metrics
+    from ...reporting.tables.build import provenance
+    from ...storage import Store, StoreError
+    from ...studies.lookup import load_last_run
+    from ...studies.text.errors import StudyError
+    from ..machine_settings import SettingsError, load_settings
+
+    with exit_on_error(SettingsError, StoreError, StudyError, ClaimError, OSError):
+        store = Store(load_settings({"results": results}).results)
+        chosen = load_last_run(study, store)
+        if not chosen.claims:
+            raise ClaimError(f"study {chosen.name} makes no claim: it has no [[claim]]")
+        ids = [trial.id for trial in chosen.trials()]
+        outcomes = store.trials(displayed_metrics([chosen]))
+        found = checked(chosen, outcomes, store.metrics(ids) if needs_metrics(chosen) else None)
+    if as_json:
+        print_json({"study": chosen.name, "claims": [_data(each) for each in found]})
+    else:
+        _print_claims(found, provenance(ids, outcomes))
+    if any(each.verdict is Verdict.REFUTED for each in found):
+        raise typer.Exit(EXIT_REFUTED)
+
+
+def _print_claims(found: tuple[ClaimResult, ...], provenance: str) -> None:
+    """Print the claims for eyes."""
+    from ...reporting.claims.terminal import claims_to_terminal
+
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    print_stdout(claims_to_terminal(found, provenance, width=width))
+
+
+def _data(checked: ClaimResult) -> dict[str, Any]:
+    """A claim for a program.
+
+    `level` is what was asked for, `interval_level` what Hochberg's procedure made of it: at that level all
+    intervals are drawn. `deciding` is the place in `comparisons` of the one that the verdict hangs on.
+    """
+    spec = checked.spec
+    return {
+        "name": spec.name,
+        "holds": " ".join(spec.holds.split()),
+        "source": spec.source,
+        "verdict": checked.verdict,
+        "test": spec.test,
+        "level": spec.level,
+        "interval_level": checked.level,
+        "seeds": checked.seeds,
+        "needed": checked.needed,
+        "deciding": checked.findings.index(checked.deciding),
+        "comparisons": [_finding(each) for each in checked.findings],
+    }
+
+
+def _finding(finding: ComparisonResult) -> dict[str, Any]:
+    """A comparison for a program; `missing` has a sentence for each gap."""
+    return {
+        "text": finding.text,
+        "verdict": finding.verdict,
+        "effect": finding.effect,
+        "interval": finding.interval,
+        "p": finding.p,
+        "n": finding.n,
+        "needed": finding.needed,
+        "missing": [str(gap) for gap in finding.gaps],
+    }

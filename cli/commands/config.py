@@ -1,0 +1,37 @@
+"""`activemem config`: which settings are in force, and where they come from."""
+
+from __future__ import annotations
+
+import typer
+
+from ..options import JsonOption
+from ..output import exit_on_error, print_json, print_stdout
+
+app = typer.Typer(help="Look at the settings of this machine.", no_args_is_help=True)
+
+
+@app.command()
+def show(as_json: JsonOption = False) -> None:
+    """Show each setting's value and its source.
+
+    A setting comes from the command line, else from the environment (ACTIVEMEM_RESULTS and the
+    like), else from the nearest activemem.toml upward from the working directory, else it has its
+    default.
+    """
+    from ..machine_settings import SETTING_NAMES, SettingsError, load_settings
+
+    with exit_on_error(SettingsError, OSError):
+        found = load_settings()
+    folders = {"results": str(found.results.resolve()), "data": str(found.data.resolve())}
+    values = found.values.model_dump() | folders
+    if as_json:
+        print_json({name: {"value": values[name], "source": found.sources[name]} for name in SETTING_NAMES})
+        return
+    shown = {name: "–" if values[name] is None else _format_value(values[name]) for name in SETTING_NAMES}
+    width = max(map(len, shown.values()))
+    for name in SETTING_NAMES:
+        print_stdout(f"{name:<12}   {shown[name]:<{width}}   {found.sources[name]}")
+
+
+def _format_value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

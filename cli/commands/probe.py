@@ -1,0 +1,120 @@
+"""`activemem probe`: what goes on inside of the trained models of a study."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from math import nan
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...studies.text.units import WIDTH, plural
+from ..options import DataOption, ResultsOption
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, exit_on_error, print_stderr
+from .study import StudyName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...engine.probes import ProbeResult
+    from ...storage import Store
+    from ...studies.study import Study
+
+app = typer.Typer(help="Measure what goes on inside of trained models.", no_args_is_help=True)
+
+_MAX_TRIAL_NAME_WIDTH = WIDTH - len("  probed  Δ 0.500")
+"""What the names of a trial may take of its line."""
+
+
+@app.command()
+def run(
+    study: StudyName,
+    *,
+    sequences: Annotated[
+        int, typer.Option("--sequences", min=1, metavar="N", help="Measure over the first N test sequences.")
+    ] = 10_000,
+    results: ResultsOption = None,
+    data: DataOption = None,
+) -> None:
+    """Measure the memory of every trained recurrent encoder that a study has kept, and store it.
+
+    Nothing is trained, and nothing measured twice. It needs `keep_weights = true` in the study; exits with 1
+    if weights were not kept or cannot be used, and with 2 if no trial is done.
+    """
+    from ...engine.core.resources import Machine
+    from ...storage import Store, StoreError
+    from ...studies.lookup import load_last_run
+    from ...studies.text.errors import StudyError
+    from ..machine_settings import SettingsError, load_settings
+
+    with exit_on_error(SettingsError, StoreError, StudyError, OSError):
+        found = load_settings({"results": results, "data": data})
+        store = Store(found.results)
+        wanted = load_last_run(study, store)
+        _require_weights(wanted, store, _train_command(study, wanted, results))
+        from ...engine.probes import probe_study  # loads torch
+
+        machine = Machine(cpus=found.values.cpus, data=found.data)
+        try:
+            lacking = _report_probes(wanted, probe_study(wanted, store, machine, sequences=sequences))
+        except KeyboardInterrupt:
+            where = ["--results", results] if results else []
+            again = shlex.join(["activemem", "probe", "run", study, "--sequences", str(sequences), *where])
+            print_stderr(f"stopped; what was measured is stored. Continue: {again}")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+    if lacking:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _train_command(study_argument: str, study: Study, results: str | None) -> str:
+    """The command that trains a study as it was named."""
+    words = ["activemem", "study", "run", study_argument]
+    words += [word for override in study.overrides for word in ("--set", override)]
+    return shlex.join([*words, *(["--results", results] if results else [])])
+
+
+def _require_weights(study: Study, store: Store, train_command: str) -> None:
+    """Say so, and end the command, where no trial is done, or there are no weights of those that are."""
+    from ...studies.planning.status import study_outcomes
+
+    outcomes = study_outcomes(study, store.trials())
+    done = [trial for trial, status in outcomes.select("trial", "status").iter_rows() if status == "done"]
+    if not done:
+        print_stderr(
+            f"study {study.name} has no trial that is done in {store.root}; "
+            f"train it first:\n  {train_command}"
+        )
+        raise typer.Exit(EXIT_WRONG_INPUT)
+    if not any(store.weights_file(trial).exists() for trial in done):
+        them, are = ("it", "is") if len(done) == 1 else ("them", "are")
+        how = "" if study.keep_weights else "say keep_weights = true in [study] and "
+        what = f"no weights of its {plural(len(done), 'trial')} that {are} done are in {store.root}"
+        print_stderr(f"{study.name}: {what}; {how}train {them} again here:\n  {train_command}")
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _report_probes(study: Study, probes: Iterator[ProbeResult]) -> bool:
+    """Say what becomes of each trial, then of all; whether one could not be measured that should be."""
+    from ...engine.probes import NO_ENCODER
+    from ..views.trial_names import TrialNameColumns
+
+    counts, lacking = Counter[str](), False
+    columns = TrialNameColumns(study.trials())
+    for probed in probes:
+        reason = probed.reason
+        if not probed.metrics and reason is None:
+            counts["stored before"] += 1
+            continue
+        status = "probed" if reason is None else "left"
+        counts[status] += 1
+        lacking |= reason not in (None, NO_ENCODER)
+        columns.add([probed.trial])
+        what = reason or f"Δ {probed.metrics.get('memory_change', nan):.3f}"
+        print_stderr("  ".join([f"  {status:<6}", *columns.cells(probed.trial, _MAX_TRIAL_NAME_WIDTH), what]))
+        for attention in probed.ambiguous:
+            print_stderr(f"  {'':<6}  not compared with {attention}: several trials have it")
+    taken = f"{counts['probed']} of {plural(counts.total(), 'trial')} probed"
+    others = [f"{count} {what}" for what, count in counts.items() if what != "probed"]
+    print_stderr(f"{study.name}: {' · '.join([taken, *others])}")
+    return lacking

@@ -1,0 +1,271 @@
+"""`activemem recipe`: recipes checked, rendered, taken apart and compared, from their text alone."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..options import (
+    BatchOption,
+    CausalOption,
+    DropoutOption,
+    JsonOption,
+    LengthOption,
+    Norm,
+    NormOption,
+    RecipeText,
+    VocabOption,
+    WidthOption,
+)
+from ..output import EXIT_WRONG_INPUT, exit_on_error, print_json, print_stderr, print_stdout
+
+if TYPE_CHECKING:
+    from ...grammar import Recipe
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ...grammar import Budget, BudgetShare, Cardinality
+
+app = typer.Typer(help="Check recipes and take them apart, without building anything.", no_args_is_help=True)
+
+
+class RecipeFormat(StrEnum):
+    """How a recipe is drawn."""
+
+    TEXT = "text"
+    MERMAID = "mermaid"
+    SVG = "svg"
+
+
+@app.command()
+def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
+    """Print a recipe's text, its id and how many architectures its choices give, or all of its faults."""
+    from ...grammar import RecipeError, Space, parse
+
+    try:
+        found = parse(recipe)
+    except RecipeError as error:
+        if as_json:
+            faults = [{"start": f.start, "end": f.end, "message": f.message} for f in error.faults]
+            print_json({"text": error.text, "faults": faults})
+        print_stderr(str(error))
+        raise typer.Exit(EXIT_WRONG_INPUT) from error
+    if not as_json:
+        print_stdout(f"{found.text}   id {found.id}")
+        if found.dimensions:
+            print_stdout(str(Space(found).count))
+        return
+    dimensions = [name for name, _ in found.dimensions]
+    page = {"recipe": found.text, "id": found.id, "holes": found.holes, "dimensions": dimensions}
+    print_json({**page, **count_to_dict(Space(found).count)})
+
+
+@app.command()
+def render(recipe: RecipeText) -> None:
+    """Print a recipe's canonical text, which is rendered as it is."""
+    from ...grammar import RecipeError, parse
+
+    with exit_on_error(RecipeError):
+        print_stdout(parse(recipe).text)
+
+
+@app.command()
+def show(
+    *,
+    recipe: RecipeText,
+    d_model: WidthOption,
+    length: LengthOption,
+    vocab: VocabOption,
+    causal: CausalOption = False,
+    norm: NormOption = Norm.PRE,
+    batch: BatchOption = 32,
+    dropout: DropoutOption = 0.1,
+    recipe_format: Annotated[
+        RecipeFormat, typer.Option("--format", help="How the parts are drawn.")
+    ] = RecipeFormat.TEXT,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what each part of a recipe costs and how far it sees.
+
+    FLOPs are those of a forward pass. Memory is what training keeps of a batch for the backward pass, in
+    32-bit numbers. Generation keeps a state for each past token, and a window of fixed size, in 16-bit ones.
+    """
+    from ...grammar import Frame, RecipeError, parse
+    from ...reporting.recipes import breakdown, mermaid, svg
+    from ...reporting.recipes.sizes import Sizes
+
+    if as_json and recipe_format is not RecipeFormat.TEXT:
+        raise typer.BadParameter(f"expected --json or --format {recipe_format.value}, got both")
+    frame = Frame(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
+    sizes = Sizes(frame=frame, length=length, batch=batch)
+    with exit_on_error(RecipeError):
+        found = parse(recipe)
+        analysis = sizes.analyse(found)
+    if as_json:
+        print_json(breakdown.as_data(found, analysis, sizes))
+    else:
+        drawn = {RecipeFormat.TEXT: breakdown, RecipeFormat.MERMAID: mermaid, RecipeFormat.SVG: svg}[
+            recipe_format
+        ]
+        print_stdout(drawn.render(found, analysis, sizes))
+
+
+@app.command()
+def compare(
+    *,
+    recipes: Annotated[
+        list[str],
+        typer.Argument(metavar="RECIPE…", help="Two or more; differences are from the first."),
+    ],
+    d_model: WidthOption,
+    length: LengthOption,
+    vocab: VocabOption,
+    causal: CausalOption = False,
+    norm: NormOption = Norm.PRE,
+    batch: BatchOption = 32,
+    dropout: DropoutOption = 0.1,
+    as_json: JsonOption = False,
+) -> None:
+    """Show several recipes side by side: what they cost, keep and see, beside the first of them.
+
+    Figures are those of `recipe show`.
+    """
+    from ...grammar import Frame
+    from ...reporting.recipes import comparison
+    from ...reporting.recipes.sizes import Sizes
+
+    if len(recipes) < 2:
+        raise typer.BadParameter("expected at least two recipes, got one")
+    frame = Frame(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
+    sizes = Sizes(frame=frame, length=length, batch=batch)
+    found = _parse_all(recipes)
+    analyses = [sizes.analyse(recipe) for recipe in found]
+    if as_json:
+        print_json(comparison.as_data(found, analyses, sizes))
+    else:
+        print_stdout(comparison.render(found, analyses, sizes))
+
+
+def _parse_all(texts: list[str]) -> list[Recipe]:
+    """The recipes; if any is wrong or still open, the faults of all are told."""
+    from ...grammar import RecipeError, analyse, parse
+
+    recipes: list[Recipe] = []
+    wrong: list[RecipeError] = []
+    for text in texts:
+        try:
+            recipe = parse(text)
+            analyse(recipe, d_model=1, length=1, vocab=1)
+            recipes.append(recipe)
+        except RecipeError as error:
+            wrong.append(error)
+    if wrong:
+        print_stderr("\n\n".join(map(str, wrong)))
+        raise typer.Exit(EXIT_WRONG_INPUT)
+    return recipes
+
+
+@app.command()
+def sample(
+    *,
+    recipe: RecipeText,
+    count: Annotated[int, typer.Option("--count", min=1, metavar="N", help="How many to print.")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="S", help="The same seed draws the same ones.")
+    ] = 0,
+    max_parameters: Annotated[
+        int | None, typer.Option("--max-parameters", min=1, metavar="N", help="Leave larger models out.")
+    ] = None,
+    max_flops: Annotated[
+        int | None,
+        typer.Option("--max-flops", min=1, metavar="N", help="Leave out what takes more for a forward pass."),
+    ] = None,
+    d_model: Annotated[
+        int | None, typer.Option("--d-model", min=1, metavar="N", help="Width of the model, for a budget.")
+    ] = None,
+    vocab: Annotated[
+        int | None, typer.Option("--vocab", min=1, metavar="N", help="Symbols, for a budget.")
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option("--length", min=1, metavar="N", help="Tokens of a sequence, for --max-flops."),
+    ] = None,
+    causal: CausalOption = False,
+    norm: NormOption = Norm.PRE,
+    as_json: JsonOption = False,
+) -> None:
+    """Print different architectures of a recipe with choices, drawn with the same probability each.
+
+    Where a range of real numbers stands, forms are drawn alike and then the numbers in them. A budget counts
+    as `recipe show` does; FLOPs are those of one sequence.
+    """
+    from random import Random
+
+    from ...grammar import RecipeError, Space, SpaceError, parse
+
+    budget = _parse_budget(max_parameters, max_flops, d_model, vocab, length, causal=causal, norm=norm)
+    with exit_on_error(RecipeError, SpaceError):
+        space = Space(parse(recipe), budget)
+        remaining = space.remaining(Random(seed)) if budget else None
+        members = space.sample_distinct(count, Random(seed))
+    if as_json:
+        page = {
+            "recipe": space.recipe.text,
+            **count_to_dict(space.count),
+            **_remaining_to_dict(remaining),
+            "seed": seed,
+        }
+        print_json({**page, "members": [{"recipe": one.text, "id": one.id} for one in members]})
+        return
+    print_stderr(str(remaining or space.count))
+    for one in members:
+        print_stdout(one.text)
+
+
+def count_to_dict(count: Cardinality) -> dict[str, Any]:
+    """A count for a program: the number, or "infinite"; not exact where it is an upper bound."""
+    return {"architectures": "infinite" if count.infinite else count.forms, "exact": count.exact}
+
+
+def _remaining_to_dict(remaining: BudgetShare | None) -> dict[str, Any]:
+    """What a budget leaves, for a program; `drawn` members were looked at for an estimate, 0 if all were."""
+    if remaining is None:
+        return {}
+    share = {"share": remaining.share, "error": remaining.standard_error, "drawn": remaining.samples}
+    return {"within": {"architectures": remaining.within, **share}}
+
+
+def _parse_budget(
+    max_parameters: int | None,
+    max_flops: int | None,
+    d_model: int | None,
+    vocab: int | None,
+    length: int | None,
+    *,
+    causal: bool,
+    norm: Norm,
+) -> Budget | None:
+    """The budget that the options say; a bound without the sizes that it depends on is refused."""
+    from ...grammar import Budget
+
+    bounds = {"--max-parameters": max_parameters, "--max-flops": max_flops}
+    given = [name for name, bound in bounds.items() if bound is not None]
+    if not given:
+        return None
+    sizes = {"--d-model": d_model, "--vocab": vocab}
+    if max_flops is not None:
+        sizes["--length"] = length
+    missing = [name for name, size in sizes.items() if size is None]
+    if missing or d_model is None or vocab is None:
+        raise typer.BadParameter(f"{' and '.join(given)} cannot be checked without {' and '.join(missing)}")
+    return Budget(
+        max_parameters=max_parameters,
+        max_flops=max_flops,
+        d_model=d_model,
+        vocab=vocab,
+        length=length or 1,
+        causal=causal,
+        norm=norm.value,
+    )

@@ -1,0 +1,208 @@
+"""`activemem study`: studies planned, run, looked after and listed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from textwrap import wrap
+from typing import Annotated
+
+import typer
+
+from ...studies.text.units import WIDTH
+from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, exit_on_error, print_json, print_stdout
+
+app = typer.Typer(help="Plan studies, run them, and see how far they are.", no_args_is_help=True)
+
+StudyFile = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A study file, or the name of a study that comes along.")
+]
+StudyName = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A study by its name, as it last ran, or a study file.")
+]
+
+
+@app.command()
+def plan(
+    study: StudyFile,
+    *,
+    overrides: OverridesOption = None,
+    only: OnlyOption = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a study will train, what that costs, and which lengths it cannot reach.
+
+    FLOPs are those of a training step on sequences of the task's length, 40 tokens where it grows; times come
+    from trials in the store.
+    """
+    from ...storage import Store, StoreError
+    from ...studies.planning.plan import make_plan as planned
+    from ...studies.planning.subset import select_trials
+    from ...studies.study import load_study
+    from ...studies.text.errors import StudyError
+    from ..machine_settings import SettingsError, load_settings
+    from ..views import plan as view
+
+    with exit_on_error(SettingsError, StoreError, StudyError, OSError):
+        configured = load_settings({"results": results})
+        found = load_study(study, overrides or ())
+        page = planned(found, Store(configured.results), select_trials(found, only) if only else None)
+    if as_json:
+        print_json(view.plan_to_dict(found, page))
+    else:
+        print_stdout(view.format_plan(found, page, configured.values))
+
+
+@app.command()
+def run(
+    study: StudyFile,
+    *,
+    overrides: OverridesOption = None,
+    local: Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")] = False,
+    only: OnlyOption = None,
+    max_trials: Annotated[
+        int | None, typer.Option("--max-trials", min=1, metavar="N", help="Run at most so many trials.")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed trials again.")] = False,
+    address: Annotated[
+        str | None, typer.Option("--address", metavar="ADDR", help="The Ray cluster; else as configured.")
+    ] = None,
+    results: ResultsOption = None,
+) -> None:
+    """Train what the store lacks of a study; run it again to go on after any end.
+
+    Ends with status 1 if a trial failed, and with 130 after Ctrl-C, which ends in order.
+    """
+    from ...errors import ActivememError
+    from ...storage import Store
+    from ...studies.planning.subset import select_trials
+    from ...studies.study import load_study
+    from ...studies.text.errors import StudyError
+    from ..live.run import RunRequest, check_reachable, run_and_report
+    from ..machine_settings import SettingsError, load_settings
+
+    with exit_on_error(SettingsError, StudyError, OSError):
+        found = load_settings({"results": results, "address": address})
+        wanted = load_study(study, overrides or ())
+        order = RunRequest(
+            study=wanted,
+            study_argument=study,
+            local=local,
+            only=tuple(only or ()),
+            trial_ids=select_trials(wanted, only) if only else None,
+            max_trials=max_trials,
+            retry_failed=retry_failed,
+            results=results,
+            address=address,
+        )
+        found.results.mkdir(parents=True, exist_ok=True)
+        if not local:
+            check_reachable(found.values.address)
+    with exit_on_error(ActivememError, ConnectionError):
+        summary = run_and_report(order, Store(found.results), found)
+    if summary is None or summary.stopped:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if summary.failed or summary.given_up:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def status(
+    study: StudyName,
+    *,
+    overrides: OverridesOption = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how many of a study's trials are done, failed and left, how far others came, and what was found."""
+    from ...storage import Store, StoreError
+    from ...studies.lookup import load_last_run
+    from ...studies.planning.best_points import best_points
+    from ...studies.planning.status import study_status
+    from ...studies.text.errors import StudyError
+    from ..machine_settings import SettingsError, load_settings
+    from ..views.status import format_best_points, format_failures, format_unfinished, status_to_dict
+
+    with exit_on_error(SettingsError, StoreError, StudyError, OSError):
+        store = Store(load_settings({"results": results}).results)
+        found = load_last_run(study, store, overrides or ())
+        now, best = study_status(found, store), best_points(found, store.trials())
+    if as_json:
+        points = [{"values": each.values, "mean": each.mean} for each in best]
+        print_json({"study": found.name, "title": found.title, **status_to_dict(now), "best": points})
+    else:
+        title = wrap(f"{found.name} · {found.title}", WIDTH)
+        print_stdout(
+            "\n".join(
+                [
+                    *title,
+                    now.summary(),
+                    *format_unfinished(found, now),
+                    *format_failures(now),
+                    *format_best_points(found, best),
+                ]
+            )
+        )
+
+
+@app.command("list")
+def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
+    """List the studies that come along, and those that the store knows."""
+    from ...storage import Store, StoreError
+    from ...studies.text.errors import StudyError
+    from ..machine_settings import SettingsError, load_settings
+    from ..views.status import status_to_dict
+    from ..views.studies import format_studies, list_studies
+
+    with exit_on_error(SettingsError, StoreError, StudyError, OSError):
+        found = list_studies(Store(load_settings({"results": results}).results))
+    if as_json:
+        print_json([{"study": each.name, "title": each.title, **status_to_dict(now)} for each, now in found])
+    else:
+        print_stdout("\n".join(format_studies(found)))
+
+
+class AnswerFormat(StrEnum):
+    """How the answer to a query is printed."""
+
+    RICH = "rich"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+
+
+@app.command()
+def query(
+    sql: Annotated[
+        str, typer.Argument(metavar="SQL", help='One statement, as "SELECT mixer, max_length FROM trials".')
+    ],
+    *,
+    answer_format: Annotated[
+        AnswerFormat, typer.Option("--format", help="How to print the answer.")
+    ] = AnswerFormat.RICH,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it to FILE: .parquet, .csv or .json.")
+    ] = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask SQL of everything in the store: its tables are trials and metrics.
+
+    Both have a column for each factor; trials has the final metrics, too, and metrics is long: epoch, step,
+    name, value. A factor whose name is taken is factor_NAME. SELECT * FROM trials shows what there is.
+    """
+    from ...reporting.sql import QueryError
+    from ...reporting.sql import query as answered
+    from ...storage import Store, StoreError
+    from ..machine_settings import SettingsError, load_settings
+    from ..views import query as view
+
+    with exit_on_error(SettingsError, StoreError, QueryError, OSError):
+        answer = answered(Store(load_settings({"results": results}).results), sql)
+        if out is not None:
+            view.save(answer, out)
+        elif as_json:
+            print_json(view.records(answer))
+        else:
+            print_stdout(view.format_answer(answer, answer_format.value))

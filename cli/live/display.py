@@ -1,0 +1,100 @@
+"""What a person sees of a running study: a live display on a terminal, a line a finished trial elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from ...engine.core.events import Ended, Event, Listener
+from ...studies.resolve.trial import Trial
+from ..output import print_stderr
+from ..views import trial_lines
+from ..views.progress import StudyProgress
+from ..views.trial_names import TrialNameColumns
+
+STOPPING_MESSAGE = "stopping after this epoch … (Ctrl-C again: at once)"
+
+
+@contextmanager
+def live_display(name: str, progress: StudyProgress) -> Iterator[Listener]:
+    """A listener that shows a study on standard error while it runs; nothing stays on a terminal."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield LineDisplay(progress)
+        return
+    display = Display(name, progress, console)
+    with Live(
+        get_renderable=display.render,
+        console=console,
+        transient=True,
+        refresh_per_second=4,
+        redirect_stdout=False,  # data is not for the display to touch
+    ):
+        yield display
+
+
+class Display:
+    """The live display; `picture` is called by the thread that draws, the rest by that of the study."""
+
+    def __init__(self, name: str, progress: StudyProgress, console: Console) -> None:
+        self._name, self._progress, self._console = name, progress, console
+        self._columns = TrialNameColumns()
+        self._lock = threading.Lock()
+        self._stopping = False
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        """Expect these trials."""
+        with self._lock:
+            self._progress.on_planned(trials)
+            self._columns.add(trials)
+
+    def stopping(self) -> None:
+        """Say so from now on; called by a signal's handler, so it must not wait for the lock."""
+        self._stopping = True
+
+    def on_event(self, event: Event) -> None:
+        """Take note of an event."""
+        with self._lock:
+            self._progress.on_event(event, time.monotonic())
+
+    def render(self) -> Text:
+        """The lines as they are now, as wide as the terminal allows."""
+        width = self._console.width
+        with self._lock:
+            self._progress.advance_clock(time.monotonic())
+            name, full, empty, tail = trial_lines.format_heading(self._name, self._progress, width)
+            lines = trial_lines.format_running(self._progress, self._columns, width)
+        head = Text.assemble(name, (full, "green"), (empty, "dim"), tail, no_wrap=True, overflow="crop")
+        below = [*lines, *([STOPPING_MESSAGE] if self._stopping else [])]
+        return Text("\n", no_wrap=True, overflow="crop").join([head, *map(Text, below)])
+
+
+class LineDisplay:
+    """One line for each trial that has ended, and nothing else, for logs and pipes."""
+
+    def __init__(self, progress: StudyProgress) -> None:
+        self._progress, self._columns = progress, TrialNameColumns()
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        """Expect these trials."""
+        self._progress.on_planned(trials)
+        self._columns.add(trials)
+
+    def stopping(self) -> None:
+        """Say so at once; a signal's handler must not write to a stream that is being written to."""
+        os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
+
+    def on_event(self, event: Event) -> None:
+        """Print a line if a trial has ended."""
+        self._progress.on_event(event, time.monotonic())
+        if isinstance(event, Ended):
+            trial = self._progress.trial(event.trial)
+            print_stderr(trial_lines.format_ended(event, trial, self._progress, self._columns))

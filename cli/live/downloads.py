@@ -1,0 +1,27 @@
+"""What a person sees of a download: a bar on a terminal, and nothing elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from ...engine import corpora
+
+
+@contextmanager
+def download_progress() -> Iterator[corpora.Progress]:
+    """A function that shows how far files are, on standard error, until this is left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    console = Console(stderr=True, highlight=False)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(name: str, size: int, whole: int | None) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name)
+            bars.update(tasks[name], completed=size, total=whole)
+
+        yield show

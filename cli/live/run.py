@@ -1,0 +1,142 @@
+"""A study carried out: shown while it runs, summed up when it ends, with the command that goes on with it."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from ...engine.core.resources import Machine
+from ...storage import Store
+from ...studies.planning.best_points import best_points
+from ...studies.planning.status import study_status
+from ...studies.study import Study
+from ...studies.text.units import WIDTH, format_duration, plural
+from ..machine_settings import ResolvedSettings
+from ..output import print_stderr
+from ..views.progress import StudyProgress
+from ..views.status import format_best_points, format_failures
+from .display import live_display
+
+if TYPE_CHECKING:
+    from ...engine.run.driver import Summary
+import socket
+from urllib.parse import urlsplit
+
+from ..machine_settings import SettingsError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What the command line asks for; `what` is the study as it was named there.
+
+    `only` are the words that say which part of it is to run, `trials` the ids that they mean, None for all.
+    """
+
+    study: Study
+    study_argument: str
+    local: bool
+    only: tuple[str, ...]
+    trial_ids: frozenset[str] | None
+    max_trials: int | None
+    retry_failed: bool
+    results: str | None
+    address: str | None
+
+    @property
+    def resume_command(self) -> str:
+        """The command that goes on where this one was stopped: the same again."""
+        words = ["activemem", "study", "run", self.study_argument]
+        words += [word for override in self.study.overrides for word in ("--set", override)]
+        words += ["--local"] if self.local else []
+        words += [word for each in self.only for word in ("--only", each)]
+        words += ["--max-trials", str(self.max_trials)] if self.max_trials else []
+        words += ["--retry-failed"] if self.retry_failed else []
+        return shlex.join(
+            [*words, *self._results_option, *(["--address", self.address] if self.address else [])]
+        )
+
+    @property
+    def table_command(self) -> str:
+        """The command that shows what was found."""
+        return shlex.join(["activemem", "table", "render", self.study.name, *self._results_option])
+
+    @property
+    def _results_option(self) -> list[str]:
+        return ["--results", self.results] if self.results else []
+
+
+def run_and_report(request: RunRequest, store: Store, settings: ResolvedSettings) -> Summary | None:
+    """Run a study and tell what became of it; None if it was interrupted without order."""
+    from ...engine.run.driver import run_study  # loads torch
+
+    started, values = time.monotonic(), settings.values
+    machine = Machine(
+        cpus=values.cpus,
+        gpus=values.gpus,
+        time_limit_s=values.time_limit_s,
+        address=values.address,
+        data=settings.data.resolve(),  # workers have a working directory of their own
+    )
+    try:
+        with live_display(request.study.name, _initial_progress(request, store)) as listener:
+            summary = run_study(
+                request.study,
+                store,
+                machine,
+                listener,
+                local=request.local,
+                max_trials=request.max_trials,
+                retry_failed=request.retry_failed,
+                trial_ids=request.trial_ids,
+            )
+    except KeyboardInterrupt:
+        print_stderr(f"stopped at once; the epochs before are stored. Continue: {request.resume_command}")
+        return None
+    _print_summary(request, summary, store, time.monotonic() - started)
+    return summary
+
+
+def _initial_progress(request: RunRequest, store: Store) -> StudyProgress:
+    """What is known before the first event; the trials of a search are not, only how many will come."""
+    before, to_come = study_status(request.study, store), 0
+    if request.study.search is not None:
+        to_come = (
+            before.num_remaining
+            if request.max_trials is None
+            else min(before.num_remaining, request.max_trials)
+        )
+    return StudyProgress(total=before.total, stored=before.stored, unplanned=to_come)
+
+
+def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds: float) -> None:
+    now = study_status(request.study, store)
+    ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
+    whole = f"{request.study.name}: {now.summary()} · {ended}"
+    for line in (*wrap(whole, WIDTH, subsequent_indent="  "), *format_failures(now)):
+        print_stderr(line)
+    for trouble in summary.given_up:
+        print_stderr(f"  given up   {trouble}")
+    if summary.stopped:
+        print_stderr(f"stopped; all epochs so far are stored. Continue: {request.resume_command}")
+        return
+    for line in format_best_points(request.study, best_points(request.study, store.trials())):
+        print_stderr(line)
+    if now.stored and request.study.tables:
+        print_stderr(f"see: {request.table_command}")
+
+
+CONNECT_TIMEOUT_S = 5.0
+
+
+def check_reachable(address: str | None) -> None:
+    """Raise SettingsError if an address that names a host and a port does not answer."""
+    if address is None or address == "auto":
+        return
+    parts = urlsplit(address if "://" in address else f"//{address}")
+    try:
+        socket.create_connection((parts.hostname or "", parts.port or 0), timeout=CONNECT_TIMEOUT_S).close()
+    except OSError as error:
+        raise SettingsError(f"address: expected a Ray cluster at {address}, got: {error}") from error

@@ -1,0 +1,187 @@
+"""The machine's settings: from the command line, else the environment, else activemem.toml, else defaults."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from ..errors import ActivememError
+from ..studies.schema.settings import StrictModel
+from ..studies.text.document import Document, read_document
+from ..studies.text.errors import StudyError, StudyFault, fault_at, nearest_hint
+from ..studies.text.pydantic_messages import InvalidTableError, ValidationProblem, validate
+
+SETTINGS_FILE_NAME = "activemem.toml"
+ENV_PREFIX = "ACTIVEMEM_"
+_TEST_ENV_PREFIX = "ACTIVEMEM_TEST_"
+
+_ADDRESS = re.compile(r"auto|(ray://)?[^/:\s]+:[0-9]{1,5}")
+
+
+class SettingsError(ActivememError):
+    """Settings that cannot be used; the message has every fault of every source."""
+
+
+class MachineSettings(StrictModel):
+    """What may be set: folders, the cluster, what each trial gets, the tables' format."""
+
+    results: str = "results"
+    data: str = "data"
+    address: str | None = None
+    cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    gpus: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    format: Literal["rich", "markdown", "latex", "html", "csv"] = "rich"
+
+    @field_validator("results", "data", "address")
+    @classmethod
+    def not_empty(cls, text: str | None) -> str | None:
+        """A path or an address is not nothing."""
+        if text == "":
+            raise ValueError("expected a text, got nothing")
+        return text
+
+    @field_validator("address")
+    @classmethod
+    def validate_address(cls, text: str | None) -> str | None:
+        """What Ray can connect to."""
+        if text and not _ADDRESS.fullmatch(text):
+            raise ValueError(f"expected auto, HOST:PORT or ray://HOST:PORT, got {text!r}")
+        return text
+
+    @field_validator("cpus", "gpus")
+    @classmethod
+    def validate_count(cls, count: float) -> float:
+        """Ray schedules a share of one, or whole ones."""
+        if count > 1 and not count.is_integer():
+            raise ValueError(f"expected a whole number or a share of one, got {count:g}")
+        return count
+
+
+SETTING_NAMES = tuple(MachineSettings.model_fields)
+"""Every setting, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedSettings:
+    """The values in force and the source of each; the paths hold in the working directory."""
+
+    values: MachineSettings
+    results: Path
+    data: Path
+    sources: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """What one source says, or all that is wrong with it; `call` is what it calls a setting."""
+
+    name: str
+    describe_source: Callable[[str], str]
+    values: Mapping[str, Any]
+    faults: tuple[StudyFault, ...] = ()
+
+
+def load_settings(
+    command_line: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> ResolvedSettings:
+    """The settings of a command that is run in a folder, by default of this process.
+
+    A value of None on the command line is one that was not given. Raises SettingsError.
+    """
+    path = find_settings_file(folder or Path.cwd())
+    layers = [
+        *([_file(path)] if path else []),
+        _environment(os.environ if environment is None else environment),
+        _command_line(command_line or {}),
+    ]
+    wrong = [str(StudyError(layer.name, layer.faults)) for layer in layers if layer.faults]
+    if wrong:
+        raise SettingsError("\n\n".join(wrong))
+    given: dict[str, Any] = {}
+    sources = dict.fromkeys(SETTING_NAMES, "default")
+    for layer in layers:
+        given |= layer.values
+        sources |= {name: layer.describe_source(name) for name in layer.values}
+    values = MachineSettings(**given)
+    folders = {
+        name: (path.parent if path and sources[name] == str(path) else Path()) / Path(given).expanduser()
+        for name, given in (("results", values.results), ("data", values.data))
+    }
+    return ResolvedSettings(values=values, sources=sources, **folders)
+
+
+def find_settings_file(folder: Path) -> Path | None:
+    """The activemem.toml that holds in a folder: its own, or the nearest above it."""
+    places = (each / SETTINGS_FILE_NAME for each in (folder.resolve(), *folder.resolve().parents))
+    return next((place for place in places if place.is_file()), None)
+
+
+def _file(path: Path) -> _Layer:
+    name = str(path)
+    try:
+        document = read_document(path)
+    except StudyError as error:
+        return _Layer(name, str, {}, error.faults)
+    faults = tuple(_fault_in_file(document, problem) for problem in _iter_problems(document.data))
+    return _Layer(name, lambda _: name, document.data, faults)
+
+
+def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault:
+    """A fault of the file where it stands."""
+    text, place = document.places[problem.path[:1]]
+    return fault_at(text, place.key if problem.key else place.value, problem.message)
+
+
+def _environment(environment: Mapping[str, str]) -> _Layer:
+    """What variables such as ACTIVEMEM_CPUS say; an empty one says nothing."""
+    texts = {
+        name: text
+        for name, text in environment.items()
+        if name.startswith(ENV_PREFIX) and not name.startswith(_TEST_ENV_PREFIX) and text
+    }
+    known = {_variable(name): name for name in SETTING_NAMES}
+    unknown = [f"unknown variable {name}{nearest_hint(name, known)}" for name in texts if name not in known]
+    values = {name: _value(name, texts[variable]) for variable, name in known.items() if variable in texts}
+    wrong = [f"{_variable(str(problem.path[0]))}: {problem.message}" for problem in _iter_problems(values)]
+    return _Layer(
+        "environment", _variable, values, tuple(StudyFault(message=each) for each in unknown + wrong)
+    )
+
+
+def _variable(name: str) -> str:
+    return ENV_PREFIX + name.upper()
+
+
+def _value(name: str, text: str) -> float | str:
+    """A variable's text as a number, where a number is meant and it is one."""
+    if name in ("cpus", "gpus", "time_limit_s"):
+        try:
+            return float(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _command_line(options: Mapping[str, Any]) -> _Layer:
+    values = {name: value for name, value in options.items() if value is not None}
+    wrong = [
+        StudyFault(message=f"--{problem.path[0]}: {problem.message}") for problem in _iter_problems(values)
+    ]
+    return _Layer("command line", lambda _: "command line", values, tuple(wrong))
+
+
+def _iter_problems(values: Mapping[str, Any]) -> Iterator[ValidationProblem]:
+    try:
+        validate(MachineSettings, values)
+    except InvalidTableError as error:
+        yield from error.problems

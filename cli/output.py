@@ -1,0 +1,53 @@
+"""The two streams: data goes to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+
+import typer
+
+EXIT_FAILED = 1
+"""Exit status of a study that ran, with a trial that failed or was given up."""
+
+EXIT_WRONG_INPUT = 2
+"""Exit status when nothing was done, because what was asked for makes no sense."""
+
+EXIT_INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
+
+def print_stderr(text: str) -> None:
+    """Write a line to standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_stdout(text: str) -> None:
+    """Write data to standard output."""
+    print(text, end="" if text.endswith("\n") else "\n")
+
+
+def print_json(page: object) -> None:
+    """Write data to standard output as JSON."""
+    import json
+
+    print_stdout(json.dumps(page, indent=2, ensure_ascii=False))
+
+
+@contextmanager
+def exit_on_error(*kinds: type[Exception]) -> Iterator[None]:
+    """Errors of these kinds are told as they are, without a traceback, and end the command."""
+    try:
+        yield
+    except kinds as error:
+        print_stderr(str(error))
+        raise typer.Exit(EXIT_WRONG_INPUT) from error
+
+
+def replace_unencodable() -> None:
+    """Make a stream that cannot carry some sign show another in its place, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # what a host program puts there may be something else
+            stream.reconfigure(errors="replace")

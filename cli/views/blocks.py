@@ -1,0 +1,176 @@
+"""Blocks as they are shown: a line for each, or one with all that its specification says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from textwrap import wrap
+from typing import Any
+
+from ...grammar import Context, Cost, Fault, Parameter, RecipeError, Spec, lookup, nodes, parse, render
+from ...grammar.signature import default_text, describe_values, example, signature
+from ...grammar.vocabulary.entry_points import PluginProblem
+from ...grammar.vocabulary.spec import OWNER
+from ...reporting.recipes.breakdown import STATE_BYTES
+from ...studies.text.units import (
+    WIDTH,
+    format_bytes,
+    format_reach,
+    plural,
+    reach_as_json,
+    si_prefix,
+    truncate,
+)
+
+_MAX_SIGNATURE_WIDTH = 30
+
+
+def parse_block(text: str) -> nodes.BlockNode:
+    """The block of a name, with small values for what it needs, or of a name with arguments.
+
+    Raises RecipeError, with the nearest name, for what is none.
+    """
+    spec = lookup(text)
+    if spec is not None:
+        return example(spec)
+    recipe = parse(text)
+    if not isinstance(recipe.root, nodes.BlockNode):
+        raise RecipeError(text, [Fault(0, len(text), f"expected one block, got {recipe.text}")])
+    if recipe.holes or recipe.dimensions:
+        raise RecipeError(text, [Fault(0, len(text), "expected a block with nothing left open")])
+    return recipe.root
+
+
+def format_blocks(specs: Sequence[Spec]) -> str:
+    """A line for each block, those of a package together, this package's first."""
+    texts = {spec.name: signature(spec) for spec in specs}
+    wide = min(max(map(len, texts.values())), _MAX_SIGNATURE_WIDTH)
+    roles = max(len(spec.role) for spec in specs)
+    rows: list[str] = []
+    owned = sorted(specs, key=lambda spec: (spec.owner != OWNER, spec.owner, spec.name))
+    for owner, group in groupby(owned, key=lambda spec: spec.owner):
+        rows += [*([""] if rows else []), owner]
+        rows += [
+            truncate(
+                f"  {truncate(texts[spec.name], wide):<{wide}}  {spec.role:<{roles}}  {spec.summary}", WIDTH
+            )
+            for spec in group
+        ]
+    return "\n".join(rows)
+
+
+def blocks_to_dict(specs: Sequence[Spec], problems: Sequence[PluginProblem]) -> dict[str, Any]:
+    """What `lines` shows, with nothing left out, and what is wrong with blocks of other packages."""
+    return {
+        "blocks": [_summary(spec) for spec in specs],
+        "problems": [
+            {"owner": each.owner, "group": each.group, "name": each.name, "message": each.message}
+            for each in problems
+        ],
+    }
+
+
+def format_block(block: nodes.BlockNode, context: Context) -> str:
+    """Everything about a block, and what it costs and sees at a place."""
+    spec = _spec(block)
+    text, kind = signature(spec), f"{spec.role}, {spec.owner}"
+    gap = WIDTH - len(text) - len(kind)
+    rows = [f"{text}{' ' * gap}{kind}"] if gap >= 2 else [*_wrapped(text, 0), kind]
+    rows.append("")
+    for told in (spec.summary, spec.equation, spec.source):
+        rows += _wrapped(told, 2)
+    if spec.parameters:
+        rows += ["", *_parameters(spec.parameters)]
+    sight = "causal" if context.causal else "bidirectional"
+    rows += [
+        "",
+        *_wrapped(f"{render(block)} at width {context.width}, {plural(context.length, 'token')}, {sight}", 2),
+    ]
+    names, figures = zip(*_figures(spec, block, context), strict=True)
+    wide = max(map(len, names))
+    for name, figure in zip(names, figures, strict=True):
+        told = f"{name:<{wide}}  {figure}"
+        rows += wrap(told, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * (wide + 6))
+    return "\n".join([*rows, ""])
+
+
+def block_to_dict(block: nodes.BlockNode, context: Context) -> dict[str, Any]:
+    """What `picture` shows, with all digits; a reach without bound is "all"."""
+    spec = _spec(block)
+    cost = spec.cost(spec.settings(block), context)
+    return {
+        **_summary(spec),
+        "equation": spec.equation,
+        "source": spec.source,
+        "parameters": [_parameter(parameter) for parameter in spec.parameters],
+        "example": {
+            "recipe": render(block),
+            "d_model": context.width,
+            "length": context.length,
+            "causal": context.causal,
+            "parameters": cost.parameters,
+            "shared": dict(cost.shared),
+            "flops": cost.flops,
+            "flops_per_token": cost.flops / context.length,
+            "state_per_token": cost.state,
+            "window": cost.window,
+            "reach": reach_as_json(spec.reach(spec.settings(block), context)),
+        },
+    }
+
+
+def _figures(spec: Spec, block: nodes.BlockNode, context: Context) -> Iterator[tuple[str, str]]:
+    """What a block costs and how far it sees, each with its name."""
+    cost: Cost = spec.cost(spec.settings(block), context)
+    shared = "".join(f", and {count:,} in the {key}" for key, count in cost.shared.items())
+    unit, size = si_prefix(cost.flops / context.length)
+    yield "parameters", f"{cost.parameters:,}{shared}"
+    yield f"{unit}FLOPs/token", f"{cost.flops / context.length / size:,.1f}"
+    yield "reach", format_reach(spec.reach(spec.settings(block), context))
+    yield "state/token", format_bytes(cost.state * STATE_BYTES)
+    if cost.window:
+        yield "window", format_bytes(cost.window * STATE_BYTES)
+
+
+def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:
+    """A line for each parameter: its name, what it describe_values, its default, and what it means."""
+    wide = max(len(parameter.name) for parameter in parameters)
+    for parameter in parameters:
+        given = default_text(parameter)
+        needed = "required" if given is None else f"{given} if not given"
+        told = f"{parameter.name:<{wide}}  {parameter.meaning}: {describe_values(parameter)}; {needed}"
+        yield from wrap(told, WIDTH, initial_indent="  ", subsequent_indent=" " * (wide + 4))
+
+
+def _summary(spec: Spec) -> dict[str, str]:
+    return {
+        "name": spec.name,
+        "role": spec.role.value,
+        "signature": signature(spec),
+        "summary": spec.summary,
+        "owner": spec.owner,
+    }
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "kind": parameter.kind,
+        "default": default_text(parameter),
+        "low": parameter.low,
+        "high": parameter.high,
+        "words": parameter.words,
+        "meaning": parameter.meaning,
+    }
+
+
+def _spec(block: nodes.BlockNode) -> Spec:
+    spec = lookup(block.name)
+    assert spec is not None, f"{block.name} has left the vocabulary"
+    return spec
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """The text within 80 columns, lines after the first indented by two more."""
+    first, others = " " * indent, " " * (indent + 2)
+    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)

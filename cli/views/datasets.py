@@ -1,0 +1,126 @@
+"""What can be trained on as lines and as data: what it is, and where it stands on this machine."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from ...engine.corpora import Availability
+from ...studies.catalog import KINDS
+from ...studies.catalog.corpora import Corpus
+from ...studies.catalog.datasets import Dataset
+from ...studies.catalog.parallel_corpora import ParallelCorpus
+from ...studies.catalog.treebanks import Treebank
+
+_WIDTH = 80
+_MILLION = 1_000_000
+
+
+def format_datasets(availabilities: Sequence[Availability]) -> str:
+    """A heading a kind; of each its name, size and place, what it is, its licence and where it comes from."""
+    width = max(len(each.dataset.name) for each in availabilities)
+    sizes = max(len(_size(each.dataset)) for each in availabilities)
+    parts: list[str] = []
+    for heading, kind in KINDS.items():
+        of_kind = [each for each in availabilities if isinstance(each.dataset, kind)]
+        parts += [heading] if of_kind else []
+        parts += [_lines(each, width, sizes) for each in of_kind]
+    return "\n\n".join(parts)
+
+
+def dataset_to_dict(availability: Availability) -> dict[str, Any]:
+    """One of them for a program to read."""
+    dataset = availability.dataset
+    return {
+        "kind": next(heading for heading, kind in KINDS.items() if isinstance(dataset, kind)),
+        "name": dataset.name,
+        "title": dataset.title,
+        **_kind_to_dict(dataset),
+        "here": availability.complete,
+        "installed": dataset.installed,
+        "files": [str(path) for path in availability.files],
+        "missing": list(availability.missing),
+        "downloads": [
+            {"name": each.name, "urls": list(each.urls), "size": each.size} for each in dataset.downloads
+        ],
+        "by_hand": dataset.manual_instructions,
+        "licence": dataset.licence,
+        "source": dataset.source,
+    }
+
+
+def format_check(availability: Availability) -> str:
+    """What a check found, in a line, or one for each fault and for what is missing of one that is here."""
+    name = availability.dataset.name
+    if availability.faults or (availability.files and not availability.complete):
+        return "\n".join(
+            [
+                *availability.faults,
+                *(f"{name}: expected {files}, got nothing" for files in availability.missing),
+            ]
+        )
+    if not availability.complete:
+        return f"{name}: {_format_location(availability)}"
+    counted = isinstance(availability.dataset, Treebank) and availability.dataset.digest is None
+    return f"{name}: {'as many sentences ' if counted else ''}as published"
+
+
+def _lines(availability: Availability, width: int, sizes: int) -> str:
+    dataset = availability.dataset
+    languages = " to ".join(dataset.languages) if isinstance(dataset, ParallelCorpus) else None
+    about = [" · ".join(filter(None, (languages, dataset.licence))), dataset.source]
+    if len(" · ".join(about)) <= _WIDTH - 2:
+        about = [" · ".join(about)]
+    return "\n".join(
+        [
+            f"{dataset.name:<{width}}   {_size(dataset):>{sizes}}   {_format_location(availability)}",
+            *(
+                textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+                for text in (dataset.title, *about)
+            ),
+        ]
+    )
+
+
+def _kind_to_dict(dataset: Dataset) -> dict[str, Any]:
+    """What only one kind has."""
+    match dataset:
+        case Corpus():
+            return {
+                "size_mb": dataset.size_mb,
+                "characters": len(dataset.alphabet) + 1,
+                "words": dataset.word_vocab_size,
+            }
+        case ParallelCorpus():
+            return {"languages": list(dataset.languages), "pairs": dataset.pairs}
+        case Treebank():
+            return {"sentences": dict(dataset.sentences)}
+        case _:
+            return {}
+
+
+def _size(dataset: Dataset) -> str:
+    match dataset:
+        case Corpus(size_mb=float(size)):
+            return f"{size:.1f} MB"
+        case ParallelCorpus(pairs=pairs):
+            return f"{pairs / _MILLION:.1f} M pairs" if pairs >= _MILLION else f"{pairs:,} pairs"
+        case Treebank(sentences=sentences):
+            return f"{sum(sentences.values()):,} trees"
+        case _:
+            return ""
+
+
+def _format_location(availability: Availability) -> str:
+    dataset = availability.dataset
+    if dataset.installed:
+        return "part of activemem"
+    if availability.faults:
+        return f"damaged: activemem data check {dataset.name}"
+    if availability.complete:
+        return str(availability.folder)
+    if availability.files:
+        return f"not all here: activemem data fetch {dataset.name}"
+    how = "not here" if dataset.manual_instructions is None else "by hand"
+    return f"{how}: activemem data fetch {dataset.name}"

@@ -1,0 +1,213 @@
+"""A plan as a person reads it, and as data."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from textwrap import wrap
+from typing import Any
+
+from ...studies.planning.plan import ModelCost, Plan
+from ...studies.planning.time_estimates import TimeEstimate
+from ...studies.schema.level_names import level_name, short_level_names
+from ...studies.study import Study
+from ...studies.text.units import WIDTH, abbreviate_all, format_duration, plural, si_prefix
+from ..machine_settings import MachineSettings
+
+NO_NUMBER = "–"
+"""What stands where there is no number."""
+
+_MAX_MODELS = 24
+
+
+def format_plan(study: Study, plan: Plan, machine: MachineSettings) -> str:
+    """The lines of `study plan`: what there is to run, what each model costs, and what cannot be reached."""
+    lines = [
+        *wrap(f"{plan.study} · {plan.title}", WIDTH),
+        *wrap(_counts(study, plan), WIDTH),
+        "",
+        *_models(study, plan),
+    ]
+    lines += [
+        "",
+        *wrap(
+            _format_total_time(plan, machine), WIDTH, initial_indent="  in all   ", subsequent_indent=" " * 11
+        ),
+    ]
+    for note in _notes(study, plan):
+        lines += ["", *note]
+    for ceiling in plan.reach_limits:
+        lines += ["", *wrap(str(ceiling), WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]
+    return "\n".join(lines)
+
+
+def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
+    """What was solved for equal parameters, and each model that is over the budget."""
+    solved = [model.size_match for model in plan.models if model.size_match is not None]
+    if study.design.matched_size is not None and solved:
+        name, given = study.design.matched_size
+        baseline = {**study.design.baseline, name: given}
+        cell = ", ".join(f"{factor}={level_name(level)}" for factor, level in baseline.items())
+        worst = max(solved, key=lambda one: abs(one.relative_residual))
+        text = f"{name} solved for the parameters of {cell}; largest residual {_signed(worst.residual)}"
+        share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
+        yield wrap(text + share, WIDTH, initial_indent="  match  ", subsequent_indent=" " * 9)
+    for each in plan.over_budget:
+        text = f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
+        yield wrap(text, WIDTH, initial_indent="  over   ", subsequent_indent=" " * 9)
+
+
+def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
+    """The plan with all its trials, for a program; seconds are null where nothing is known."""
+    return {
+        "study": plan.study,
+        "title": plan.title,
+        "total": plan.total,
+        "part": plan.subset_size,
+        "counts": dict(plan.counts),
+        "left": count_to_run(study, plan),
+        "estimate": _estimate(plan.estimate),
+        "models": [
+            {
+                "label": model.label,
+                "recipe": model.recipe,
+                "trials": model.trials,
+                "parameters": model.parameters,
+                "step_flops": model.step_flops,
+                "estimate": _estimate(model.estimate),
+                **_match(study, model),
+            }
+            for model in plan.models
+        ],
+        "refused": [asdict(each) for each in plan.over_budget],
+        "ceilings": [
+            {"labels": each.labels, "left": each.left, "right": each.right, "lengths": dict(each.max_lengths)}
+            for each in plan.reach_limits
+        ],
+        "trials": [
+            {
+                "id": each.trial.id,
+                "levels": dict(each.trial.levels),
+                "status": each.status,
+                "estimate": _estimate(each.estimate),
+            }
+            for each in plan.trials
+        ],
+    }
+
+
+def count_to_run(study: Study, plan: Plan) -> int:
+    """The trials that a run would train; those that a search has pruned are not among them."""
+    return plan.total - sum(plan.counts.values()) if study.search else plan.num_remaining
+
+
+def _counts(study: Study, plan: Plan) -> str:
+    """`8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
+    axes = [_axis(name, len(levels)) for name, levels in plan.factors.items() if len(levels) > 1]
+    seeds = plural(len(study.seeds), "seed")
+    product = math.prod(map(len, plan.factors.values()))
+    if study.search:
+        axes, product = [plural(study.search.trials, "point"), seeds], plan.total
+    elif product != plan.cells * len(study.seeds):
+        axes, product = [plural(plan.cells, "cell"), seeds], plan.cells * len(study.seeds)
+    whole = plural(plan.total, "trial" if product == plan.total else "distinct trial")
+    held, failed = sum(plan.counts.values()), plan.counts.get("failed", 0)
+    whole += f", {plan.subset_size:,} in this part" if plan.subset_size is not None else ""
+    parts = [f"{' × '.join(axes)} = {whole}" if axes else whole, f"{held:,} in the store"]
+    parts += [f"{failed:,} of them failed"] if failed else []
+    parts += [f"{count_to_run(study, plan):,} to run"]
+    parts[-1] += (
+        f", {plan.num_missing_weights:,} of them for their weights" if plan.num_missing_weights else ""
+    )
+    over = sum(each.trials for each in plan.over_budget)
+    return " · ".join([*parts, f"{over:,} over budget"] if over else parts)
+
+
+def _axis(name: str, count: int) -> str:
+    """`8 mixers`, but `5 levels of N`: a letter or a key has no plural."""
+    return plural(count, name) if name.isalpha() and len(name) > 1 else f"{count:,} levels of {name}"
+
+
+def _models(study: Study, plan: Plan) -> Iterator[str]:
+    """A line for each model: its label, size, cost of a step and time of a trial."""
+    unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
+    solved = () if study.design.matched_size is None else (study.design.matched_size[0], "residual")
+    rows = [(_label_column_name(plan), *solved, "parameters", f"{unit}FLOPs/step", "est. per trial")]
+    rows += [_row(model, size) for model in plan.models[:_MAX_MODELS]]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
+    labels = _labels([row[0] for row in rows], WIDTH - sum(widths) - 3 * len(widths) - 2)
+    for label, (_, *others) in zip(labels, rows, strict=True):
+        yield label + "".join(f"   {text:>{width}}" for text, width in zip(others, widths, strict=True))
+    if len(plan.models) > _MAX_MODELS:
+        yield f"  and {plural(len(plan.models) - _MAX_MODELS, 'model')} more"
+
+
+def _labels(texts: Sequence[str], max_width: int) -> list[str]:
+    """The first column: labels too wide for it lose the arguments that all share, then their middles."""
+    corner, *labels = texts
+    shown = (
+        corner,
+        *(labels if max(map(len, labels), default=0) <= max_width else short_level_names(labels)),
+    )
+    widest = min(max_width, max(map(len, shown)))
+    return [f"  {text:<{widest}}" for text in abbreviate_all(shown, widest)]
+
+
+def _row(model: ModelCost, size: float) -> tuple[str, ...]:
+    found = model.size_match
+    solved = (
+        ()
+        if found is None
+        else (NO_NUMBER if found.size is None else f"{found.size:,}", _signed(found.residual))
+    )
+    costs = (f"{model.parameters:,}", f"{model.step_flops / size:,.1f}", _time(model.estimate))
+    return (model.label, *solved, *costs)
+
+
+def _match(study: Study, model: ModelCost) -> dict[str, Any]:
+    """What was solved for a model, and how far its parameters are from the baseline's."""
+    if study.design.matched_size is None or model.size_match is None:
+        return {}
+    name, found = study.design.matched_size[0], model.size_match
+    return {"match": {"name": name, "value": found.size, "target": found.target, "residual": found.residual}}
+
+
+def _signed(count: int) -> str:
+    """A difference with its sign, a true minus: `+12`, `−1,284`, `0`."""
+    return f"{count:+,}".replace("-", "−") if count else "0"
+
+
+def _label_column_name(plan: Plan) -> str:
+    """The factor whose levels the models are called by, if it is one."""
+    labels = {model.label for model in plan.models}
+    factors = (
+        name for name, levels in plan.factors.items() if labels <= {level_name(each) for each in levels}
+    )
+    return next(factors, "model")
+
+
+def _time(estimate: TimeEstimate) -> str:
+    if estimate.seconds is None:
+        return NO_NUMBER
+    return f"{'≤ ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"
+
+
+def _format_total_time(plan: Plan, machine: MachineSettings) -> str:
+    """The time of all that is left, as far as it is known."""
+    seconds = plan.estimate.seconds
+    if seconds is None:
+        return (
+            "no estimate before a first trial has run on this machine: activemem study run … --max-trials 1"
+        )
+    most = "at most " if plan.estimate.basis == "at most" else ""
+    if machine.gpus:
+        return f"{most}{format_duration(seconds)} of training, one trial after the other"
+    workers = max(1, int((os.cpu_count() or 1) / machine.cpus))
+    wall_s = max(seconds / workers, plan.max_trial_s)  # no trial is split
+    return f"{most}{seconds * machine.cpus / 3600:,.1f} core-hours, {format_duration(wall_s)} on this machine"
+
+
+def _estimate(estimate: TimeEstimate) -> dict[str, Any]:
+    return {"seconds": estimate.seconds, "basis": estimate.basis}

@@ -1,0 +1,151 @@
+"""What is known of a running study: counts, the trials that run, and how long the rest will take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...engine.core.events import Ended, EpochFinished, Event, Started
+from ...studies.resolve.trial import Trial
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningTrial:
+    """A trial that runs: its epochs so far, its last metrics, and the seconds since its last epoch ended."""
+
+    trial: Trial
+    epoch: int
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    pending_s: float = 0.0
+
+    @property
+    def left(self) -> float:
+        """The share of its epochs that it has not trained yet."""
+        return 1 - self.epoch / self.trial.settings.train.epochs
+
+
+class Speed:
+    """Seconds of one worker for a whole trial of each recipe, from the epochs that were seen.
+
+    A recipe's own mean is mixed with the mean of all as if one trial had been seen at that speed, so that a
+    recipe of which nothing is known yet is expected to cost what the others do.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: Counter[str] = Counter()  # by recipe
+        self._shares: Counter[str] = Counter()  # of trials, by recipe
+
+    def add(self, trial: Trial, seconds: float, share: float) -> None:
+        """Take note of some seconds, in which that share of a trial was trained."""
+        self._seconds[trial.settings.model.recipe] += seconds  # pyright: ignore[reportArgumentType] -- a Counter adds real numbers too
+        self._shares[trial.settings.model.recipe] += share  # pyright: ignore[reportArgumentType] -- as above
+
+    @property
+    def mean_s(self) -> float | None:
+        """The seconds of a trial of any recipe; None before the first epoch."""
+        shares = self._shares.total()
+        return self._seconds.total() / shares if shares else None
+
+    def trial_s(self, trial: Trial) -> float:
+        """The seconds that a whole trial like this one is expected to take."""
+        mean, recipe = self.mean_s, trial.settings.model.recipe
+        assert mean is not None, "nothing is expected before the first epoch"
+        return (self._seconds[recipe] + mean) / (self._shares[recipe] + 1)
+
+
+class StudyProgress:
+    """Follows a study by its events; times are given in seconds of any one clock.
+
+    `held` are the study's outcomes in the store before the run, `total` all of its trials. `to_come` counts
+    those that will run although nobody knows yet what they are, as in a search.
+    """
+
+    def __init__(self, *, total: int, stored: Mapping[str, str], unplanned: int = 0) -> None:
+        self._total, self._to_come = total, unplanned
+        self._ended: dict[str, str] = dict(stored)
+        self._waiting: dict[str, Trial] = {}
+        self._trials: dict[str, Trial] = {}
+        self._workers = 1
+        self._speed = Speed()
+        self._trained: list[float] = []
+        self._now: float | None = None
+        self.running: dict[str, RunningTrial] = {}
+
+    @property
+    def total(self) -> int:
+        """The trials of the study, as far as they are known."""
+        return max(self._total, len(self._ended) + len(self._waiting) + len(self.running))
+
+    @property
+    def share(self) -> float:
+        """How much of the study is over, the epochs of running trials included."""
+        over = len(self._ended) + sum(1 - each.left for each in self.running.values())
+        return over / self.total if self.total else 1.0
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The trials that have ended, by status."""
+        return Counter(self._ended.values())
+
+    def trial(self, trial_id: str) -> Trial:
+        """An announced trial by its id."""
+        return self._trials[trial_id]
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        """Expect these trials; an outcome that one of them has is about to be replaced."""
+        for trial in trials:
+            self._ended.pop(trial.id, None)
+            self._trials[trial.id] = self._waiting[trial.id] = trial
+        self._to_come = max(0, self._to_come - len(trials))
+
+    def on_event(self, event: Event, now: float) -> None:
+        """Take note of what happened."""
+        self.advance_clock(now)
+        match event:
+            case Started():
+                self._waiting.pop(event.trial, None)
+                self.running[event.trial] = RunningTrial(trial=self._trials[event.trial], epoch=event.epoch)
+                self._workers = max(self._workers, len(self.running))
+            case EpochFinished():
+                running = self.running[event.trial]
+                share = (event.epoch - running.epoch) / running.trial.settings.train.epochs
+                self._speed.add(running.trial, running.pending_s, max(share, 0.0))
+                running.epoch, running.metrics, running.pending_s = event.epoch, event.metrics, 0.0
+            case Ended():
+                self._waiting.pop(event.trial, None)
+                self._ended[event.trial] = event.status
+                running = self.running.pop(event.trial, None)
+                if running is not None:
+                    self._speed.add(running.trial, running.pending_s, 0.0)
+                    self._trained += [1 - running.left] if event.status != "failed" else []
+
+    def advance_clock(self, now: float) -> None:
+        """Let time pass up to now, for every trial that runs.
+
+        Events come in bundles: what a bundle took is on the account of those that ran before it.
+        """
+        if self._now is not None:
+            for running in self.running.values():
+                running.pending_s += now - self._now
+        self._now = now
+
+    def remaining_s(self) -> float | None:
+        """The wall seconds that the run will still take; None before the first epoch has ended.
+
+        The work that is left is shared by as many workers as were seen at once, and no trial is split.
+        """
+        mean = self._speed.mean_s
+        if mean is None:
+            return None
+        parts = [
+            max(0.0, each.left * self._speed.trial_s(each.trial) - each.pending_s)
+            for each in self.running.values()
+        ]
+        parts += [self._speed.trial_s(trial) for trial in self._waiting.values()]
+        parts += [mean * self._expected_share()] * self._to_come
+        return max(sum(parts) / self._workers, *parts, 0.0)
+
+    def _expected_share(self) -> float:
+        """How much of its epochs a trial that is not known yet will train; those that were pruned say so."""
+        return sum(self._trained) / len(self._trained) if self._trained else 1.0

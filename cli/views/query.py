@@ -1,0 +1,147 @@
+"""The answer to a query: columns for eyes, or Markdown, CSV and JSON, or a file.
+
+What is for eyes is shortened: long texts are cropped, numbers have six digits. Everything else has every
+digit, and Parquet has the types, too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from ...reporting.sql import QueryError
+from ...studies.schema.level_names import one_line
+from ...studies.text.units import WIDTH, truncate
+
+_MAX_TEXT_WIDTH = 48
+"""Longer texts are cropped for eyes, nowhere else."""
+
+_GAP = "  "
+
+
+def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown", "csv"]) -> str:
+    """The answer as text; rich is for eyes."""
+    match text_format:
+        case "rich":
+            at_terminal = sys.stdout.isatty()
+            return format_columns(
+                answer, shutil.get_terminal_size((WIDTH, 24)).columns if at_terminal else WIDTH
+            )
+        case "markdown":
+            return format_markdown(answer)
+        case "csv":
+            return _csv(answer)
+
+
+def save(answer: pl.DataFrame, path: Path) -> None:
+    """Write the answer to a file, in the form that its ending names; QueryError for another ending."""
+    savers: Mapping[str, Callable[[pl.DataFrame], bytes]] = {
+        ".parquet": _parquet,
+        ".csv": lambda frame: _csv(frame).encode(),
+        ".json": lambda frame: frame.write_json().encode(),
+    }
+    if path.suffix not in savers:
+        raise QueryError(f"--out: expected a name that ends in {', '.join(savers)}, got {path.name!r}")
+    path.write_bytes(savers[path.suffix](answer))
+
+
+def format_columns(answer: pl.DataFrame, width: int) -> str:
+    """Aligned columns within a width; those for which there is no room follow below, with all their rows."""
+    whole = [_column(series) for series in answer]
+    lines: list[str] = []
+    for group in _group_columns(whole, width):
+        lines += ["", *(_GAP.join(row).rstrip() for row in zip(*group, strict=True))]
+    count = f"{answer.height:,} row{'' if answer.height == 1 else 's'}"
+    return "\n".join([*lines[1:], *([""] if lines else []), f"({count})", ""])
+
+
+def format_markdown(answer: pl.DataFrame) -> str:
+    """A table with pipes, numbers to the right; a pipe in a text is escaped, so that it ends no cell."""
+    sides = ["--:" if series.dtype.is_numeric() else ":--" for series in answer]
+    rows = [answer.columns, sides, *([_text(value) for value in row] for row in answer.iter_rows())]
+    return "\n".join(["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows] + [""])
+
+
+def records(answer: pl.DataFrame) -> list[dict[str, Any]]:
+    """The rows as data for JSON: times as ISO has them, numbers that JSON lacks as null."""
+    return [{name: _json_value(value) for name, value in row.items()} for row in answer.iter_rows(named=True)]
+
+
+def _column(series: pl.Series) -> list[str]:
+    """The name and the values of a column, all equally wide; numbers to the right."""
+    texts = [truncate(_text(value), _MAX_TEXT_WIDTH) for value in series]
+    width = max(map(len, (series.name, *texts)))
+    side = ">" if series.dtype.is_numeric() else "<"
+    return [f"{text:{side}{width}}" for text in (series.name, *texts)]
+
+
+def _group_columns(texts: Sequence[list[str]], width: int) -> Iterator[list[list[str]]]:
+    """As many columns side by side as there is room for, at least one."""
+    group: list[list[str]] = []
+    for column in texts:
+        if group and sum(len(each[0]) + len(_GAP) for each in (*group, column)) - len(_GAP) > width:
+            yield group
+            group = []
+        group.append(column)
+    if group:
+        yield group
+
+
+def _text(value: object) -> str:
+    """A value on one line: six digits of a number, nothing where there is none."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:.6g}"
+        case datetime():
+            return value.isoformat(sep=" ", timespec="seconds")
+        case _:
+            return one_line(str(value))
+
+
+def _json_value(value: object) -> object:
+    """A value that JSON has; infinities and what is not a number become null, what is unknown its text."""
+    match value:
+        case float():
+            return value if value - value == 0 else None
+        case datetime():
+            return value.isoformat()
+        case list():
+            return [_json_value(each) for each in value]
+        case dict():
+            return {name: _json_value(each) for name, each in value.items()}
+        case None | bool() | int() | str():
+            return value
+        case _:
+            return str(value)
+
+
+def _escaped(text: str) -> str:
+    """The text with its pipes as text."""
+    return text.replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _csv(answer: pl.DataFrame) -> str:
+    """The answer as CSV with a head; QueryError for what CSV cannot hold, such as lists."""
+    try:
+        return answer.write_csv()
+    except pl.exceptions.ComputeError as error:
+        raise QueryError(f"CSV: {error}") from error
+
+
+def _parquet(answer: pl.DataFrame) -> bytes:
+    """The answer as a file of Parquet; compressed, without the store's seal, for it is no part of one."""
+    from io import BytesIO
+
+    sink = BytesIO()
+    answer.write_parquet(sink)
+    return sink.getvalue()

@@ -1,0 +1,77 @@
+"""How a study stands, as it is told: lines for what failed and what has begun, and the same for a program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from ...studies.catalog.metrics import METRICS
+from ...studies.planning.best_points import BestPoint
+from ...studies.planning.status import StudyStatus
+from ...studies.resolve.trial import Trial
+from ...studies.study import Study
+from ...studies.text.units import WIDTH, format_duration, truncate
+from . import trial_lines
+from .trial_names import TrialNameColumns, format_level
+
+_MAX_REASON_WIDTH = 60
+
+
+def format_failures(study_status: StudyStatus) -> list[str]:
+    """A line for each reason why trials failed."""
+    return [
+        f"  {count} failed   {truncate(reason, _MAX_REASON_WIDTH)}"
+        for reason, count in study_status.failure_reasons
+    ]
+
+
+def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:
+    """A line for each of the trials that have begun, the latest first: how far it came, and how long ago."""
+    trials, clock = {trial.id: trial for trial in study.trials()}, datetime.now(UTC)
+    rows: list[tuple[Trial, list[str]]] = []
+    for name, far in study_status.progress.items():
+        ago = f"{format_duration((clock - far.saved_at).total_seconds())} ago"
+        rows.append((trials[name], [*trial_lines.progress_words(trials[name], far.epoch, far.metrics), ago]))
+    return trial_lines.format_trials(rows, TrialNameColumns(trials.values()), WIDTH)
+
+
+def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
+    """The same for a program: counts of all, by status, of what is left and begun, and the reasons."""
+    counts = study_status.counts
+    return {
+        "trials": study_status.total,
+        **{status: counts[status] for status in ("done", "failed", "pruned")},
+        "left": study_status.num_remaining,
+        "begun": len(study_status.started),
+        "reached": [
+            {
+                "trial": name,
+                "epoch": far.epoch,
+                "metrics": _finite_or_null(far.metrics),
+                "at": far.saved_at.isoformat(),
+            }
+            for name, far in study_status.progress.items()
+        ],
+        "weightless": len(study_status.missing_weights),
+        "reasons": dict(study_status.failure_reasons),
+    }
+
+
+def _finite_or_null(metrics: Mapping[str, float]) -> dict[str, float | None]:
+    """The metrics as JSON can hold them: null for what is no number, or without end."""
+    return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+
+
+def format_best_points(study: Study, best: Sequence[BestPoint]) -> list[str]:
+    """A line for each point: its metric, and what it is."""
+    if study.search is None:
+        return []
+    metric = METRICS[study.search.metric]
+    means = [metric.format(each.mean) for each in best]
+    width = max(map(len, means), default=0)
+    texts = ["  ".join(f"{name}={format_level(each.values[name])}" for name in each.values) for each in best]
+    return [
+        truncate(f"  {metric.name} {mean:>{width}}   {text}", WIDTH)
+        for mean, text in zip(means, texts, strict=True)
+    ]

@@ -1,0 +1,52 @@
+"""Tasks as they are shown: a line each, or all that is known of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+from typing import Any
+
+from ...studies.catalog.tasks import AlgorithmicTask, TaskSpec
+from ...studies.schema.settings import TaskSettings
+from ...studies.text.units import WIDTH
+
+
+def format_tasks(specs: Sequence[TaskSpec]) -> list[str]:
+    """Each task by its name, and what becomes of what."""
+    names = max(len(spec.name) for spec in specs)
+    indent = " " * (names + 3)
+    texts = (f"{spec.name:<{names}}   {spec.summary}" for spec in specs)
+    return [line for text in texts for line in wrap(text, WIDTH, subsequent_indent=indent)]
+
+
+def task_to_dict(spec: TaskSpec) -> dict[str, Any]:
+    """All that is known of a task, as plain data."""
+    known = {
+        "name": spec.name,
+        "summary": spec.summary,
+        "needs": spec.kind.value,
+        "keys": list(spec.keys),
+        "source": spec.source,
+    }
+    if isinstance(spec, AlgorithmicTask):
+        known |= {"symbols": spec.vocab, "first_length": spec.start, "growth": spec.length_step}
+    return known
+
+
+def format_task(spec: TaskSpec) -> Iterator[str]:
+    """All that is known of a task, in lines."""
+    rows = [("needs", spec.kind.value), ("source", spec.source)]
+    if isinstance(spec, AlgorithmicTask):
+        rows[1:1] = [
+            ("symbols", f"{spec.vocab:,}"),
+            ("lengths", f"from {spec.start}, growing by {spec.length_step}: [train] curriculum"),
+        ]
+    yield from wrap(f"{spec.name}: {spec.summary}", WIDTH)
+    yield ""
+    for name, value in rows:
+        yield from wrap(f"  {name:<8} {value}", WIDTH, subsequent_indent=" " * 11)
+    if spec.keys:
+        yield "  [task]"
+    for key in spec.keys:
+        meaning = TaskSettings.model_fields[key].description or ""
+        yield from wrap(f"    {key:<17} {meaning}", WIDTH, subsequent_indent=" " * 22)

@@ -1,0 +1,106 @@
+"""A running study as lines of text: the bar, one for each trial that runs, one for a trial that has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+
+from ...engine.core.events import Ended
+from ...studies.resolve.trial import Trial
+from ...studies.text.units import WIDTH, format_duration, truncate
+from .progress import StudyProgress
+from .trial_names import TrialNameColumns
+
+MAX_RUNNING_LINES = 6
+"""So many trials that have not ended have a line of their own."""
+
+_MAX_NAME_WIDTH, _MIN_BAR_WIDTH, _MAX_BAR_WIDTH = 24, 8, 40
+
+_MAX_TRIAL_NAME_WIDTH = WIDTH - len("1000/1000   failed") - len("  max 100  acc 1.000")
+"""What the names of a trial may take of the line that tells its end."""
+
+_METRICS = (
+    ("max_length", "max", ".0f"),
+    ("length", "length", ".0f"),
+    ("accuracy", "acc", ".3f"),
+    ("loss", "loss", ".4f"),
+)
+"""The metrics that are shown: their names, short names and forms."""
+
+
+def format_bar(done: float, width: int) -> tuple[str, str]:
+    """The full and the empty part of a bar, to half a column; they differ in shape, not only in colour."""
+    halves = min(2 * width, max(0, int(2 * width * done)))
+    full = "━" * (halves // 2) + ("╸" if halves % 2 else "")
+    return full, "─" * (width - len(full))
+
+
+def format_heading(name: str, progress: StudyProgress, width: int) -> tuple[str, str, str, str]:
+    """The study's line in four parts: its name, the bar's two, and the counts with the time that is left."""
+    counts, total = progress.counts, progress.total
+    ended = counts.total()
+    words = [f"{len(progress.running)} running"]
+    words += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
+    left_s = progress.remaining_s()
+    eta = "–" if left_s is None else format_duration(left_s)
+    tail = f"{ended}/{total}   {' · '.join(words)}   ETA {eta}"
+    short = truncate(name, _MAX_NAME_WIDTH)
+    room = min(_MAX_BAR_WIDTH, max(_MIN_BAR_WIDTH, width - len(short) - len(tail) - 3))
+    return (f"{short} ", *format_bar(progress.share, room), f"  {tail}")
+
+
+def format_running(progress: StudyProgress, columns: TrialNameColumns, width: int) -> list[str]:
+    """A line for each of the first running trials, and how many more there are."""
+    trials = [
+        (each.trial, progress_words(each.trial, each.epoch, each.metrics))
+        for each in progress.running.values()
+    ]
+    return format_trials(trials, columns, width)
+
+
+def format_trials(
+    trials: Sequence[tuple[Trial, Sequence[str]]], columns: TrialNameColumns, width: int
+) -> list[str]:
+    """A line for each of the first of these trials, with its words, and how many more there are."""
+    shown = trials[:MAX_RUNNING_LINES]
+    words = _align_columns([words for _, words in shown])
+    room = width - max(map(len, words), default=0)
+    lines = [
+        ("".join(f"  {cell}" for cell in columns.cells(trial, room)) + text).rstrip()
+        for (trial, _), text in zip(shown, words, strict=True)
+    ]
+    more = len(trials) - len(shown)
+    return [*lines, *([f"  and {more} more"] if more else [])]
+
+
+def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> list[str]:
+    """How far a trial has come, in words: `epoch 61/100`, `acc 0.998`."""
+    shown = _format_metrics(metrics, ("length", "accuracy")) or _format_metrics(metrics, ("loss",))
+    return [f"epoch {epoch}/{trial.settings.train.epochs}", *shown]
+
+
+def format_ended(event: Ended, trial: Trial, progress: StudyProgress, columns: TrialNameColumns) -> str:
+    """One line for a trial that has ended: how many have, its status, what it is and what came of it."""
+    count = f"{progress.counts.total():>{len(str(progress.total))}}/{progress.total}"
+    found = _format_metrics(event.metrics, ("max_length", "accuracy"))
+    outcome = found if event.reason is None else [first_line(event.reason)]
+    return "  ".join([f"{count}   {event.status:<6}", *columns.cells(trial, _MAX_TRIAL_NAME_WIDTH), *outcome])
+
+
+def first_line(reason: str) -> str:
+    """What a reason says before its traceback."""
+    return reason.partition("\n")[0]
+
+
+def _format_metrics(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:
+    return [
+        f"{called} {metrics[name]:{form}}"
+        for name, called, form in _METRICS
+        if name in names and name in metrics
+    ]
+
+
+def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Each row as one text, its parts below those of the others, two spaces before each."""
+    wide = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
+    return ["".join(f"  {text:<{limit}}" for text, limit in zip(row, wide, strict=False)) for row in rows]

@@ -1,0 +1,171 @@
+"""Trials named in columns of a line: their levels, in shorter forms where the line has no room for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, takewhile
+
+from ...studies.resolve.trial import Trial
+from ...studies.schema.level_names import level_name, short_level_names
+from ...studies.schema.settings import Level
+from ...studies.text.units import abbreviate_all
+
+_SEED, _GAP = "seed", 2
+
+_MIN_READABLE_WIDTH = 12
+"""Texts are made no narrower than this while something else can go."""
+
+_LevelsByFactor = Mapping[str, Sequence[Level | None]]
+"""The levels of each factor, the seed's last."""
+
+_LevelTexts = Mapping[Level | None, str]
+"""How each level of a factor is shown; None stands for trials that lack the factor."""
+
+
+class TrialNameColumns:
+    """What sets trials apart: a column for each factor and one for the seed, over all trials added so far.
+
+    Columns that do not fit into a line lose, until they do, what says least: first factors of one level and
+    those that follow from another's words; then arguments and words that all levels of a factor share; then
+    the insides of wide texts, which still differ where they can; at last the names before numbers.
+    """
+
+    def __init__(self, trials: Iterable[Trial] = ()) -> None:
+        self._points: dict[tuple[tuple[str, Level], ...], Mapping[str, Level]] = {}  # each once
+        self._seen: _LevelsByFactor = {}
+        self._telling: _LevelsByFactor = {}
+        self._fits: dict[int, Mapping[str, _LevelTexts]] = {}  # by the room, until more trials come
+        self.add(trials)
+
+    def add(self, trials: Iterable[Trial]) -> None:
+        """Make room for these trials too."""
+        self._points |= {tuple(levels.items()): levels for levels in map(_levels, trials)}
+        points = tuple(self._points.values())
+        factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
+        self._seen = {
+            factor: tuple(dict.fromkeys(point.get(factor) for point in points)) for factor in factors
+        }
+        self._telling = _informative_factors(points, self._seen)
+        self._fits.clear()
+
+    def cells(self, trial: Trial, max_width: int) -> list[str]:
+        """The texts that name an added trial, padded to their columns; `_GAP` spaces go before each."""
+        if max_width not in self._fits:
+            self._fits[max_width] = self._fit(max_width)
+        levels, columns = _levels(trial), self._fits[max_width]
+        return [f"{shown[levels.get(factor)]:<{_width(shown)}}" for factor, shown in columns.items()]
+
+    def _fit(self, max_width: int) -> dict[str, _LevelTexts]:
+        """The columns in the first form that fits, or the last."""
+        seen, telling = self._seen, self._telling
+        columns: dict[str, _LevelTexts] = {}
+        for levels, form, least in (
+            (seen, _full_texts, max_width),
+            (telling, _full_texts, max_width),
+            (telling, _short_texts, _MIN_READABLE_WIDTH),
+            (telling, _unnamed_texts, 1),
+        ):
+            shown = {factor: form(factor, each) for factor, each in levels.items()}
+            columns = _shrink_columns(shown, max_width, least)
+            if _total_width(columns) <= max_width:
+                break
+        return columns
+
+
+def format_level(level: Level) -> str:
+    """A level as it is shown where all of its digits say nothing."""
+    return f"{level:.4g}" if isinstance(level, float) else level_name(level)
+
+
+def _levels(trial: Trial) -> dict[str, Level]:
+    return {**trial.levels, _SEED: trial.settings.seed}
+
+
+def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
+    """The factors without those of one level and those that follow from the words of another."""
+    kept = {factor: levels for factor, levels in seen.items() if len(levels) > 1}
+    for factor in reversed(tuple(kept)):
+        if any(_is_implied_by(factor, word, points) for word in kept if word != factor):
+            del kept[factor]
+    return kept or seen
+
+
+def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]]) -> bool:
+    """Whether the words of one factor, each of several trials, always come with one level of the other."""
+    words = Counter(point.get(other) for point in points)
+    pairs = {(point.get(other), point.get(factor)) for point in points}
+    several = min(words.values()) > 1 and all(isinstance(each, str) for each in words)
+    return several and len(pairs) == len(words)
+
+
+def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
+    """Words and recipes as they are, numbers with their factor's name: `sa + conv(k=20)`, `lr=0.001`."""
+    name = "seed " if factor == _SEED else f"{factor.rpartition('.')[2]}="
+    return {
+        level: ""
+        if level is None
+        else level_name(level)
+        if isinstance(level, str)
+        else name + format_level(level)
+        for level in levels
+    }
+
+
+def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
+    """As `_whole`, without arguments and first and last words that all of the factor's words share."""
+    words = [level for level in levels if isinstance(level, str)]
+    return {
+        **_full_texts(factor, levels),
+        **dict(zip(words, _strip_shared_words(short_level_names(words)), strict=True)),
+    }
+
+
+def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
+    """As `_short`, numbers alone; those of seeds keep their name, as truth values do."""
+    numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
+    bare = {level: format_level(level) for level in numbers if factor != _SEED}
+    return {**_short_texts(factor, levels), **bare}
+
+
+def _strip_shared_words(names: Sequence[str]) -> Sequence[str]:
+    """Names without the first and last words that all of them share: `recall_` of `recall_addition`.
+
+    Recipes are left as they are.
+    """
+    if len(names) < 2 or not all(name.isidentifier() for name in names):
+        return names
+    words = [name.split("_") for name in names]
+    spare = min(map(len, words)) - 1
+    first = min(spare, _shared_prefix_length(words))
+    last = min(spare - first, _shared_prefix_length([each[::-1] for each in words]))
+    return ["_".join(each[first : len(each) - last]) for each in words]
+
+
+def _shared_prefix_length(words: Sequence[Sequence[str]]) -> int:
+    """How many words at the beginning are the same in all."""
+    return sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, zip(*words, strict=False)))
+
+
+def _shrink_columns(
+    columns: Mapping[str, _LevelTexts], max_width: int, min_width: int
+) -> dict[str, _LevelTexts]:
+    """The columns, the widest made narrower until all fit or none but the seed's is wider than the least."""
+    wide = {factor: _width(shown) for factor, shown in columns.items()}
+    while sum(wide.values()) + _GAP * len(wide) > max_width:
+        widest = max((factor for factor in wide if factor != _SEED), key=wide.__getitem__, default=_SEED)
+        if wide[widest] <= min_width or widest == _SEED:
+            break
+        wide[widest] -= 1
+    return {
+        factor: dict(zip(shown, abbreviate_all(tuple(shown.values()), wide[factor]), strict=True))
+        for factor, shown in columns.items()
+    }
+
+
+def _width(shown: _LevelTexts) -> int:
+    return max(map(len, shown.values()))
+
+
+def _total_width(columns: Mapping[str, _LevelTexts]) -> int:
+    return sum(_width(shown) + _GAP for shown in columns.values())

@@ -1,0 +1,55 @@
+"""What the engine tells while it runs: plain data, made where it happens and shown by whoever listens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ...studies.resolve.trial import Trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A trial begins, or goes on after the given number of epochs."""
+
+    trial: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochFinished:
+    """A trial has trained one epoch more and is safe on disk up to there."""
+
+    trial: str
+    epoch: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A trial's outcome is in the store; `reason` says why it is not "done"."""
+
+    trial: str
+    status: str
+    reason: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+Event = Started | EpochFinished | Ended
+
+
+class Listener(Protocol):
+    """Whoever wants to hear of a running study, in the driver's process."""
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        """Learn of trials that are to run, before the first event of theirs."""
+        ...
+
+    def stopping(self) -> None:
+        """Learn that a stop was asked for; the epochs under way are still finished."""
+        ...
+
+    def on_event(self, event: Event) -> None:
+        """Take note of one event."""
+        ...

@@ -1,0 +1,93 @@
+"""What of each dataset is on this machine: which of its files are here, and whether they are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...studies.catalog.datasets import Dataset
+from ...studies.catalog.treebanks import Treebank
+from .files import DataError, dataset_folder, describe_files, find_file, verify_source
+from .treebank_files import describe_missing, find_treebank_files, read_treebank, sentence_count_faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Availability:
+    """A dataset in a folder: the files that have it, what is missing, in words, and what is wrong."""
+
+    dataset: Dataset
+    folder: Path
+    files: tuple[Path, ...] = ()
+    missing: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all files that are needed are here."""
+        return not self.missing
+
+
+def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) -> Availability:
+    """Where a dataset stands in the folder of all data; if `checked`, what is here is read.
+
+    It is held against the checksums, and numbers of sentences, of what was published.
+    """
+    return check_folder(dataset_folder(dataset, folder), dataset, verify=verify)
+
+
+def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Dataset]:
+    """Those of which something is here that is not a part of another one that is here in full."""
+    found = [check_availability(dataset, folder) for dataset in datasets]
+    others = {path for each in found if each.complete for path in each.files}
+    return [
+        each.dataset
+        for each in found
+        if each.faults or (each.files and (each.complete or not others.issuperset(each.files)))
+    ]
+
+
+def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Availability:
+    """Where a dataset stands in a folder of its files alone, as `standing`."""
+    if isinstance(dataset, Treebank):
+        return _trees(folder, dataset, verify)
+    found = {source: find_file(source, folder) for source in dataset.sources}
+    missing = (f"{describe_files(source)} in {folder}" for source, path in found.items() if path is None)
+    return Availability(
+        dataset=dataset,
+        folder=folder,
+        files=tuple(dict.fromkeys(path for path in found.values() if path)),
+        missing=tuple(dict.fromkeys(missing)),
+        faults=tuple(_faults(folder, dataset)) if verify else (),
+    )
+
+
+def _faults(place: Path, dataset: Dataset) -> Iterator[str]:
+    """What is wrong with the texts that are here; an archive without checksums within is read once."""
+    seen: set[Path] = set()
+    for source in dataset.sources:
+        path = find_file(source, place)
+        if path is None or path in seen:
+            continue
+        if source.digest is None:
+            seen.add(path)
+        try:
+            verify_source(dataset, source, place)
+        except DataError as error:
+            yield str(error)
+
+
+def _trees(place: Path, treebank: Treebank, checked: bool) -> Availability:
+    try:
+        found = find_treebank_files(treebank, place)
+        missing = tuple(describe_missing(treebank, place, found))
+        faults = (
+            sentence_count_faults(treebank, read_treebank(treebank, place))
+            if checked and found.numbers
+            else []
+        )
+    except DataError as error:
+        return Availability(dataset=treebank, folder=place, faults=(str(error),))
+    return Availability(
+        dataset=treebank, folder=place, files=found.paths, missing=missing, faults=tuple(faults)
+    )

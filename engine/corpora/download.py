@@ -1,0 +1,130 @@
+"""Getting a dataset: its published files from the net, where a broken download goes on, or from a folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from filelock import FileLock
+
+from ...studies.catalog.datasets import Dataset, Download
+from .availability import Availability, check_availability, check_folder
+from .files import DataError, dataset_folder, file_digest, missing_error
+
+Progress = Callable[[str, int, int | None], None]
+"""Told of a file that is fetched: its name, the bytes that are here, and all of them where that is known."""
+
+_CHUNK = 1 << 18  # bytes
+_TIMEOUT_S = 60.0
+_AGENT = "Mozilla/5.0 (compatible; activemem)"  # some hosts refuse the one that urllib gives by itself
+_RANGE_NOT_SATISFIABLE = 416  # the status where all that was asked for is here already
+
+
+def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
+    """The files of a dataset, below the folder of all data; what is there already is only checked.
+
+    A download that broke off goes on where it stopped. Raises DataError where a file cannot be had from any
+    address, or is not the one that was published; and, with the place where a person gets it, for one that
+    has no address.
+    """
+    found = check_availability(dataset, folder)
+    if found.complete and not check_availability(dataset, folder, verify=True).faults:
+        return list(found.files)
+    for download in dataset.downloads:
+        found.folder.mkdir(parents=True, exist_ok=True)
+        path = found.folder / download.name
+        with FileLock(found.folder / f".{download.name}.lock"):
+            if not path.is_file() or file_digest(path, download.digest) != download.digest:
+                _get(download, path, progress)
+    if dataset.manual_instructions is None:
+        return [found.folder / download.name for download in dataset.downloads]
+    raise _manual_download_error(check_availability(dataset, folder, verify=True))
+
+
+def copy_from(dataset: Dataset, origin: Path, folder: Path) -> list[Path]:
+    """Copies of a dataset's files out of a folder of one's own, or out of the dataset's folder there.
+
+    They may be plain or packed. Raises DataError where they are missing, or not as they were published.
+    """
+    below = check_folder(dataset_folder(dataset, origin), dataset)
+    within = below.folder if below.files or below.faults else origin
+    found = check_folder(within, dataset, verify=True)
+    if faults := [*found.faults, *(str(missing_error(dataset, files)) for files in found.missing)]:
+        raise DataError("\n".join(faults))
+    place = dataset_folder(dataset, folder)
+    return [_copy(path, place / path.relative_to(within)) for path in found.files]
+
+
+def _manual_download_error(found: Availability) -> DataError:
+    """What to say of files that no download has, or that are wrong."""
+    name = found.dataset.name
+    expected = [f"expected {files}, got nothing" for files in found.missing]
+    return DataError(
+        "\n  ".join(
+            [
+                f"{name} cannot be downloaded: {found.dataset.manual_instructions}",
+                *found.faults,
+                *expected,
+                f"put them there, or have them copied: activemem data fetch {name} --from FOLDER",
+            ]
+        )
+    )
+
+
+def _get(download: Download, path: Path, progress: Progress) -> None:
+    """Put a file where it belongs once all of it is here, from the first address that has it."""
+    unfinished = path.with_name(f".{path.name}.part")
+    failures = []
+    for url in download.urls:
+        try:
+            _resume_download(url, unfinished, lambda size, whole: progress(download.name, size, whole))
+        except (OSError, HTTPException) as error:
+            failures.append(f"  {url}: {error}")
+            continue
+        found = file_digest(unfinished, download.digest)
+        if found == download.digest:
+            unfinished.replace(path)
+            return
+        unfinished.unlink()
+        failures.append(f"  {url}: expected {download.digest}, got {found}")
+    raise DataError("\n".join([f"{download.name} could not be fetched", *failures]))
+
+
+def _resume_download(url: str, unfinished: Path, progress: Callable[[int, int | None], None]) -> None:
+    """Fetch what is not here yet; all of it from a host that does not give parts."""
+    here = unfinished.stat().st_size if unfinished.exists() else 0
+    headers = {"User-Agent": _AGENT} | ({"Range": f"bytes={here}-"} if here else {})
+    try:
+        response: HTTPResponse = urlopen(Request(url, headers=headers), timeout=_TIMEOUT_S)
+    except HTTPError as error:
+        with error:
+            if error.code == _RANGE_NOT_SATISFIABLE:
+                return
+            raise
+    with response, unfinished.open("ab") as file:
+        if response.status != 206:
+            here = 0
+            file.truncate(0)
+        length = response.headers.get("Content-Length")
+        whole = here + int(length) if length else None
+        while chunk := response.read(_CHUNK):
+            here += file.write(chunk)
+            progress(here, whole)
+        file.flush()
+        os.fsync(file.fileno())
+    if whole is not None and here < whole:
+        raise OSError(f"expected {whole:,} bytes, got {here:,}")
+
+
+def _copy(path: Path, target: Path) -> Path:
+    """A copy that is there in full or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.copyfile(path, unfinished)
+    unfinished.replace(target)
+    return target

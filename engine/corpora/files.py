@@ -1,0 +1,180 @@
+"""Files of text as they are published, plain, packed or marked up, and as they are found on this machine."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import lzma
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from ...errors import ActivememError
+from ...studies.catalog.datasets import Dataset, SourceFile
+
+_SUFFIXES = ("", ".xz", ".gz")
+_DAMAGE = (OSError, EOFError, UnicodeDecodeError, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
+_INSTALLED = Path(__file__).parent
+_SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE)
+
+Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile
+
+
+class DataError(ActivememError):
+    """A text that is not on this machine, or is not the one that was published."""
+
+
+def dataset_folder(dataset: Dataset, folder: Path) -> Path:
+    """The folder of the files: in that of all data, or where this package is installed."""
+    return _INSTALLED if dataset.installed else folder / dataset.folder
+
+
+def find_file(source: SourceFile, place: Path) -> Path | None:
+    """The file of a folder that has a source, or the archive that has it within; None if there is neither."""
+    if source.digest is not None:
+        for name in source.names:
+            for suffix in _SUFFIXES:
+                if (path := place / (name + suffix)).is_file():
+                    return path
+    archive = None if source.archive is None else place / source.archive
+    return archive if archive is not None and archive.is_file() else None
+
+
+def describe_files(source: SourceFile) -> str:
+    """The names of the files that can have a source."""
+    names = [] if source.digest is None else [f"{source.names[0]} (.xz, .gz)"]
+    return " or ".join([*names, *([source.archive] if source.archive else [])])
+
+
+def missing_error(dataset: Dataset, files: str) -> DataError:
+    """What to say where files are not there."""
+    remedy = f"get it: activemem data fetch {dataset.name}"
+    return DataError(f"{dataset.name}: expected {files}, got nothing; {remedy}")
+
+
+def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
+    """The bytes of a source, held against its checksum; DataError where it is missing, damaged or another."""
+    path = _require_file(dataset, source, place)
+    with as_data_error(dataset, path), _opened(path, source) as file:
+        data = file.read()
+    _verify(dataset, source, path, len(data), None if source.digest is None else _sum(source.digest, data))
+    return data
+
+
+def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[bytes]:
+    """The lines of a source with their ends, held against its checksum at the end; DataError as `read`."""
+    path = _require_file(dataset, source, place)
+    found = None if source.digest is None else hashlib.new(_algorithm(source.digest), usedforsecurity=False)
+    size = 0
+    with as_data_error(dataset, path), _opened(path, source) as file:
+        for line in file:
+            size += len(line)
+            if found is not None:
+                found.update(line)
+            yield line
+    _verify(dataset, source, path, size, None if found is None else f"{found.name}:{found.hexdigest()}")
+
+
+def verify_source(dataset: Dataset, source: SourceFile, place: Path) -> None:
+    """DataError where a source is missing, damaged, or not the one that was published."""
+    if source.digest is None:
+        _require_file(dataset, source, place)
+    else:
+        read_source(dataset, source, place)
+
+
+def file_digest(path: Path, like: str) -> str:
+    """The checksum of a whole file, by the same rule as another."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, lambda: hashlib.new(_algorithm(like), usedforsecurity=False))
+    return f"{_algorithm(like)}:{found.hexdigest()}"
+
+
+@contextmanager
+def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
+    """What goes wrong with a file that is damaged becomes a DataError with its name."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise DataError(f"{dataset.name}: {path} cannot be read: {error}") from error
+
+
+def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
+    """The file of a source; where only its archive has a checksum, that is held against it."""
+    path = find_file(source, place)
+    if path is None:
+        raise missing_error(dataset, f"{describe_files(source)} in {place}")
+    if source.digest is None:
+        published = next(each.digest for each in dataset.downloads if each.name == path.name)
+        if (got := file_digest(path, published)) != published:
+            raise DataError(f"{dataset.name}: {path}: expected {published}, got {got}")
+    return path
+
+
+def _verify(dataset: Dataset, source: SourceFile, path: Path, size: int, got: str | None) -> None:
+    """Compare what was read with what was published."""
+    if source.size is not None and size < source.size:
+        raise DataError(f"{dataset.name}: {path}: expected {source.size:,} bytes of text, got {size:,}")
+    if got != source.digest:
+        raise DataError(f"{dataset.name}: {path}: expected a text of {source.digest}, got {got}")
+
+
+@contextmanager
+def _opened(path: Path, source: SourceFile) -> Iterator[Stream]:
+    """A stream over what counts of a source, out of whatever file has it."""
+    with _unpacked(path, source) as file:
+        if source.size is None:
+            yield file
+        elif path.suffix == ".zip" and source.names[-1].endswith(".sgm"):
+            segments = _SEGMENT.findall(file.read().decode("utf-8"))
+            yield io.BytesIO(b"".join(map(_segment, segments)))
+        else:
+            yield io.BytesIO(file.read(source.size))
+
+
+def _segment(text: str) -> bytes:
+    """A line of what stands between two marks."""
+    return " ".join(filter(None, text.split(" "))).encode() + b"\n"
+
+
+@contextmanager
+def _unpacked(path: Path, source: SourceFile) -> Iterator[Stream]:
+    """A stream over all of a source, out of whatever file has it."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            name = _member(archive.namelist(), source)
+            with archive.open(name) as member:
+                yield gzip.GzipFile(fileobj=member) if name.endswith(".gz") else member
+    elif ".tar" in path.suffixes:
+        with tarfile.open(path) as archive:
+            file = archive.extractfile(_member(archive.getnames(), source))
+            assert file is not None, "a text is a plain file"
+            with file:
+                yield file
+    elif path.suffix in (".xz", ".gz"):
+        with lzma.open(path) if path.suffix == ".xz" else gzip.open(path) as file:
+            yield file
+    else:
+        with path.open("rb") as file:
+            yield file
+
+
+def _member(names: list[str], source: SourceFile) -> str:
+    """The name that a source has within an archive."""
+    known = [name for name in source.names if name in names]
+    if not known:
+        raise zipfile.BadZipFile(f"expected {source.names[-1]} within, got {', '.join(names) or 'nothing'}")
+    return known[0]
+
+
+def _algorithm(digest: str) -> str:
+    return digest.partition(":")[0]
+
+
+def _sum(like: str, data: bytes) -> str:
+    return f"{_algorithm(like)}:{hashlib.new(_algorithm(like), data, usedforsecurity=False).hexdigest()}"

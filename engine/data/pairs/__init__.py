@@ -1,0 +1,1 @@
+"""Sentence pairs: read, split, tokenised once, and batched."""

@@ -1,0 +1,103 @@
+"""Pairs in batches of like lengths, from any batch on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...core.seeds import derive_seed
+from ...corpora import DataError
+from ..token_files import Split
+from ..vocabularies.base import PADDING, START
+from .corpus import PairSplit
+
+
+class PairBatch(NamedTuple):
+    """Whole pairs, padded at the end with 0, int64.
+
+    `sources` (batch, n) and `targets` (batch, m) end in an end, and have `source_lengths` and
+    `target_lengths` (batch,) numbers with it; `inputs` (batch, m) are the targets one step later, behind a
+    start. `pairs` says which pairs of the split these are. All targets together stand for `words` words.
+    """
+
+    sources: Tensor
+    source_lengths: Tensor
+    inputs: Tensor
+    targets: Tensor
+    target_lengths: Tensor
+    pairs: Tensor
+    words: int
+
+
+def iter_pair_batches(
+    split: PairSplit, *, batch_size: int, max_length: int, seed: int, width: int = 5, position: int = 0
+) -> Iterator[PairBatch]:
+    """Batches without an end, from the batch of that number on, which is all that a pause must keep.
+
+    A batch has pairs whose longer sides differ by less than `width`, but where one bucket ends and the
+    next begins. Each pass has its pairs in batches, and its batches in an order, drawn from the seed and the
+    number of the pass; what does not fill a batch is left out of that pass, drawn too. Left out of all are
+    pairs with a side of more than `longest` numbers, its end not counted.
+    """
+    lengths = _max_side_lengths(split)
+    fitting = torch.nonzero(lengths <= max_length + 1).flatten()
+    batches = len(fitting) // batch_size
+    if not batches:
+        raise DataError(
+            f"expected at least {batch_size} pairs of at most {max_length} tokens, got {len(fitting)}"
+        )
+    drawn, chosen = -1, fitting
+    for number in count(position):
+        if number // batches != drawn:
+            drawn = number // batches
+            generator = torch.Generator().manual_seed(derive_seed(seed, f"pairs of pass {drawn}"))
+            kept = fitting[torch.randperm(len(fitting), generator=generator)[: batches * batch_size]]
+            buckets = torch.div(lengths[kept], width, rounding_mode="floor")
+            rows = kept[torch.argsort(buckets, stable=True)].view(batches, batch_size)
+            chosen = rows[torch.randperm(batches, generator=generator)]
+        yield collate(split, chosen[number % batches].tolist())
+
+
+def iter_pair_eval(
+    split: PairSplit, *, batch_size: int, max_length: int | None = None
+) -> Iterator[PairBatch]:
+    """Each pair once, the short ones first, none over `longest`; the last batch may be smaller."""
+    lengths = _max_side_lengths(split)
+    order = torch.argsort(lengths, stable=True)
+    if max_length is not None:
+        order = order[lengths[order] <= max_length + 1]
+    for place in range(0, len(order), batch_size):
+        yield collate(split, order[place : place + batch_size].tolist())
+
+
+def collate(split: PairSplit, chosen: Sequence[int]) -> PairBatch:
+    """The pairs of some numbers."""
+    sources, source_lengths = _padded(split.source, chosen)
+    targets, target_lengths = _padded(split.target, chosen)
+    inputs = torch.full_like(targets, START)
+    inputs[:, 1:] = targets[:, :-1]
+    steps = torch.arange(targets.shape[1])
+    inputs[steps >= target_lengths[:, None]] = PADDING
+    numbers = torch.tensor(chosen)
+    words = int(split.target.line_words[numbers].sum())
+    return PairBatch(sources, source_lengths, inputs, targets, target_lengths, numbers, words)
+
+
+def _padded(side: Split, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Rows of one side, and their lengths."""
+    rows = [side.tokens[int(side.lines[pair]) : int(side.lines[pair + 1])] for pair in chosen]
+    lengths = torch.tensor([len(row) for row in rows])
+    padded = torch.full((len(rows), int(lengths.max())), PADDING, dtype=torch.int64)
+    for row, text in enumerate(rows):
+        padded[row, : len(text)] = text
+    return padded, lengths
+
+
+def _max_side_lengths(split: PairSplit) -> Tensor:
+    """The length of the longer side of each pair."""
+    sides = (side.lines[1:] - side.lines[:-1] for side in (split.source, split.target))
+    return torch.maximum(*sides)

@@ -1,0 +1,115 @@
+"""Pairs of sentences in numbers, in files that are mapped into memory; whoever asks first writes them."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from ....studies.catalog.corpora import TextSettings
+from ....studies.catalog.parallel_corpora import parallel_corpus_of_task, vocabulary_sizes
+from ...corpora import DataError
+from ..token_files import Split, open_split
+from ..vocabularies import load_vocabulary
+from ..vocabularies.base import Vocabulary
+from .splitting import split_pairs
+from .writer import ABOUT, FORMAT, SIDES, PairCorpusSpec, write_pairs
+
+_MAX_LEARNING_PAIRS = 4_000_000  # pairs that vocabularies are learnt from at most, evenly over all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSplit:
+    """Sentences and their translations in numbers, each with an end.
+
+    Pair i is line i of both sides. `place` has the sentences as they were, where the split is not for
+    training.
+    """
+
+    source: Split
+    target: Split
+    path_prefix: Path | None = None
+
+    def sentences(self, side: str) -> list[str]:
+        """The sentences of a side, source or target, as they were before they became numbers."""
+        if self.path_prefix is None:
+            raise DataError("expected a split with its sentences, got one of numbers alone")
+        return (
+            self.path_prefix.with_name(f"{self.path_prefix.name}.{side}.txt")
+            .read_text("utf-8")
+            .split("\n")[:-1]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelText:
+    """A corpus of pairs: a vocabulary for each language, three splits of which no two share a source."""
+
+    source: Vocabulary
+    target: Vocabulary
+    train: PairSplit
+    dev: PairSplit
+    test: PairSplit
+
+
+def open_pairs(task: TextSettings, folder: Path) -> ParallelText:
+    """The pairs that a `[task]` table names, from the folder of all data.
+
+    The first call writes them below `encoded/`; several processes may ask at once. Raises CorpusError, and
+    DataError where the pairs are not there, or not those that were published.
+    """
+    corpus, (source, target) = parallel_corpus_of_task(task), vocabulary_sizes(task)
+    writing = PairCorpusSpec(
+        name=corpus.name,
+        pairs=lambda: split_pairs(corpus, folder),
+        kinds={"source": (task.tokens, source), "target": (task.tokens, target)},
+        stride=-(-corpus.pairs // _MAX_LEARNING_PAIRS),
+    )
+    files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}
+    shares = corpus.held_out and asdict(corpus.held_out)
+    return open_or_write(writing, folder, [files, [each.digest for each in corpus.downloads], shares])
+
+
+def open_or_write(spec: PairCorpusSpec, folder: Path, depends: list[Any]) -> ParallelText:
+    """What is to be written, from its folder below `encoded/`, where it is put if it is not there yet.
+
+    The folder's name has a hash of all that its content depends on, `depends` besides the writing's own.
+    """
+    (kind, size), target = spec.kinds["source"], spec.kinds["target"]
+    depends = [FORMAT, *depends, kind, size, *target]
+    if "bpe" in (kind, target[0]):
+        depends.append(importlib.metadata.version("sentencepiece"))
+    digest = hashlib.sha256(json.dumps(depends).encode()).hexdigest()
+    place = folder / "encoded" / f"{spec.name}-{kind}-{size}-{digest[:12]}"
+    if not place.is_dir():
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(place.with_name(place.name + ".lock")):
+                if not place.is_dir():
+                    write_pairs(spec, place)
+        except OSError as error:
+            raise DataError(f"{spec.name}: the pairs cannot be written: {error}") from error
+    return open_written(place)
+
+
+def open_written(place: Path) -> ParallelText:
+    """The pairs that were written to a folder."""
+    about = json.loads((place / ABOUT).read_text("utf-8"))
+    files = about["files"]
+
+    def vocabulary(side: str) -> Vocabulary:
+        return load_vocabulary(about["kinds"][side], (place / f"{side}.vocabulary").read_bytes())
+
+    def split(name: str) -> PairSplit:
+        source, target = (open_split(place, f"{name}.{side}", files) for side in SIDES)
+        return PairSplit(source=source, target=target, path_prefix=None if name == "train" else place / name)
+
+    source, target = (vocabulary(side) for side in SIDES)
+    return ParallelText(
+        source=source, target=target, train=split("train"), dev=split("dev"), test=split("test")
+    )

@@ -1,0 +1,122 @@
+"""A corpus in tokens, in files that are mapped into memory; whoever asks first writes them."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from ....studies.catalog.corpora import Corpus, SourceFile, TextSettings, corpus_of_task, vocabulary_size
+from ...corpora import DataError, dataset_folder, read_source
+from ..token_files import Split, open_split, write_durably
+from . import encoders
+
+FORMAT = 1
+"""Of the files; raised when they change, or the tokens in them."""
+
+_ABOUT = "about.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenisedCorpus:
+    """A corpus in tokens of a vocabulary; number 0 begins and pads a line."""
+
+    vocab: int
+    train: Split
+    dev: Split
+    test: Split
+
+
+def open_corpus(task: TextSettings, folder: Path) -> TokenisedCorpus:
+    """The text that a `[task]` table names, from the folder of all data.
+
+    The first call writes its tokens below `encoded/`; several processes may ask at once. Raises CorpusError,
+    and DataError where the text is not there, or not the one that was published.
+    """
+    corpus, vocab = corpus_of_task(task), vocabulary_size(task)
+    place = folder / "encoded" / _name(corpus, task)
+    if not place.is_dir():
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(place.with_name(place.name + ".lock")):
+                if not place.is_dir():
+                    _write(corpus, task, folder, place)
+        except OSError as error:
+            raise DataError(f"{corpus.name}: the tokens cannot be written: {error}") from error
+    about = json.loads((place / _ABOUT).read_text("utf-8"))
+    splits = {split: open_split(place, split, about["files"]) for split in corpus.splits}
+    return TokenisedCorpus(vocab=vocab, **splits)
+
+
+def _name(corpus: Corpus, task: TextSettings) -> str:
+    """The folder of these tokens: what they are, and a hash of all that they depend on."""
+    parts = [corpus.name, task.tokens, *([str(task.pieces)] if task.tokens == "bpe" else [])]
+    depends: list[Any] = [FORMAT, parts, [_identity(part.source) for part in corpus.splits.values()]]
+    if task.tokens == "bpe":
+        from . import subwords  # noqa: PLC0415  not every machine that reads characters needs the library
+
+        depends += [corpus.pretokenized, subwords.NORMALISATION, importlib.metadata.version("sentencepiece")]
+    return "-".join([*parts, hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]])
+
+
+def _identity(source: SourceFile) -> list[Any]:
+    return [source.size, source.digest]
+
+
+def _write(corpus: Corpus, task: TextSettings, folder: Path, place: Path) -> None:
+    """Encode all splits into a folder that appears when it is complete; whoever calls holds the lock."""
+    data = _splits(corpus, folder)
+    encoder, kept = _encoder(corpus, task, data["train"])
+    temporary = place.with_name(f".{place.name}.unfinished")
+    shutil.rmtree(temporary, ignore_errors=True)  # of one who died
+    temporary.mkdir()
+    try:
+        files = {}
+        for split, text in data.items():
+            encoded = encoder(text)
+            for name in ("tokens", "lines", "words"):
+                numbers = getattr(encoded, name)
+                files[f"{split}.{name}"] = {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
+                write_durably(temporary / f"{split}.{name}", numbers.tobytes())
+        for name, content in kept.items():
+            write_durably(temporary / name, content)
+        sources = {split: hashlib.sha256(text).hexdigest() for split, text in data.items()}
+        about = {"corpus": corpus.name, "tokens": task.tokens, "sha256": sources, "files": files}
+        write_durably(temporary / _ABOUT, json.dumps(about, indent=2).encode())
+        temporary.rename(place)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
+    """The bytes of each split; a file that has several is read once."""
+    files: dict[SourceFile, bytes] = {}
+    for part in corpus.splits.values():
+        if part.source not in files:
+            files[part.source] = read_source(corpus, part.source, dataset_folder(corpus, folder))
+    return {name: files[part.source][part.start : part.stop] for name, part in corpus.splits.items()}
+
+
+def _encoder(
+    corpus: Corpus, task: TextSettings, train: bytes
+) -> tuple[encoders.TextEncoder, Mapping[str, bytes]]:
+    """How bytes become tokens, and the files that say what the tokens are."""
+    if task.tokens == "characters":
+        return encoders.character_encoder(corpus.alphabet), {}
+    if task.tokens == "words":
+        known = encoders.build_vocabulary(train)
+        if len(known) != corpus.word_vocab_size:
+            raise DataError(f"{corpus.name}: expected {corpus.word_vocab_size:,} words, got {len(known):,}")
+        return encoders.word_encoder(known), {"vocabulary.txt": b"\n".join(known) + b"\n"}
+    from . import subwords  # noqa: PLC0415  as above
+
+    normalise = subwords.lowered if corpus.pretokenized else subwords.separate_punctuation
+    model = subwords.train_subwords(train, task.pieces, normalise)
+    return subwords.subword_encoder(model, normalise), {"pieces.model": model}

@@ -1,0 +1,121 @@
+"""From the bytes of a text to the numbers of its tokens; each line ends in a mark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...corpora import DataError
+
+END_OF_LINE = b"<eos>"
+"""The end of a line, as a word."""
+
+UNKNOWN = b"<unk>"
+"""What stands in a text for words that are not in its vocabulary."""
+
+_CHUNK = 1 << 23  # bytes that are split into words at a time
+
+_NON_SPACE = bytes(byte not in b" \t\r\v\f\n" for byte in range(256))
+"""1 for the bytes that are no white space."""
+
+IntArray = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedText:
+    """A split in tokens: the numbers, the offsets at which lines begin and the last ends, words of each line.
+
+    A line's words are those between its spaces, and its end, which word perplexities count as one.
+    """
+
+    tokens: IntArray
+    lines: IntArray
+    words: IntArray
+
+
+TextEncoder = Callable[[bytes], EncodedText]
+
+
+def ensure_final_newline(data: bytes) -> bytes:
+    """The text with an end to its last line."""
+    return data if data.endswith(b"\n") else data + b"\n"
+
+
+def smallest_dtype(vocab: int) -> np.dtype[Any]:
+    """The smallest signed type (or bytes) that holds the numbers of a vocabulary."""
+    small = np.uint8 if vocab <= 1 << 8 else np.int16 if vocab <= 1 << 15 else np.int32
+    return np.dtype(small).newbyteorder("<")
+
+
+def character_encoder(alphabet: bytes) -> TextEncoder:
+    """Each byte to its place in an alphabet, counted from 1; the end of a line is 0."""
+    known = b"\n" + alphabet
+    table = bytearray(256)
+    for place, byte in enumerate(known):
+        table[byte] = place
+
+    def encode(data: bytes) -> EncodedText:
+        data = ensure_final_newline(data)
+        if unknown := data.translate(None, known):
+            byte, place = unknown[0], data.index(unknown[:1])
+            raise DataError(f"expected one of {len(alphabet)} characters, got byte {byte} at {place:,}")
+        tokens = np.frombuffer(data.translate(table), np.uint8)
+        ends = np.flatnonzero(tokens == 0) + 1
+        return EncodedText(tokens=tokens, lines=_offsets(ends), words=_words_of_lines(data, ends))
+
+    return encode
+
+
+def build_vocabulary(train: bytes) -> list[bytes]:
+    """The mark, then the words of a text, the most frequent first, equally frequent ones by spelling."""
+    counts: Counter[bytes] = Counter()
+    for chunk in _chunks(ensure_final_newline(train)):
+        counts.update(chunk.split())
+    counts.pop(END_OF_LINE, None)
+    return [END_OF_LINE, *sorted(counts, key=lambda word: (-counts[word], word))]
+
+
+def word_encoder(known: list[bytes]) -> TextEncoder:
+    """Each word to its place in a vocabulary; one that is not there becomes `<unk>`, where there is one."""
+    places = {word: place for place, word in enumerate(known)}
+    unknown = places.get(UNKNOWN)
+
+    def encode(data: bytes) -> EncodedText:
+        parts: list[IntArray] = []
+        for chunk in _chunks(ensure_final_newline(data)):
+            text = chunk.replace(b"\n", b" " + END_OF_LINE + b" ").split()
+            found = [places.get(word, unknown) for word in text]
+            if unknown is None and None in found:
+                raise DataError(f"{text[found.index(None)].decode()} is not in the vocabulary of words")
+            parts.append(np.array(found, smallest_dtype(len(known))))
+        tokens = np.concatenate(parts)
+        lines = _offsets(np.flatnonzero(tokens == 0) + 1)
+        return EncodedText(tokens=tokens, lines=lines, words=np.diff(lines).astype(np.int32))
+
+    return encode
+
+
+def _offsets(ends: IntArray) -> IntArray:
+    return np.concatenate([[0], ends]).astype(np.int64)
+
+
+def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
+    """Runs of anything but white space, of each line, and one for its end."""
+    ink = np.frombuffer(data.translate(_NON_SPACE), np.bool_)
+    begins = ink.copy()
+    begins[1:] &= ~ink[:-1]
+    return np.add.reduceat(begins, _offsets(ends)[:-1], dtype=np.int32) + 1
+
+
+def _chunks(data: bytes) -> Iterator[bytes]:
+    """A text in pieces that end where lines do."""
+    start = 0
+    while start < len(data):
+        stop = data.find(b"\n", min(start + _CHUNK, len(data) - 1)) + 1
+        yield data[start:stop]
+        start = stop

@@ -1,0 +1,69 @@
+"""A text line by line: each line is a sequence that begins anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+
+import torch
+from torch import Tensor
+
+from ...core.seeds import derive_seed
+from ...corpora import DataError
+from ..token_files import Split
+from .batches import LineBatch
+
+LINE_START = 0
+"""What stands before the first token of a line."""
+
+
+def iter_line_batches(
+    split: Split, *, batch_size: int, max_length: int, seed: int, position: int = 0
+) -> Iterator[LineBatch]:
+    """Batches of whole lines without an end, from the batch of that number on.
+
+    Each pass over the text has its lines in an order of its own, drawn from the seed and the number of the
+    pass; the last lines of a pass that do not fill a batch are left out of it. Left out of all are lines of
+    more than `longest` tokens, the mark at the end not counted, and those that have none but it.
+    """
+    fitting = _fitting(split, max_length)
+    batches = len(fitting) // batch_size
+    if not batches:
+        raise DataError(
+            f"expected at least {batch_size} lines of 1 to {max_length} tokens, got {len(fitting)}"
+        )
+    shuffled, order = -1, fitting
+    for number in count(position):
+        if number // batches != shuffled:
+            shuffled = number // batches
+            generator = torch.Generator().manual_seed(derive_seed(seed, f"lines of pass {shuffled}"))
+            order = fitting[torch.randperm(len(fitting), generator=generator)]
+        place = number % batches * batch_size
+        yield _batch(split, order[place : place + batch_size].tolist())
+
+
+def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterator[LineBatch]:
+    """Each line that `lines` can give, once, the short ones first; the last batch may be smaller."""
+    fitting = _fitting(split, max_length)
+    lengths = (split.lines[1:] - split.lines[:-1])[fitting]
+    order = fitting[torch.argsort(lengths, stable=True)].tolist()
+    for place in range(0, len(order), batch_size):
+        yield _batch(split, order[place : place + batch_size])
+
+
+def _fitting(split: Split, longest: int) -> Tensor:
+    """The numbers of the lines that are neither empty nor too long."""
+    lengths = split.lines[1:] - split.lines[:-1]  # with the mark
+    return torch.nonzero((lengths > 1) & (lengths <= longest + 1)).flatten()
+
+
+def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
+    begins, ends = split.lines[:-1], split.lines[1:]
+    rows = [split.tokens[int(begins[line]) : int(ends[line])] for line in chosen]
+    lengths = torch.tensor([len(row) for row in rows])
+    targets = torch.zeros(len(rows), int(lengths.max()), dtype=torch.int64)
+    inputs = torch.full_like(targets, LINE_START)
+    for row, text in enumerate(rows):
+        targets[row, : len(text)] = text
+        inputs[row, 1 : len(text)] = text[:-1]
+    return LineBatch(inputs, targets, lengths, words=int(split.line_words[torch.tensor(chosen)].sum()))

@@ -1,0 +1,74 @@
+"""A text as endless rows: each row goes on where its last block ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import torch
+from torch import Tensor
+
+from ...corpora import DataError
+from .batches import ScoredBatch, StreamBatch
+
+
+def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
+    """How many blocks each row has before all rows begin anew; DataError if there is not one."""
+    blocks = (len(tokens) - 1) // batch_size // context
+    if not blocks:
+        raise DataError(
+            f"expected at least {batch_size * context + 1:,} tokens for {batch_size} rows, "
+            f"got {len(tokens):,}"
+        )
+    return blocks
+
+
+def iter_stream_batches(
+    tokens: Tensor, *, batch_size: int, context: int, position: int = 0
+) -> Iterator[StreamBatch]:
+    """Blocks of rows without an end, from the block of that number on, which is all that a pause must keep.
+
+    The text is cut into `batch` equal rows, one behind the other, so that in a pass a token is a target at
+    most once. Never a target are the first token, and at the end of each row what does not fill a block.
+    """
+    blocks = blocks_per_pass(tokens, batch_size=batch_size, context=context)
+    starts = torch.arange(batch_size) * ((len(tokens) - 1) // batch_size)
+    for number in count(position):
+        place = number % blocks
+        text = _rows(tokens, (starts + place * context).tolist(), context + 1)
+        yield StreamBatch(text[:, :-1], text[:, 1:], reset=place == 0)
+
+
+def iter_stream_eval(
+    tokens: Tensor, *, batch_size: int, context: int, warm_up: int = 0
+) -> Iterator[ScoredBatch]:
+    """Blocks in which each token of a text but the first is scored exactly once.
+
+    Rows overlap: each but the first begins `warm_up` tokens before the first of which it is scored, so that
+    every token is predicted from that many at least, or from all that there are. With one row, or a warm-up
+    of the model's reach, the scores are those of one pass over the whole. The last row is filled up with
+    what is not scored.
+    """
+    scores = len(tokens) - 1
+    if scores < 1:
+        raise DataError(f"expected at least 2 tokens, got {len(tokens)}")
+    stride = (
+        -(-max(scores - warm_up, 0) // batch_size) or 1
+    )  # scored in each row but the first, which has all
+    starts = [row * stride for row in range(batch_size)]
+    first = torch.tensor([0, *(start + warm_up for start in starts[1:])])[:, None]  # inputs scored from here
+    for offset in range(0, stride + warm_up, context):
+        text = _rows(tokens, [start + offset for start in starts], context + 1)
+        places = torch.tensor(starts)[:, None] + torch.arange(offset, offset + context)  # batch, block
+        last = torch.tensor(starts)[:, None] + stride + warm_up
+        scored = (places >= first) & (places < last) & (places < scores)
+        yield ScoredBatch(text[:, :-1], text[:, 1:], scored, reset=offset == 0)
+
+
+def _rows(tokens: Tensor, starts: list[int], length: int) -> Tensor:
+    """Slices of equal length as rows of int64, 0 beyond the end."""
+    rows = torch.zeros(len(starts), length, dtype=torch.int64)
+    for row, start in enumerate(starts):
+        text = tokens[start : start + length]
+        rows[row, : len(text)] = text
+    return rows

@@ -1,0 +1,126 @@
+"""Byte pair encoding by SentencePiece, trained on a text's train split."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import sentencepiece
+
+from ...corpora import DataError
+from .encoders import EncodedText, TextEncoder, ensure_final_newline, smallest_dtype
+
+PADDING, UNSEEN, END = 0, 1, 2
+"""Numbers of what is no text: padding, what no piece spells (nothing: bytes do), the end of a line."""
+
+NORMALISATION = 1
+"""Raised when the normalised forms of lines change."""
+
+_PROTECTED = r"<unk>|@[-,.]@"
+_HYPHEN = re.compile(r"(?<=\w)-(?=\w)")
+_MARKS = re.compile(rf"({_PROTECTED}|[^\w\s])")
+_LINES = 10_000  # encoded at a time
+_MAX_CHARACTERS = 2_000  # characters of a line that are encoded at a time
+
+
+Normalise = Callable[[str], str]
+"""From a line as it is to one whose words stand between single spaces."""
+
+
+def lowered(line: str) -> str:
+    """A line in lower case, where punctuation and hyphens are separated already, as in WikiText."""
+    return " ".join(line.lower().split())
+
+
+def separate_punctuation(line: str) -> str:
+    """A line in lower case, with hyphens inside words as ` @-@ ` and spaces around punctuation.
+
+    The form that the first paper trains on, section 4.1. What has it stays: `<unk>`, `@-@`, `@,@`, `@.@`.
+    """
+    return " ".join(_MARKS.sub(r" \1 ", _HYPHEN.sub(" @-@ ", line.lower())).split())
+
+
+def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
+    """A model of so many pieces, marks and single bytes among them; DataError if it cannot be."""
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.Train(
+            sentence_iterator=(part for line in _lines(data) for part in _split_long_line(normalise(line))),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=vocab_size,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            user_defined_symbols=["▁<unk>"],  # with the space in front, as all pieces that begin a word
+            max_sentence_length=8 * _MAX_CHARACTERS,
+            num_threads=1,
+            minloglevel=2,
+            pad_id=PADDING,
+            unk_id=UNSEEN,
+            eos_id=END,
+            bos_id=-1,
+            pad_piece="<pad>",
+            unk_piece="<unseen>",
+            eos_piece="<eos>",
+        )
+    except RuntimeError as error:
+        reason = str(error).rsplit("] ", 1)[-1].strip()
+        raise DataError(
+            f"no vocabulary of {vocab_size:,} pieces can be made of this text: {reason}"
+        ) from error
+    return model.getvalue()
+
+
+def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
+    """Each line, normalised, to the pieces of a trained model and the mark at its end."""
+    processor = sentencepiece.SentencePieceProcessor()
+    processor.LoadFromSerializedProto(model)
+    kind = smallest_dtype(processor.GetPieceSize())
+
+    def encode(data: bytes) -> EncodedText:
+        tokens, lengths, words = [], [0], []
+        for batch in _batches(_lines(data)):
+            words += [len(line.split()) + 1 for line in batch]
+            parts = [_split_long_line(normalise(line)) for line in batch]
+            found = iter(processor.Encode([part for each in parts for part in each], num_threads=1))
+            for each in parts:
+                line = [piece for _ in each for piece in next(found)] + [END]
+                lengths.append(len(line))
+                tokens.append(np.array(line, kind))
+        return EncodedText(
+            tokens=np.concatenate(tokens),
+            lines=np.cumsum(lengths, dtype=np.int64),
+            words=np.array(words, np.int32),
+        )
+
+    return encode
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    for line in io.BytesIO(ensure_final_newline(data)):
+        yield line.decode("utf-8", errors="replace")
+
+
+def _split_long_line(line: str) -> list[str]:
+    """A line in parts that end where words do: no piece spans two words, so the pieces are the same."""
+    parts = []
+    while len(line) > _MAX_CHARACTERS:
+        cut = line.find(" ", _MAX_CHARACTERS)
+        if cut < 0:
+            break
+        parts.append(line[:cut])
+        line = line[cut + 1 :]
+    return [*parts, line]
+
+
+def _batches(lines: Iterator[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    for line in lines:
+        batch.append(line)
+        if len(batch) == _LINES:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,59 @@
+"""One split in numbers: how its files are written for good, and mapped into memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..corpora import DataError
+
+_TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """One split in tokens, mapped into memory.
+
+    `tokens` is one-dimensional, of the smallest type that holds them; every line ends in a mark. Line i is
+    `tokens[lines[i]:lines[i + 1]]` and stands for `line_words[i]` words, its end among them; `words` is the
+    sum, over which a perplexity per word is taken.
+    """
+
+    tokens: Tensor
+    lines: Tensor
+    line_words: Tensor
+    words: int
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a new file, which survives a crash of the machine."""
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:
+    """The split of that name from its folder; `files` says what type of numbers each file has, and how many.
+
+    Raises DataError for a file that is not as long as it was.
+    """
+    tokens, lines, words = (
+        _mapped(place / f"{name}.{kind}", files[f"{name}.{kind}"]) for kind in ("tokens", "lines", "words")
+    )
+    return Split(tokens=tokens, lines=lines, line_words=words, words=int(words.sum()))
+
+
+def _mapped(path: Path, about: Mapping[str, Any]) -> Tensor:
+    """A file of numbers, read as far as it is used."""
+    kind, size = _TYPES[about["dtype"]], about["size"]
+    if (found := path.stat().st_size) != size * kind.itemsize:
+        expected = f"expected {size * kind.itemsize:,} bytes, got {found:,}"
+        raise DataError(f"{path}: {expected}; remove {path.parent} to have it made anew")
+    return torch.from_file(str(path), shared=False, size=size, dtype=kind)

@@ -1,0 +1,1 @@
+"""Treebanks: bracketed trees, and the linear form in which a model reads and writes them."""

@@ -1,0 +1,56 @@
+"""Treebanks as pairs: a sentence, and its tree in one line."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from ....studies.catalog.corpora import TextSettings
+from ....studies.catalog.treebanks import Treebank, treebank_of_task, treebank_vocab_sizes
+from ...corpora import dataset_folder, read_treebank
+from ..pairs.corpus import PairSplit, ParallelText, open_or_write
+from ..pairs.splitting import Pair
+from ..pairs.writer import PairCorpusSpec
+from .linearised import linearise, parse_linearised
+from .penn_trees import Tree, parse_trees, strip_annotations
+
+
+def open_treebank(task: TextSettings, folder: Path) -> ParallelText:
+    """The sentences and trees of the treebank that a `[task]` table names, from the folder of all data.
+
+    A source is the words of a sentence, in the tokens that the table says; its target is its bare tree, as
+    `linear` writes it. Raises CorpusError, and DataError where the treebank is not there, or not the one that
+    was published.
+    """
+    treebank, (source, target) = treebank_of_task(task), treebank_vocab_sizes(task)
+    files = read_treebank(treebank, dataset_folder(treebank, folder))
+    digest = hashlib.sha256(b"".join(text for _, text in files)).hexdigest()
+    writing = PairCorpusSpec(
+        name=treebank.name,
+        pairs=lambda: _pairs(treebank, files),
+        kinds={"source": (task.tokens, source), "target": ("symbols", target)},
+    )
+    splits = [[number, treebank.split_of(number)] for number, _ in files]
+    return open_or_write(writing, folder, [digest, splits])
+
+
+def gold_trees(split: PairSplit) -> list[Tree]:
+    """The trees of a split that is not for training, in the order of its pairs."""
+    trees = []
+    for words, symbols in zip(split.sentences("source"), split.sentences("target"), strict=True):
+        tree = parse_linearised(symbols.split(" "), words.split(" "))
+        assert tree is not None, "what was written is well bracketed"
+        trees.append(tree)
+    return trees
+
+
+def _pairs(treebank: Treebank, files: list[tuple[int, bytes]]) -> Iterator[Pair]:
+    for number, text in files:
+        split = treebank.split_of(number)
+        if split is None:
+            continue
+        for tree in parse_trees(text.decode("utf-8")):
+            if (left := strip_annotations(tree)) is not None:
+                words = " ".join(leaf.word for leaf in left.leaves())
+                yield Pair(split, words, " ".join(linearise(left)))

@@ -1,0 +1,33 @@
+"""The kinds of vocabularies: learnt from sentences, kept, and had again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .base import Vocabulary
+from .spelled_words import SpelledVocabulary
+from .words import SymbolVocabulary, WordVocabulary
+
+_KINDS: dict[str, type[SpelledVocabulary | WordVocabulary | SymbolVocabulary]] = {
+    "spelled": SpelledVocabulary,
+    "words": WordVocabulary,
+    "symbols": SymbolVocabulary,
+}
+
+
+def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabulary:
+    """The vocabulary of a kind, from sentences; DataError if none of that size can be made of them."""
+    if kind == "bpe":
+        from .subwords import SubwordVocabulary  # noqa: PLC0415  not every machine needs the library
+
+        return SubwordVocabulary.learn(sentences, size)
+    return _KINDS[kind].learn(sentences, size)
+
+
+def load_vocabulary(kind: str, content: bytes) -> Vocabulary:
+    """A vocabulary as it was learnt."""
+    if kind == "bpe":
+        from .subwords import SubwordVocabulary  # noqa: PLC0415  as above
+
+        return SubwordVocabulary(content)
+    return _KINDS[kind].restore(content)

@@ -1,0 +1,52 @@
+"""What the symbols of a sentence are, and how a sentence is written in them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+PADDING, START, END, UNKNOWN = range(4)
+"""Numbers of what is no text, in every vocabulary: it has its first symbol behind them."""
+
+FIRST_SYMBOL = UNKNOWN + 1
+
+
+class Vocabulary(ABC):
+    """A one-to-one list of symbols and numbers, and the rule by which sentences become symbols."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many numbers there are, those of what is no text among them."""
+
+    @abstractmethod
+    def encode(self, sentence: str) -> list[int]:
+        """The numbers of a sentence, without a start or an end."""
+
+    @abstractmethod
+    def decode_symbols(self, symbols: Sequence[int]) -> str:
+        """The sentence that symbols of text stand for."""
+
+    @abstractmethod
+    def content(self) -> bytes:
+        """All that it takes to have this vocabulary again."""
+
+    def normalise(self, sentence: str) -> str:
+        """What is left of a sentence that is encoded and decoded, but for unknown words; by default all."""
+        return sentence
+
+    def decode(self, numbers: Iterable[int]) -> str:
+        """The sentence up to the first end, without padding and starts."""
+        symbols = []
+        for number in numbers:
+            if number == END:
+                break
+            if number not in (PADDING, START):
+                symbols.append(int(number))
+        return self.decode_symbols(symbols)
+
+
+def most_frequent(counts: Counter[str], max_words: int) -> list[str]:
+    """So many words, the most frequent first, equally frequent ones by spelling."""
+    return sorted(counts, key=lambda word: (-counts[word], word))[:max_words]

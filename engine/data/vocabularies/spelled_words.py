@@ -1,0 +1,115 @@
+"""Frequent words, and all others letter by letter: the second paper's vocabulary, which loses nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ...corpora import DataError
+from .base import FIRST_SYMBOL, Vocabulary, most_frequent
+
+PUNCTUATION = """.,!?"':;()«»“”‘’„…"""
+"""Signs that are symbols of their own wherever they stand; the first ten are the released program's."""
+
+SPACE = FIRST_SYMBOL
+_BYTES = SPACE + 1  # 256 numbers: a character that was never seen is spelt in bytes
+_CHARACTERS = _BYTES + 256
+_TOKEN = re.compile(rf"[^\s{re.escape(PUNCTUATION)}]+|.", re.DOTALL)
+
+
+class SpelledVocabulary(Vocabulary):
+    """All characters and the most frequent words (Kaiser and Bengio 2016, section 3).
+
+    A space is implied between two words of the vocabulary, and nowhere else: every other one is a symbol.
+    So a word that is not in it is spelled between two of these. Words are what stands between white space
+    and marks. Any text comes back as it was: characters that the vocabulary lacks are spelt in UTF-8.
+    """
+
+    def __init__(self, characters: Sequence[str], words: Sequence[str], size: int) -> None:
+        self._size = size
+        self._characters, self._words = tuple(characters), tuple(words)
+        self._first_word = _CHARACTERS + len(self._characters)
+        self._of_character = {sign: number for number, sign in enumerate(characters, start=_CHARACTERS)}
+        self._of_word = {word: number for number, word in enumerate(words, start=self._first_word)}
+
+    @classmethod
+    def learn(cls, sentences: Iterable[str], size: int) -> SpelledVocabulary:
+        """The characters of all sentences, and as many words as there is room for."""
+        words: Counter[str] = Counter()
+        marks: set[str] = set()
+        for sentence in sentences:
+            for token in _TOKEN.findall(sentence):
+                if _is_word(token):
+                    words[token] += 1
+                else:
+                    marks.add(token)
+        characters = sorted(marks.union(*words) - {" "})
+        room = size - _CHARACTERS - len(characters)
+        if room < 0:
+            raise DataError(
+                f"expected room for {_CHARACTERS + len(characters):,} symbols without words, got {size:,}"
+            )
+        return cls(characters, most_frequent(words, room), size)
+
+    @classmethod
+    def restore(cls, content: bytes) -> SpelledVocabulary:
+        """The vocabulary of some content."""
+        kept = json.loads(content)
+        return cls(kept["characters"], kept["words"], kept["size"])
+
+    @property
+    def size(self) -> int:
+        """As many as were asked for, used or not."""
+        return self._size
+
+    def content(self) -> bytes:
+        """Characters and words in the order of their numbers, as JSON."""
+        kept = {"size": self._size, "characters": self._characters, "words": self._words}
+        return json.dumps(kept, ensure_ascii=False).encode()
+
+    def encode(self, sentence: str) -> list[int]:
+        """Words where they are known, else characters, with the spaces that are not implied."""
+        numbers: list[int] = []
+        waiting = after_word = (
+            False  # a space that may be implied; whether a word of the vocabulary is before
+        )
+        for token in _TOKEN.findall(sentence):
+            word = self._of_word.get(token)
+            if waiting and (word is None or not after_word):
+                numbers.append(SPACE)
+                after_word = False
+            waiting = token == " "
+            if word is not None:
+                numbers.append(word)
+                after_word = True
+            elif not waiting:
+                numbers += [number for sign in token for number in self._spelt(sign)]
+                after_word = False
+        return [*numbers, SPACE] if waiting else numbers
+
+    def decode_symbols(self, symbols: Sequence[int]) -> str:
+        """Words with a space between each two, everything else as it is; bytes that are no text become �."""
+        parts: list[bytes] = []
+        after_word = False
+        for number in symbols:
+            if word := self._first_word <= number < self._first_word + len(self._words):
+                space = b" " if after_word else b""
+                parts.append(space + self._words[number - self._first_word].encode())
+            elif _CHARACTERS <= number < self._first_word:
+                parts.append(self._characters[number - _CHARACTERS].encode())
+            elif _BYTES <= number < _CHARACTERS:
+                parts.append(bytes([number - _BYTES]))
+            else:
+                parts.append(b" " if number == SPACE else "�".encode())
+            after_word = word
+        return b"".join(parts).decode("utf-8", errors="replace")
+
+    def _spelt(self, sign: str) -> list[int]:
+        number = self._of_character.get(sign)
+        return [number] if number is not None else [_BYTES + byte for byte in sign.encode()]
+
+
+def _is_word(token: str) -> bool:
+    return len(token) > 1 or not (token.isspace() or token in PUNCTUATION)

@@ -1,0 +1,64 @@
+"""Byte pair encoding of sentences by SentencePiece: the text as it is, so that nothing is lost."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+
+import sentencepiece
+
+from ...corpora import DataError
+from .base import END, PADDING, START, UNKNOWN, Vocabulary
+
+
+class SubwordVocabulary(Vocabulary):
+    """Pieces of words, and single bytes for what no piece spells; a "▁" in the text would become a space."""
+
+    def __init__(self, model: bytes) -> None:
+        self._model = model
+        self._processor = sentencepiece.SentencePieceProcessor()
+        self._processor.LoadFromSerializedProto(model)
+
+    @classmethod
+    def learn(cls, sentences: Iterable[str], size: int) -> SubwordVocabulary:
+        """A model of so many pieces, bytes and marks among them; DataError if there cannot be so many."""
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.Train(
+                sentence_iterator=iter(sentences),
+                model_writer=model,
+                model_type="bpe",
+                vocab_size=size,
+                byte_fallback=True,
+                character_coverage=1.0,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                add_dummy_prefix=True,
+                num_threads=1,
+                minloglevel=2,
+                pad_id=PADDING,
+                bos_id=START,
+                eos_id=END,
+                unk_id=UNKNOWN,
+            )
+        except RuntimeError as error:
+            reason = str(error).rsplit("] ", 1)[-1].strip()
+            raise DataError(f"no vocabulary of {size:,} pieces can be made of this text: {reason}") from error
+        return cls(model.getvalue())
+
+    @property
+    def size(self) -> int:
+        """As many pieces as were asked for."""
+        return self._processor.GetPieceSize()
+
+    def content(self) -> bytes:
+        """The model, as the library writes it."""
+        return self._model
+
+    def encode(self, sentence: str) -> list[int]:
+        """The pieces of a sentence."""
+        return self._processor.Encode(sentence)
+
+    def decode_symbols(self, symbols: Sequence[int]) -> str:
+        """The sentence that pieces spell."""
+        return self._processor.Decode([each for each in symbols if each != UNKNOWN])

@@ -1,0 +1,75 @@
+"""Vocabularies of whole words: of a language, the rare ones unknown, and of a closed set of symbols."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ...corpora import DataError
+from .base import FIRST_SYMBOL, UNKNOWN, Vocabulary, most_frequent
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+_UNKNOWN = "<unk>"
+
+
+class SymbolVocabulary(Vocabulary):
+    """A closed set of symbols, written with spaces between them."""
+
+    def __init__(self, symbols: Sequence[str], size: int) -> None:
+        self._symbols, self._size = tuple(symbols), size
+        self._numbers = {symbol: number for number, symbol in enumerate(symbols, start=FIRST_SYMBOL)}
+
+    @classmethod
+    def learn(cls, sentences: Iterable[str], size: int) -> SymbolVocabulary:
+        """All symbols of some sentences, the most frequent first; DataError if there are too many."""
+        counts = Counter(symbol for sentence in sentences for symbol in sentence.split(" "))
+        if len(counts) > size - FIRST_SYMBOL:
+            raise DataError(f"expected at most {size - FIRST_SYMBOL:,} symbols, got {len(counts):,}")
+        return cls(most_frequent(counts, len(counts)), size)
+
+    @classmethod
+    def restore(cls, content: bytes) -> SymbolVocabulary:
+        """The vocabulary of some content."""
+        size, *symbols = content.decode().split("\n")
+        return cls(symbols, int(size))
+
+    @property
+    def size(self) -> int:
+        """As many as were asked for, used or not."""
+        return self._size
+
+    def content(self) -> bytes:
+        """The size and the symbols, one a line, in the order of their numbers."""
+        return "\n".join([str(self._size), *self._symbols]).encode()
+
+    def encode(self, sentence: str) -> list[int]:
+        """The symbols' numbers; one that is not in the set is unknown."""
+        return [
+            self._numbers.get(symbol, UNKNOWN) for symbol in self.normalise(sentence).split(" ") if symbol
+        ]
+
+    def decode_symbols(self, symbols: Sequence[int]) -> str:
+        """The symbols with spaces between them; `<unk>` for a number that has none."""
+        known = range(FIRST_SYMBOL, FIRST_SYMBOL + len(self._symbols))
+        return " ".join(self._symbols[each - FIRST_SYMBOL] if each in known else _UNKNOWN for each in symbols)
+
+
+class WordVocabulary(SymbolVocabulary):
+    """The most frequent words of a language, in lower case, marks apart; all others are one unknown word."""
+
+    @classmethod
+    def learn(cls, sentences: Iterable[str], size: int) -> WordVocabulary:
+        """As many words as there is room for."""
+        counts = Counter(word for sentence in sentences for word in _WORD.findall(sentence.lower()))
+        return cls(most_frequent(counts, size - FIRST_SYMBOL), size)
+
+    @classmethod
+    def restore(cls, content: bytes) -> WordVocabulary:
+        """The vocabulary of some content."""
+        size, *words = content.decode().split("\n")
+        return cls(words, int(size))
+
+    def normalise(self, sentence: str) -> str:
+        """The sentence in lower case, with single spaces between words and marks."""
+        return " ".join(_WORD.findall(sentence.lower()))

@@ -1,0 +1,134 @@
+"""Labelled brackets of trees, compared by the rules of EVALB with its parameters COLLINS.prm.
+
+Sekine and Collins 1997, Black et al. 1991. Words whose tag is deleted go, and with them constituents that
+have nothing else; labels count up to their first `-` or `=`; of the constituents that are left, over the
+words that are left, those in both trees match, each once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..data.trees.penn_trees import TRACE, Leaf, Tree
+
+_DELETED = frozenset(["TOP", TRACE, ",", ":", "``", "''", "."])
+_EQUIVALENT_LABELS = {"PRT": "ADVP"}
+
+Bracket = tuple[str, int, int]
+"""A constituent's label, and the words that it begins with and ends before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BracketScore:
+    """Brackets of some trees and their guesses, summed; scores are per cent.
+
+    A sentence is an error where the words of the guess are others, or more or fewer, after what is deleted;
+    it is skipped where there is no guess, or no word in it. Neither counts in any score of EVALB; `missed`
+    are the brackets of their right trees. `complete` sentences have no other brackets than the right ones.
+    """
+
+    matched: int = 0
+    right: int = 0
+    guessed: int = 0
+    words: int = 0
+    right_tags: int = 0
+    sentences: int = 0
+    errors: int = 0
+    skipped: int = 0
+    complete: int = 0
+    missed: int = 0
+
+    @property
+    def recall(self) -> float:
+        """Of the right brackets, how many were guessed."""
+        return _percent(self.matched, self.right)
+
+    @property
+    def precision(self) -> float:
+        """Of the guessed brackets, how many were right."""
+        return _percent(self.matched, self.guessed)
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall, as EVALB prints it."""
+        return _percent(2 * self.matched, self.right + self.guessed)
+
+    @property
+    def f1_of_all(self) -> float:
+        """The same with errors and skipped sentences as trees of which nothing was found."""
+        return _percent(2 * self.matched, self.right + self.missed + self.guessed)
+
+    @property
+    def tagging(self) -> float:
+        """Of the words that were not deleted, how many had the right tag."""
+        return _percent(self.right_tags, self.words)
+
+    @property
+    def complete_match(self) -> float:
+        """Of the sentences that were compared, how many were complete."""
+        return _percent(self.complete, self.sentences - self.errors - self.skipped)
+
+
+def score_brackets(
+    gold: Iterable[Tree], guesses: Iterable[Tree | None], *, max_words: int | None = None
+) -> BracketScore:
+    """How guesses score, one for each right tree, None where there is none.
+
+    With a `longest`, only sentences of so many words at most, traces not counted and punctuation counted;
+    EVALB reports those of up to 40 besides all.
+    """
+    totals: Counter[str] = Counter()
+    for tree, guess in zip(gold, guesses, strict=True):
+        if max_words is None or sum(leaf.tag != TRACE for leaf in tree.leaves()) <= max_words:
+            totals.update(_compared(tree, guess))
+    return BracketScore(**totals)
+
+
+def _compared(tree: Tree, guess: Tree | None) -> dict[str, int]:
+    """What one sentence adds to the score."""
+    words, right = _words_and_brackets(tree)
+    found, guessed = ([], Counter()) if guess is None else _words_and_brackets(guess)
+    if not found:
+        return {"sentences": 1, "skipped": 1, "missed": right.total()}
+    if [leaf.word for leaf in words] != [leaf.word for leaf in found]:
+        return {"sentences": 1, "errors": 1, "missed": right.total()}
+    matched = (right & guessed).total()
+    return {
+        "sentences": 1,
+        "matched": matched,
+        "right": right.total(),
+        "guessed": guessed.total(),
+        "words": len(words),
+        "right_tags": sum(_same(left.tag, other.tag) for left, other in zip(words, found, strict=True)),
+        "complete": int(matched == right.total() == guessed.total()),
+    }
+
+
+def _words_and_brackets(tree: Tree) -> tuple[list[Leaf], Counter[Bracket]]:
+    """The words of a tree that are not deleted, and its brackets over them that count."""
+    words: list[Leaf] = []
+    found: Counter[Bracket] = Counter()
+
+    def walk(node: Tree) -> None:
+        start = len(words)
+        for child in node.children:
+            if isinstance(child, Tree):
+                walk(child)
+            elif child.tag not in _DELETED:
+                words.append(child)
+        label = node.label.replace("=", "-").partition("-")[0]
+        if len(words) > start and label not in _DELETED:
+            found[_EQUIVALENT_LABELS.get(label, label), start, len(words)] += 1
+
+    walk(tree)
+    return words, found
+
+
+def _same(label: str, other: str) -> bool:
+    return _EQUIVALENT_LABELS.get(label, label) == _EQUIVALENT_LABELS.get(other, other)
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100 * part / whole if whole else 0.0

@@ -1,0 +1,63 @@
+"""What a training works on: the data of a trial, its loss, and what is measured after an epoch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ...studies.resolve.model_interface import ModelInterface, model_interface
+from ...studies.schema.settings import TrialSettings
+
+Metrics = dict[str, float]
+ModelOf = TypeVar("ModelOf", bound=nn.Module)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepShape:
+    """A training step at this moment: so many sequences of so many tokens, and `past` held before each."""
+
+    sequences: int
+    tokens: int
+    past: int = 0
+
+
+class Objective(ABC, Generic[ModelOf]):
+    """The data, the loss and the measures of one trial; its draws come from generators of its own.
+
+    `folder` is where data lie. An epoch's losses are asked for step by step, each in `parts` equal parts.
+    """
+
+    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
+        self.settings, self.device, self.folder = settings, device, folder
+        self.interface: ModelInterface = model_interface(settings.task)
+
+    @property
+    def solved(self) -> bool:
+        """Whether nothing is left to learn, so that the training ends before its last epoch."""
+        return False
+
+    @property
+    @abstractmethod
+    def step_shape(self) -> StepShape:
+        """What a training step takes at this moment."""
+
+    @abstractmethod
+    def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
+        """The mean loss over one part of the next batch, which part 0 draws."""
+
+    @abstractmethod
+    def evaluate(self, model: ModelOf, *, last: bool) -> Metrics:
+        """What is measured after an epoch, of a model in evaluation; `last` if it is the last one."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Everything that the next epoch depends on, as tensors and plain values."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""

@@ -1,0 +1,104 @@
+"""What a model writes for the test split of its task, and what that is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from ...blocks.models.seq2seq_model import TransductionModel
+from ...studies.catalog.memory_degradation import degradation_names, require_degradation
+from ...studies.schema.settings import TrialSettings
+from ..data import ParallelText, gold_trees, iter_pair_eval, open_pairs, open_treebank
+from ..data.pairs.corpus import PairSplit
+from ..data.trees.linearised import parse_linearised
+from ..data.vocabularies.base import END
+from ..decoding import decode
+from ..measures import bleu, bleu_by_length, score_brackets
+from ..tasks.memory_degradation import as_pairs, generate_splits
+from .base import Metrics
+
+MAX_LENGTH_RATIO = 2
+"""Outputs may be so many times as long as their sources, and MARGIN symbols longer."""
+
+MAX_LENGTH_MARGIN = 10
+
+
+class PairData:
+    """The pairs of a trial: those of a corpus or a treebank, from the folder of all data, or drawn."""
+
+    def __init__(self, settings: TrialSettings, folder: Path) -> None:
+        task, self.text = settings.task, None
+        if task.name in degradation_names():
+            drawn = generate_splits(require_degradation(task.name), settings.seed)
+            self.train, self.dev, self.test = (
+                as_pairs(each) for each in (drawn.train, drawn.dev, drawn.test)
+            )
+        else:
+            self.text: ParallelText | None = (
+                open_treebank(task, folder) if task.name == "parsing" else open_pairs(task, folder)
+            )
+            self.train, self.dev, self.test = self.text.train, self.text.dev, self.text.test
+
+
+def score_outputs(
+    model: TransductionModel, pairs: PairData, settings: TrialSettings, device: torch.device
+) -> Metrics:
+    """What is written for the test split is worth: BLEU, brackets of trees, or the share of right copies."""
+    outputs = generate(model, pairs.test, settings, device)
+    if pairs.text is None:
+        return {"test_exact": _exact(outputs, pairs.test)}
+    sentences = [pairs.text.target.decode(output) for output in outputs]
+    if settings.task.name == "parsing":
+        return _of_trees(sentences, pairs.test)
+    references = [pairs.text.target.normalise(one) for one in pairs.test.sentences("target")]
+    sources = pairs.test.sentences("source")
+    whole = bleu(sentences, references)
+    found = {"bleu": whole.score, f"bleu_signature[{whole.signature}]": 1.0}
+    for bucket in bleu_by_length(sentences, references, [len(one.split()) for one in sources]):
+        found[f"bleu[{bucket.min_words}-{bucket.max_words}]"] = bucket.bleu.score
+    return found
+
+
+def generate(
+    model: TransductionModel, split: PairSplit, settings: TrialSettings, device: torch.device
+) -> list[list[int]]:
+    """The outputs of a split's sources, in its order, searched for as the task says."""
+    task, outputs = settings.task, dict[int, list[int]]()
+    for batch in iter_pair_eval(split, batch_size=settings.train.batch_size):
+        found = decode(
+            model,
+            batch.sources.to(device),
+            max_length=(MAX_LENGTH_RATIO * batch.source_lengths + MAX_LENGTH_MARGIN).to(device),
+            beam=task.beam,
+            length_penalty=task.length_penalty,
+            coverage_penalty=task.coverage_penalty,
+            try_lengths=model.body.depends_on_target_length,
+        )
+        outputs.update(zip(batch.pairs.tolist(), (each.tokens for each in found), strict=True))
+    return [outputs[number] for number in range(len(outputs))]
+
+
+def _exact(outputs: Sequence[list[int]], split: PairSplit) -> float:
+    """The share of outputs that are their targets, to the end."""
+    lines, tokens = split.target.lines.tolist(), split.target.tokens.tolist()
+    right = 0
+    for number, output in enumerate(outputs):
+        target = tokens[lines[number] : lines[number + 1]]
+        right += output[: len(target)] == target or [*output, END] == target
+    return right / len(outputs)
+
+
+def _of_trees(lines: Sequence[str], split: PairSplit) -> Metrics:
+    """Labelled brackets by EVALB's rules; what is no tree of the sentence counts as none."""
+    words = [one.split(" ") for one in split.sentences("source")]
+    guesses = [parse_linearised(line.split(" "), own) for line, own in zip(lines, words, strict=True)]
+    score = score_brackets(gold_trees(split), guesses)
+    return {
+        "f1": score.f1,
+        "f1_of_all": score.f1_of_all,
+        "precision": score.precision,
+        "recall": score.recall,
+        "tree_share": sum(guess is not None for guess in guesses) / len(guesses),
+    }

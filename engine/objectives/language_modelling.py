@@ -1,0 +1,213 @@
+"""The next token of a text: in endless streams with what is held of the past, or line by line."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...blocks import Model
+from ...blocks.core.streaming import StreamState
+from ...grammar import analyse_framed
+from ...studies.schema.settings import TrialSettings
+from ..core.seeds import derive_seed
+from ..data import (
+    LineBatch,
+    Split,
+    StreamBatch,
+    iter_line_batches,
+    iter_line_eval,
+    iter_stream_batches,
+    iter_stream_eval,
+    open_corpus,
+)
+from .base import Metrics, Objective, StepShape
+
+
+@dataclass(frozen=True, slots=True)
+class _Score:
+    """Minus the log-probability of a text in nats, over so many tokens, which stand for so many words."""
+
+    nats: float
+    tokens: int
+    words: int
+
+
+class LanguageObjective(Objective[Model]):
+    """A text, and the scores of its dev and test splits."""
+
+    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
+        super().__init__(settings, device, folder)
+        self._text = open_corpus(settings.task, folder)
+        self._position = 0
+
+    def evaluate(self, model: Model, *, last: bool) -> Metrics:
+        """The dev split, or its beginning as `dev_tokens` says; after the last epoch all of it, and the test.
+
+        Loss in nats a token; bits a character, or perplexity per word whatever the tokens are.
+        """
+        limit = None if last else self.settings.task.dev_tokens
+        measured = self._measures("dev", self._score(model, self._truncate(self._text.dev, limit)))
+        return measured | self._measures("test", self._score(model, self._text.test)) if last else measured
+
+    @abstractmethod
+    def _score(self, model: Model, split: Split) -> _Score:
+        """The score of a split, each of its tokens once."""
+
+    def _truncate(self, split: Split, limit: int | None) -> Split:
+        """The whole lines among the first `limit` tokens of a split; characters of the first if it is longer.
+
+        Of words and pieces at least a line, since a perplexity is per word.
+        """
+        if limit is None or limit >= len(split.tokens):
+            return split
+        whole = int((split.lines <= limit).sum()) - 1
+        if not whole and self.settings.task.tokens == "characters":
+            return replace(split, tokens=split.tokens[:limit])
+        lines = split.lines[: max(whole, 1) + 1]
+        words = split.line_words[: max(whole, 1)]
+        return Split(
+            tokens=split.tokens[: int(lines[-1])],
+            lines=lines,
+            line_words=words,
+            words=int(words.sum()),
+        )
+
+    def _measures(self, split: str, score: _Score) -> Metrics:
+        loss = score.nats / score.tokens
+        measured = {f"{split}_loss": loss}
+        if self.settings.task.tokens == "characters":
+            return measured | {f"{split}_bpc": loss / math.log(2)}
+        return measured | {f"{split}_perplexity": math.exp(min(score.nats / score.words, 700.0))}
+
+
+class StreamObjective(LanguageObjective):
+    """Rows of text that go on from step to step, with what the blocks hold of the past."""
+
+    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
+        super().__init__(settings, device, folder)
+        self._streams = [StreamState()] * settings.train.accumulate
+        self._batches: Iterator[StreamBatch] | None = None
+        self._batch: StreamBatch | None = None
+
+    @property
+    def step_shape(self) -> StepShape:
+        """A block of every row, behind what has been read."""
+        train, block = self.settings.train, self.settings.task.block
+        return StepShape(
+            sequences=train.batch_size, tokens=block, past=max(0, self._streams[0].past_length - block)
+        )
+
+    def loss(self, model: Model, part: int, parts: int) -> Tensor:
+        """The mean over the tokens of some of the rows."""
+        if part == 0:
+            self._batch = self._next()
+            if self._batch.reset:
+                self._streams = [StreamState()] * parts
+        assert self._batch is not None, "a batch begins with its first part"
+        inputs, targets = (each.chunk(parts)[part].to(self.device) for each in self._batch[:2])
+        nats, self._streams[part] = model.nll_stream(inputs, targets, self._streams[part])
+        return nats.mean()
+
+    def state(self) -> dict[str, Any]:
+        """How far the text has been read, and what is held of it."""
+        held = [(stream.past_length, stream.block_states) for stream in self._streams]
+        return {"position": self._position, "streams": held}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._position, self._batches = state["position"], None
+        self._streams = [StreamState(seen, tuple(kept)) for seen, kept in state["streams"]]
+
+    def _next(self) -> StreamBatch:
+        """The next block of every row."""
+        if self._batches is None:
+            rows, block = self.settings.train.batch_size, self.settings.task.block
+            self._batches = iter_stream_batches(
+                self._text.train.tokens, batch_size=rows, context=block, position=self._position
+            )
+        self._position += 1
+        return next(self._batches)
+
+    def _score(self, model: Model, split: Split) -> _Score:
+        """Rows that overlap by the model's reach, so that the scores are those of one pass over the whole."""
+        reach = analyse_framed(model.recipe, model.frame, 1).reach.left
+        rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
+        rows = max(1, min(rows, self.settings.train.batch_size))
+        warm_up = 0 if rows == 1 else int(reach)
+        nats, tokens, stream = 0.0, 0, StreamState()
+        blocks = iter_stream_eval(
+            split.tokens, batch_size=rows, context=self.settings.task.block, warm_up=warm_up
+        )
+        for batch in blocks:
+            inputs, targets, scored = (each.to(self.device) for each in batch[:3])
+            found, stream = model.nll_stream(inputs, targets, StreamState() if batch.reset else stream)
+            nats += float(found[scored].double().sum())
+            tokens += int(scored.sum())
+        return _Score(nats, tokens, split.words - 1)  # the first token is given
+
+
+class LineObjective(LanguageObjective):
+    """Whole lines, each a sequence that begins anew (Dowdell and Zhang 2019, section 4.1)."""
+
+    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
+        super().__init__(settings, device, folder)
+        self._batches: Iterator[LineBatch] | None = None
+        self._batch: LineBatch | None = None
+        self._padded = self._drawn = 0
+
+    @property
+    def step_shape(self) -> StepShape:
+        """Lines as long as those drawn so far, padding among them, have been in the mean."""
+        tokens = self._padded // max(self._drawn, 1)
+        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
+
+    def loss(self, model: Model, part: int, parts: int) -> Tensor:
+        """The mean over the tokens of the batch, padding left out."""
+        if part == 0:
+            self._batch = self._next()
+        assert self._batch is not None, "a batch begins with its first part"
+        inputs, targets, lengths = (each.chunk(parts)[part].to(self.device) for each in self._batch[:3])
+        return model.nll(inputs, targets, lengths).sum() * parts / int(self._batch.lengths.sum())
+
+    def state(self) -> dict[str, Any]:
+        """How many batches have been read."""
+        return {"position": self._position, "padded": self._padded, "drawn": self._drawn}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._position, self._batches = state["position"], None
+        self._padded, self._drawn = state["padded"], state["drawn"]
+
+    def _next(self) -> LineBatch:
+        """The next lines."""
+        settings = self.settings
+        if self._batches is None:
+            self._batches = iter_line_batches(
+                self._text.train,
+                batch_size=settings.train.batch_size,
+                max_length=settings.task.longest,
+                seed=derive_seed(settings.seed, "data"),
+                position=self._position,
+            )
+        self._position += 1
+        batch = next(self._batches)
+        self._padded += batch.inputs.numel()
+        self._drawn += len(batch.inputs)
+        return batch
+
+    def _score(self, model: Model, split: Split) -> _Score:
+        nats, tokens, words = 0.0, 0, 0
+        rows, longest = self.settings.train.batch_size, self.settings.task.longest
+        for batch in iter_line_eval(split, batch_size=rows, max_length=longest):
+            inputs, targets, lengths = (each.to(self.device) for each in batch[:3])
+            nats += float(model.nll(inputs, targets, lengths).double().sum())
+            tokens += int(lengths.sum())
+            words += batch.words
+        return _Score(nats, tokens, words)

@@ -1,0 +1,144 @@
+"""A sequence into another: pairs in batches of like lengths, scored with the reference given, and written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ...blocks.models.seq2seq_model import PAD, TransductionModel
+from ...studies.schema.settings import TrialSettings
+from ..core.seeds import derive_seed
+from ..data.pairs.batches import PairBatch, iter_pair_batches, iter_pair_eval
+from ..data.pairs.corpus import PairSplit
+from ..data.token_files import Split
+from .base import Metrics, Objective, StepShape
+from .generation import PairData, score_outputs
+
+
+class Seq2SeqObjective(Objective[TransductionModel]):
+    """Pairs of sequences; outputs for the test split are written as well, and measured by the task."""
+
+    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
+        super().__init__(settings, device, folder)
+        self._pairs = PairData(settings, folder)
+        self._batches: Iterator[PairBatch] | None = None
+        self._batch: PairBatch | None = None
+        self._position = self._padded = self._drawn = 0
+        self._guesses = torch.Generator(device).manual_seed(derive_seed(settings.seed, "sampling"))
+
+    @property
+    def step_shape(self) -> StepShape:
+        """Pairs as long as those drawn so far, padding among them, have been in the mean."""
+        tokens = self._padded // max(self._drawn, 1)
+        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
+
+    def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
+        """The mean over the symbols of the targets."""
+        if part == 0:
+            self._batch = self._next()
+        assert self._batch is not None, "a batch begins with its first part"
+        batch, train = self._batch, self.settings.train
+        sources, targets = (
+            each.chunk(parts)[part].to(self.device) for each in (batch.sources, batch.targets)
+        )
+        lost = functional.cross_entropy(
+            model(sources, self._sample_inputs(model, sources, targets)).flatten(0, 1),
+            targets.flatten(),
+            reduction="sum",
+            ignore_index=PAD,
+            label_smoothing=train.label_smoothing,
+        )
+        return lost * parts / int(batch.target_lengths.sum())
+
+    def evaluate(self, model: TransductionModel, *, last: bool) -> Metrics:
+        """The dev split, or its beginning; after the last epoch all of it, and the test split.
+
+        Loss in nats a symbol, perplexity per word, and the share of symbols that are likeliest, all with the
+        reference given; and of the test split what its written outputs are worth.
+        """
+        limit = None if last else self.settings.task.dev_tokens
+        measured = self._scores(model, self._pairs.dev, "dev", limit)
+        if not last:
+            return measured
+        found = score_outputs(model, self._pairs, self.settings, self.device)
+        return measured | self._scores(model, self._pairs.test, "test", None) | found
+
+    def state(self) -> dict[str, Any]:
+        """How many batches have been read, and what guesses are drawn from."""
+        read = {"position": self._position, "padded": self._padded, "drawn": self._drawn}
+        return {**read, "guesses": self._guesses.get_state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._position, self._batches = state["position"], None
+        self._padded, self._drawn = state["padded"], state["drawn"]
+        self._guesses.set_state(state["guesses"].cpu())
+
+    def _next(self) -> PairBatch:
+        """The next pairs."""
+        settings = self.settings
+        if self._batches is None:
+            self._batches = iter_pair_batches(
+                self._pairs.train,
+                batch_size=settings.train.batch_size,
+                max_length=settings.task.longest,
+                seed=derive_seed(settings.seed, "data"),
+                position=self._position,
+            )
+        self._position += 1
+        batch = next(self._batches)
+        self._padded += len(batch.sources) * max(batch.sources.shape[1], batch.targets.shape[1])
+        self._drawn += len(batch.sources)
+        return batch
+
+    def _sample_inputs(self, model: TransductionModel, sources: Tensor, targets: Tensor) -> Tensor:
+        """The targets as the model reads them: some symbols as it guesses them (Bengio et al. 2015).
+
+        The guesses are made with the reference given, all at once (Mihaylova and Martins 2019).
+        """
+        share = self.settings.train.sampling
+        if not share:
+            return targets
+        with torch.no_grad():
+            logits = model(sources, targets)
+        logits[..., PAD] = -torch.inf
+        draws = torch.rand(targets.shape, generator=self._guesses, device=self.device)
+        return torch.where((draws < share) & (targets != PAD), logits.argmax(-1), targets)
+
+    def _scores(self, model: TransductionModel, split: PairSplit, name: str, limit: int | None) -> Metrics:
+        """A split with the reference given, each pair once."""
+        nats, right, symbols, words = 0.0, 0, 0, 0
+        for batch in iter_pair_eval(_truncate(split, limit), batch_size=self.settings.train.batch_size):
+            sources, targets = batch.sources.to(self.device), batch.targets.to(self.device)
+            scores = model(sources, targets).float().log_softmax(-1)
+            chosen = scores.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+            valid = targets != PAD
+            nats -= float(chosen[valid].double().sum())
+            right += int((scores.argmax(-1) == targets)[valid].sum())
+            symbols += int(valid.sum())
+            words += batch.words
+        return {
+            f"{name}_loss": nats / symbols,
+            f"{name}_perplexity": math.exp(min(nats / words, 700.0)),
+            f"{name}_accuracy": right / symbols,
+        }
+
+
+def _truncate(split: PairSplit, limit: int | None) -> PairSplit:
+    """The first pairs of a split, of about so many symbols of targets in all; at least one."""
+    if limit is None or limit >= len(split.target.tokens):
+        return split
+    count = max(1, int((split.target.lines <= limit).sum()) - 1)
+
+    def first(side: Split) -> Split:
+        words = side.line_words[:count]
+        return replace(side, lines=side.lines[: count + 1], line_words=words, words=int(words.sum()))
+
+    return replace(split, source=first(split.source), target=first(split.target))

@@ -1,0 +1,66 @@
+"""Which trials differ in their attention alone, so that their memories can be compared step by step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...grammar.canonical import identity
+from ...grammar.vocabulary.spec import as_word
+from ...studies.planning.probe_targets import encoder_arguments
+from ...studies.resolve.trial import Trial
+from ...studies.schema.settings import TrialSettings
+
+_DURATION_KEYS = ("epochs", "steps_per_epoch", "stop")
+"""Keys of [train] in which compared trials may differ: models without attention take longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandardTrials:
+    """The trials that another is compared with, by the name of their attention, to the encoder's outputs."""
+
+    by_attention: dict[str, Trial]
+    ambiguous: tuple[str, ...] = ()  # attentions with several trials that would do
+
+
+def group_key(settings: TrialSettings) -> str | None:
+    """What trials have in common that read the same sequences with the same encoder.
+
+    They differ in what the decoder attends to, and in how long they were trained. None without a recurrent
+    encoder.
+    """
+    arguments = encoder_arguments(settings)
+    if arguments is None:
+        return None
+    record = settings.model_dump(mode="json")
+    record["model"]["recipe"] = [identity(arguments[name]) for name in ("encoder", "decoder")]
+    record["train"] = {key: value for key, value in record["train"].items() if key not in _DURATION_KEYS}
+    return json.dumps(record, sort_keys=True)
+
+
+def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
+    """Those among the trials of its group that attend to the encoder's outputs, maybe itself.
+
+    Where several have the same attention, the one that was to be trained as long is meant.
+    """
+    found: dict[str, list[Trial]] = {}
+    for other in others:
+        attention = _standard(other.settings)
+        if attention is not None:
+            found.setdefault(attention, []).append(other)
+    for name, several in found.items():
+        alike = [other for other in several if other.settings.train == trial.settings.train]
+        found[name] = alike if len(alike) == 1 else several
+    return StandardTrials(
+        by_attention={name: several[0] for name, several in found.items() if len(several) == 1},
+        ambiguous=tuple(name for name, several in found.items() if len(several) > 1),
+    )
+
+
+def _standard(settings: TrialSettings) -> str | None:
+    """The name of an attention to the encoder's outputs."""
+    arguments = encoder_arguments(settings)
+    assert arguments is not None, "only trials of a group are compared"
+    attention = as_word(arguments, "attention")
+    return attention if attention != "none" and as_word(arguments, "attend") == "outputs" else None

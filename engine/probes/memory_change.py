@@ -1,0 +1,92 @@
+"""What a recurrent encoder does to its memory, measured on its traces (Harvat and Martín-Guerrero 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ...blocks.layers.recurrent import Trace
+
+CHANGE_QUANTILES = 200
+"""So many quantiles stand for all Δ of a trial."""
+
+GATE_QUANTILES = 20
+"""So many quantiles stand for all activations of the forget gate at one step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryStatistics:
+    """What one layer did over some sequences; steps are counted from 1, and padding counts for nothing.
+
+    `changes` has Δ of every two steps in a row, sequence by sequence. `kept` has γ of each step, over the
+    sequences that come so far, `gates` by step the activations of all units of the forget gate.
+    """
+
+    changes: Tensor  # (pairs of steps,)
+    retention: Tensor  # (steps,)
+    forget_gates: tuple[Tensor, ...]  # each (sequences that come so far * units,)
+
+    def metrics(self) -> Iterator[tuple[str, float]]:
+        """The measures by name; distributions as evenly spaced quantiles of equal weight."""
+        if len(self.changes):
+            yield "memory_change", float(self.changes.mean())
+            for place, value in enumerate(quantiles(self.changes, CHANGE_QUANTILES)):
+                yield f"memory_change[{place}]", value
+        for step, value in enumerate(self.retention.tolist(), start=1):
+            yield f"gamma[{step}]", value
+        for step, values in enumerate(self.forget_gates, start=1):
+            for place, value in enumerate(quantiles(values, GATE_QUANTILES)):
+                yield f"forget_gate[{step},{place}]", value
+
+
+def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
+    """Δ, the cosine of memory states that follow each other (the paper's equation 19).
+
+    Of cells (batch, length, width) where `mask` (batch, length) is true at both; row by row.
+    """
+    return functional.cosine_similarity(cells[:, :-1], cells[:, 1:], dim=-1)[mask[:, 1:]]
+
+
+def theta(standard: Tensor, compared: Tensor) -> float:
+    """Θ, the share of steps at which Δ of standard attention is below that of the compared model.
+
+    The paper's equation 20 is printed with the inequality the other way round; its text and its Table 2 are
+    as here. Both are of the same steps of the same sequences.
+    """
+    return float((standard < compared).double().mean())
+
+
+def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
+    """The memory of one layer over batches of sequences, each its trace and its mask (batch, length)."""
+    found: list[Tensor] = []
+    kept: list[list[Tensor]] = []
+    gates: list[list[Tensor]] = []
+    for trace, mask in traces:
+        found.append(memory_changes(trace.cell, mask))
+        forget = trace.gates["forget"]
+        product = forget.cumprod(1).mean(2)  # (batch, length)
+        for step, here in enumerate(mask.unbind(1)):
+            if step == len(kept):
+                kept.append([])
+                gates.append([])
+            kept[step].append(product[here, step])
+            gates[step].append(forget[here, step].flatten().float())
+    return MemoryStatistics(
+        changes=torch.cat(found),
+        retention=torch.stack([torch.cat(each).mean() for each in kept]),
+        forget_gates=tuple(torch.cat(each) for each in gates),
+    )
+
+
+def quantiles(values: Tensor, count: int) -> list[float]:
+    """The middles of so many equal parts of the sorted values: a sample of them in which all weigh the same.
+
+    Of `count` values they are these values.
+    """
+    shares = (np.arange(count) + 0.5) / count
+    return np.quantile(values.numpy(), shares, method="hazen").tolist()

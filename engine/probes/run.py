@@ -1,0 +1,195 @@
+"""Every trained model of a study measured once, and what was measured stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from ...storage import MetricRow, Store, TrialRow
+from ...studies.catalog.metrics import PROBED_METRIC
+from ...studies.planning.status import study_outcomes
+from ...studies.resolve.trial import Trial
+from ...studies.schema.settings import TrialSettings
+from ...studies.study import Study
+from ..core.resources import Machine
+from ..corpora import DataError
+from ..data.pairs.corpus import PairSplit
+from ..objectives.generation import PairData
+from .comparison_groups import StandardTrials, group_key, standard_trials
+from .encoders import NO_ENCODER, EncoderProbe, ProbeError, choose_pair
+from .memory_change import theta
+
+REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured]", "probed[shown]"
+"""How many sequences were asked for, how many there were, and which pair is in the map of attention."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """What became of one trial: its measures, none if they were stored before or cannot be had.
+
+    `reason` says why they cannot, `unclear` which attentions it is not compared with, since several trials
+    have them.
+    """
+
+    trial: Trial
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    reason: str | None = None
+    ambiguous: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TrainedTrial:
+    """A trial that is done, and its row in the store."""
+
+    trial: Trial
+    row: TrialRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measurement:
+    """What was measured inside of a model by itself, and all of its Δ, to be compared with others'."""
+
+    metrics: Mapping[str, float]
+    changes: Tensor
+
+
+def probe_study(study: Study, store: Store, machine: Machine, *, sequences: int) -> Iterator[ProbeResult]:
+    """Measure every trained model of a study over the first so many test sequences of its task.
+
+    What is stored of as many sequences stays as it is, unless models have come that it can be compared with.
+    All is computed by the processor, in double precision.
+    """
+    torch.set_num_threads(machine.threads)
+    groups: dict[str, list[_TrainedTrial]] = {}
+    for done in _trained_trials(study, store):
+        name = group_key(done.trial.settings)
+        if name is None:
+            yield ProbeResult(trial=done.trial, reason=NO_ENCODER)
+        elif not store.weights_file(done.trial.id).exists():
+            yield ProbeResult(trial=done.trial, reason="its weights were not kept")
+        else:
+            groups.setdefault(name, []).append(done)
+    held = _stored_metrics(store, [done.trial.id for members in groups.values() for done in members])
+    for members in groups.values():
+        yield from _probe(_Group(members, store, sequences), held, machine.data)
+    store.compact()
+
+
+class _Group:
+    """Trials whose models read the same sequences with encoders of one kind."""
+
+    def __init__(self, members: Sequence[_TrainedTrial], store: Store, asked: int) -> None:
+        self.members = {done.trial.id: done for done in members}
+        self.store, self.asked = store, asked
+        trials = [done.trial for done in members]
+        self.standards: Mapping[str, StandardTrials] = {
+            trial.id: standard_trials(trial, trials) for trial in trials
+        }
+        self._found: dict[str, _Measurement] = {}
+
+    def names(self, trial: str) -> set[str]:
+        """What can be measured of a trial only beside others."""
+        return {_theta(attention) for attention in self.standards[trial].by_attention}
+
+    def measure(self, trial: str, split: PairSplit) -> dict[str, float]:
+        """All measures of a trial by name; raises ProbeError.
+
+        It is not compared with a model whose weights cannot be read, which is told in that one's turn.
+        """
+        found = self._measure_one(trial, split)
+        metrics = dict(found.metrics)
+        for attention, other in self.standards[trial].by_attention.items():
+            try:
+                standard = self._measure_one(other.id, split).changes
+            except ProbeError:
+                continue
+            metrics[_theta(attention)] = theta(standard, found.changes)
+        return metrics
+
+    def _measure_one(self, trial: str, split: PairSplit) -> _Measurement:
+        """What a model has by itself, measured when it is first asked for; raises ProbeError."""
+        if trial not in self._found:
+            settings = self.members[trial].trial.settings
+            encoder = EncoderProbe(settings, self.store.weights_file(trial))
+            sequences = min(self.asked, len(split.source.lines) - 1)
+            memory = encoder.memory(split, sequences)
+            metrics = {
+                REQUESTED_METRIC: float(self.asked),
+                MEASURED_METRIC: float(sequences),
+                **dict(memory.metrics()),
+            }
+            pair = choose_pair(split, sequences)
+            if pair is not None and (weights := encoder.attention(split, pair)) is not None:
+                metrics |= {PAIR_METRIC: float(pair), **dict(_attention_metrics(weights))}
+            self._found[trial] = _Measurement(metrics=metrics, changes=memory.changes)
+        return self._found[trial]
+
+
+def _probe(group: _Group, held: Mapping[str, Mapping[str, float]], data: Path) -> Iterator[ProbeResult]:
+    """Every trial of a group in turn; their pairs are read, or drawn, once and only if they are needed."""
+    pairs: PairData | None = None
+    for name, done in group.members.items():
+        before, unclear = held.get(name, {}), group.standards[name].ambiguous
+        if before.get(REQUESTED_METRIC) == group.asked and group.names(name) <= before.keys():
+            yield ProbeResult(trial=done.trial, ambiguous=unclear)
+            continue
+        try:
+            pairs = pairs or PairData(done.trial.settings, data)
+            metrics = group.measure(name, pairs.test)
+        except (DataError, ProbeError) as error:
+            yield ProbeResult(trial=done.trial, reason=str(error))
+            continue
+        row = done.row
+        rows = [
+            MetricRow(step=row.steps, epoch=row.epochs, name=each, value=value)
+            for each, value in metrics.items()
+        ]
+        group.store.write_probes(row, rows)
+        yield ProbeResult(trial=done.trial, metrics=metrics, ambiguous=unclear)
+
+
+def _trained_trials(study: Study, store: Store) -> Iterator[_TrainedTrial]:
+    """The trials of a study that are done, in its order; of a search, all that it tried."""
+    rows = {row["trial"]: row for row in study_outcomes(study, store.trials()).iter_rows(named=True)}
+    known = {trial.id: trial for trial in study.trials()}
+    for name in known or rows:
+        row = rows.get(name)
+        if row is not None and row["status"] == "done":
+            finals = tuple((each["name"], each["value"]) for each in row["metrics"])
+            yield _TrainedTrial(
+                trial=known.get(name) or _tried(row), row=TrialRow(**{**row, "metrics": finals})
+            )
+
+
+def _tried(row: Mapping[str, Any]) -> Trial:
+    """The trial of a row."""
+    settings = TrialSettings.model_validate_json(row["settings"])
+    return Trial(study=row["study"], levels=json.loads(row["factors"]), settings=settings)
+
+
+def _stored_metrics(store: Store, trials: Sequence[str]) -> dict[str, dict[str, float]]:
+    """What is stored of trials, as far as it tells whether there is something left to measure."""
+    name = pl.col("name")
+    kept = name.str.starts_with("probed[") | name.str.starts_with("theta[")
+    found: dict[str, dict[str, float]] = {}
+    for trial, each, value in store.metrics(trials).filter(kept).select("trial", "name", "value").iter_rows():
+        found.setdefault(trial, {})[each] = value
+    return found
+
+
+def _theta(attention: str) -> str:
+    return f"theta[{attention}]"
+
+
+def _attention_metrics(weights: Tensor) -> Iterator[tuple[str, float]]:
+    """A map of attention by name, outputs and inputs counted from 1."""
+    for output, row in enumerate(weights.tolist(), start=1):
+        for place, value in enumerate(row, start=1):
+            yield f"attention[{output},{place}]", value

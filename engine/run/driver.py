@@ -1,0 +1,182 @@
+"""Running a study: what the store lacks is trained, wherever that is, until nothing is missing."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import polars as pl
+
+from ...storage import Store
+from ...studies.planning.status import trials_missing_weights
+from ...studies.resolve.trial import Trial
+from ...studies.schema.search import representative_values
+from ...studies.study import Study
+from ..core.events import Ended, Event, Listener
+from ..core.resources import Machine
+from ..trial.outcome import Job
+from .cohort_sources import CohortSource, GridCohorts
+from .interrupts import Stop, on_interrupt
+from .local import run_local
+from .preflight import check_leaks, prepare_corpora
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """How a study stands after a run: trials in the store by status, those that ran now, those that are left.
+
+    `given_up` holds what happened to cohorts whose workers died too often.
+    """
+
+    done: int
+    failed: int
+    pruned: int
+    ran: int
+    left: int
+    stopped: bool
+    given_up: tuple[str, ...] = ()
+
+
+class _Counter:
+    """Passes everything on and counts the trials that end, by id and status."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.ended: dict[str, str] = {}
+        self.on_planned, self.stopping = listener.on_planned, listener.stopping
+
+    def on_event(self, event: Event) -> None:
+        if isinstance(event, Ended):
+            self.ended[event.trial] = event.status
+        self._listener.on_event(event)
+
+
+def run_study(
+    study: Study,
+    store: Store,
+    machine: Machine,
+    listener: Listener,
+    *,
+    local: bool = False,
+    max_trials: int | None = None,
+    retry_failed: bool = False,
+    trial_ids: Collection[str] | None = None,
+) -> Summary:
+    """Train every trial of a study that the store lacks, at most `max_trials` of them.
+
+    Of a grid, those alone whose ids are in `only`, where it is given.
+
+    Raises LeakError or DataError before anything is trained, where a causal task has a model that is not, or
+    a corpus is not there. Ends in order on Ctrl-C: the same call goes on from the last epoch of each trial.
+    Trials that have failed count as outcomes; `retry_failed` tries them again, after a time limit from where
+    they were.
+    """
+    missing = _missing(study, store, trial_ids, retry_failed=retry_failed)
+    asked = [trial.settings for trial in missing]
+    check_leaks(asked)
+    prepare_corpora(asked, machine.data)
+    store.save_study_record(
+        study.name,
+        {
+            "text": study.text,
+            "overrides": list(study.overrides),
+            "path": str(study.path) if study.path else None,
+            "run": datetime.now(UTC).isoformat(timespec="seconds"),
+        },
+    )
+    counter = _Counter(listener)
+    with on_interrupt(listener.stopping) as stop:
+        source = _source(study, store, counter, missing, max_trials, retry_failed=retry_failed)
+        given_up = _run(source, study, store, machine=machine, listener=counter, stop=stop, local=local)
+    store.compact()
+    return _summary(study, store, counter, stopped=stop.requested, given_up=given_up)
+
+
+def _source(
+    study: Study,
+    store: Store,
+    listener: Listener,
+    missing: Sequence[Trial],
+    max_trials: int | None,
+    *,
+    retry_failed: bool,
+) -> CohortSource:
+    """The search of a study that has one, else the grid of what is missing, announced at once."""
+    run = uuid.uuid4().hex
+    if study.search is not None:
+        from .optuna_search import OptunaSearch  # noqa: PLC0415 -- Optuna is loaded for searches only
+
+        return OptunaSearch(study, store, run, listener, max_trials=max_trials, retry_failed=retry_failed)
+    held = store.latest_attempts()
+    tasks = [
+        Job(
+            trial=trial,
+            attempt=held[trial.id][1] + 1 if trial.id in held else 0,
+            run=run,
+            keep_weights=study.keep_weights,
+        )
+        for trial in missing[:max_trials]
+    ]
+    listener.on_planned([task.trial for task in tasks])
+    return GridCohorts(tasks)
+
+
+def _missing(
+    study: Study, store: Store, trial_ids: Collection[str] | None, *, retry_failed: bool
+) -> list[Trial]:
+    """The trials of a grid that a run is to train; of a search the first and the last that it can choose."""
+    if study.search is not None:
+        bounds = (
+            {name: representative_values(found)[place] for name, found in study.dimensions.items()}
+            for place in (0, -1)
+        )
+        return [study.trial_for(values, study.seeds[0]) for values in bounds]
+    held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
+    again = {"pruned", "failed"} if retry_failed else {"pruned"}
+    bare = set(trials_missing_weights(study, store, held))
+    return [
+        trial
+        for trial in study.trials()
+        if (trial_ids is None or trial.id in trial_ids)
+        and (trial.id not in held or held[trial.id] in again or trial.id in bare)
+    ]
+
+
+def _run(
+    source: CohortSource,
+    study: Study,
+    store: Store,
+    *,
+    machine: Machine,
+    listener: Listener,
+    stop: Stop,
+    local: bool,
+) -> list[str]:
+    """Run the source where it is asked for; why cohorts were given up."""
+    metric = study.search.metric if study.search else None
+    if local:
+        run_local(source, store, machine, listener, stop, metric=metric)
+        return []
+    from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
+
+    return run_cohorts(source, store, machine, listener, stop, search=study.search, epochs=study.epochs)
+
+
+def _summary(study: Study, store: Store, counter: _Counter, *, stopped: bool, given_up: list[str]) -> Summary:
+    held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
+    if study.search is None:
+        wanted = {trial.id for trial in study.trials()}
+    else:
+        wanted = set(store.trials().filter(pl.col("study") == study.name)["trial"].to_list())
+    statuses = [held[trial] for trial in wanted if trial in held]
+    return Summary(
+        done=statuses.count("done"),
+        failed=statuses.count("failed"),
+        pruned=statuses.count("pruned"),
+        ran=len(counter.ended),
+        left=len(wanted) - len(statuses),
+        stopped=stopped,
+        given_up=tuple(given_up),
+    )

@@ -1,0 +1,48 @@
+"""Trials in the calling process, one cohort after the other, without Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...storage import Store
+from ..core.events import EpochFinished, Event, Listener
+from ..core.resources import Machine
+from ..trial.attempt import TrainingFactory
+from ..trial.training import Training
+from .cohort_sources import CohortSource
+from .cohorts import Lockstep, Worker, sequentially
+from .interrupts import Stop
+
+
+def run_local(
+    source: CohortSource,
+    store: Store,
+    machine: Machine,
+    listener: Listener,
+    stop: Stop,
+    *,
+    metric: str | None = None,
+    make_training: TrainingFactory = Training,
+) -> None:
+    """Run a source's cohorts to their end, or until a stop is requested and the epoch under way is over."""
+    worker = Worker(store, machine, make_training)
+    while not stop.requested and (cohort := source.next_cohort()) is not None:
+        name, tasks = cohort
+        attempts = worker.attempts(tasks)
+        events = (
+            sequentially(attempts) if metric is None else _judged(name, Lockstep(attempts), metric, source)
+        )
+        for event in events:
+            listener.on_event(event)
+            if stop.requested and isinstance(event, EpochFinished):
+                return
+        for event in source.cohort_ended(name, completed=all(attempt.ended for attempt in attempts)):
+            listener.on_event(event)
+
+
+def _judged(name: str, cohort: Lockstep, metric: str, source: CohortSource) -> Iterator[Event]:
+    """The trials of a search point in step, until they end or the source gives the point up."""
+    while not cohort.ended:
+        yield from cohort.advance()
+        if not cohort.ended and source.should_prune(name, cohort.epoch, cohort.mean_metric(metric)):
+            return

@@ -1,0 +1,230 @@
+"""A search: Optuna proposes points, each point is a cohort of trials, and the store is its only memory.
+
+A point is settled dimension by dimension, each asked for only if the point takes it (Akiba et al. 2019,
+section 2.1, "define-by-run"). It is known by the id of its trial, so that whatever leads to one model is one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from statistics import fmean
+from typing import Any
+
+import optuna
+import polars as pl
+from optuna.trial import TrialState
+
+from ...grammar.nodes import Dimension
+from ...storage import Store
+from ...studies.resolve.search_points import enumerate_points, is_enumerable
+from ...studies.resolve.trial import Trial
+from ...studies.schema.settings import Level
+from ...studies.study import Study
+from ..core.events import Event, Listener
+from ..trial.attempt import store_pruned
+from ..trial.checkpoints import unfinished_trials
+from ..trial.outcome import Job
+from .optuna_space import contains, distribution, pruner, sampler, suggest
+
+MAX_REJECTED_PROPOSALS = 500
+"""So many proposals in a row may be known or over the budget before the next point in order is taken."""
+
+MAX_ENUMERATED_POINTS = 100_000
+"""So many points in order are looked at for one that is not; after them the search ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """The values of the dimensions that a point takes, and its trials, one for each seed."""
+
+    values: dict[str, Level]
+    trials: tuple[Trial, ...]
+
+    @property
+    def name(self) -> str:
+        """What points that mean the same have in common."""
+        return self.trials[0].id
+
+
+class OptunaSearch:
+    """The points of a study's search; a source of cohorts.
+
+    What the store holds of it is told to Optuna first, unfinished points are taken up before new ones are
+    asked for, and a point that is already known is never trained again. Points over the study's budget are
+    passed over. When Optuna comes up with nothing new, points are taken in order as long as there are any.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        run: str,
+        listener: Listener,
+        *,
+        max_trials: int | None = None,
+        retry_failed: bool = False,
+    ) -> None:
+        assert study.search is not None
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._study, self._store, self._run, self._settings = study, store, run, study.search
+        self._listener, self._left, self._retry = listener, max_trials, retry_failed
+        self._optuna = optuna.create_study(
+            direction="maximize" if self._settings.direction == "max" else "minimize",
+            sampler=sampler(self._settings),
+            pruner=pruner(self._settings),
+        )
+        self._in_order = enumerate_points(study.choose) if is_enumerable(study.dimensions) else iter(())
+        self._known: set[str] = set()
+        self._open: dict[str, tuple[optuna.trial.Trial, _Point, list[Job]]] = {}
+        self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
+        self._held = store.latest_attempts()
+        self._waiting = self._replay_stored()
+
+    def next_cohort(self) -> tuple[str, list[Job]] | None:
+        """The missing trials of the next point, unfinished points first; None when there are no more."""
+        while (self._left is None or self._left > 0) and (asked := self._ask()) is not None:
+            point, trial = asked
+            name, tasks = point.name, self._missing(point)
+            self._known.add(name)
+            if not tasks:  # another study has trained it
+                self._tell(point, trial)
+                continue
+            self._open[name] = trial, point, tasks
+            self._left = None if self._left is None else self._left - len(tasks)
+            self._listener.on_planned([task.trial for task in tasks])
+            return name, tasks
+        return None
+
+    def should_prune(self, name: str, epoch: int, value: float) -> bool:
+        """Whether Optuna's pruner gives a point up; used where Tune's schedulers are not."""
+        trial, *_ = self._open[name]
+        if not math.isnan(value) and epoch:
+            trial.report(value, epoch)
+            self._judged[name] = epoch
+        return trial.should_prune()
+
+    def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
+        """Tell Optuna the point's value; trials that were given up are stored as pruned."""
+        trial, point, tasks = self._open.pop(name)
+        events: list[Event] = []
+        if not completed:
+            reason, held = f"given up by {self._settings.scheduler}", self._store.latest_attempts()
+            ended = {task.trial.id for task in tasks if held.get(task.trial.id, ("", -1))[1] >= task.attempt}
+            events = [store_pruned(task, self._store, reason) for task in tasks if task.trial.id not in ended]
+        self._tell(point, trial)
+        return events
+
+    def _ask(self) -> tuple[_Point, optuna.trial.Trial] | None:
+        """A point that is not known yet, with Optuna's trial for it."""
+        if len(self._known) >= self._settings.trials:
+            return None
+        for trial in self._proposals():
+            point = self._point(self._study.choose(partial(suggest, trial)))
+            if self._is_new(point):
+                return point, trial
+            self._optuna.tell(trial, state=TrialState.FAIL)
+        return None
+
+    def _proposals(self) -> Iterator[optuna.trial.Trial]:
+        """Optuna's trials for unfinished points, for what its sampler thinks of, and for points in order."""
+        while self._waiting:
+            self._optuna.enqueue_trial(self._waiting.pop(0).values)
+            yield self._optuna.ask()
+        for _ in range(MAX_REJECTED_PROPOSALS if self._settings.sampler != "grid" else 0):
+            yield self._optuna.ask()
+        for values in islice(self._in_order, MAX_ENUMERATED_POINTS):
+            if self._is_new(self._point(values)):
+                self._optuna.enqueue_trial(values)
+                yield self._optuna.ask()
+
+    def _is_new(self, point: _Point) -> bool:
+        """Whether a point is new and within the study's budget."""
+        return point.name not in self._known and self._study.within_budget(point.trials[0].settings)
+
+    def _point(self, values: dict[str, Level]) -> _Point:
+        """The point of these values, with its trials."""
+        return _Point(values, self._study.point_trials(values))
+
+    def _replay_stored(self) -> list[_Point]:
+        """Tell Optuna every point that the store holds whole; the points that were begun and not finished."""
+        rows = self._store.trials().filter(pl.col("study") == self._study.name)
+        begun = [json.loads(text) for text in rows["factors"].to_list()]
+        begun += [
+            dict(trial.levels)
+            for trial in map(Trial.from_json, unfinished_trials(self._store.checkpoint_dir("x").parent))
+            if trial.study == self._study.name
+        ]
+        points = {point.name: point for point in map(self._point_from_levels, begun) if point is not None}
+        waiting: list[_Point] = []
+        for name, point in points.items():
+            if self._missing(point):
+                waiting.append(point)
+            else:
+                self._known.add(name)
+                self._optuna.add_trial(self._frozen(point))
+        return waiting
+
+    def _missing(self, point: _Point) -> list[Job]:
+        """The trials of a point that have no outcome, or one that is to be tried again."""
+        again = {"failed"} if self._retry else set[str]()
+        return [
+            Job(
+                trial=trial,
+                attempt=self._held.get(trial.id, ("", -1))[1] + 1,
+                run=self._run,
+                keep_weights=self._study.keep_weights,
+            )
+            for trial in point.trials
+            if trial.id not in self._held or self._held[trial.id][0] in again
+        ]
+
+    def _point_from_levels(self, levels: Mapping[str, Level]) -> _Point | None:
+        """The point that a trial's levels settle; None if they are of another space."""
+
+        def stored(name: str, dimension: Dimension) -> Level:
+            if name not in levels or not contains(dimension, levels[name]):
+                raise ValueError(f"no value of {name}")
+            return levels[name]
+
+        try:
+            return self._point(self._study.choose(stored))
+        except ValueError:
+            return None
+
+    def _frozen(self, point: _Point) -> optuna.trial.FrozenTrial:
+        """A point that the store holds whole, as Optuna remembers it, with the dimensions that it takes."""
+        value, epoch, state = self._value(point)
+        return optuna.trial.create_trial(
+            params=point.values,
+            distributions={name: distribution(self._study.dimensions[name]) for name in point.values},
+            state=state,
+            value=value if state == TrialState.COMPLETE else None,
+            intermediate_values={} if value is None else {epoch: value},
+        )
+
+    def _tell(self, point: _Point, trial: optuna.trial.Trial) -> None:
+        """Tell Optuna how a point ended; of one that was given up also the last value, if that is news."""
+        value, epoch, state = self._value(point)
+        if value is not None and state == TrialState.PRUNED and self._judged.pop(point.name, 0) < epoch:
+            trial.report(value, epoch)
+        self._optuna.tell(trial, value if state == TrialState.COMPLETE else None, state=state)
+
+    def _value(self, point: _Point) -> tuple[float | None, int, TrialState]:
+        """The mean of the metric over a point's trials, their epochs, and how Optuna is to take it."""
+        ids = [trial.id for trial in point.trials]
+        rows = self._store.trials().filter(pl.col("trial").is_in(ids)).to_dicts()
+        values = [_metric(row["metrics"], self._settings.metric) for row in rows]
+        epoch, statuses = max((row["epochs"] for row in rows), default=0), {row["status"] for row in rows}
+        if not values or "failed" in statuses or any(map(math.isnan, values)):
+            return None, epoch, TrialState.FAIL
+        return fmean(values), epoch, TrialState.PRUNED if "pruned" in statuses else TrialState.COMPLETE
+
+
+def _metric(metrics: Sequence[Mapping[str, Any]], name: str) -> float:
+    """The final value of a metric; NaN if there is none."""
+    return next((each["value"] for each in metrics if each["name"] == name), math.nan)

@@ -1,0 +1,90 @@
+"""A study's search dimensions, sampler and scheduler in Optuna's terms."""
+
+from __future__ import annotations
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from ...grammar.dimensions import option_label
+from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
+from ...studies.schema.settings import Level, SearchSettings
+
+
+def contains(dimension: Dimension, value: Level) -> bool:
+    """Whether a stored value is one of a dimension's."""
+    space = distribution(dimension)
+    try:
+        return space._contains(space.to_internal_repr(value))
+    except (ValueError, TypeError):
+        return False
+
+
+def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
+    """What Optuna proposes for a dimension; the other dimensions need not be known."""
+    match dimension:
+        case IntegerDimension():
+            return trial.suggest_int(
+                name, dimension.low, _aligned_high(dimension), step=dimension.step, log=dimension.log
+            )
+        case RealDimension():
+            return trial.suggest_float(name, dimension.low, dimension.high, log=dimension.log)
+        case _:
+            found = trial.suggest_categorical(name, _labels(dimension))
+            assert found is not None, "no option of a choice is None"
+            return found
+
+
+def distribution(dimension: Dimension) -> BaseDistribution:
+    """Optuna's name for a dimension of the recipe language."""
+    match dimension:
+        case IntegerDimension():
+            return IntDistribution(
+                dimension.low, _aligned_high(dimension), log=dimension.log, step=dimension.step
+            )
+        case RealDimension():
+            return FloatDistribution(dimension.low, dimension.high, log=dimension.log)
+        case _:
+            return CategoricalDistribution(_labels(dimension))
+
+
+def _labels(choice: ChoiceDimension) -> list[Level]:
+    """The options as plain data, in their order."""
+    return [option_label(option) for option in choice.options]
+
+
+def _aligned_high(dimension: IntegerDimension) -> int:
+    """The greatest number that steps from the lowest reach, which is what Optuna wants as its bound."""
+    return dimension.high - (dimension.high - dimension.low) % dimension.step
+
+
+def sampler(settings: SearchSettings) -> optuna.samplers.BaseSampler:
+    """Optuna's sampler of a search; "grid" enumerates, and never asks it."""
+    match settings.sampler:
+        case "tpe":
+            return optuna.samplers.TPESampler(seed=settings.seed)
+        case "cmaes":
+            return optuna.samplers.CmaEsSampler(seed=settings.seed)
+        case "gp":
+            return optuna.samplers.GPSampler(seed=settings.seed)
+        case "nsga2":
+            return optuna.samplers.NSGAIISampler(seed=settings.seed)
+        case _:
+            return optuna.samplers.RandomSampler(seed=settings.seed)
+
+
+def pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
+    """Optuna's form of the scheduler, for runs without Tune."""
+    match settings.scheduler:
+        case "asha":
+            return optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=4)
+        case "hyperband":
+            return optuna.pruners.HyperbandPruner()
+        case "median":
+            return optuna.pruners.MedianPruner()
+        case "none":
+            return optuna.pruners.NopPruner()

@@ -1,0 +1,72 @@
+"""Whether a recipe of a causal task sees the future: each of its blocks is built, and its future changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+
+from ...blocks.testing.fixtures import make_block, random_sequences
+from ...errors import ActivememError
+from ...grammar import parse, render
+from ...grammar.nodes import BlockNode, walk
+from ...studies.catalog.tasks import TaskKind, require_task
+from ...studies.schema.settings import TaskSettings, TrialSettings
+from ..data import DataError, open_corpus, open_pairs, open_treebank
+
+LENGTH = 12
+
+
+class LeakError(ActivememError):
+    """A causal task would be given a model that sees later tokens; the message has every block that does."""
+
+
+def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
+    """Raise LeakError if any of the causal trials has a block whose outputs move with later inputs.
+
+    Sums and series of causal blocks are causal, and so are their copies; so each block is tried by itself.
+    """
+    recipes = dict.fromkeys(
+        settings.model.recipe
+        for settings in all_settings
+        if require_task(settings.task.name).kind is TaskKind.LANGUAGE
+    )
+    blocks = dict.fromkeys(
+        block for recipe in recipes for block in walk(parse(recipe).root) if isinstance(block, BlockNode)
+    )
+    if faults := [f"  {render(block)} sees later tokens" for block in blocks if sees_future(block)]:
+        raise LeakError("\n".join(["a causal task cannot have these blocks, whatever they state", *faults]))
+
+
+@torch.no_grad()
+def sees_future(block: BlockNode) -> bool:
+    """Whether in a causal model a later input moves an earlier output of the block, in double precision."""
+    module, x = make_block(block, causal=True), random_sequences(1, LENGTH)
+    # one row for each place that is changed, and the sequence itself in front
+    changed = x.repeat(LENGTH + 1, 1, 1)
+    places = torch.arange(LENGTH)
+    changed[places + 1, places] += 1.0
+    y = module(changed)
+    moved = (y[1:] != y[0]).any(-1)  # (place that is changed, position)
+    return bool(moved.tril(-1).any())
+
+
+_OPEN = {"language_model": open_corpus, "translation": open_pairs, "parsing": open_treebank}
+
+
+def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None:
+    """Open every corpus that trials ask for; DataError, with all of them, for those that are not there."""
+    texts = {_key(settings.task): settings.task for settings in all_settings if settings.task.name in _OPEN}
+    faults: dict[str, None] = {}
+    for task in texts.values():
+        try:
+            _OPEN[task.name](task, folder)
+        except DataError as error:
+            faults.setdefault(str(error))
+    if faults:
+        raise DataError("\n".join(faults))
+
+
+def _key(task: TaskSettings) -> tuple[str, str | None, str, int]:
+    return task.name, task.corpus, task.tokens, task.pieces

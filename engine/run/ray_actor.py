@@ -1,0 +1,65 @@
+"""The worker's side of a Ray cluster: one actor, which is handed one cohort after the other."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+
+from ...storage import Store
+from ..core.resources import Machine
+from ..trial.attempt import TrainingFactory
+from .cohorts import Lockstep, Worker, collect, sequentially
+
+REPORT_S = 0.5
+"""About so often a worker reports; more often only when the epochs of a search must be judged."""
+
+COMPLETED = "whole"
+"""The key of a result after which nothing of the cohort is left; Tune sets "done" for those it stops, too."""
+
+RESTARTED = "again"
+"""The key that marks a cohort whose worker has died before."""
+
+
+class CohortActor(tune.Trainable):
+    """The Ray actor of a worker; one Tune trial is one cohort."""
+
+    def setup(  # pyright: ignore[reportIncompatibleMethodOverride] -- with_parameters adds what `run_cohorts` gives
+        self,
+        config: dict[str, Any],
+        *,
+        root: str,
+        machine: Machine,
+        make_training: TrainingFactory,
+        metric: str | None,
+    ) -> None:
+        """Begin a first cohort; with a metric, its trials advance in step and report each epoch."""
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        self._worker, self._metric = Worker(Store(Path(root)), machine, make_training), metric
+        self.reset_config(config)
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Begin another cohort in the same process."""
+        attempts = self._worker.attempts(new_config["tasks"], restarted=new_config.get(RESTARTED, False))
+        self._events = sequentially(attempts)
+        self._in_step = Lockstep(attempts)
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """Work for a while, or an epoch; the events of it."""
+        if self._metric is None:
+            events = collect(self._events, REPORT_S)
+            return {"events": events, "done": not events, COMPLETED: not events}
+        events = self._in_step.advance()
+        return {
+            "events": events,
+            "done": self._in_step.ended,
+            COMPLETED: self._in_step.ended,
+            "epoch": self._in_step.epoch,
+            self._metric: self._in_step.mean_metric(self._metric),
+        }
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Nothing: trials keep their own checkpoints in the store."""

@@ -1,0 +1,209 @@
+"""Trials on a Ray cluster: Tune runs cohorts in reused actors, which write their own results.
+
+Nothing here is needed to go on after a crash: what is missing from the store is asked for again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import ray
+from ray import tune
+from ray.tune.experiment import Trial as TuneTrial
+from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, MedianStoppingRule, TrialScheduler
+from ray.tune.search import Searcher
+
+from ...storage import Store
+from ...studies.schema.settings import SearchSettings
+from ..core.events import Listener
+from ..core.resources import Machine
+from ..trial.attempt import TrainingFactory
+from ..trial.training import Training
+from .cohort_sources import CohortSource
+from .interrupts import Stop
+from .ray_actor import COMPLETED, RESTARTED, CohortActor
+
+RAY_ENVIRONMENT = {
+    "RAY_AIR_NEW_OUTPUT": "0",  # the old output has no header when it is not asked for
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # 13 to 30 ms a trial
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the driver stops in its own way
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # the store is the truth; Tune's snapshots are never read
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # a dead head ends the run soon, not after a minute
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+"""Settings of Ray and Tune, unless the environment has others."""
+
+MAX_COHORT_DEATHS = 12
+"""So many deaths of its workers may a cohort survive; its trials count their own (`attempt.DEATHS`)."""
+
+
+class _CohortSearcher(Searcher):
+    """Hands a source's cohorts to Tune and tells the source how they ended."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles it, and what it has pickled is never read."""
+        return {}
+
+    def __init__(self, source: CohortSource, stop: Stop, listener: Listener) -> None:
+        super().__init__()
+        self._source, self._stop, self._listener = source, stop, listener
+        self._names: dict[str, str] = {}
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | None:
+        """The next cohort as a configuration, or Tune's mark for the end."""
+        cohort = None if self._stop.requested else self._source.next_cohort()
+        if cohort is None:
+            return Searcher.FINISHED  # pyright: ignore[reportReturnType] -- the mark is a text
+        self._names[trial_id], tasks = cohort
+        return {"tasks": tasks}
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Pass the end of a cohort on, unless the study is being stopped."""
+        name = self._names.pop(trial_id)
+        if self._stop.requested:
+            return
+        whole = error or bool((result or {}).get(COMPLETED))
+        for event in self._source.cohort_ended(name, completed=whole):
+            self._listener.on_event(event)
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing: the source is rebuilt from the store."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing: the source is rebuilt from the store."""
+
+
+class _EventCallback(tune.Callback):
+    """Hands the workers' events to the listener."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles it, and what it has pickled is never read."""
+        return {}
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def on_trial_result(
+        self,
+        iteration: int,
+        trials: list[TuneTrial],
+        trial: TuneTrial,
+        result: dict[str, Any],
+        **info: object,
+    ) -> None:
+        """Pass on what happened since the last result."""
+        for event in result.get("events", ()):
+            self._listener.on_event(event)
+
+    def on_trial_recover(
+        self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: object
+    ) -> None:
+        """Let the next worker know that a cohort has been begun before."""
+        trial.config[RESTARTED] = True
+
+
+class _StopOnRequest(tune.Stopper):
+    """Stops all of Tune when a stop is requested."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return self._stop.requested
+
+    def stop_all(self) -> bool:
+        return self._stop.requested
+
+
+def run_cohorts(
+    source: CohortSource,
+    store: Store,
+    machine: Machine,
+    listener: Listener,
+    stop: Stop,
+    *,
+    search: SearchSettings | None = None,
+    epochs: int = 1,
+    make_training: TrainingFactory = Training,
+) -> list[str]:
+    """Run a source's cohorts to their end; why some were given up, if any.
+
+    In a search every epoch, of so many, is reported, and its scheduler may stop a cohort early.
+    """
+    metric = search.metric if search else None
+    actor = tune.with_resources(
+        tune.with_parameters(
+            CohortActor,
+            root=str(store.root.resolve()),
+            machine=machine,
+            make_training=make_training,
+            metric=metric,
+        ),
+        {"cpu": machine.cpus, "gpu": machine.gpus},
+    )
+    with _cluster(machine), tempfile.TemporaryDirectory(prefix="activemem-") as scratch:
+        results = tune.Tuner(
+            actor,
+            tune_config=tune.TuneConfig(
+                search_alg=_CohortSearcher(source, stop, listener),
+                scheduler=_scheduler(search, epochs) if search else None,
+                num_samples=-1,
+                reuse_actors=True,
+            ),
+            run_config=tune.RunConfig(
+                storage_path=scratch,
+                callbacks=[_EventCallback(listener)],
+                stop=_StopOnRequest(stop),
+                failure_config=tune.FailureConfig(max_failures=MAX_COHORT_DEATHS),
+                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+                verbose=0,
+            ),
+        ).fit()
+        return [str(error).strip().splitlines()[-1] for error in results.errors]
+
+
+def _scheduler(search: SearchSettings, epochs: int) -> TrialScheduler:
+    """Tune's scheduler for a search, counting epochs."""
+    mode = {"max": "max", "min": "min"}[search.direction]
+    match search.scheduler:
+        case "asha":
+            return AsyncHyperBandScheduler(time_attr="epoch", metric=search.metric, mode=mode, max_t=epochs)
+        case "hyperband":
+            return AsyncHyperBandScheduler(
+                time_attr="epoch", metric=search.metric, mode=mode, max_t=epochs, brackets=3
+            )
+        case "median":
+            return MedianStoppingRule(time_attr="epoch", metric=search.metric, mode=mode)
+        case "none":
+            return FIFOScheduler()
+
+
+@contextmanager
+def _cluster(machine: Machine) -> Iterator[None]:
+    """A connection to the machine's cluster, or to one that lives as long as the run."""
+    for name, value in RAY_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a worker's death is told by us
+    mine = not ray.is_initialized()
+    if mine:
+        ray.init(
+            address=machine.address or "local",
+            include_dashboard=None if machine.address else False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    try:
+        yield
+    finally:
+        if mine:
+            ray.shutdown()

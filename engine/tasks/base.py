@@ -1,0 +1,64 @@
+"""What a task is to the engine: a seeded draw of inputs and a rule for their targets; their registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...studies.catalog.tasks import AlgorithmicTask, require_algorithmic
+
+Draw = Callable[[AlgorithmicTask, int, int, torch.Generator], Tensor]
+"""(spec, batch size, nominal length, generator) to inputs (batch, tokens), on the generator's device."""
+
+
+class Batch(NamedTuple):
+    """Sequences and what must be answered at each of their positions; both (batch, tokens), int64."""
+
+    inputs: Tensor
+    targets: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task: how its inputs are drawn, and the rule that gives the targets of any inputs."""
+
+    spec: AlgorithmicTask
+    draw: Draw
+    solve: Callable[[Tensor], Tensor]
+
+    def batch(
+        self, batch_size: int, length: int, generator: torch.Generator, device: torch.device | str
+    ) -> Batch:
+        """A batch of that nominal length; one state of the generator gives one batch, on whatever device.
+
+        Random numbers are drawn where the generator lives, all else is computed on `device`.
+        Raises TaskError for a length that the task cannot have.
+        """
+        self.spec.check_length(length)
+        inputs = self.draw(self.spec, batch_size, length, generator).to(device, non_blocking=True)
+        return Batch(inputs, self.solve(inputs))
+
+
+_tasks: dict[str, Task] = {}
+
+
+def register(name: str, draw: Draw, solve: Callable[[Tensor], Tensor]) -> Task:
+    """Add the generator of a task that studies know; a second one for the same name raises ValueError."""
+    if name in _tasks:
+        raise ValueError(f"task '{name}' has a generator already")
+    _tasks[name] = made = Task(spec=require_algorithmic(name), draw=draw, solve=solve)
+    return made
+
+
+def get_task(name: str) -> Task:
+    """The task of that name; TaskError with the nearest name if there is none."""
+    return _tasks[require_algorithmic(name).name]
+
+
+def registered_tasks() -> tuple[str, ...]:
+    """The names of all tasks that have a generator, sorted."""
+    return tuple(sorted(_tasks))

@@ -1,0 +1,75 @@
+"""The long-term problems: among many numbers two are marked, and their sum or product is asked.
+
+A sequence has two columns. The first holds numbers, uniform and independent; the second is -1 at both ends, 1
+at two steps and else 0. One marked step is among the first ten, the other before the middle; neither is the
+first step of all, whose mark of -1 it would cover (as in the program of Raffel and Ellis 2016).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+TOLERANCE = 0.04
+"""An answer is right if it is nearer than this (Hochreiter and Schmidhuber 1997, section 5.4)."""
+
+_MAX_FIRST_MARK = 9  # steps that the first mark can have: 1 to 9
+_DRAWS = 2**40  # far more values than steps, so that each step is as likely as another
+
+
+class RegressionBatch(NamedTuple):
+    """Sequences (batch, longest, 2), 0 behind their ends; answers (batch,); lengths (batch,)."""
+
+    inputs: Tensor
+    targets: Tensor
+    lengths: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongTermProblem:
+    """One problem: the least of the numbers, whose greatest is 1, and the answer to the two marked ones."""
+
+    low: float
+    answer: Callable[[Tensor, Tensor], Tensor]
+
+    def batch(self, lengths: Tensor, max_length: int, generator: torch.Generator) -> RegressionBatch:
+        """Sequences of these lengths (batch,), 12 to `longest` each, on the generator's device."""
+        device, rows = generator.device, len(lengths)
+        numbers = torch.rand(rows, max_length, generator=generator, device=device)
+        draws = torch.randint(_DRAWS, (2, rows), generator=generator, device=device)
+        first, second = _marks(draws, lengths)
+        places, row = torch.arange(max_length, device=device), torch.arange(rows, device=device)
+        inputs = numbers.new_zeros(rows, max_length, 2)
+        torch.where(
+            places < lengths[:, None],
+            numbers.mul_(1.0 - self.low).add_(self.low),
+            inputs.new_zeros(()),
+            out=inputs[..., 0],
+        )
+        inputs[:, 0, 1] = inputs[row, lengths - 1, 1] = -1.0
+        inputs[row, first, 1] = inputs[row, second, 1] = 1.0
+        return RegressionBatch(inputs, self.answer(numbers[row, first], numbers[row, second]), lengths)
+
+
+LONG_TERM_PROBLEMS = {
+    "recall_addition": LongTermProblem(low=-1.0, answer=lambda one, other: 0.5 + (one + other) / 4),
+    "recall_multiplication": LongTermProblem(low=0.0, answer=torch.mul),
+}
+"""The problems by the names of their tasks."""
+
+
+def draw_lengths(shortest: int, longest: int, batch_size: int, generator: torch.Generator) -> Tensor:
+    """Uniform whole numbers (batch,), both ends included."""
+    return torch.randint(shortest, longest + 1, (batch_size,), generator=generator, device=generator.device)
+
+
+def _marks(draws: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Two different steps: one of 1 to 9, and one of 1 up to before the middle."""
+    first = 1 + draws[0] % _MAX_FIRST_MARK
+    before = lengths // 2 - 1  # steps that the second may have, were it not for the first
+    second = 1 + draws[1] % (before - (first <= before).long())
+    return first, second + (second >= first).long()

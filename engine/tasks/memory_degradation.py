@@ -1,0 +1,178 @@
+"""Sequences of the toy problems on which memory degrades (Harvat and Martín-Guerrero 2022, appendix A).
+
+All are different from each other. A problem's fixed symbols, those of the tabu set and of the bigrams, are
+drawn from its seed, and so are its sequences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from ...studies.catalog.memory_degradation import DegradationProblem
+from ..core.seeds import derive_seed
+from ..data.pairs.corpus import PairSplit
+from ..data.token_files import Split
+from ..data.vocabularies.base import END, FIRST_SYMBOL, PADDING, START
+
+
+class Sequences(NamedTuple):
+    """Sources and targets, both (sequences, tokens) int64: a start, symbols, an end, and padding with 0."""
+
+    sources: Tensor
+    targets: Tensor
+
+
+class _SymbolRows(NamedTuple):
+    """Symbols (sequences, longest), counted from 0 and without meaning beyond `lengths` (sequences,)."""
+
+    symbols: Tensor
+    lengths: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceSplits:
+    """A problem's sequences: to train on, to validate with, and to measure memory on."""
+
+    train: Sequences
+    dev: Sequences
+    test: Sequences
+
+
+def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
+    """All sequences of a problem; another seed gives others, with other fixed symbols."""
+    drawn = _different(spec, seed, spec.sequences + spec.test_sequences)
+    sequences = Sequences(_add_markers(drawn), _add_markers(_answer(spec, seed, drawn)))
+    train = round(spec.sequences * (1 - spec.dev_fraction))
+    parts = [train, spec.sequences - train, spec.test_sequences]
+    splits = zip(*(each.split(parts) for each in sequences), strict=True)
+    return SequenceSplits(
+        **dict(zip(("train", "dev", "test"), (Sequences(*each) for each in splits), strict=True))
+    )
+
+
+def as_pairs(sequences: Sequences) -> PairSplit:
+    """Sequences as pairs of sentences are kept, so that they can be had in the same batches.
+
+    Sources have their start and their end, targets their end alone.
+    """
+    return PairSplit(source=_to_split(sequences.sources, 0), target=_to_split(sequences.targets, 1))
+
+
+def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
+    """The symbols that do not belong into targets, (tabu,), counted from 0."""
+    return torch.randperm(spec.symbols, generator=_fixed_generator(spec, seed))[: spec.num_dropped_symbols]
+
+
+def fixed_bigrams(spec: DegradationProblem, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """First symbols, all different, their successors, and how probable these are; each (bigrams,)."""
+    generator = _fixed_generator(spec, seed)
+    firsts = torch.randperm(spec.symbols, generator=generator)[: spec.num_bigrams]
+    seconds = torch.randint(spec.symbols, (spec.num_bigrams,), generator=generator)
+    low, high = spec.bigram_probability
+    return firsts, seconds, low + (high - low) * torch.rand(spec.num_bigrams, generator=generator)
+
+
+def _fixed_generator(spec: DegradationProblem, seed: int) -> Generator:
+    return torch.Generator().manual_seed(derive_seed(seed, f"fixed symbols of {spec.name}"))
+
+
+def _different(spec: DegradationProblem, seed: int, count: int) -> _SymbolRows:
+    """So many sequences of which no two are equal, in the order in which they are drawn."""
+    generator = torch.Generator().manual_seed(derive_seed(seed, f"sequences of {spec.name}"))
+    found: dict[tuple[int, ...], None] = {}
+    while len(found) < count:
+        symbols, lengths = _draw(spec, seed, count - len(found), generator)
+        for row, length in zip(symbols.tolist(), lengths.tolist(), strict=True):
+            found[tuple(row[:length])] = None
+    symbols = torch.tensor([row + (0,) * (spec.max_length - len(row)) for row in found])
+    return _SymbolRows(symbols, torch.tensor([len(row) for row in found]))
+
+
+def _draw(spec: DegradationProblem, seed: int, count: int, generator: Generator) -> _SymbolRows:
+    """Sequences as the problem has them; some may be equal."""
+    lengths = torch.randint(spec.min_length, spec.max_length + 1, (count,), generator=generator)
+    if spec.num_repeated_symbols:
+        return _SymbolRows(_repeated(spec, count, generator), lengths)
+    if spec.num_dropped_symbols:
+        return _SymbolRows(_with_tabu(spec, tabu_symbols(spec, seed), count, generator), lengths)
+    if spec.num_bigrams:
+        return _SymbolRows(_with_bigrams(spec, fixed_bigrams(spec, seed), count, generator), lengths)
+    return _SymbolRows(_uniform(spec, (count, spec.max_length), generator), lengths)
+
+
+def _uniform(spec: DegradationProblem, shape: tuple[int, ...], generator: Generator) -> Tensor:
+    return torch.randint(spec.symbols, shape, generator=generator)
+
+
+def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Tensor:
+    """Runs of symbols; what is too long is cut, and the last run fills what is left."""
+    symbols = _uniform(spec, (count, spec.num_repeated_symbols), generator)
+    runs = torch.randint(1, spec.max_repeats + 1, symbols.shape, generator=generator)
+    places = torch.arange(spec.max_length).expand(count, -1).contiguous()
+    run = torch.searchsorted(runs.cumsum(1), places, right=True).clamp(max=spec.num_repeated_symbols - 1)
+    return symbols.gather(1, run)
+
+
+def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Generator) -> Tensor:
+    """Uniform symbols, of which 1 to `dropped`, anywhere, are of the tabu set, and the others are not."""
+    shape = (count, spec.max_length)
+    others = torch.ones(spec.symbols, dtype=torch.bool).index_fill_(0, tabu, False).nonzero().flatten()
+    ranks = torch.rand(shape, generator=generator).argsort(dim=1)
+    dropped = ranks < torch.randint(1, spec.max_dropped + 1, (count, 1), generator=generator)
+    bad = tabu[torch.randint(len(tabu), shape, generator=generator)]
+    good = others[torch.randint(len(others), shape, generator=generator)]
+    return torch.where(dropped, bad, good)
+
+
+def _with_bigrams(
+    spec: DegradationProblem, bigrams: tuple[Tensor, Tensor, Tensor], count: int, generator: Generator
+) -> Tensor:
+    """Uniform symbols, but behind the first of a bigram its second with just its probability."""
+    firsts, seconds, probable = bigrams
+    successor = torch.full((spec.symbols,), -1).index_copy_(0, firsts, seconds)
+    probability = torch.zeros(spec.symbols).index_copy_(0, firsts, probable)
+    steps = [_uniform(spec, (count,), generator)]
+    for _ in range(spec.max_length - 1):
+        due = successor[steps[-1]]
+        free = _uniform(spec, (count,), generator)
+        other = torch.randint(spec.symbols - 1, (count,), generator=generator)
+        other = other + (other >= due)  # uniform over all but the successor
+        follows = torch.rand(count, generator=generator) < probability[steps[-1]]
+        steps.append(torch.where(follows, due, torch.where(due < 0, free, other)))
+    return torch.stack(steps, dim=1)
+
+
+def _answer(spec: DegradationProblem, seed: int, drawn: _SymbolRows) -> _SymbolRows:
+    """The symbols of the targets: reversed, or without those of the tabu set."""
+    symbols, lengths = drawn
+    places = torch.arange(spec.max_length)
+    if not spec.num_dropped_symbols:
+        backwards = (lengths[:, None] - 1 - places).clamp(min=0)
+        return _SymbolRows(symbols.gather(1, backwards), lengths)
+    dropped = torch.isin(symbols, tabu_symbols(spec, seed))
+    kept_first = dropped.to(torch.int8).argsort(dim=1, stable=True)
+    return _SymbolRows(symbols.gather(1, kept_first), lengths - dropped.sum(1))
+
+
+def _add_markers(drawn: _SymbolRows) -> Tensor:
+    """Symbols as their numbers, between a start and an end, padded."""
+    symbols, lengths = drawn
+    framed = torch.nn.functional.pad(symbols + FIRST_SYMBOL, (1, 1))  # sequences, longest + 2
+    framed[:, 0] = START
+    places = torch.arange(framed.shape[1])
+    framed[places == lengths[:, None] + 1] = END
+    framed[places > lengths[:, None] + 1] = PADDING
+    return framed
+
+
+def _to_split(rows: Tensor, skipped: int) -> Split:
+    """Padded rows one behind the other, each without its first numbers that are skipped."""
+    rows = rows[:, skipped:]
+    valid = rows != PADDING
+    lengths = valid.sum(1)
+    lines = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+    return Split(tokens=rows[valid], lines=lines, line_words=lengths, words=int(lengths.sum()))

@@ -1,0 +1,1 @@
+"""A trial goes from its checkpoint to its row, whatever happens to it."""

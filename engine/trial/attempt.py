@@ -1,0 +1,193 @@
+"""One attempt at one trial: it advances an epoch at a time, and whatever happens becomes a stored outcome."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from ...storage import MetricRow, Store
+from ...studies.schema.settings import TrialSettings
+from ..core.events import Ended, EpochFinished, Event, Started
+from ..objectives import Metrics
+from . import checkpoints, provenance
+from .checkpoints import Checkpoint, CheckpointData
+from .outcome import Job, Totals, last_epoch_metrics, trial_row
+from .training import NotANumberError, Training
+
+MAX_WORKER_DEATHS = 3
+"""So often may a worker die in one run within the same epoch of a trial before the trial counts as failed."""
+
+
+class Trainable(Protocol):
+    """What an attempt needs of a training; `Training` is the real one."""
+
+    parameters: int
+    epoch: int
+    step: int
+    seconds: float
+    flops: float
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last epoch is over."""
+        ...
+
+    def advance(self) -> Metrics:
+        """Train one epoch; its metrics."""
+        ...
+
+    def summary(self, last: Metrics) -> Metrics:
+        """The final metrics, given those of the last epoch."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the next epoch depends on."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        ...
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """The model as it is now, by name."""
+        ...
+
+
+TrainingFactory = Callable[[TrialSettings, torch.device, Path], Trainable]
+"""Makes a training from a trial's settings, on a device, with the folder of the corpora."""
+
+
+class Attempt:
+    """A trial on its way from its last checkpoint to its outcome.
+
+    `time_limit_s` bounds the training seconds over all starts; a trial that passes it has failed, and goes on
+    from its checkpoint when it is tried again under a longer limit.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        store: Store,
+        device: torch.device,
+        *,
+        time_limit_s: float | None = None,
+        data: Path = Path("data"),
+        make_training: TrainingFactory = Training,
+    ) -> None:
+        self.job, self.ended = job, False
+        self._store, self._device, self._limit = store, device, time_limit_s
+        self._data, self._begin = data, make_training
+        self._checkpoint = Checkpoint(store.checkpoint_dir(job.trial.id))
+        self._training: Trainable | None = None
+        self._totals, self._rows = Totals(), list[MetricRow]()
+        self._started = datetime.now(UTC)
+
+    @property
+    def trained(self) -> bool:
+        """Whether its last epoch is over, so that to advance is to end."""
+        return self._training is not None and self._training.finished
+
+    def advance(self) -> Event:
+        """Begin, train one epoch more, or end: the one thing that happened. Not to be called once ended."""
+        try:
+            if self._training is None:
+                return self._start()
+            if self._training.finished:
+                return self._end("done", None)
+            return self._epoch(self._training)
+        except NotANumberError as error:
+            return self._end("failed", str(error))
+        except Exception as error:  # noqa: BLE001 -- whatever a trial raises is its outcome, and the study goes on
+            summary = (
+                "out of memory"
+                if _is_out_of_memory(error)
+                else f"{type(error).__name__}: {_first_line(error)}"
+            )
+            return self._end("failed", f"{summary} {self._where()}\n{traceback.format_exc()}")
+
+    def _start(self) -> Event:
+        """Build the training and take up its checkpoint, unless it has killed its workers too often."""
+        saved = self._checkpoint.load(self._device)
+        if saved is not None:
+            self._totals, self._rows = saved.totals, saved.metrics
+        starts = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, self._totals.epochs)
+        if starts > MAX_WORKER_DEATHS:
+            return self._end("failed", f"the worker died {MAX_WORKER_DEATHS} times {self._where()}")
+        provenance.reset_peak_memory(self._device)
+        self._training = self._begin(self.job.trial.settings, self._device, self._data)
+        if saved is not None:
+            self._training.restore(saved.state)
+        return Started(trial=self.job.trial.id, epoch=self._training.epoch)
+
+    def _epoch(self, training: Trainable) -> Event:
+        """Train one epoch and make it safe."""
+        metrics = training.advance()
+        self._rows += [
+            MetricRow(step=training.step, epoch=training.epoch, name=name, value=value)
+            for name, value in metrics.items()
+        ]
+        self._totals = self._current_totals(training)
+        self._checkpoint.save(CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals))
+        if self._limit is not None and training.seconds > self._limit and not training.finished:
+            return self._end("failed", f"time limit of {self._limit:g} s passed at epoch {training.epoch}")
+        return EpochFinished(trial=self.job.trial.id, epoch=training.epoch, metrics=metrics)
+
+    def _end(self, status: str, reason: str | None) -> Ended:
+        """Write the outcome; the checkpoint stays only where a longer time limit could use it."""
+        if self._training is not None:
+            self._totals = self._current_totals(self._training)
+        final = last_epoch_metrics(self._rows)
+        if self._training is not None and final:
+            final = self._training.summary(final)
+        if status == "done" and self.job.keep_weights and self._training is not None:
+            checkpoints.save_weights(self._store.weights_file(self.job.trial.id), self._training.weights())
+        row = trial_row(self.job, self._totals, final, status=status, reason=reason, started=self._started)
+        self._store.write(row, self._rows)
+        self.ended = True
+        if reason is None or not reason.startswith("time limit"):
+            self._checkpoint.remove()
+        return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
+
+    def _current_totals(self, training: Trainable) -> Totals:
+        return Totals(
+            parameters=training.parameters,
+            epochs=training.epoch,
+            steps=training.step,
+            flops=training.flops,
+            seconds=training.seconds,
+            peak_mib=max(self._totals.peak_mib, provenance.peak_mib(self._device)),
+            device=provenance.device_name(self._device),
+        )
+
+    def _where(self) -> str:
+        return f"at epoch {self._totals.epochs + 1}"
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out; torch raises a plain RuntimeError for it on a CPU."""
+    if isinstance(error, RuntimeError):
+        return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def store_pruned(job: Job, store: Store, reason: str) -> Ended:
+    """Store a trial that a scheduler has given up as it stands in its checkpoint."""
+    checkpoint = Checkpoint(store.checkpoint_dir(job.trial.id))
+    saved = checkpoint.load(torch.device("cpu"))
+    totals, rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
+    row = trial_row(
+        job, totals, last_epoch_metrics(rows), status="pruned", reason=reason, started=datetime.now(UTC)
+    )
+    store.write(row, rows)
+    checkpoint.remove()
+    return Ended(trial=row.trial, status="pruned", reason=reason, metrics=dict(row.metrics))

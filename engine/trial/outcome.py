@@ -1,0 +1,84 @@
+"""From what a trial did to the row that the store keeps of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ...grammar import parse
+from ...storage import MetricRow, TrialRow
+from ...studies.resolve.trial import Trial
+from . import provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A trial to run: which attempt at it this is (0 for the first), and in which run of the study.
+
+    `keep` says whether the store gets its trained weights.
+    """
+
+    trial: Trial
+    attempt: int
+    run: str
+    keep_weights: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What a trial has taken up to its last epoch; `flops` of training, `seconds` of training alone."""
+
+    parameters: int = 0
+    epochs: int = 0
+    steps: int = 0
+    flops: float = 0.0
+    seconds: float = 0.0
+    peak_mib: float = 0.0
+    device: str = ""
+
+
+def trial_row(
+    job: Job,
+    totals: Totals,
+    final: Mapping[str, float],
+    *,
+    status: str,
+    reason: str | None,
+    started: datetime,
+) -> TrialRow:
+    """The row of a trial that has ended now; its reason's first line is a summary, a traceback may follow."""
+    trial, settings = job.trial, job.trial.settings
+    recipe = parse(settings.model.recipe)
+    return TrialRow(
+        trial=trial.id,
+        attempt=job.attempt,
+        study=trial.study,
+        recipe=recipe.text,
+        recipe_id=recipe.id,
+        task=settings.task.name,
+        seed=settings.seed,
+        status=status,
+        reason=reason,
+        factors=json.dumps(dict(trial.levels)),
+        settings=settings.model_dump_json(),
+        metrics=tuple(final.items()),
+        parameters=totals.parameters,
+        flops=totals.flops,
+        epochs=totals.epochs,
+        steps=totals.steps,
+        seconds=totals.seconds,
+        peak_mib=totals.peak_mib,
+        version=provenance.version(recipe),
+        commit=provenance.commit(),
+        device=totals.device,
+        host=provenance.host(),
+        started=started,
+        finished=datetime.now(UTC),
+    )
+
+
+def last_epoch_metrics(rows: Sequence[MetricRow]) -> dict[str, float]:
+    """The metrics of the last epoch; none before the first."""
+    return {row.name: row.value for row in rows if row.epoch == rows[-1].epoch}

@@ -1,0 +1,93 @@
+"""Where a result comes from: version, commit, device, host, and the memory that it took."""
+
+from __future__ import annotations
+
+import platform
+import re
+import resource
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from ... import __version__
+from ...grammar import Recipe, nodes
+from ...grammar.vocabulary.registry import lookup
+from ...grammar.vocabulary.spec import OWNER
+
+_CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+
+
+def version(recipe: Recipe) -> str:
+    """The version of this package, and those of the packages whose blocks the recipe names."""
+    blocks = dict.fromkeys(node.name for node in nodes.walk(recipe.root) if isinstance(node, nodes.BlockNode))
+    specs = [spec for name in blocks if (spec := lookup(name)) is not None]
+    others = sorted({spec.owner for spec in specs} - {OWNER})
+    return " with ".join([__version__, *([", ".join(others)] if others else [])])
+
+
+@cache
+def commit() -> str | None:
+    """The short git commit of the code, with "+" when files differ from it; None outside a clone of it."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=7", "--dirty=+", "--exclude=*"],
+            cwd=root,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
+
+
+@cache
+def device_name(device: torch.device) -> str:
+    """The device as people name it: the GPU's name, or the processor's and the number of threads in use."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    threads = torch.get_num_threads()
+    return f"{_processor()}, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def host() -> str:
+    """The name of this machine."""
+    return platform.node()
+
+
+def reset_peak_memory(device: torch.device) -> None:
+    """Start measuring the peak memory anew, where the system can."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    elif sys.platform == "linux":
+        try:
+            _CLEAR_REFS.write_text("5", encoding="ascii")
+        except OSError:
+            return
+
+
+def peak_mib(device: torch.device) -> float:
+    """The highest memory in use since the measure was restarted, in MiB: the GPU's, else the process's."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    if sys.platform == "linux":
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text(encoding="ascii"), re.MULTILINE)
+        if found:
+            return int(found[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1].strip() if found else platform.machine()

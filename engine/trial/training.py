@@ -1,0 +1,178 @@
+"""One trial in training: everything that its next step depends on, an epoch at a time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...studies.schema.settings import TrialSettings
+from ..core.models import build_model, sequence_flops
+from ..core.seeds import derive_seed
+from ..objectives import Metrics, StepShape, build_objective
+from .optimisers import Plateau, clip_grad_norm_per_tensor, optimizer, schedule
+
+
+class NotANumberError(ArithmeticError):
+    """The loss of an epoch is not a finite number."""
+
+
+class Training:
+    """The model, optimiser, generators and objective of one trial on one device.
+
+    The generators are its own, dropout's included, so several can take turns in one process, and a state that
+    is restored goes on bit for bit. `data` is the folder of the corpora.
+    """
+
+    def __init__(self, settings: TrialSettings, device: torch.device, data: Path = Path("data")) -> None:
+        self._settings, self._device = settings, device
+        seed, train = settings.seed, settings.train
+        self._objective = build_objective(settings, device, data)
+        drawn = torch.Generator().manual_seed(derive_seed(seed, "initialisation"))
+        self._model = build_model(settings.model, self._objective.interface, drawn).to(device)
+        if train.compile:
+            self._model.body.compile()
+        self._optimizer = optimizer(train.optimizer, self._model.parameters())
+        self._factor = schedule(train.schedule, train.epochs * train.steps_per_epoch)
+        self._plateau = Plateau(patience=train.schedule.patience)
+        self._losses: list[float] = []  # of the last epochs, as many as tell whether it has come to rest
+        self._noise = torch.Generator(device).manual_seed(derive_seed(seed, "dropout")).get_state()
+        self.parameters = sum(weights.numel() for weights in self._model.parameters())
+        self.epoch = self.step = 0
+        self.seconds = self.flops = self._tokens = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last epoch is over, nothing is left to learn, or the loss has come to rest."""
+        return self.epoch >= self._settings.train.epochs or self._objective.solved or self._has_converged
+
+    def advance(self) -> Metrics:
+        """Train one epoch and evaluate the model; the metrics of both.
+
+        Raises NotANumberError when the mean loss of the epoch is not finite.
+        """
+        started = time.perf_counter()
+        with self._own_rng():
+            loss = float(self._train_epoch())
+        load = self._objective.step_shape
+        self.epoch += 1
+        if not math.isfinite(loss):
+            raise NotANumberError(f"not a number at epoch {self.epoch}")
+        if (stop := self._settings.train.stop) is not None:
+            self._losses = [*self._losses, loss][-stop.epochs - 1 :]
+        measured = self._evaluate()
+        seconds = time.perf_counter() - started
+        self.seconds += seconds
+        tokens = self._count_work(load)
+        return {"loss": loss, **measured, "tokens_per_s": tokens / seconds}
+
+    def summary(self, last: Metrics) -> Metrics:
+        """The final metrics: those of the last epoch, the speed over all epochs."""
+        return last | {"tokens_per_s": self._tokens / max(self.seconds, 1e-9)}
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the next epoch depends on, as tensors and plain values."""
+        return {
+            "model": self._model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "objective": self._objective.state(),
+            "plateau": self._plateau.state(),
+            "losses": self._losses,
+            "noise": self._noise,
+            "progress": (self.epoch, self.step, self.seconds, self.flops, self._tokens),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; the settings must be those that it was made with."""
+        self._model.load_state_dict(state["model"])
+        self._model.after_optimiser_step()
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._objective.restore(state["objective"])
+        self._plateau, self._losses = Plateau(**state["plateau"]), state["losses"]
+        self._noise = state["noise"].cpu()
+        self.epoch, self.step, self.seconds, self.flops, self._tokens = state["progress"]
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """The model as it is now, by name."""
+        return self._model.state_dict()
+
+    @property
+    def _has_converged(self) -> bool:
+        """Whether the loss has moved too little over the epochs that are looked at."""
+        stop, losses = self._settings.train.stop, self._losses
+        return stop is not None and len(losses) > stop.epochs and abs(losses[-1] - losses[0]) < stop.change
+
+    def _train_epoch(self) -> Tensor:
+        """The mean loss over one epoch's steps, still on the device."""
+        train, model = self._settings.train, self._model.train()
+        total = torch.zeros((), device=self._device)
+        for _ in range(train.steps_per_epoch):
+            self.step += 1
+            self._optimizer.zero_grad()
+            for part in range(train.accumulate):
+                total += self._accumulate_gradients(part)
+            if train.clip_norm is not None:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
+            if train.clip_tensor_norm is not None:
+                clip_grad_norm_per_tensor(model.parameters(), train.clip_tensor_norm)
+            self._set_rate()
+            self._optimizer.step()
+            model.after_optimiser_step()
+        return total / train.steps_per_epoch
+
+    def _accumulate_gradients(self, part: int) -> Tensor:
+        """Add the gradients of one part of the next batch; its share of the step's loss."""
+        train = self._settings.train
+        with self._precision():
+            loss = self._objective.loss(self._model, part, train.accumulate)
+        penalty = self._model.penalty() if train.span_loss else None
+        wanted = loss if penalty is None else loss + train.span_loss * penalty
+        if train.accumulate > 1:
+            wanted, loss = wanted / train.accumulate, loss / train.accumulate
+        wanted.backward()
+        return loss.detach()
+
+    def _set_rate(self) -> None:
+        """The learning rate of this step."""
+        train = self._settings.train
+        if train.schedule.name != "constant" or train.schedule.warmup:
+            for group in self._optimizer.param_groups:
+                group["lr"] = train.optimizer.lr * self._factor(self.step) * self._plateau.factor
+
+    @torch.no_grad()
+    def _evaluate(self) -> Metrics:
+        """What the objective measures, without dropout."""
+        last = self.epoch >= self._settings.train.epochs or self._has_converged
+        with self._precision():
+            measured = self._objective.evaluate(self._model.eval(), last=last)
+        if self._settings.train.schedule.name == "plateau":
+            self._plateau.record(measured["dev_loss"])
+        return measured
+
+    def _count_work(self, shape: StepShape) -> float:
+        """Count the operations and the tokens of an epoch; its tokens."""
+        sequences = self._settings.train.steps_per_epoch * shape.sequences
+        model, demand = self._settings.model, self._objective.interface
+        self.flops += sequences * sequence_flops(model, demand, tokens=shape.tokens, past=shape.past)
+        self._tokens += sequences * shape.tokens
+        return sequences * shape.tokens
+
+    def _precision(self) -> torch.autocast:
+        """Products in bf16 where that is asked for."""
+        half = self._settings.train.precision == "bf16"
+        return torch.autocast(self._device.type, dtype=torch.bfloat16, enabled=half)
+
+    @contextmanager
+    def _own_rng(self) -> Iterator[None]:
+        """Dropout draws from this training's stream; the process's own stream is left as it was."""
+        cuda = self._device.type == "cuda"
+        with torch.random.fork_rng(devices=[self._device] if cuda else []):
+            (torch.cuda.set_rng_state if cuda else torch.set_rng_state)(self._noise)
+            yield
+            self._noise = torch.cuda.get_rng_state(self._device) if cuda else torch.get_rng_state()

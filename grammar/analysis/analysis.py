@@ -1,0 +1,388 @@
+"""What a recipe costs and reaches, from its text alone: exact, and without building anything.
+
+The whole model is counted: an embedding of `vocab` rows, the body, a final normalisation where the norm is
+"pre", and a linear output with bias; `frame` has what else may stand there. A normalisation has a gain and an
+offset for each channel, one normalisation stands at each sub-layer of the body's series and of any series or
+repeat inside a sum, but for pools, which have none. A body is walked once however often it is repeated, so
+the time depends on the text alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..canonical import render
+from ..errors import Fault, RecipeError
+from ..nodes import (
+    BlockNode,
+    ChoiceDimension,
+    HoleNode,
+    IntegerDimension,
+    Node,
+    RealDimension,
+    RepeatNode,
+    SeriesNode,
+    SumNode,
+    TiedNode,
+    Value,
+    walk,
+)
+from ..recipe import Recipe, parse
+from ..vocabulary.cost_tree import (
+    SOURCE_EMBEDDING,
+    TARGET_EMBEDDING,
+    ModelPart,
+    PartKind,
+    TrainingMemory,
+    compose_repeat,
+    compose_series,
+    compose_sum,
+    with_input_after,
+)
+from ..vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
+from ..vocabulary.registry import lookup
+from ..vocabulary.spec import Context, Cost, Norm, Position, Reach, Role, Spec
+from .model_config import EmbeddingInit, Frame, Init, input_part, output_part
+
+CrossAttentionFactory = Callable[[Value, Context], ModelPart]
+"""What stands behind a sub-layer in a decoder, made of that sub-layer and of where it stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """A whole model, embedding and output included, on one sequence; counted as Cost counts.
+
+    `outputs` is how many numbers it gives: of a clustered vocabulary those of the head.
+    """
+
+    length: int
+    outputs: int
+    tree: ModelPart
+
+    @property
+    def parameters(self) -> int:
+        """All trained numbers of the model."""
+        return self.tree.parameters
+
+    @property
+    def flops(self) -> int:
+        """Operations of a forward pass over one sequence."""
+        return self.tree.flops
+
+    @property
+    def flops_per_token(self) -> float:
+        """Forward operations for each token of the sequence."""
+        return self.flops / self.length
+
+    @property
+    def training_flops(self) -> int:
+        """Operations of a forward and a backward pass, the latter taken as twice the former."""
+        return 3 * self.flops
+
+    @property
+    def reach(self) -> Reach:
+        """How many tokens to each side can move an output."""
+        return self.tree.reach
+
+    @property
+    def causal(self) -> bool:
+        """Whether no position sees a later one, masked or not."""
+        return self.reach.right == 0
+
+    @property
+    def state(self) -> int:
+        """Numbers that generation keeps of each past token."""
+        return self.tree.state
+
+    @property
+    def window(self) -> int:
+        """Numbers that generation keeps however many tokens are past."""
+        return self.tree.window
+
+    def memory(self, batch: int) -> TrainingMemory:
+        """What a training step with Adam holds, for so many sequences, in single precision."""
+        return TrainingMemory(
+            parameters=4 * self.parameters,
+            activations=self.tree.activation_bytes(batch),
+            logits=4 * batch * self.outputs,
+        )
+
+
+def analyse(
+    recipe: str | Recipe,
+    *,
+    d_model: int,
+    length: int,
+    vocab: int | None = None,
+    source_vocab: int | None = None,
+    causal: bool = False,
+    norm: Norm = "pre",
+    residual: bool = True,
+    position: Position = "timing",
+    dropout: float = 0.1,
+    attention_dropout: float = 0.0,
+    embedding_dropout: float = 0.0,
+    embedding: EmbeddingInit = "scaled",
+    tied: bool = False,
+    cutoffs: tuple[int, ...] = (),
+    init: Init = "glorot",
+    columns: int | None = None,
+    targets: int | None = None,
+    past: int = 0,
+) -> Analysis:
+    """The cost and reach of the model that the recipe describes, its settings as `build` takes them.
+
+    In front of the sequence `past` positions are held, as in a stream. Raises RecipeError for a wrong text,
+    and when it still has holes or search dimensions; FrameError for settings that cannot be.
+    """
+    frame = Frame(
+        d_model=d_model,
+        vocab=vocab,
+        source_vocab=source_vocab,
+        causal=causal,
+        norm=norm,
+        residual=residual,
+        position=position,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        embedding_dropout=embedding_dropout,
+        embedding=embedding,
+        tied=tied,
+        cutoffs=cutoffs,
+        init=init,
+        columns=columns,
+        targets=targets,
+    )
+    frame.check()
+    return analyse_framed(parse(recipe), frame, length, past)
+
+
+def analyse_framed(recipe: Recipe, frame: Frame, length: int, past: int = 0) -> Analysis:
+    """The cost and reach of a recipe in its frame, whose settings go together; else as `analyse`."""
+    _check_resolved(recipe)
+    model = _Analyser(frame.context(length, past))
+    positions = 1 if output_kind(recipe.root) == VECTOR else length
+    return Analysis(length=length, outputs=positions * frame.outputs, tree=model.model(recipe.root, frame))
+
+
+def analyse_part(part: Value, context: Context) -> ModelPart:
+    """The cost and reach of a recipe that a block takes as an argument: a residual stack where it stands.
+
+    For the `cost` and the `reach` of that block's specification, which know how often it is applied, and
+    whether in a context of another width or length.
+    """
+    return _Analyser(context).layers(part)
+
+
+def analyse_stack(
+    part: Value, context: Context, cross_attention: CrossAttentionFactory | None = None
+) -> tuple[ModelPart, ...]:
+    """The parts of a residual stack that stands within a whole model, its last normalisation among them.
+
+    A `crossing` stands behind each sub-layer in which positions mix.
+    """
+    model = _Analyser(context, cross_attention)
+    parts = model.stack_parts(part, model.layers(part))
+    return (*parts, model.stack_final_norm) if context.norm == "pre" else parts
+
+
+def analyse_block(block: BlockNode, context: Context) -> ModelPart:
+    """A block by itself, without a normalisation and a residual sum around it."""
+    return _Analyser(context).block(block)
+
+
+@dataclass(frozen=True, slots=True)
+class _Analyser:
+    """One model, or a stack inside of a block, taken apart; a crossing stands behind sub-layers that mix."""
+
+    context: Context
+    cross_attention: CrossAttentionFactory | None = None
+
+    @property
+    def _activation_size(self) -> int:
+        """The numbers of one sequence of the model's width."""
+        return self.context.length * self.context.width
+
+    def model(self, root: Node, frame: Frame) -> ModelPart:
+        """The model, its parts in the order in which data pass through them."""
+        if isinstance(root, BlockNode) and (spec := lookup(root.name)) and spec.role is Role.TRANSDUCER:
+            return self._transduction(root, frame)
+        length = self.context.length
+        positions = 1 if output_kind(root) == VECTOR else length
+        layers = self.layers(root).with_saved_input(self._activation_size)
+        body = layers.parts if isinstance(root, SeriesNode) else (layers,)
+        parts = [input_part(frame, length), *body, *_shared(layers)]
+        last, plane = layers, positions * self.context.width
+        if frame.norm == "pre":
+            last = with_input_after(last, self._final_norm(positions), plane)
+            parts.append(last)
+        parts.append(with_input_after(last, output_part(frame, positions), plane))
+        return compose_series("model", tuple(parts), self._activation_size)
+
+    def _transduction(self, root: BlockNode, frame: Frame) -> ModelPart:
+        """A whole model of a source and a target as long: embeddings of both, the block, and the output."""
+        length, cost = self.context.length, self._cost(root)
+        block = self.block(root).with_saved_input(self._activation_size)
+        parts = (
+            replace(input_part(frame.source, length, SOURCE_EMBEDDING), predecessors=()),
+            replace(input_part(frame, length, TARGET_EMBEDDING), predecessors=()),
+            replace(block, predecessors=(TARGET_EMBEDDING, SOURCE_EMBEDDING)),
+            *_shared(block),
+            output_part(frame, length, cost.outputs),
+        )
+        return compose_series("model", parts, self._activation_size)
+
+    def layers(self, node: Value) -> ModelPart:
+        """A residual stack: each block or sum in it is a sub-layer with a normalisation."""
+        match node:
+            case SeriesNode():
+                return self._series(node)
+            case RepeatNode(count=int(count)):
+                one = self.layers(node.body)
+                found = self._copies(f"{count} ×", node.body, one, count)
+                return replace(found, parameters=count * one.parameters)
+            case TiedNode(body=RepeatNode(count=int(count), body=body)):
+                return self._copies(f"tied {count} ×", body, self.layers(body), count)
+            case _ if self._has_cross_attention(node):
+                return self._with_cross_attention(node)
+            case _:
+                return self._sublayer(node)
+
+    def stack_parts(self, node: Value, found: ModelPart) -> tuple[ModelPart, ...]:
+        """The parts of a series, or of a sub-layer and its crossing; else the part itself."""
+        return found.parts if isinstance(node, SeriesNode) or self._has_cross_attention(node) else (found,)
+
+    def _has_cross_attention(self, node: Value) -> bool:
+        """Whether it is a sub-layer with a crossing behind it."""
+        return (
+            self.cross_attention is not None
+            and isinstance(node, BlockNode | SumNode)
+            and mixes_positions(node)
+        )
+
+    def _with_cross_attention(self, node: Value) -> ModelPart:
+        """A sub-layer and its crossing, whose input is counted with it: behind it all is as without it."""
+        assert self.cross_attention is not None, "there is no crossing"
+        found = self._sublayer(node)
+        crossing = replace(self.cross_attention(node, self.context), saves_output=found.saves_output)
+        return compose_series(render(node), (found, crossing), self._activation_size)
+
+    def _series(self, node: SeriesNode) -> ModelPart:
+        """The parts one after another; behind a pool they map a sequence of one."""
+        parts: list[ModelPart] = []
+        model = self
+        for part in node.parts:
+            found = model.layers(part)
+            found = with_input_after(parts[-1], found, model._activation_size) if parts else found
+            parts += model.stack_parts(part, found)
+            if output_kind(part) == VECTOR:
+                model = _Analyser(replace(self.context, length=1, position="none"))
+        return compose_series(render(node), tuple(parts), self._activation_size)
+
+    def _copies(self, label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
+        """So many copies of a body, its parts those of a series or itself."""
+        return compose_repeat(label, one, count, self.stack_parts(body, one), self._activation_size)
+
+    def _sublayer(self, node: Value) -> ModelPart:
+        """A branch with its normalisation, as one step of the residual stream; a pool is its branch alone.
+
+        Saved are the normalisation's input and two figures of each token, the branch's input if that is
+        another, and the mask of the residual's dropout. A timing signal makes the input anew.
+        """
+        branch, plane, context = self._branch(node), self._activation_size, self.context
+        if output_kind(node) == VECTOR:
+            return branch
+        normed = context.norm != "none"
+        timed = context.position == "timing" and mixes_positions(node)
+        before = context.norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
+        given = branch.saves_output and not context.residual  # whether the branch saves the step's outcome
+        # whether what lies behind the first step of the sub-layer is saved
+        within = {"pre": branch.saves_input, "post": not given, "none": False}[context.norm]
+        planes = within + (context.residual and context.dropout > 0) + (timed and before)
+        return replace(
+            branch,
+            parameters=branch.parameters + normed * self._norm_parameters,
+            saved=branch.saved + planes * plane + normed * 2 * context.length,
+            saves_input=before and not timed,
+            saves_output=given and context.norm != "post",
+        )
+
+    def _branch(self, node: Value) -> ModelPart:
+        """One part of a sum, or what a sub-layer computes on its normalised input."""
+        match node:
+            case BlockNode():
+                return self.block(node)
+            case SumNode():
+                return compose_sum(render(node), tuple(self._branch(part) for part in node.parts))
+            case _:
+                return _Analyser(self.context).layers(node)
+
+    def block(self, block: BlockNode) -> ModelPart:
+        """A block by itself, as its specification counts it."""
+        cost, spec = self._cost(block), _spec(block)
+        return ModelPart(
+            label=render(block),
+            kind=PartKind.TRANSDUCER if cost.parts else PartKind.BLOCK,
+            parameters=cost.parameters,
+            flops=cost.flops,
+            reach=spec.reach(spec.settings(block), self.context),
+            state=cost.state,
+            window=cost.window,
+            saved=cost.saved,
+            saved_once=cost.saved_once,
+            saves_input=cost.saves_input,
+            saves_output=cost.saves_output,
+            shared=cost.shared,
+            parts=cost.parts,
+        )
+
+    def _cost(self, block: BlockNode) -> Cost:
+        """What its specification counts here."""
+        spec = _spec(block)
+        return spec.cost(spec.settings(block), self.context)
+
+    def _final_norm(self, positions: int) -> ModelPart:
+        """The normalisation in front of the output; saved are its input and two figures of each position."""
+        count = self._norm_parameters
+        return ModelPart(label="final norm", parameters=count, flops=0, saved=2 * positions, saves_input=True)
+
+    @property
+    def stack_final_norm(self) -> ModelPart:
+        """The last normalisation of a stack within a whole model, with its input."""
+        return self._final_norm(self.context.length).with_saved_input(self._activation_size)
+
+    @property
+    def _norm_parameters(self) -> int:
+        return 2 * self.context.width  # a gain and an offset for each channel
+
+
+def _spec(block: BlockNode) -> Spec:
+    """The specification of a block of a checked recipe."""
+    spec = lookup(block.name)
+    assert spec is not None, f"{block.name} has left the vocabulary"
+    return spec
+
+
+def _shared(part: ModelPart) -> list[ModelPart]:
+    """What several blocks of it have in common, each counted once."""
+    return [
+        ModelPart(label=key, kind=PartKind.SHARED, parameters=count, flops=0)
+        for key, count in part.shared.items()
+    ]
+
+
+def _check_resolved(recipe: Recipe) -> None:
+    """Raise RecipeError for every place that is still open, where it first appears in the canonical text."""
+    faults: dict[str, Fault] = {}
+    for node in walk(recipe.root):
+        if not isinstance(node, HoleNode | IntegerDimension | RealDimension | ChoiceDimension):
+            continue
+        text = render(node)
+        start = recipe.text.index(text)
+        what = (
+            f"the hole '{node.name}' must be filled" if isinstance(node, HoleNode) else "this must be settled"
+        )
+        faults.setdefault(text, Fault(start, start + len(text), f"{what} before the recipe is analysed"))
+    if faults:
+        raise RecipeError(recipe.text, faults.values())

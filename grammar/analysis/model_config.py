@@ -1,0 +1,242 @@
+"""What stands around the body of a model, and what all of its sub-layers have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+from ...errors import ActivememError
+from ..vocabulary.cost_tree import ModelPart
+from ..vocabulary.spec import Context, Norm, Position
+
+EmbeddingInit = Literal["scaled", "unit"]
+"""How embeddings begin: as N(0, 1 / width), multiplied by the width's root when used, or as N(0, 1)."""
+
+Init = Literal["glorot", "he", "uniform"]
+"""How linear maps begin: Glorot uniform, He normal, or uniform within 1 / √inputs."""
+
+CLUSTER_WIDTH_DIVISOR = 4
+"""Each cluster of symbols has embeddings so many times narrower than the cluster before it."""
+
+
+class FrameError(ActivememError):
+    """Settings of a model that cannot be, or not together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The symbols from `start` up to before `end`, and how wide their embeddings are."""
+
+    start: int
+    end: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        """How many symbols it has."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A model but for its body.
+
+    Inputs are symbols of `vocab`, or with `columns` so many real numbers at each position. Outputs are a
+    distribution over `vocab`, or so many real numbers as `targets` says. `cutoffs` begin clusters of rarer
+    symbols, in the input as in the softmax. Where it is `tied`, the softmax has the embedding's weights, and
+    no biases. Of a model that reads one sequence and writes another, `source_vocab` has the symbols of the
+    first, if they are not as many as `vocab`.
+    """
+
+    d_model: int
+    vocab: int | None = None
+    source_vocab: int | None = None
+    causal: bool = False
+    norm: Norm = "pre"
+    residual: bool = True
+    position: Position = "timing"
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    embedding_dropout: float = 0.0
+    embedding: EmbeddingInit = "scaled"
+    tied: bool = False
+    cutoffs: tuple[int, ...] = ()
+    init: Init = "glorot"
+    columns: int | None = None
+    targets: int | None = None
+
+    def faults(self) -> list[str]:
+        """What is out of bounds, or does not go together; empty if nothing is."""
+        rates = (
+            ("dropout", self.dropout),
+            ("attention_dropout", self.attention_dropout),
+            ("embedding_dropout", self.embedding_dropout),
+        )
+        rules = (
+            (self.d_model >= 1, f"expected d_model of at least 1, got {self.d_model}"),
+            *self._sizes(),
+            *(
+                (0.0 <= rate < 1.0, f"expected {name} from 0 up to below 1, got {rate}")
+                for name, rate in rates
+            ),
+            _one_of("norm", self.norm, ("pre", "post", "none")),
+            _one_of("position", self.position, ("timing", "none")),
+            _one_of("embedding", self.embedding, ("scaled", "unit")),
+            _one_of("init", self.init, ("glorot", "he", "uniform")),
+            *self._clustering(),
+        )
+        return [fault for holds, fault in rules if not holds]
+
+    def check(self) -> None:
+        """Raise FrameError if anything is wrong, with all of it."""
+        faults = self.faults()
+        if faults:
+            raise FrameError("\n".join(["the model cannot be", *(f"  {fault}" for fault in faults)]))
+
+    def context(self, length: int, past: int = 0) -> Context:
+        """Where its blocks stand, on sequences of so many tokens behind so many that are held."""
+        return Context(
+            width=self.d_model,
+            length=length,
+            causal=self.causal,
+            dropout=self.dropout,
+            norm=self.norm,
+            residual=self.residual,
+            position=self.position,
+            attention_dropout=self.attention_dropout,
+            past=past,
+        )
+
+    @property
+    def symbols(self) -> int:
+        """The size of the vocabulary; 0 where nothing is a symbol."""
+        return self.vocab or 0
+
+    @property
+    def source(self) -> Frame:
+        """The frame whose inputs are those of a source."""
+        return self if self.source_vocab is None else replace(self, vocab=self.source_vocab)
+
+    @property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The symbols by frequency: all of them, or up to the first cut-off and so on."""
+        ends = pairwise((0, *self.cutoffs, self.symbols))
+        return tuple(
+            Cluster(start=start, end=end, width=self.d_model // CLUSTER_WIDTH_DIVISOR**place)
+            for place, (start, end) in enumerate(ends)
+        )
+
+    @property
+    def outputs(self) -> int:
+        """The numbers that the output layer gives of each position: of a clustered vocabulary the head's."""
+        if self.targets is not None:
+            return self.targets
+        return self.clusters[0].size + len(self.cutoffs)
+
+    def _sizes(self) -> tuple[tuple[bool, str], ...]:
+        """What is known of the numbers that come in and go out."""
+        needed = self.columns is None or self.targets is None
+        given = (
+            ("vocab", self.vocab),
+            ("source_vocab", self.source_vocab),
+            ("columns", self.columns),
+            ("targets", self.targets),
+        )
+        return (
+            (
+                self.vocab is not None or not needed,
+                "expected vocab, or columns and targets, got neither",
+            ),
+            *(
+                (size is None or size >= 1, f"expected {name} of at least 1, got {size}")
+                for name, size in given
+            ),
+        )
+
+    def _clustering(self) -> tuple[tuple[bool, str], ...]:
+        """What cut-offs and tied weights ask for."""
+        symbols = self.columns is None and self.targets is None
+        ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
+        rising = all(low < high for low, high in pairwise(ends))
+        count, narrowest = len(self.cutoffs), CLUSTER_WIDTH_DIVISOR ** len(self.cutoffs)
+        plural = f"{count} cut-off" + ("" if count == 1 else "s")
+        cut = f"{', '.join(map(str, self.cutoffs))} of {self.vocab}"
+        return (
+            (symbols or not self.tied, "expected symbols in and out where the weights are tied, got numbers"),
+            (symbols or not self.cutoffs, "expected symbols in and out where there are cutoffs, got numbers"),
+            (rising or not self.cutoffs, f"expected cutoffs that rise and stay below vocab, got {cut}"),
+            (
+                self.d_model >= narrowest or not self.cutoffs,
+                f"expected d_model of at least {narrowest} for {plural}, got {self.d_model}",
+            ),
+        )
+
+
+def _one_of(name: str, value: str, words: tuple[str, ...]) -> tuple[bool, str]:
+    """A rule that a setting is one of these words."""
+    *first, last = words
+    return value in words, f"expected {name} to be {', '.join(first)} or {last}, got '{value}'"
+
+
+def input_part(frame: Frame, length: int, label: str = "embedding") -> ModelPart:
+    """What makes vectors of the inputs.
+
+    Saved are the tokens, of eight bytes each, or the numbers that come in, and the mask of dropout. Of a
+    clustered vocabulary that are tokens for each cluster and a byte for which of them are its own, and all
+    vectors that are projected.
+    """
+    width = frame.d_model
+    dropped = length * width if frame.embedding_dropout else 0
+    if frame.columns is not None:
+        return ModelPart(
+            label="input",
+            parameters=(frame.columns + 1) * width,
+            flops=2 * length * frame.columns * width,
+            saved=length * frame.columns + dropped,
+        )
+    count, projected = len(frame.clusters), sum(cluster.width for cluster in frame.clusters[1:])
+    looked_up = 2 * length if count == 1 else count * 9 * length // 4 + projected * length
+    return ModelPart(
+        label=label,
+        parameters=sum(cluster.size * cluster.width for cluster in frame.clusters) + projected * width,
+        flops=2 * length * projected * width,
+        saved=looked_up + dropped,
+    )
+
+
+def output_part(frame: Frame, positions: int, inputs: int | None = None) -> ModelPart:
+    """What makes outputs at so many positions, from vectors of the model's width or of so many inputs.
+
+    Saved are its inputs, the mask of dropout, the targets and their loss: the softmax of a distribution and
+    tokens of eight bytes each, or else the outputs. How much a clustered vocabulary costs depends on the
+    data: all targets are taken to be in the first cluster, the one that most tokens are of.
+    """
+    inputs = inputs or frame.d_model
+    outputs, plane = frame.outputs, positions * inputs
+    if frame.targets is not None:
+        parameters, loss = outputs * (inputs + 1), 2 * outputs
+    else:
+        parameters, loss = _softmax_parameters(frame, inputs), outputs + 2
+    return ModelPart(
+        label="output",
+        parameters=parameters,
+        flops=2 * plane * outputs,
+        saved=(2 * plane if frame.embedding_dropout else 0) + positions * loss,
+        saved_once=outputs * inputs if frame.cutoffs else 0,  # the head's weights side by side
+        saves_input=not frame.embedding_dropout,
+    )
+
+
+def _softmax_parameters(frame: Frame, inputs: int) -> int:
+    """Those of the softmax beside what it has in common with the embedding.
+
+    The head has a vector for each cluster but the first. What is not tied has biases, and its own tables
+    and projections, those of all clusters but the first.
+    """
+    others = len(frame.cutoffs)
+    if frame.tied:
+        return others * inputs
+    tables = sum(cluster.size * (cluster.width + 1) for cluster in frame.clusters[1:])
+    projections = sum(inputs * cluster.width for cluster in frame.clusters[1:])
+    return (frame.clusters[0].size + others) * (inputs + 1) + tables + projections

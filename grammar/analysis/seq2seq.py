@@ -1,0 +1,315 @@
+"""`seq2seq`, the encoder-decoder of the vocabulary: a recipe reads the source, another writes the target.
+
+All is counted for a source and a target as long as the context says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..canonical import render
+from ..nodes import (
+    BlockNode,
+    ChoiceDimension,
+    HoleNode,
+    IntegerDimension,
+    RepeatNode,
+    SeriesNode,
+    SumNode,
+    TiedNode,
+    Value,
+)
+from ..vocabulary.attention import MAX_UNFUSED_LENGTH
+from ..vocabulary.cost_tree import (
+    PREVIOUS_PART,
+    SOURCE_EMBEDDING,
+    TARGET_EMBEDDING,
+    ModelPart,
+    PartKind,
+    compose_stack,
+    total_cost,
+)
+from ..vocabulary.output_kinds import SEQUENCE, mixes_positions, output_kind
+from ..vocabulary.registry import register
+from ..vocabulary.spec import (
+    REQUIRED,
+    UNBOUNDED,
+    Context,
+    Cost,
+    Parameter,
+    Reach,
+    Role,
+    Settings,
+    Spec,
+    as_int,
+    as_word,
+)
+from .analysis import analyse_block, analyse_stack
+from .cross_attention import CrossAttentionShape, find_cross_attentions, is_recurrent
+
+_FULL_REACH = Reach(left=UNBOUNDED, right=UNBOUNDED)
+"""The reach of an attention: all of the source, which is never hidden."""
+
+_KEYS_VALUES_LABEL = "keys and values"
+"""What a decoder's stack attends to."""
+
+
+def check_settings(settings: Settings) -> str | None:
+    """What does not go together among the arguments; None if nothing, or where that is still open."""
+    return _check_outputs(settings) or _check_attention(settings) or _check_connection(settings)
+
+
+def _check_outputs(settings: Settings) -> str | None:
+    """Why one of the recipes cannot be an encoder or a decoder."""
+    for name in ("encoder", "decoder"):
+        gives = output_kind(settings[name])
+        if gives not in (None, SEQUENCE):
+            return f"the {name} must give a sequence, but {render(settings[name])} gives {gives}"
+    return None
+
+
+def _check_attention(settings: Settings) -> str | None:
+    """Why the words that say what is attended to are not the right ones."""
+    if settings["attend"] == "inputs" and settings["attention"] == "none":
+        return "attend=inputs needs an attention, luong or bahdanau"
+    if settings["attend"] == "outputs" and settings["positions"] != POSITIONS.default:
+        return "positions stand behind attended inputs: they need attend=inputs"
+    if settings["attention"] in ("luong", "bahdanau") and _is_stack(settings["decoder"]):
+        attention = f"attention={settings['attention']}"
+        return f"{attention} is for lstm or gru as the decoder; others attend behind every layer that mixes"
+    return None
+
+
+def _check_connection(settings: Settings) -> str | None:
+    """Why nothing passes from the encoder to the decoder, or would not with some of what may be chosen."""
+    encoder, decoder = settings["encoder"], settings["decoder"]
+    if isinstance(encoder, HoleNode | ChoiceDimension) or isinstance(decoder, HoleNode | ChoiceDimension):
+        return None
+    if not is_recurrent(decoder):
+        return None if _always_mixes(decoder) else "a decoder attends where positions mix, and here none may"
+    if is_recurrent(encoder):
+        return _check_states(encoder, decoder)
+    if settings["attention"] == "none":
+        return "without attention nothing passes to the decoder: expected luong or bahdanau"
+    return None
+
+
+def _check_states(encoder: Value, decoder: Value) -> str | None:
+    """Why a recurrent decoder cannot go on from the last state of a recurrent encoder."""
+    (first, count), (last, other) = _recurrent_layers(encoder), _recurrent_layers(decoder)
+    law = "the decoder goes on from the encoder's last state"
+    if first == last and (count == other or isinstance(count, HoleNode) or isinstance(other, HoleNode)):
+        searched = isinstance(count, IntegerDimension | ChoiceDimension)
+        return f"{law}: for the same layers in both write one hole, as layers={{n}}" if searched else None
+    return f"{law}: expected {render(encoder)}, got {render(decoder)}"
+
+
+def _recurrent_layers(block: Value) -> tuple[str, Value]:
+    """What a recurrent block is, and how many layers it has."""
+    assert isinstance(block, BlockNode)
+    return block.name, dict(block.arguments).get("layers", 1)
+
+
+def _always_mixes(node: Value) -> bool:
+    """Whether positions mix in the part whatever is chosen; in what fills a hole they may."""
+    match node:
+        case SeriesNode() | SumNode():
+            return any(map(_always_mixes, node.parts))
+        case ChoiceDimension():
+            return all(map(_always_mixes, node.options))
+        case RepeatNode() | TiedNode():
+            return _always_mixes(node.body)
+        case _:
+            return isinstance(node, HoleNode) or mixes_positions(node)
+
+
+def _is_stack(part: Value) -> bool:
+    """Whether the part is known not to be a recurrent block."""
+    return isinstance(part, BlockNode | SumNode | SeriesNode | RepeatNode | TiedNode) and not is_recurrent(
+        part
+    )
+
+
+def _encoder(settings: Settings, context: Context) -> ModelPart:
+    """What reads the source, to both sides; generation keeps nothing of it but what is attended to."""
+    part, both = settings["encoder"], replace(context, causal=False)
+    parts = _recurrent_parts(part, both) or analyse_stack(part, both)
+    return _labelled_stack(
+        "encoder", tuple(map(_without_cache, parts)), context, predecessors=(SOURCE_EMBEDDING,)
+    )
+
+
+def _decoder(settings: Settings, context: Context) -> ModelPart:
+    """What writes the target, its input saved; a recurrent one begins in the last state of one like it."""
+    part, past = settings["decoder"], replace(context, causal=True)
+    parts = _recurrent_parts(part, past) or analyse_stack(part, past, _cross_attention)
+    carried = is_recurrent(part) and is_recurrent(settings["encoder"])
+    found = _labelled_stack(
+        "decoder",
+        parts,
+        context,
+        predecessors=(TARGET_EMBEDDING, "encoder") if carried else (TARGET_EMBEDDING,),
+    )
+    return found.with_saved_input(context.length * context.width)
+
+
+def _recurrent_parts(part: Value, context: Context) -> tuple[ModelPart, ...]:
+    """A recurrent block as it is; nothing for another recipe, which is a residual stack."""
+    return (analyse_block(part, context),) if isinstance(part, BlockNode) and is_recurrent(part) else ()
+
+
+def _labelled_stack(
+    label: str, parts: tuple[ModelPart, ...], context: Context, predecessors: tuple[str, ...]
+) -> ModelPart:
+    """The parts under that name, which stands in the names of what they share."""
+    found = compose_stack(label, parts, context.length * context.width, predecessors)
+    return replace(found, shared={f"{label} {key}": count for key, count in found.shared.items()})
+
+
+def _without_cache(part: ModelPart) -> ModelPart:
+    """The part where it is not applied again in generation, so that nothing of it is kept."""
+    return replace(part, state=0, window=0, parts=tuple(map(_without_cache, part.parts)))
+
+
+def _source_keys_values(decoder: Value, context: Context) -> ModelPart:
+    """The keys and values of the source for all that attends to it in a decoder, without biases.
+
+    They are made once where weights are tied. What they are made of is saved once.
+    """
+    inner = sum(each.copies * each.width for each in find_cross_attentions(decoder))
+    return ModelPart(
+        label=_KEYS_VALUES_LABEL,
+        kind=PartKind.BLOCK,
+        parameters=2 * context.width * inner,
+        flops=2 * context.length * 2 * context.width * inner,
+        state=2 * inner,
+        saved=context.length * (2 * inner + context.width),
+        predecessors=("encoder",),
+    )
+
+
+def _cross_attention(sublayer: Value, context: Context) -> ModelPart:
+    """The attention to the source behind a sub-layer in which positions mix, its input saved.
+
+    Queries and the output are maps of the target without biases.
+    """
+    (each,), width, length = find_cross_attentions(sublayer), context.width, context.length
+    normed = context.norm != "none"
+    planes = 1 + normed + (context.residual and context.dropout > 0)
+    return ModelPart(
+        label="attention to the source",
+        kind=PartKind.BLOCK,
+        parameters=2 * width * each.width + normed * 2 * width,
+        flops=2 * length * 2 * width * each.width + 2 * 2 * length**2 * each.width,
+        reach=_FULL_REACH,
+        saved=length * (2 * each.width + _saved_weights(each, context) + planes * width + normed * 2),
+        predecessors=(PREVIOUS_PART, _KEYS_VALUES_LABEL),
+    )
+
+
+def _saved_weights(cross_attention: CrossAttentionShape, context: Context) -> int:
+    """What is saved of the weights of an attention to the source, for each position of the target.
+
+    As in `sa`: the fused kernel, which takes what is longer, keeps a sum for each query, and its output.
+    """
+    if context.attention_dropout:
+        return 3 * cross_attention.heads * context.length
+    if context.length <= MAX_UNFUSED_LENGTH:
+        return cross_attention.heads * context.length
+    return cross_attention.heads * (1 + cross_attention.head_width * (cross_attention.heads > 1))
+
+
+def _attention(settings: Settings, context: Context) -> ModelPart:
+    """The attention of a recurrent decoder: keys of what is attended to, scores of pairs, means."""
+    kind, width, length = as_word(settings, "attention"), context.width, context.length
+    attended = as_word(settings, "attend")
+    inner = width + (as_int(settings, "positions") if attended == "inputs" else 0)
+    keys, pairs = 2 * length * inner * width, 2 * length**2 * width
+    weights = (3 if context.attention_dropout else 1) * length**2
+    part = ModelPart(
+        label=f"{kind} attention" + (" to inputs" if attended == "inputs" else ""),
+        kind=PartKind.BLOCK,
+        parameters=inner * width,
+        flops=keys + 2 * pairs,
+        reach=_FULL_REACH,
+        state=2 * width,
+        saved=weights + length * (3 * width + inner),
+        predecessors=("decoder", SOURCE_EMBEDDING if attended == "inputs" else "encoder"),
+    )
+    if kind == "luong":
+        return part
+    return replace(
+        part,
+        parameters=part.parameters + width**2 + width,
+        flops=part.flops + 2 * length * width**2,
+        saved=weights + length**2 * width + length * (2 * width + inner),
+    )
+
+
+def _cost(settings: Settings, context: Context) -> Cost:
+    """The encoder in a bidirectional context, the decoder in a causal one, and what joins them.
+
+    Dropout acts on what a recurrent decoder gives, beside what it attends to if it does.
+    """
+    encoder, decoder = _encoder(settings, context), _decoder(settings, context)
+    if not is_recurrent(settings["decoder"]):
+        return total_cost(
+            (encoder, _source_keys_values(settings["decoder"], context), decoder), context.width
+        )
+    attends = as_word(settings, "attention") != "none"
+    parts = (encoder, decoder, *((_attention(settings, context),) if attends else ()))
+    outputs = 2 * context.width if attends else context.width
+    dropped = ModelPart(label="dropout", parameters=0, flops=0, saved=context.length * outputs)
+    return total_cost((*parts, dropped) if context.dropout else parts, outputs)
+
+
+def _reach(_settings: Settings, context: Context) -> Reach:
+    """All of the source, and all that has been written."""
+    return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
+
+
+def _recipe(name: str, meaning: str) -> Parameter:
+    return Parameter(name=name, kind="recipe", default=REQUIRED, positional=True, meaning=meaning)
+
+
+POSITIONS = Parameter(
+    name="positions",
+    kind="integer",
+    default=10,
+    low=1,
+    high=4096,
+    meaning="width of the position vectors behind attended inputs",
+)
+
+SEQ2SEQ = register(
+    Spec(
+        name="seq2seq",
+        role=Role.TRANSDUCER,
+        parameters=(
+            _recipe("encoder", "what reads the source"),
+            _recipe("decoder", "what writes the target"),
+            Parameter(
+                name="attention",
+                kind="word",
+                default="none",
+                words=("none", "luong", "bahdanau"),
+                meaning="scores of a recurrent decoder",
+            ),
+            Parameter(
+                name="attend",
+                kind="word",
+                default="outputs",
+                words=("outputs", "inputs"),
+                meaning="what is attended to: the encoder's outputs, or its inputs",
+            ),
+            POSITIONS,
+        ),
+        summary="encoder and decoder",
+        equation="y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i; "
+        "else the decoder's stack, attending to the source behind each sub-layer that mixes",
+        source="Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017",
+        cost=_cost,
+        reach=_reach,
+        check=check_settings,
+    )
+)

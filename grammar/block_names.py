@@ -1,0 +1,23 @@
+"""Every block of this package under its own name, ready to be used in an expression.
+
+What an editor shows of them, types and defaults, is in `block_names.pyi`, which is written from the
+vocabulary by `python tests/grammar/test_named.py`. Blocks of other packages: `block("name")`.
+"""
+
+from __future__ import annotations
+
+from .errors import hint
+from .expressions import BlockFactory, BlockRecipe, block
+from .vocabulary.registry import builtin_names
+
+
+def __getattr__(name: str) -> BlockFactory | BlockRecipe:
+    """The block of that name; AttributeError, with the nearest, if this package has none."""
+    if name not in builtin_names():
+        raise AttributeError(f"activemem has no block '{name}'{hint(name, builtin_names())}")
+    return block(name)
+
+
+def __dir__() -> list[str]:
+    """The names of the blocks."""
+    return list(builtin_names())

@@ -1,0 +1,480 @@
+"""What editors know of the blocks: written from the vocabulary by `python tests/grammar/test_named.py`."""
+# fmt: off
+# ruff: noqa: E501, N803, N805
+
+from typing import Literal
+
+from .expressions import Placeholder
+from .recipe import Recipe
+
+__all__ = [
+    "activation",
+    "all_attn",
+    "attention_pool",
+    "attn_split",
+    "cgru",
+    "conv",
+    "dense",
+    "extended_neural_gpu",
+    "ff",
+    "ff_attn",
+    "gru",
+    "head_split",
+    "highway_conv",
+    "last",
+    "lstm",
+    "markov_neural_gpu",
+    "mean_pool",
+    "neural_gpu",
+    "persistent_conv",
+    "sa",
+    "seq2seq",
+    "single_head",
+]
+
+class _Activation(Recipe):
+    """The block `activation`: activation by itself."""
+
+    def __call__(
+        _self,
+        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Placeholder = "relu",
+    ) -> Recipe:
+        """Activation by itself: y = act(x).
+
+        act: activation; relu, gelu, tanh or leaky_relu.
+
+        Raffel and Ellis 2016, section 2.
+        """
+
+activation: _Activation
+
+class _AllAttn:
+    """The block `all_attn`: attention over a window of the past and persistent vectors, in one softmax."""
+
+    def __call__(
+        _self,
+        N: int | Placeholder,
+        span: int | Placeholder = 1024,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        adaptive: bool | Placeholder = False,
+        ramp: int | Placeholder = 32,
+        self: bool | Placeholder = False,
+        pos_values: bool | Placeholder = False,
+    ) -> Recipe:
+        """Attention over a window of the past and persistent vectors, in one softmax: y = concat_h softmax(q_hᵀ [k_h + u ; √head_width k′_h] / √head_width) [v_h ; √N v′_h] · W_o.
+
+        N: persistent vectors of each head; whole number, 0 to 1048576.
+        span: tokens seen to a side; whole number, 1 to 65536.
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        adaptive: whether each head learns how far it sees; true or false.
+        ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
+        self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
+        pos_values: whether position vectors are added to values too, not to keys alone; true or false.
+
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 4.1.
+        """
+
+all_attn: _AllAttn
+
+class _AttentionPool(Recipe):
+    """The block `attention_pool`: mean of all positions, weighted by how each scores."""
+
+    def __call__(
+        _self,
+    ) -> Recipe:
+        """Mean of all positions, weighted by how each scores: e_t = tanh(w · x_t + b); α = softmax(e); y = Σ_t α_t x_t.
+
+        Raffel and Ellis 2016, section 1.3.
+        """
+
+attention_pool: _AttentionPool
+
+class _AttnSplit:
+    """The block `attn_split`: attention over a window of the past, and beside it over persistent vectors, outputs added."""
+
+    def __call__(
+        _self,
+        N: int | Placeholder,
+        span: int | Placeholder = 1024,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        adaptive: bool | Placeholder = False,
+        ramp: int | Placeholder = 32,
+        self: bool | Placeholder = False,
+        pos_values: bool | Placeholder = False,
+    ) -> Recipe:
+        """Attention over a window of the past, and beside it over persistent vectors, outputs added: y = concat_h (softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(q_hᵀ k′_h) √N v′_h) · W_o.
+
+        N: persistent vectors of each head; whole number, 0 to 1048576.
+        span: tokens seen to a side; whole number, 1 to 65536.
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        adaptive: whether each head learns how far it sees; true or false.
+        ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
+        self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
+        pos_values: whether position vectors are added to values too, not to keys alone; true or false.
+
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        """
+
+attn_split: _AttnSplit
+
+class _Cgru:
+    """The block `cgru`: convolutional gated recurrent unit, one step of it."""
+
+    def __call__(
+        _self,
+        k: int | Placeholder,
+    ) -> Recipe:
+        """Convolutional gated recurrent unit, one step of it: u = hardsig(Wᵤ ∗ x + bᵤ); r = hardsig(Wᵣ ∗ x + bᵣ); y = u ⊗ x + (1 − u) ⊗ tanh(W₀ ∗ (r ⊗ x) + b₀).
+
+        k: kernel width in tokens; whole number, 1 to 1024.
+
+        Dowdell and Zhang 2019, section 3.1; Kaiser and Sutskever 2016.
+        """
+
+cgru: _Cgru
+
+class _Conv:
+    """The block `conv`: convolution over the sequence."""
+
+    def __call__(
+        _self,
+        k: int | Placeholder,
+        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Placeholder = "relu",
+    ) -> Recipe:
+        """Convolution over the sequence: y = act(W ∗ x + b).
+
+        k: kernel width in tokens; whole number, 1 to 1024.
+        act: activation; relu, gelu, tanh or leaky_relu.
+
+        Dowdell and Zhang 2019, section 3.1.
+        """
+
+conv: _Conv
+
+class _Dense(Recipe):
+    """The block `dense`: one linear layer on each position."""
+
+    def __call__(
+        _self,
+        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Placeholder = "relu",
+    ) -> Recipe:
+        """One linear layer on each position: y = act(W · x + b).
+
+        act: activation; relu, gelu, tanh or leaky_relu.
+
+        Raffel and Ellis 2016, section 2.
+        """
+
+dense: _Dense
+
+class _ExtendedNeuralGpu(Recipe):
+    """The block `extended_neural_gpu`: Neural GPU with a decoder that reads all outputs so far from a tape."""
+
+    def __call__(
+        _self,
+        layers: int | Placeholder = 2,
+        width: int | Placeholder = 4,
+        maps: int | Placeholder = 0,
+        kernel: int | Placeholder = 3,
+        tape: Literal["first", "all"] | Placeholder = "first",
+    ) -> Recipe:
+        """Neural GPU with a decoder that reads all outputs so far from a tape: d_0 = s_n, that of neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t.
+
+        layers: gated units in one step; whole number, 1 to 64.
+        width: width of the image; whole number, 1 to 256.
+        maps: maps of the image; 0: d_model; whole number, 0 to 65536.
+        kernel: length and width of a kernel; whole number, 3 to 64.
+        tape: the columns of the tape that an output is written to, across the image's width; first or all.
+
+        Kaiser and Bengio 2016, section 2.2; the order of steps is that of their program.
+        """
+
+extended_neural_gpu: _ExtendedNeuralGpu
+
+class _Ff:
+    """The block `ff`: feed-forward layer on each position."""
+
+    def __call__(
+        _self,
+        filter: int | Placeholder,
+        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Placeholder = "relu",
+    ) -> Recipe:
+        """Feed-forward layer on each position: y = W₂ · act(W₁ · x + b₁) + b₂.
+
+        filter: width of the inner layer; whole number, 1 to 1048576.
+        act: activation; relu, gelu, tanh or leaky_relu.
+
+        Vaswani et al. 2017, section 3.3.
+        """
+
+ff: _Ff
+
+class _FfAttn:
+    """The block `ff_attn`: feed-forward layer on each position with a softmax in it, without biases."""
+
+    def __call__(
+        _self,
+        dim: int | Placeholder,
+    ) -> Recipe:
+        """Feed-forward layer on each position with a softmax in it, without biases: y = W₂ · softmax(W₁ · x).
+
+        dim: width of the inner layer; whole number, 1 to 1048576.
+
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        """
+
+ff_attn: _FfAttn
+
+class _Gru(Recipe):
+    """The block `gru`: gated recurrent unit, read from left to right."""
+
+    def __call__(
+        _self,
+        layers: int | Placeholder = 1,
+    ) -> Recipe:
+        """Gated recurrent unit, read from left to right: r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊗(U_n h_{t−1} + c)); y_t = h_t = (1−z)⊗n + z⊗h_{t−1}.
+
+        layers: number of layers, one on the other; whole number, 1 to 64.
+
+        Cho et al. 2014, section 2.3; the reset gate behind the map, as in cuDNN.
+        """
+
+gru: _Gru
+
+class _HeadSplit:
+    """The block `head_split`: half of the heads attend to a window of the past, half of them to persistent vectors."""
+
+    def __call__(
+        _self,
+        N: int | Placeholder,
+        span: int | Placeholder = 1024,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        adaptive: bool | Placeholder = False,
+        ramp: int | Placeholder = 32,
+        self: bool | Placeholder = False,
+        pos_values: bool | Placeholder = False,
+    ) -> Recipe:
+        """Half of the heads attend to a window of the past, half of them to persistent vectors: y = concat_h y_h · W_o; y_h = softmax(q_hᵀ (k_h + u) / √head_width) v_h for the first half, softmax(q_hᵀ k′_h) √N v′_h for the second.
+
+        N: persistent vectors of each head; whole number, 0 to 1048576.
+        span: tokens seen to a side; whole number, 1 to 65536.
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        adaptive: whether each head learns how far it sees; true or false.
+        ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
+        self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
+        pos_values: whether position vectors are added to values too, not to keys alone; true or false.
+
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        """
+
+head_split: _HeadSplit
+
+class _HighwayConv:
+    """The block `highway_conv`: convolution with a gate between it and its input."""
+
+    def __call__(
+        _self,
+        k: int | Placeholder,
+    ) -> Recipe:
+        """Convolution with a gate between it and its input: g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊗ g + x ⊗ (1 − g).
+
+        k: kernel width in tokens; whole number, 1 to 1024.
+
+        Dowdell and Zhang 2019, section 3.1.
+        """
+
+highway_conv: _HighwayConv
+
+class _Last(Recipe):
+    """The block `last`: the last position by itself."""
+
+    def __call__(
+        _self,
+    ) -> Recipe:
+        """The last position by itself: y = x_T.
+
+        Sutskever et al. 2014, section 2.
+        """
+
+last: _Last
+
+class _Lstm(Recipe):
+    """The block `lstm`: long short-term memory, read from left to right."""
+
+    def __call__(
+        _self,
+        layers: int | Placeholder = 1,
+    ) -> Recipe:
+        """Long short-term memory, read from left to right: i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊗s_{t−1} + i⊗tanh(W_g x_t + U_g h_{t−1} + b_g); y_t = h_t = o⊗tanh(s_t).
+
+        layers: number of layers, one on the other; whole number, 1 to 64.
+
+        Hochreiter and Schmidhuber 1997; forget gate of Gers, Schmidhuber and Cummins 2000.
+        """
+
+lstm: _Lstm
+
+class _MarkovNeuralGpu(Recipe):
+    """The block `markov_neural_gpu`: Neural GPU, each of whose outputs depends on the one before."""
+
+    def __call__(
+        _self,
+        layers: int | Placeholder = 2,
+        width: int | Placeholder = 4,
+        maps: int | Placeholder = 0,
+        kernel: int | Placeholder = 3,
+    ) -> Recipe:
+        """Neural GPU, each of whose outputs depends on the one before: o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n that of neural_gpu.
+
+        layers: gated units in one step; whole number, 1 to 64.
+        width: width of the image; whole number, 1 to 256.
+        maps: maps of the image; 0: d_model; whole number, 0 to 65536.
+        kernel: length and width of a kernel; whole number, 3 to 64.
+
+        Kaiser and Bengio 2016, section 2.1.
+        """
+
+markov_neural_gpu: _MarkovNeuralGpu
+
+class _MeanPool(Recipe):
+    """The block `mean_pool`: plain mean of all positions."""
+
+    def __call__(
+        _self,
+    ) -> Recipe:
+        """Plain mean of all positions: y = Σ_t x_t / T.
+
+        Raffel and Ellis 2016, section 1.3.
+        """
+
+mean_pool: _MeanPool
+
+class _NeuralGpu(Recipe):
+    """The block `neural_gpu`: Neural GPU, whose outputs are independent of each other."""
+
+    def __call__(
+        _self,
+        layers: int | Placeholder = 2,
+        width: int | Placeholder = 4,
+        maps: int | Placeholder = 0,
+        kernel: int | Placeholder = 3,
+    ) -> Recipe:
+        """Neural GPU, whose outputs are independent of each other: CGRU(s) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + B); u = hardsig(U′ ∗ s + B′); r = hardsig(U″ ∗ s + B″); s_n = (CGRU_l ∘ … ∘ CGRU_1)ⁿ(s_0), n the length; o_i from s_n[i, 0].
+
+        layers: gated units in one step; whole number, 1 to 64.
+        width: width of the image; whole number, 1 to 256.
+        maps: maps of the image; 0: d_model; whole number, 0 to 65536.
+        kernel: length and width of a kernel; whole number, 3 to 64.
+
+        Kaiser and Sutskever 2016; Kaiser and Bengio 2016, section 2.
+        """
+
+neural_gpu: _NeuralGpu
+
+class _PersistentConv:
+    """The block `persistent_conv`: convolution padded with trained vectors, which all of the model's with one k share."""
+
+    def __call__(
+        _self,
+        k: int | Placeholder,
+        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Placeholder = "relu",
+    ) -> Recipe:
+        """Convolution padded with trained vectors, which all of the model's with one k share: y = act(W ∗ [p ; x ; p′] + b).
+
+        k: kernel width in tokens; whole number, 1 to 1024.
+        act: activation; relu, gelu, tanh or leaky_relu.
+
+        Dowdell and Zhang 2019, section 3.1.
+        """
+
+persistent_conv: _PersistentConv
+
+class _Sa(Recipe):
+    """The block `sa`: multi-head softmax self-attention."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        pos: Literal["none", "relative"] | Placeholder = "none",
+        span: int | Placeholder = 0,
+        adaptive: bool | Placeholder = False,
+        ramp: int | Placeholder = 32,
+        self: bool | Placeholder = False,
+        pos_values: bool | Placeholder = False,
+    ) -> Recipe:
+        """Multi-head softmax self-attention: y = concat_h softmax(Q_h K_hᵀ / √head_width) V_h · W_o, without biases.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        pos: vectors for the distance between two positions, added to keys; none or relative.
+        span: tokens that a position sees to a side, 0 for all; whole number, 0 to 65536.
+        adaptive: whether each head learns how far it sees; true or false.
+        ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
+        self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
+        pos_values: whether position vectors are added to values too, not to keys alone; true or false.
+
+        Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; positions and spans of Sukhbaatar et al. 2019.
+        """
+
+sa: _Sa
+
+class _Seq2seq:
+    """The block `seq2seq`: encoder and decoder."""
+
+    def __call__(
+        _self,
+        encoder: str | Recipe,
+        decoder: str | Recipe,
+        attention: Literal["none", "luong", "bahdanau"] | Placeholder = "none",
+        attend: Literal["outputs", "inputs"] | Placeholder = "outputs",
+        positions: int | Placeholder = 10,
+    ) -> Recipe:
+        """Encoder and decoder: y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i; else the decoder's stack, attending to the source behind each sub-layer that mixes.
+
+        encoder: what reads the source; a recipe.
+        decoder: what writes the target; a recipe.
+        attention: scores of a recurrent decoder; none, luong or bahdanau.
+        attend: what is attended to: the encoder's outputs, or its inputs; outputs or inputs.
+        positions: width of the position vectors behind attended inputs; whole number, 1 to 4096.
+
+        Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017.
+        """
+
+seq2seq: _Seq2seq
+
+class _SingleHead:
+    """The block `single_head`: attn_split with one head, as wide as all together, for the persistent vectors."""
+
+    def __call__(
+        _self,
+        N: int | Placeholder,
+        span: int | Placeholder = 1024,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        adaptive: bool | Placeholder = False,
+        ramp: int | Placeholder = 32,
+        self: bool | Placeholder = False,
+        pos_values: bool | Placeholder = False,
+    ) -> Recipe:
+        """Attn_split with one head, as wide as all together, for the persistent vectors: y = (concat_h softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(qᵀ k′) √N v′) · W_o, q = concat_h q_h.
+
+        N: persistent vectors of each head; whole number, 0 to 1048576.
+        span: tokens seen to a side; whole number, 1 to 65536.
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        adaptive: whether each head learns how far it sees; true or false.
+        ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
+        self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
+        pos_values: whether position vectors are added to values too, not to keys alone; true or false.
+
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        """
+
+single_head: _SingleHead

@@ -1,0 +1,119 @@
+"""Recipes as text: the one canonical spelling, and the identity that names a recipe.
+
+`parse(render(node))` gives the node back; parentheses stand only where the operators' precedence needs them,
+numbers are written as Python writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from .nodes import (
+    BlockNode,
+    ChoiceDimension,
+    HoleNode,
+    IntegerDimension,
+    RealDimension,
+    RepeatNode,
+    SeriesNode,
+    SumNode,
+    TiedNode,
+    Value,
+)
+from .vocabulary.registry import lookup
+
+_SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # how tightly a place binds what stands in it
+
+
+def render(node: Value) -> str:
+    """The canonical text: defaults left out, declared order, no needless parenthesis."""
+    return _Renderer(sort=False, fillings={}).render(node)
+
+
+def render_operand(node: Value, operator: str) -> str:
+    """The canonical text as an operand of `>>`, `+` or `*`, in parentheses if it binds less tightly."""
+    place = {">>": _SERIES, "+": _SUM, "*": _OPERAND}[operator]
+    return _Renderer(sort=False, fillings={}).render(node, place)
+
+
+def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
+    """The canonical text with texts in place of the holes that they are for, by hole name."""
+    return _Renderer(sort=False, fillings=fillings).render(node)
+
+
+def identity(node: Value) -> str:
+    """The canonical text with the parts of every sum sorted: equal for recipes that mean the same."""
+    return _Renderer(sort=True, fillings={}).render(node)
+
+
+def recipe_id(identity_text: str) -> str:
+    """The id of a recipe: eight hexadecimal digits of the hash of its identity."""
+    return sha256(identity_text.encode()).hexdigest()[:8]
+
+
+class _Renderer:
+    """One way of writing: with the parts of sums sorted or as they stand, with texts for holes or without."""
+
+    def __init__(self, *, sort: bool, fillings: Mapping[str, str]) -> None:
+        self._sort = sort
+        self._fillings = fillings
+
+    def render(self, node: Value, precedence: int = _SERIES) -> str:  # noqa: PLR0911 -- one return for each kind
+        """The node's text, in parentheses where the place binds tighter than the node."""
+        match node:
+            case BlockNode():
+                return self._block(node)
+            case SumNode():
+                return _parenthesize(self._sum(node), precedence > _SUM)
+            case SeriesNode():
+                return _parenthesize(
+                    " >> ".join(self.render(part, _SUM) for part in node.parts), precedence > _SERIES
+                )
+            case RepeatNode():
+                text = f"{self.render(node.count, _OPERAND)} * {self.render(node.body, _OPERAND)}"
+                return _parenthesize(text, precedence > _PRODUCT)
+            case TiedNode():
+                return f"tied({self.render(node.body)})"
+            case HoleNode():
+                return self._fillings.get(node.name, f"{{{node.name}}}")
+            case ChoiceDimension():
+                return f"choice({', '.join(self.render(option) for option in node.options)})"
+            case IntegerDimension():
+                step = f", step={node.step}" if node.step != 1 else ""
+                return f"integer({node.low}, {node.high}{step}{_log(node.log)})"
+            case RealDimension():
+                return f"real({node.low!r}, {node.high!r}{_log(node.log)})"
+            case bool():
+                return "true" if node else "false"
+            case str():
+                return node
+            case _:
+                return repr(node)
+
+    def _block(self, block: BlockNode) -> str:
+        """`name(values)`: bare parameters by position, the others by name; without values a bare name."""
+        if not block.arguments:
+            return block.name
+        spec = lookup(block.name)
+        bare = {parameter.name for parameter in spec.parameters if parameter.positional} if spec else set()
+        texts: list[str] = []
+        for place, (name, value) in enumerate(block.arguments):
+            # by position only while nothing before it was left out
+            positional = name in bare and spec is not None and spec.parameters[place].name == name
+            text = self.render(value)
+            texts.append(text if positional else f"{name}={text}")
+        return f"{block.name}({', '.join(texts)})"
+
+    def _sum(self, node: SumNode) -> str:
+        """`a + b`; sorted by text, so that equal sums get equal texts."""
+        texts = [self.render(part, _PRODUCT) for part in node.parts]
+        return " + ".join(sorted(texts) if self._sort else texts)
+
+
+def _parenthesize(text: str, needed: bool) -> str:
+    return f"({text})" if needed else text
+
+
+def _log(log: bool) -> str:
+    return ", log=true" if log else ""

@@ -1,0 +1,140 @@
+"""The search dimensions of a recipe: listed with names, and settled one by one.
+
+A dimension inside of an option of a choice is there only if that option is taken. A repeat's body has its
+dimensions once: all copies take the same values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .canonical import render
+from .nodes import (
+    BlockNode,
+    ChoiceDimension,
+    Dimension,
+    IntegerDimension,
+    Node,
+    RealDimension,
+    RepeatNode,
+    Scalar,
+    SeriesNode,
+    SumNode,
+    TiedNode,
+    Value,
+    make_series,
+    make_sum,
+)
+
+Resolver = Callable[[str, Dimension], Scalar | Dimension]
+"""Settles a dimension by its name: a value, a label of a choice, or the dimension itself to leave it open."""
+
+
+def option_label(option: Value) -> Scalar:
+    """An option of a choice as plain data: numbers and words as they are, parts of a recipe as text."""
+    return option if isinstance(option, int | float | str) else render(option)
+
+
+def resolve(root: Node, resolver: Resolver) -> Node:
+    """The recipe with every dimension settled as `ask` says, unasked about options that were not taken.
+
+    Raises ValueError when an answer is outside of its dimension.
+    """
+    return _DimensionResolver(resolver).node(root)
+
+
+def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
+    """Every dimension with its name, in the order of the text.
+
+    A parameter's is `block.parameter`, a repeat's `count`, that of a choice between parts `choice`;
+    the second of a name ends in `.2`, and so on.
+    """
+    found: list[tuple[str, Dimension]] = []
+
+    def note(name: str, dimension: Dimension) -> Dimension:
+        found.append((name, dimension))
+        return dimension
+
+    resolve(root, note)
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _DimensionResolver:
+    """One walk over a recipe; the names depend on the whole of it, so options not taken are walked too."""
+
+    resolver: Resolver
+    name_counts: dict[str, int] = field(default_factory=dict)
+
+    def node(self, node: Node) -> Node:
+        """A part of the recipe with its dimensions settled."""
+        match node:
+            case BlockNode():
+                arguments = [
+                    (name, self.value(value, f"{node.name}.{name}")) for name, value in node.arguments
+                ]
+                return BlockNode(node.name, tuple(arguments))
+            case SumNode():
+                return make_sum([self.node(part) for part in node.parts])
+            case SeriesNode():
+                return make_series([self.node(part) for part in node.parts])
+            case RepeatNode():
+                count = self.value(node.count, "count")
+                return RepeatNode(count, self.node(node.body))  # pyright: ignore[reportArgumentType] -- a count settles to a count
+            case TiedNode():
+                return TiedNode(self.node(node.body))  # pyright: ignore[reportArgumentType] -- a repeat stays a repeat
+            case _:
+                return self.value(node, "choice")  # pyright: ignore[reportReturnType] -- a part settles to a part
+
+    def value(self, value: Value, name: str) -> Value:
+        """What stands at a place that would give its dimension that name."""
+        match value:
+            case IntegerDimension() | RealDimension():
+                return _validate_answer(value, self.resolver(self._unique(name), value))
+            case ChoiceDimension():
+                return self._choice(value, name)
+            case BlockNode() | SumNode() | SeriesNode() | RepeatNode() | TiedNode():
+                return self.node(value)
+            case _:
+                return value
+
+    def _choice(self, choice: ChoiceDimension, name: str) -> Value:
+        """The option taken, with its own dimensions settled; or the choice, with those of all options."""
+        unique = self._unique(name)
+        answer = self.resolver(unique, choice)
+        if isinstance(answer, IntegerDimension | RealDimension | ChoiceDimension):
+            return ChoiceDimension(tuple(self.value(option, name) for option in choice.options))
+        labels = [option_label(option) for option in choice.options]
+        if answer not in labels:
+            raise ValueError(f"{unique} must be one of {', '.join(map(str, labels))}, got {answer}")
+        taken, ask = labels.index(answer), self.resolver
+        walked: list[Value] = []
+        for place, option in enumerate(choice.options):
+            self.resolver = ask if place == taken else _leave_open
+            walked.append(self.value(option, name))
+        self.resolver = ask
+        return walked[taken]
+
+    def _unique(self, name: str) -> str:
+        """The name, numbered from its second use on."""
+        self.name_counts[name] = self.name_counts.get(name, 0) + 1
+        return name if self.name_counts[name] == 1 else f"{name}.{self.name_counts[name]}"
+
+
+def _leave_open(_name: str, dimension: Dimension) -> Dimension:
+    return dimension
+
+
+def _validate_answer(dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension) -> Value:
+    """The answer as a number of the dimension, or the dimension itself; any other raises ValueError."""
+    if answer is dimension:
+        return dimension
+    number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan
+    if dimension.low <= number <= dimension.high:
+        if isinstance(dimension, RealDimension):
+            return float(number)
+        if isinstance(number, int) and (number - dimension.low) % dimension.step == 0:
+            return number
+    raise ValueError(f"expected a value of {render(dimension)}, got {answer}")

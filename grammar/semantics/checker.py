@@ -1,0 +1,304 @@
+"""What the text says, checked against the vocabulary: names, arguments, ranges, roles and size.
+
+Everything is looked at even where something beside it is wrong, so that all faults of a text are told at
+once.
+"""
+
+from __future__ import annotations
+
+from itertools import islice, product
+
+from ..errors import FaultCollector, hint, nearest
+from ..nodes import (
+    BlockNode,
+    ChoiceDimension,
+    Dimension,
+    HoleNode,
+    IntegerDimension,
+    Node,
+    RealDimension,
+    RepeatNode,
+    TiedNode,
+    Value,
+    count_blocks,
+    make_series,
+    make_sum,
+)
+from ..syntax.cst import CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
+from ..vocabulary import output_kinds
+from ..vocabulary.registry import lookup, plugin_problem, registered_names
+from ..vocabulary.spec import Parameter, Spec
+from . import special_forms
+from .arguments import bind, bind_known_names, check_complete
+from .scalars import parse_scalar, parse_untyped_scalar
+
+MAX_BLOCKS = 10_000
+"""So many blocks may stand in a model when all of its repeats are written out."""
+
+MAX_COMBINATIONS = 10_000
+"""In so many ways are the dimensions of one block settled to see whether its parameters allow each other."""
+
+_Span = tuple[int, int]
+
+_BODY = Parameter(name="recipe", kind="recipe", meaning="a part of a recipe")
+_ANY = Parameter(name="a value", kind="any", meaning="what a dimension by itself ranges over")
+_COUNT = Parameter(name="a count", kind="integer", low=1, high=MAX_BLOCKS, meaning="copies of a repeat")
+
+
+def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
+    """The recipe that the syntax describes; None if anything is wrong, which `faults` then tells."""
+    node = _Checker(faults).node(syntax)
+    if node is not None and not faults and (count := count_blocks(node)) > MAX_BLOCKS:
+        message = f"expected at most {MAX_BLOCKS} blocks when all repeats are written out, got {count:.9g}"
+        faults.add(syntax.start, syntax.end, message)
+    return None if faults else node
+
+
+def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
+    """A search dimension by itself, for a place that is not known yet; None if anything is wrong."""
+    found = _Checker(faults).value(syntax, _ANY, (syntax.start, syntax.end))
+    if isinstance(found, Dimension):
+        return None if faults else found
+    if not faults:
+        got = faults.quote(syntax.start, syntax.end)
+        faults.add(syntax.start, syntax.end, f"expected integer(…), real(…) or choice(…), got {got}")
+    return None
+
+
+def find_conflict(spec: Spec, block: BlockNode) -> str | None:
+    """What the parameters of a block do not allow each other, however its dimensions are settled; or None."""
+    if spec.check is None:
+        return None
+    settings = spec.settings(block)
+    values = [
+        _representative_values(value) for value in settings.values()
+    ]  # nothing for what a hole leaves open
+    ways = islice(product(*values), MAX_COMBINATIONS)
+    found = (spec.check(dict(zip(settings, way, strict=True))) for way in ways)
+    return next((message for message in found if message is not None), None)
+
+
+def _representative_values(value: Value) -> list[Value]:
+    """What a value can become, of ranges their ends and what comes after the first; nothing for a hole."""
+    match value:
+        case ChoiceDimension():
+            return [one for option in value.options for one in _representative_values(option)]
+        case IntegerDimension():
+            last = value.high - (value.high - value.low) % value.step
+            return [value.low, min(value.low + value.step, last), last]
+        case RealDimension():
+            return [value.low, value.high]
+        case HoleNode():
+            return []
+        case _:
+            return [value]
+
+
+class _Checker:
+    """One check of a text.
+
+    Whatever is wrong gives None, and its fault is told where it is found; None from further in gets none.
+    """
+
+    def __init__(self, faults: FaultCollector) -> None:
+        self._faults = faults
+
+    def node(self, syntax: Syntax) -> Node | None:  # noqa: PLR0911 -- one return for each kind of syntax
+        """A part of the recipe: a block, an operation, a hole or a choice of parts."""
+        if self._faults.is_full:
+            return None
+        match syntax:
+            case OperationSyntax(operator="*"):
+                return self._repeat(syntax)
+            case OperationSyntax():
+                return self._operation(syntax)
+            case CallSyntax(name="tied"):
+                return self._tied(syntax)
+            case CallSyntax(name="choice"):
+                return self._choice_of_parts(syntax)
+            case CallSyntax():
+                return self._block(syntax)
+            case HoleSyntax():
+                return HoleNode(syntax.name)
+            case NumberSyntax():
+                got = self._faults.quote(syntax.start, syntax.end)
+                self._report(syntax, f"expected a block, got {got}")
+            case ErrorSyntax():
+                for part in syntax.parts:
+                    if not isinstance(part, NumberSyntax):
+                        self.node(part)
+        return None
+
+    def value(self, syntax: Syntax, parameter: Parameter, span: _Span) -> Value | None:  # noqa: PLR0911 -- as above
+        """What a parameter takes: a value of its kind, a hole or a search dimension over such values."""
+        kind = parameter.kind
+        match syntax:
+            case ErrorSyntax():
+                return None
+            case HoleSyntax():
+                return HoleNode(syntax.name)
+            case CallSyntax(name="choice"):
+                return self._choice(syntax, parameter)
+            case CallSyntax(name="integer" | "real") if kind in ("integer", "real", "any"):
+                return special_forms.parse_range(syntax, parameter, self._faults)
+            case OperationSyntax(operator="+" | "*") if kind not in ("recipe", "any"):
+                self._report(syntax, f"{parameter.name} takes one value; nothing is calculated in a recipe")
+                return None
+        plain = parse_untyped_scalar(syntax) if kind == "any" else None
+        if plain is None and kind in ("recipe", "any"):
+            return self.node(syntax)
+        if plain is not None:
+            return plain
+        return parse_scalar(syntax, parameter, span, self._faults)
+
+    def _operation(self, syntax: OperationSyntax) -> Node | None:
+        """A sum or a series; parts that cannot stand together are a fault."""
+        parts = tuple(self.node(operand) for operand in syntax.operands)
+        wholes = [self._report_whole_model(*pair) for pair in zip(syntax.operands, parts, strict=True)]
+        if any(wholes):
+            return None
+        if syntax.operator == "+":
+            self._check_same_output(
+                syntax.operands, parts, "a sum adds like to like", output_kinds.POOL_ADVICE
+            )
+        else:
+            self._check_pools(syntax.operands, parts)
+        whole = [part for part in parts if part is not None]
+        if len(whole) < len(parts):
+            return None
+        return make_sum(whole) if syntax.operator == "+" else make_series(whole)
+
+    def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
+        """Whether a part is a whole model, which is no part of another: a fault."""
+        if part is None or output_kinds.output_kind(part) != output_kinds.OTHER_LENGTH:
+            return False
+        what = self._faults.quote(operand.start, operand.end)
+        self._report(operand, f"{what} is a whole model, of a source and a target: it stands alone")
+        return True
+
+    def _check_pools(self, operands: tuple[Syntax, ...], parts: tuple[Node | None, ...]) -> None:
+        """Note a fault for each part of a series that gives a vector to one that needs a sequence."""
+        pool: Syntax | None = None
+        for operand, part in zip(operands, parts, strict=True):
+            if pool is not None and part is not None and not output_kinds.is_positionwise(part):
+                what, next_one = (self._faults.quote(one.start, one.end) for one in (pool, operand))
+                law = "behind a pool stand channel blocks alone"
+                self._report(pool, f"{what} gives a vector, but {next_one} needs a sequence: {law}")
+                pool = None
+            if part is not None and output_kinds.output_kind(part) == output_kinds.VECTOR:
+                pool = operand
+
+    def _check_same_output(
+        self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], rule: str, advice: str = ""
+    ) -> None:
+        """Note a fault if not all parts give the same; `law` says what must hold, the message both sides."""
+        odd = output_kinds.find_mismatch(parts)
+        if odd is None:
+            return
+        quote = self._faults.quote
+        sides = [
+            f"{quote(operands[place].start, operands[place].end)} gives {output_kinds.output_kind(part)}"
+            for place in odd
+            if (part := parts[place]) is not None
+        ]
+        self._report(operands[odd[1]], f"{rule}, but {' and '.join(sides)}{advice}")
+
+    def _repeat(self, syntax: OperationSyntax) -> Node | None:
+        """`count * part`; a vector cannot be repeated, for there is nothing to apply the second copy to."""
+        first, last = syntax.operands[0], syntax.operands[-1]
+        if special_forms.is_malformed_repeat(syntax, self._faults):
+            return None
+        count = self.value(first, _COUNT, (first.start, first.end))
+        body = self.node(last)
+        if count is None or body is None or self._report_whole_model(last, body):
+            return None
+        if output_kinds.output_kind(body) == output_kinds.VECTOR:
+            what = self._faults.quote(last.start, last.end)
+            needs = "its next copy needs a sequence"
+            self._report(last, f"{what} gives a vector, but {needs}: a pool stands once")
+            return None
+        assert isinstance(count, int | HoleNode | IntegerDimension | ChoiceDimension)
+        return RepeatNode(count, body)
+
+    def _tied(self, syntax: CallSyntax) -> Node | None:
+        """`tied(count * part)`."""
+        arguments = syntax.arguments or ()
+        if len(arguments) != 1 or arguments[0].name is not None:
+            self._report(syntax, "tied takes one repeat, as in tied(4 * sa)")
+            return None
+        body = self.node(arguments[0].value)
+        if isinstance(body, RepeatNode):
+            return TiedNode(body)
+        if body is not None:
+            self._report(arguments[0].value, "expected a repeat inside tied, as in tied(4 * sa)")
+        return None
+
+    def _choice_of_parts(self, syntax: CallSyntax) -> Node | None:
+        """`choice(…)` where a part of the recipe stands."""
+        choice = self._choice(syntax, _BODY)
+        return choice if isinstance(choice, ChoiceDimension) else None
+
+    def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:
+        """`choice(option, …)`: options that the parameter takes, all different and of one kind of output."""
+        if not syntax.arguments:
+            self._report(syntax, "choice needs options, as in choice(sa, conv(k=20))")
+            return None
+        options: list[Value | None] = []
+        seen: set[Value] = set()
+        for argument in syntax.arguments:
+            if argument.name is not None:
+                message = f"the options of a choice have no names, got {argument.name}="
+                self._faults.add(argument.start, argument.name_end, message)
+            option = self.value(argument.value, parameter, (argument.value.start, argument.value.end))
+            if option in seen:
+                self._report(argument.value, "this option is listed twice")
+            if option is not None:
+                seen.add(option)
+            options.append(option)
+        if parameter.kind == "recipe":
+            values = tuple(argument.value for argument in syntax.arguments)
+            self._check_same_output(values, tuple(options), "the options of a choice are alike")
+        whole = tuple(option for option in options if option is not None)
+        return ChoiceDimension(whole) if len(whole) == len(options) else None
+
+    def _block(self, call: CallSyntax) -> BlockNode | None:
+        """A block of the vocabulary, its arguments in declared order without those that equal the default."""
+        if call.name in special_forms.NUMBER_FORMS:
+            self._report(call, f"{call.name} stands for a number: as a count, or as a parameter's value")
+            return None
+        spec = lookup(call.name)
+        if spec is None:
+            self._report_unknown(call)
+            return None
+        bound = bind(call, spec.parameters, self._faults)
+        complete = check_complete(call, spec.parameters, bound, self._faults)
+        arguments: list[tuple[str, Value]] = []
+        for parameter, argument in bound:
+            value = self.value(argument.value, parameter, (argument.start, argument.end))
+            complete = complete and value is not None
+            if value is not None and value != parameter.default:
+                arguments.append((parameter.name, value))
+        if not complete:
+            return None
+        block = BlockNode(call.name, tuple(arguments))
+        message = find_conflict(spec, block)
+        if message is not None:
+            self._report(call, message)
+        return block
+
+    def _report_unknown(self, call: CallSyntax) -> None:
+        """A block that does not exist; its arguments are held against the nearest one that does."""
+        known = registered_names()
+        what = self._faults.quote(call.start, call.name_end)
+        broken = plugin_problem(call.name)
+        if broken is not None:
+            self._faults.add(call.start, call.name_end, f"the block '{what}' cannot be used: {broken}")
+            return
+        self._faults.add(call.start, call.name_end, f"unknown block '{what}'{hint(call.name, known)}")
+        near = nearest(call.name, known)
+        spec = lookup(near) if near else None
+        for parameter, argument in bind_known_names(call, spec.parameters) if spec else ():
+            self.value(argument.value, parameter, (argument.start, argument.end))
+
+    def _report(self, syntax: Syntax, message: str) -> None:
+        self._faults.add(syntax.start, syntax.end, message)

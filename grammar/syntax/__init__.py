@@ -1,0 +1,1 @@
+"""A text becomes a concrete syntax tree with spans; no block is known here."""

@@ -1,0 +1,260 @@
+"""The rules of the recipe language: one method a rule, whose docstring is the rule; faults do not stop it.
+
+After a fault the parser goes on as if the text were what it most likely should have been: an operator or
+comma is taken as there, a bracket too many as not there. What stands around a fault becomes Wrong, so that
+one mistake gets one message. Nothing is evaluated, and nothing is read that is nested deeper than DEEPEST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import FaultCollector
+from .cst import ArgumentSyntax, CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
+from .tokenizer import Token, tokenize
+
+MAX_DEPTH = 32
+"""So many parentheses may be open at once."""
+
+_OPERATORS = (">>", "+", "*")
+_OPERAND_START_KINDS = ("number", "name", "(", "{", "-")
+_STRAY_MESSAGES = {
+    ")": "this parenthesis was never opened",
+    "}": "this brace was never opened",
+    ",": "a comma stands only between arguments",
+    "=": "'=' stands only after the name of a parameter",
+}
+
+
+def parse_syntax(text: str, faults: FaultCollector) -> Syntax:
+    """What the text says; whatever cannot be read is noted in `faults` and stands as Wrong."""
+    return _RecipeParser(tokenize(text, faults), faults).recipe()
+
+
+class _RecipeParser:
+    """One reading of a text; `token` is the next one that no rule has taken yet."""
+
+    def __init__(self, tokens: list[Token], faults: FaultCollector) -> None:
+        self._tokens = tokens
+        self._faults = faults
+        self._at = 0
+        self._depth = 0
+        self._blamed = -1  # the last token that got a fault here
+        self.token = tokens[0]
+
+    def recipe(self) -> Syntax:
+        """`recipe = series END`."""
+        return self._series_until("end")
+
+    def series(self) -> Syntax:
+        """`series = sum { ">>" sum }`."""
+        return self._operation(">>", self.sum)
+
+    def sum(self) -> Syntax:
+        """`sum = product { "+" product }`."""
+        return self._operation("+", self.product)
+
+    def product(self) -> Syntax:
+        """`product = operand { "*" operand }`.
+
+        A token with a fault is taken for an operator that could not be read.
+        """
+        start, first = self.token.start, self._at
+        operands = [self.operand()]
+        while self.token.kind in ("*", "wrong"):
+            joined = self._advance().kind == "*"
+            if joined or self.token.kind in _OPERAND_START_KINDS:
+                operands.append(self.operand())
+        if any(token.kind == "wrong" for token in self._tokens[first : self._at]) and len(operands) > 1:
+            return ErrorSyntax(start, self._previous_end(), tuple(operands))
+        return _make_operation("*", operands, start, self._previous_end())
+
+    def operand(self) -> Syntax:
+        """`operand = number | hole | call | group`."""
+        start, first = self.token.start, self._at
+        while self.token.kind == "wrong":
+            self._advance()
+        match self.token.kind:
+            case "number" | "-":
+                return self.number()
+            case "{":
+                return self.hole()
+            case "name":
+                return self.call()
+            case "(":
+                return self.group()
+        if first == self._at:
+            self._report_here(f"expected {self._describe_expected()}, got {self._describe_token()}")
+        return ErrorSyntax(start, self._previous_end())
+
+    def number(self) -> Syntax:
+        """`number = [ "-" ] NUMBER`."""
+        first = self.token
+        if first.kind == "-":
+            self._advance()
+            if self.token.kind != "number":
+                self._report(first.start, first.end, "'-' stands only before a number")
+                return (
+                    self.operand()
+                    if self.token.kind in ("name", "(", "{")
+                    else ErrorSyntax(first.start, first.end)
+                )
+        token = self._advance()
+        return NumberSyntax(-token.value if first.kind == "-" else token.value, first.start, token.end)
+
+    def hole(self) -> Syntax:
+        """`hole = "{" NAME "}"`.
+
+        Names that start with `_` are refused: no hole is called like something inside of Python.
+        """
+        brace = self._advance()
+        if self.token.kind != "name":
+            self._report_here(f"expected a name after '{{', got {self._describe_token()}")
+            while self.token.kind in ("number", "wrong", "-"):
+                self._advance()
+            if self.token.kind == "}":
+                self._advance()
+            return ErrorSyntax(brace.start, self._previous_end())
+        name = self._advance()
+        if self.token.kind != "}":
+            self._report(brace.start, brace.end, "this brace is never closed", self.token.start)
+            return ErrorSyntax(brace.start, name.end)
+        if name.text.startswith("_"):
+            self._report(name.start, name.end, "the name of a hole starts with a letter")
+        return HoleSyntax(name.text, brace.start, self._advance().end)
+
+    def call(self) -> Syntax:
+        """`call = NAME [ "(" [ argument { "," argument } [ "," ] ] ")" ]`."""
+        name = self._advance()
+        if self.token.kind != "(":
+            return CallSyntax(name.text, None, name.start, name.end)
+        opened = self._open()
+        if opened is None:
+            return ErrorSyntax(name.start, self._previous_end())
+        arguments: list[ArgumentSyntax] = []
+        while self.token.kind not in (")", "end"):
+            arguments.append(self.argument())
+            if self.token.kind == ",":
+                self._advance()
+            elif self.token.kind not in (")", "end"):
+                self._report_unexpected("a comma")
+        self._close(opened)
+        return CallSyntax(name.text, tuple(arguments), name.start, self._previous_end())
+
+    def argument(self) -> ArgumentSyntax:
+        """`argument = [ NAME "=" ] series`.
+
+        Whether the series is a part of a recipe, a value or a word depends on the parameter, so not on this
+        rule.
+        """
+        start = self.token.start
+        name: str | None = None
+        if self.token.kind == "name" and self._tokens[self._at + 1].kind == "=":
+            name = self._advance().text
+            self._advance()
+        value = self.series()
+        return ArgumentSyntax(name, value, start, max(self._previous_end(), start))
+
+    def group(self) -> Syntax:
+        """`group = "(" series ")"`."""
+        start = self.token.start
+        opened = self._open()
+        if opened is None:
+            return ErrorSyntax(start, self._previous_end())
+        inside = self._series_until(")")
+        self._close(opened)
+        return inside
+
+    def _operation(self, operator: str, operand: Callable[[], Syntax]) -> Syntax:
+        """`operand { operator operand }`; all operands of one operator are side by side, not nested."""
+        start = self.token.start
+        operands = [operand()]
+        while self.token.kind == operator:
+            self._advance()
+            operands.append(operand())
+        return _make_operation(operator, operands, start, self._previous_end())
+
+    def _series_until(self, close: str) -> Syntax:
+        """A series that ends at `close`; what stands between two expressions is noted and passed over."""
+        start = self.token.start
+        parts = [self.series()]
+        while self.token.kind not in (close, "end"):
+            is_count = self.token.kind == "(" and self._tokens[self._at - 1].kind == "number"
+            self._report_unexpected("'*'" if is_count else "an operator")
+            if self.token.kind not in (close, "end"):
+                parts.append(self.series())
+        return parts[0] if len(parts) == 1 else ErrorSyntax(start, self._previous_end(), tuple(parts))
+
+    def _report_unexpected(self, expected: str) -> None:
+        """Note what stands after an expression, and step over it unless it starts another."""
+        if self.token.kind in _OPERAND_START_KINDS:
+            self._report_here(f"expected {expected} before {self._describe_token()}")
+            return
+        self._report_here(_STRAY_MESSAGES[self.token.kind])
+        self._advance()
+        if self.token.kind in _OPERATORS:
+            self._advance()
+
+    def _open(self) -> Token | None:
+        """Step over "("; one that is too deep is passed over with all that it holds, and gives None."""
+        opened = self._advance()
+        if self._depth < MAX_DEPTH:
+            self._depth += 1
+            return opened
+        self._report(opened.start, opened.end, f"expected at most {MAX_DEPTH} open parentheses, got one more")
+        inside = 1
+        while inside and self.token.kind != "end":
+            inside += {"(": 1, ")": -1}.get(self._advance().kind, 0)
+        return None
+
+    def _close(self, opened: Token) -> None:
+        """Step over ")"; if the text ends instead, that is noticed here but shown where it was opened."""
+        self._depth -= 1
+        if self.token.kind == ")":
+            self._advance()
+        else:
+            message = "this parenthesis is never closed"
+            self._report(opened.start, opened.end, message, self.token.start)
+
+    def _advance(self) -> Token:
+        """Step over the next token and give it; the end stays where it is."""
+        token = self.token
+        if token.kind != "end":
+            self._at += 1
+            self.token = self._tokens[self._at]
+        return token
+
+    def _previous_end(self) -> int:
+        """Where the last token that was read ends."""
+        return self._tokens[self._at - 1].end if self._at else 0
+
+    def _report_here(self, message: str) -> None:
+        """Note a fault at the current token, once."""
+        if self._blamed != self._at:
+            self._blamed = self._at
+            self._report(self.token.start, self.token.end, message)
+
+    def _report(self, start: int, end: int, message: str, detected_at: int | None = None) -> None:
+        """Note a fault; when there are enough of them the rest of the text is passed over."""
+        self._faults.add(start, end, message, detected_at)
+        if self._faults.is_full:
+            self._at = len(self._tokens) - 1
+            self.token = self._tokens[self._at]
+
+    def _describe_token(self) -> str:
+        """The next token, as a message says it."""
+        if self.token.kind == "end":
+            return "the end"
+        return f"'{self._faults.quote(self.token.start, self.token.end)}'"
+
+    def _describe_expected(self) -> str:
+        """What is missing if no operand stands here, as a message says it."""
+        if self._at == 0:
+            return "a block"
+        last = self._tokens[self._at - 1]
+        what = "a value" if last.kind in ("=", ",") else "a block"
+        return f"{what} after '{self._faults.quote(last.start, last.end)}'"
+
+
+def _make_operation(operator: str, operands: list[Syntax], start: int, end: int) -> Syntax:
+    return operands[0] if len(operands) == 1 else OperationSyntax(operator, tuple(operands), start, end)

@@ -1,0 +1,108 @@
+"""The text of a recipe cut into tokens, each with its span; what is no token becomes a fault.
+
+Names and numbers are ASCII. A token with a fault has the kind "wrong", and the parser says nothing more about
+it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from ..errors import FaultCollector, describe_character
+
+MAX_DIGITS = 18
+"""Longer numbers are refused; every whole number up to this length fits 64 bits."""
+
+_PATTERN = re.compile(
+    r"""
+      (?P<space>  [ \t\r\n]+ )
+    | (?P<number> (?: \d | \.\d ) (?: [eE][+-](?=\d) | [\w.] )* )
+    | (?P<name>   [A-Za-z_] \w* )
+    | (?P<quoted> "[^"]*" | '[^']*' )
+    | (?P<sign>   >>? | \*\* | [-+*(){},=] )
+    | (?P<wrong>  [^\w\s"'>+*(){},=-]+ | . )
+    """,
+    re.VERBOSE | re.ASCII | re.DOTALL,
+)
+_INTEGER = re.compile(r"0|[1-9](?:_?[0-9])*", re.ASCII)
+_REAL = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_VALUE_END_KINDS = ("number", "name", ")", "}")
+
+
+class Token(NamedTuple):
+    """A piece of the text: `kind` is "number", "name", "wrong", "end" or the sign itself."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    value: int | float = 0  # of a number
+
+
+def tokenize(text: str, faults: FaultCollector) -> list[Token]:
+    """All tokens of the text, white space left out, an "end" token last."""
+    tokens: list[Token] = []
+    for match in _PATTERN.finditer(text):
+        kind = match.lastgroup
+        if kind == "name":
+            tokens.append(Token("name", match[0], match.start(), match.end()))
+        elif kind == "sign":
+            tokens.append(_sign(match[0], match.start(), tokens, faults))
+        elif kind == "number":
+            tokens.append(_number(match[0], match.start(), faults))
+        elif kind == "quoted":
+            tokens.append(_quoted(match[0], match.start(), faults))
+        elif kind == "wrong":
+            faults.add(match.start(), match.end(), f"unexpected character {describe_character(match[0][0])}")
+            tokens.append(Token("wrong", match[0], match.start(), match.end()))
+    tokens.append(Token("end", "", len(text), len(text)))
+    return tokens
+
+
+def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) -> Token:
+    """An operator or bracket; `>` is read as `>>`, and a minus between two values is wrong."""
+    end = start + len(text)
+    if text == ">":
+        faults.add(start, end, "expected '>>', got '>'")
+        return Token(">>", text, start, end)
+    after_value = bool(before) and before[-1].kind in _VALUE_END_KINDS
+    if text == "**" or (text == "-" and after_value):
+        faults.add(start, end, f"unexpected '{text}': nothing is calculated in a recipe")
+        return Token("wrong", text, start, end)
+    return Token(text, text, start, end)
+
+
+def _number(text: str, start: int, faults: FaultCollector) -> Token:
+    """A number as Python writes it; without underscores in a real number, without other bases."""
+    end = start + len(text)
+    if len(text) > MAX_DIGITS + 6:  # room for a point and an exponent
+        faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got {_count_digits(text)}")
+    elif _INTEGER.fullmatch(text):
+        if len(text.replace("_", "")) <= MAX_DIGITS:
+            return Token("number", text, start, end, int(text))
+        faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got {_count_digits(text)}")
+    elif not _REAL.fullmatch(text):
+        faults.add(start, end, f"expected a number, got '{text}'")
+    elif math.isinf(float(text)):
+        faults.add(start, end, f"expected a finite number, got {text}")
+    else:
+        return Token("number", text, start, end, float(text))
+    return Token("wrong", text, start, end)
+
+
+def _count_digits(text: str) -> int:
+    """How many digits a number is written with."""
+    return sum(character.isdigit() for character in text)
+
+
+def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
+    """A word in quotes is read as the word, so that what follows is still understood."""
+    end = start + len(text)
+    word = text[1:-1]
+    if word.isascii() and word.isidentifier():
+        faults.add(start, end, f"words are written without quotes: {faults.quote(start + 1, end - 1)}")
+        return Token("name", word, start, end)
+    faults.add(start, end, "there are no quoted texts in a recipe")
+    return Token("wrong", text, start, end)

@@ -1,0 +1,187 @@
+"""All-attention: persistent vectors, which every position attends to, in the place of a feed-forward layer.
+
+Position vectors are on keys alone, and a span begins with the position before, unless parameters say
+otherwise; the window is that of `sa(pos=relative)`. Each head has N persistent keys and N values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .attention import ADAPTIVE, HEAD_WIDTH, HEADS, POS_VALUES, RAMP, SELF, check_ramp, window_from_settings
+from .attention_window import window_attention_cost
+from .registry import register
+from .spec import Context, Cost, Parameter, Reach, Role, Settings, Spec, as_int
+
+VECTORS = Parameter(name="N", kind="integer", low=0, high=1048576, meaning="persistent vectors of each head")
+SPAN = Parameter(
+    name="span",
+    kind="integer",
+    default=1024,
+    low=1,
+    high=65536,
+    meaning="tokens seen to a side",
+)
+
+_PARAMETERS = (VECTORS, SPAN, HEADS, HEAD_WIDTH, ADAPTIVE, RAMP, SELF, POS_VALUES)
+_SOURCE = "Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory)"
+
+
+def _add_persistent_vectors(
+    base_cost: Cost, settings: Settings, block_context: Context, *, heads: int, width: int, weights: bool
+) -> Cost:
+    """The cost of the context's part with that of N vectors in each of so many heads of that width.
+
+    Saved are the scaled vectors of a batch, and their `weights` if they have a softmax of their own.
+    """
+    count, length = as_int(settings, "N"), block_context.length
+    kept = 3 if block_context.attention_dropout else 1
+    return replace(
+        base_cost,
+        parameters=base_cost.parameters + 2 * count * heads * width,
+        flops=base_cost.flops + 4 * length * count * heads * width,
+        saved=base_cost.saved + (kept * heads * length * count if weights else 0),
+        saved_once=base_cost.saved_once + 2 * count * heads * width,
+    )
+
+
+def _all_attn_cost(settings: Settings, context: Context) -> Cost:
+    """One softmax over the window and the vectors."""
+    heads, width, count = (as_int(settings, name) for name in ("heads", "head_width", "N"))
+    cost = window_attention_cost(
+        window_from_settings(settings, causal=context.causal), context, heads=heads, persistent_vectors=count
+    )
+    return _add_persistent_vectors(cost, settings, context, heads=heads, width=width, weights=False)
+
+
+def _attn_split_cost(settings: Settings, context: Context) -> Cost:
+    """A softmax over the window, and one over the vectors."""
+    heads, width = as_int(settings, "heads"), as_int(settings, "head_width")
+    cost = window_attention_cost(window_from_settings(settings, causal=context.causal), context, heads=heads)
+    return _add_persistent_vectors(cost, settings, context, heads=heads, width=width, weights=True)
+
+
+def _head_split_cost(settings: Settings, context: Context) -> Cost:
+    """Half of the heads have keys and values of the window, half of them vectors."""
+    heads, width = as_int(settings, "heads"), as_int(settings, "head_width")
+    cost = window_attention_cost(
+        window_from_settings(settings, causal=context.causal), context, heads=heads // 2, query_heads=heads
+    )
+    return _add_persistent_vectors(cost, settings, context, heads=heads // 2, width=width, weights=True)
+
+
+def _single_head_cost(settings: Settings, context: Context) -> Cost:
+    """Vectors as wide as all heads together; for their scores the queries are laid out, and kept, again."""
+    inner = as_int(settings, "heads") * as_int(settings, "head_width")
+    cost = window_attention_cost(
+        window_from_settings(settings, causal=context.causal), context, heads=as_int(settings, "heads")
+    )
+    cost = _add_persistent_vectors(cost, settings, context, heads=1, width=inner, weights=True)
+    return replace(cost, saved=cost.saved + context.length * inner) if as_int(settings, "N") else cost
+
+
+def _ff_attn_cost(settings: Settings, context: Context) -> Cost:
+    """Two linear layers without bias; saved are the weights of the softmax."""
+    size = context.width * as_int(settings, "dim")
+    saved = (3 if context.attention_dropout else 1) * as_int(settings, "dim")
+    return Cost(parameters=2 * size, flops=4 * context.length * size, saved=context.length * saved)
+
+
+def _reach(settings: Settings, context: Context) -> Reach:
+    """The span; vectors are no positions."""
+    return window_from_settings(settings, causal=context.causal).reach
+
+
+def _check_even_heads(settings: Settings) -> str | None:
+    """What is wrong with the parameters of `head_split`, or None."""
+    heads = as_int(settings, "heads")
+    return check_ramp(settings) if heads % 2 == 0 else f"head_split halves its heads, got {heads}"
+
+
+ALL_ATTN = register(
+    Spec(
+        name="all_attn",
+        role=Role.MIXER,
+        parameters=_PARAMETERS,
+        summary="attention over a window of the past and persistent vectors, in one softmax",
+        equation=(
+            "y = concat_h softmax(q_hᵀ [k_h + u ; √head_width k′_h] / √head_width) [v_h ; √N v′_h] · W_o"
+        ),
+        source=_SOURCE + ", section 4.1",
+        cost=_all_attn_cost,
+        reach=_reach,
+        check=check_ramp,
+    )
+)
+
+ATTN_SPLIT = register(
+    Spec(
+        name="attn_split",
+        role=Role.MIXER,
+        parameters=_PARAMETERS,
+        summary="attention over a window of the past, and beside it over persistent vectors, outputs added",
+        equation=(
+            "y = concat_h (softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(q_hᵀ k′_h) √N v′_h) · W_o"
+        ),
+        source=_SOURCE + ", section 5.4",
+        cost=_attn_split_cost,
+        reach=_reach,
+        check=check_ramp,
+    )
+)
+
+HEAD_SPLIT = register(
+    Spec(
+        name="head_split",
+        role=Role.MIXER,
+        parameters=_PARAMETERS,
+        summary="half of the heads attend to a window of the past, half of them to persistent vectors",
+        equation=(
+            "y = concat_h y_h · W_o; y_h = softmax(q_hᵀ (k_h + u) / √head_width) v_h for the first half, "
+            "softmax(q_hᵀ k′_h) √N v′_h for the second"
+        ),
+        source=_SOURCE + ", section 5.4",
+        cost=_head_split_cost,
+        reach=_reach,
+        check=_check_even_heads,
+    )
+)
+
+SINGLE_HEAD = register(
+    Spec(
+        name="single_head",
+        role=Role.MIXER,
+        parameters=_PARAMETERS,
+        summary="attn_split with one head, as wide as all together, for the persistent vectors",
+        equation=(
+            "y = (concat_h softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(qᵀ k′) √N v′) · W_o, "
+            "q = concat_h q_h"
+        ),
+        source=_SOURCE + ", section 5.4",
+        cost=_single_head_cost,
+        reach=_reach,
+        check=check_ramp,
+    )
+)
+
+FF_ATTN = register(
+    Spec(
+        name="ff_attn",
+        role=Role.CHANNEL,
+        parameters=(
+            Parameter(
+                name="dim",
+                kind="integer",
+                low=1,
+                high=1048576,
+                positional=True,
+                meaning="width of the inner layer",
+            ),
+        ),
+        summary="feed-forward layer on each position with a softmax in it, without biases",
+        equation="y = W₂ · softmax(W₁ · x)",
+        source=_SOURCE + ", section 5.4",
+        cost=_ff_attn_cost,
+        reach=lambda _settings, _context: Reach(left=0, right=0),
+    )
+)

@@ -1,0 +1,156 @@
+"""The attention blocks of the vocabulary, and what a window over the past costs.
+
+The widths of their projections are parameters of the block, not shares of the model's width:
+an `sa` of 8 heads of 64 projects to 512 whatever the width of the model is.
+"""
+
+from __future__ import annotations
+
+from .attention_window import Window, window_attention_cost
+from .registry import register
+from .spec import UNBOUNDED, Context, Cost, Parameter, Reach, Role, Settings, Spec, as_bool, as_int, as_word
+
+MAX_UNFUSED_LENGTH = 64
+"""Up to this length a CPU computes plain products and keeps their weights; the fused kernel keeps none."""
+
+HEADS = Parameter(name="heads", kind="integer", default=8, low=1, high=1024, meaning="number of heads")
+HEAD_WIDTH = Parameter(
+    name="head_width", kind="integer", default=64, low=1, high=4096, meaning="width of one head"
+)
+ADAPTIVE = Parameter(
+    name="adaptive", kind="boolean", default=False, meaning="whether each head learns how far it sees"
+)
+RAMP = Parameter(
+    name="ramp",
+    kind="integer",
+    default=32,
+    low=2,
+    high=65536,
+    meaning="tokens over which an adaptive span fades out",
+)
+SELF = Parameter(
+    name="self",
+    kind="boolean",
+    default=False,
+    meaning="whether the span of a causal model begins with the position itself, not with the one before",
+)
+POS_VALUES = Parameter(
+    name="pos_values",
+    kind="boolean",
+    default=False,
+    meaning="whether position vectors are added to values too, not to keys alone",
+)
+
+
+def window_from_settings(settings: Settings, *, causal: bool) -> Window:
+    """The window of a block with these settings; a span of 0 has none."""
+    relative = "pos" not in settings or as_word(settings, "pos") == "relative"
+    return Window(
+        span=as_int(settings, "span"),
+        head_width=as_int(settings, "head_width"),
+        causal=causal,
+        includes_self=as_bool(settings, "self") or not relative,
+        relative=relative,
+        ramp=as_int(settings, "ramp") if as_bool(settings, "adaptive") else None,
+        pos_values=as_bool(settings, "pos_values"),
+    )
+
+
+def check_ramp(settings: Settings) -> str | None:
+    """What is wrong with a ramp of spans that do not fade, or None."""
+    if as_int(settings, "ramp") != RAMP.default and not as_bool(settings, "adaptive"):
+        return "ramp is for adaptive=true"
+    return None
+
+
+def _check(settings: Settings) -> str | None:
+    """What parameters that stand together do not allow, or None."""
+    relative, span = as_word(settings, "pos") == "relative", as_int(settings, "span")
+    if span == 0 and relative:
+        return "pos=relative needs a span, as in sa(pos=relative, span=512)"
+    if span == 0 and as_bool(settings, "adaptive"):
+        return "adaptive=true needs a span, as in sa(span=512, adaptive=true)"
+    if as_bool(settings, "self") and not relative:
+        return "self=true is for pos=relative; without positions each position is in its own span"
+    if as_bool(settings, "pos_values") and not relative:
+        return "pos_values=true is for pos=relative"
+    return check_ramp(settings)
+
+
+def _cost(settings: Settings, context: Context) -> Cost:
+    """What the projections and products of all positions cost, or those of a window."""
+    heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
+    if as_int(settings, "span") == 0:
+        return _full_attention_cost(heads, head_width, context)
+    return window_attention_cost(window_from_settings(settings, causal=context.causal), context, heads=heads)
+
+
+def _full_attention_cost(heads: int, head_width: int, context: Context) -> Cost:
+    """Four projections and two products of all positions with all, of which a causal mask saves nothing.
+
+    The state is a key and a value of each head. Saved are queries, keys, values and what the heads give. To
+    that come a short sequence's weights and its causal mask, of one byte a pair, as of any length where
+    weights are dropped; or of a longer one a sum for each query, and what the heads give once more, as laid
+    out for the last projection.
+    """
+    length = context.length
+    inner = heads * head_width
+    projections = 4 * context.width * inner
+    products = 2 * 2 * length**2 * inner  # queries by keys, weights by values
+    dropped = context.attention_dropout > 0
+    plain, relaid = dropped or length <= MAX_UNFUSED_LENGTH, heads > 1
+    weights = heads * length * (3 if dropped else 1)
+    return Cost(
+        parameters=projections,
+        flops=2 * length * projections + products,
+        state=2 * inner,
+        saved=length * (4 * inner + weights if plain else (4 + relaid) * inner + heads),
+        saved_once=(length**2 + 3) // 4 if plain and context.causal else 0,
+    )
+
+
+def _reach(settings: Settings, context: Context) -> Reach:
+    """All that a mask does not hide, or the span."""
+    if as_int(settings, "span") == 0:
+        return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
+    return window_from_settings(settings, causal=context.causal).reach
+
+
+SA = register(
+    Spec(
+        name="sa",
+        role=Role.MIXER,
+        parameters=(
+            HEADS,
+            HEAD_WIDTH,
+            Parameter(
+                name="pos",
+                kind="word",
+                default="none",
+                words=("none", "relative"),
+                meaning="vectors for the distance between two positions, added to keys",
+            ),
+            Parameter(
+                name="span",
+                kind="integer",
+                default=0,
+                low=0,
+                high=65536,
+                meaning="tokens that a position sees to a side, 0 for all",
+            ),
+            ADAPTIVE,
+            RAMP,
+            SELF,
+            POS_VALUES,
+        ),
+        summary="multi-head softmax self-attention",
+        equation="y = concat_h softmax(Q_h K_hᵀ / √head_width) V_h · W_o, without biases",
+        source=(
+            "Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; "
+            "positions and spans of Sukhbaatar et al. 2019"
+        ),
+        cost=_cost,
+        reach=_reach,
+        check=_check,
+    )
+)

@@ -1,0 +1,187 @@
+"""Windows over the past: which positions a query sees, in which pieces they are computed, what that costs.
+
+A distance is that from a query back to a key, negative for keys to its right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .spec import Context, Cost, Reach
+
+MIN_CHUNK_LENGTH = 128
+"""Queries are taken in pieces as long as the span, but not shorter than this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The positions that a query sees: those at the distances from `nearest` to `furthest`.
+
+    In a causal model a span has so many distances, from 1, or from 0 if the position `itself` is in it. Else
+    it reaches so far to both sides. `ramp` is that of an adaptive span, None for a fixed one.
+    """
+
+    span: int
+    head_width: int
+    causal: bool
+    includes_self: bool
+    relative: bool
+    ramp: int | None
+    pos_values: bool
+
+    @property
+    def max_distance(self) -> int:
+        """The greatest distance, to the left."""
+        return self.span - 1 if self.causal and self.includes_self else self.span
+
+    @property
+    def min_distance(self) -> int:
+        """The smallest distance; below 0 it is that to the right."""
+        return (0 if self.includes_self else 1) if self.causal else -self.span
+
+    @property
+    def reach(self) -> Reach:
+        """The tokens that can move an output; of an adaptive span, at its most."""
+        return Reach(left=self.max_distance, right=max(0, -self.min_distance))
+
+    @property
+    def distance_count(self) -> int:
+        """How many distances there are."""
+        return self.max_distance - self.min_distance + 1
+
+    @property
+    def shared_key(self) -> str:
+        """What the model calls the position vectors, one for each distance, that equal windows share."""
+        itself = ", self=true" if self.causal and self.includes_self else ""
+        return f"positions of span={self.span}, head_width={self.head_width}{itself}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryChunk:
+    """Queries from `start` to `stop` and the keys that any of them can see, all counted from the first key.
+
+    The distances between them go from `near` to `far`.
+    """
+
+    start: int
+    stop: int
+    key_start: int
+    key_stop: int
+    min_distance: int
+    max_distance: int
+
+    @property
+    def query_count(self) -> int:
+        """How many queries there are."""
+        return self.stop - self.start
+
+    @property
+    def key_count(self) -> int:
+        """How many keys there are."""
+        return self.key_stop - self.key_start
+
+    @property
+    def distance_count(self) -> int:
+        """How many distances there are between them; none where a first position sees nothing."""
+        return max(0, self.max_distance - self.min_distance + 1)
+
+
+def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) -> Iterator[QueryChunk]:
+    """The pieces in which a sequence is computed, behind so many past keys."""
+    size = max(max_distance, MIN_CHUNK_LENGTH)
+    for begin in range(past, past + length, size):
+        end = min(begin + size, past + length)
+        first = max(0, begin - max_distance)
+        last = min(end - min(min_distance, 0), past + length)
+        yield QueryChunk(
+            start=begin,
+            stop=end,
+            key_start=first,
+            key_stop=last,
+            min_distance=max(min_distance, begin - (last - 1)),
+            max_distance=min(max_distance, end - 1 - first),
+        )
+
+
+def window_attention_cost(
+    window: Window,
+    context: Context,
+    *,
+    heads: int,
+    query_heads: int | None = None,
+    persistent_vectors: int = 0,
+) -> Cost:
+    """Projections, products within the window, and the weights that training keeps; a span for each head.
+
+    `queries` is how many heads the queries have if not `heads`; the softmax is also over so many persistent
+    vectors `beside`, whose own cost is not in this.
+    """
+    length, past = context.length, min(context.past, max(0, window.max_distance))
+    every = list(iter_chunks(length, past, window.min_distance, window.max_distance))
+    inner = heads * window.head_width
+    outer = (heads if query_heads is None else query_heads) * window.head_width
+    keys = length + past
+    return Cost(
+        parameters=2 * context.width * (inner + outer) + (0 if window.ramp is None else heads),
+        flops=4 * context.width * (length * outer + keys * inner)
+        + _product_flops(window, every, inner, length),
+        shared={window.shared_key: window.distance_count * window.head_width} if window.relative else {},
+        window=2 * inner * window.max_distance,
+        saved=2 * length * outer
+        + 2 * keys * inner
+        + (keys * context.width if past else 0)
+        + _saved_weights(window, every, heads, persistent_vectors, context),
+        saved_once=_saved_per_batch(window, every, heads, persistent_vectors),
+    )
+
+
+def _product_flops(window: Window, chunks: list[QueryChunk], inner: int, length: int) -> int:
+    """The operations of queries by keys and by positions, and of weights by values."""
+    pairs = 2 * sum(piece.query_count * piece.key_count for piece in chunks)
+    if window.relative:
+        pairs += length * _count_distances(chunks)
+    if window.pos_values:
+        pairs += sum(piece.query_count * piece.distance_count for piece in chunks)
+    return 2 * inner * pairs
+
+
+def _count_distances(chunks: list[QueryChunk]) -> int:
+    """How many distances there are in any of the pieces."""
+    return max(
+        0, max(piece.max_distance for piece in chunks) - min(piece.min_distance for piece in chunks) + 1
+    )
+
+
+def _saved_weights(
+    window: Window, chunks: list[QueryChunk], heads: int, persistent_vectors: int, context: Context
+) -> int:
+    """The numbers that training keeps of the weights: three times as many if some are dropped.
+
+    To that come the weights by distance, for positions on values.
+    """
+    kept = 3 if context.attention_dropout else 1
+    found = sum(kept * heads * piece.query_count * (piece.key_count + persistent_vectors) for piece in chunks)
+    for piece in chunks:
+        if window.pos_values:
+            found += heads * piece.query_count * piece.distance_count
+    return found
+
+
+def has_keyless_query(window: Window, chunk: QueryChunk) -> bool:
+    """Whether the first query of the piece has no key to see."""
+    return chunk.start == 0 and window.min_distance > 0
+
+
+def _saved_per_batch(window: Window, chunks: list[QueryChunk], heads: int, persistent_vectors: int) -> int:
+    """What training keeps of each batch.
+
+    Of a query that sees nothing, a byte for each of its piece; of spans that fade, two numbers and a byte for
+    each head and distance.
+    """
+    found = sum(
+        (piece.query_count + 3) // 4
+        for piece in chunks
+        if not persistent_vectors and has_keyless_query(window, piece)
+    )
+    return found if window.ramp is None else found + heads * _count_distances(chunks) * 9 // 4

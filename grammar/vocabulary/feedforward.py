@@ -1,0 +1,105 @@
+"""The channel blocks of the vocabulary: they work on each position by itself.
+
+They reach no other position and keep no state.
+"""
+
+from __future__ import annotations
+
+from .registry import register
+from .spec import Context, Cost, Parameter, Reach, Role, Settings, Spec, as_int, as_word
+
+ACT = Parameter(
+    name="act",
+    kind="word",
+    default="relu",
+    words=("relu", "gelu", "tanh", "leaky_relu"),
+    meaning="activation",
+)
+
+
+DERIVATIVE_FROM_OUTPUT = ("relu", "tanh")
+"""The activations whose derivative is taken from what they give, so that it alone is saved."""
+
+
+def _cost(settings: Settings, context: Context) -> Cost:
+    """Two linear layers with bias: to the inner width and back.
+
+    Saved are the activation's input or output and the second layer's input, and with dropout its mask.
+    """
+    inner = as_int(settings, "filter")
+    saved = 3 if context.dropout else 1 if as_word(settings, "act") in DERIVATIVE_FROM_OUTPUT else 2
+    return Cost(
+        parameters=2 * context.width * inner + inner + context.width,
+        flops=2 * context.length * 2 * context.width * inner,
+        saved=saved * context.length * inner,
+    )
+
+
+def _activation(settings: Settings, context: Context) -> Cost:
+    """Nothing is trained; what the activation gives or takes is saved."""
+    takes = as_word(settings, "act") not in DERIVATIVE_FROM_OUTPUT
+    plane = context.length * context.width
+    return Cost(parameters=0, flops=0, saved=0 if takes else plane, saves_input=takes, saves_output=not takes)
+
+
+def _dense(settings: Settings, context: Context) -> Cost:
+    """One linear layer with bias; what the activation gives or takes is saved."""
+    plane = context.length * context.width
+    parameters = context.width**2 + context.width
+    gives = as_word(settings, "act") in DERIVATIVE_FROM_OUTPUT
+    return Cost(parameters=parameters, flops=2 * plane * context.width, saved=plane, saves_output=gives)
+
+
+def _reach(_settings: Settings, _context: Context) -> Reach:
+    """The position itself."""
+    return Reach(left=0, right=0)
+
+
+FF = register(
+    Spec(
+        name="ff",
+        role=Role.CHANNEL,
+        parameters=(
+            Parameter(
+                name="filter",
+                kind="integer",
+                low=1,
+                high=1048576,
+                positional=True,
+                meaning="width of the inner layer",
+            ),
+            ACT,
+        ),
+        summary="feed-forward layer on each position",
+        equation="y = W₂ · act(W₁ · x + b₁) + b₂",
+        source="Vaswani et al. 2017, section 3.3",
+        cost=_cost,
+        reach=_reach,
+    )
+)
+
+ACTIVATION = register(
+    Spec(
+        name="activation",
+        role=Role.CHANNEL,
+        parameters=(ACT,),
+        summary="activation by itself",
+        equation="y = act(x)",
+        source="Raffel and Ellis 2016, section 2",
+        cost=_activation,
+        reach=_reach,
+    )
+)
+
+DENSE = register(
+    Spec(
+        name="dense",
+        role=Role.CHANNEL,
+        parameters=(ACT,),
+        summary="one linear layer on each position",
+        equation="y = act(W · x + b)",
+        source="Raffel and Ellis 2016, section 2",
+        cost=_dense,
+        reach=_reach,
+    )
+)

@@ -1,0 +1,87 @@
+"""What the parts of a recipe give, so that sums and series can be checked: a sequence or a vector.
+
+Channel blocks map what they get: behind a pool, the vector, as a sequence of one. A hole gives what its
+filling will give; it is checked once it is filled.
+"""
+
+from __future__ import annotations
+
+from ..nodes import BlockNode, ChoiceDimension, RepeatNode, SeriesNode, SumNode, TiedNode, Value, walk
+from .registry import lookup
+from .spec import Role
+
+OUTPUT_KINDS = {
+    Role.MIXER: "a sequence",
+    Role.CHANNEL: "a sequence",
+    Role.POOL: "a vector",
+    Role.TRANSDUCER: "a sequence of another length",
+}
+"""The output of a block of each role, in words."""
+
+POOL_ADVICE = ": a pool stands behind the sum"
+"""The end of a message on the unlike parts of a sum: where what cannot stand in it can."""
+
+SEQUENCE, VECTOR, OTHER_LENGTH = (
+    OUTPUT_KINDS[Role.MIXER],
+    OUTPUT_KINDS[Role.POOL],
+    OUTPUT_KINDS[Role.TRANSDUCER],
+)
+
+
+def output_kind(node: Value) -> str | None:
+    """What the part gives, in the words of GIVES; None where a hole decides."""
+    match node:
+        case BlockNode():
+            spec = lookup(node.name)
+            return OUTPUT_KINDS[spec.role] if spec else None
+        case SeriesNode():
+            return _series_output(node.parts)
+        case SumNode():
+            return _first_known_output(node.parts)
+        case ChoiceDimension():
+            return _first_known_output(node.options)
+        case RepeatNode() | TiedNode():
+            return output_kind(node.body)
+        case _:
+            return None
+
+
+def mixes_positions(node: Value) -> bool:
+    """Whether positions see each other anywhere inside the part."""
+    blocks = (inside for inside in walk(node) if isinstance(inside, BlockNode))
+    return any(spec.role is Role.MIXER for block in blocks if (spec := lookup(block.name)) is not None)
+
+
+def is_positionwise(node: Value) -> bool:
+    """Whether all of the part works on each position by itself, so that it can map a vector; holes may."""
+    match node:
+        case BlockNode():
+            spec = lookup(node.name)
+            return spec is not None and spec.role is Role.CHANNEL
+        case SeriesNode() | SumNode():
+            return all(is_positionwise(part) for part in node.parts)
+        case ChoiceDimension():
+            return all(is_positionwise(option) for option in node.options)
+        case RepeatNode() | TiedNode():
+            return is_positionwise(node.body)
+        case _:
+            return True
+
+
+def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
+    """Two parts that give different things: the first that gives anything and the first unlike it."""
+    known = [(place, output_kind(part)) for place, part in enumerate(parts) if part is not None]
+    known = [(place, gives) for place, gives in known if gives is not None]
+    return next(((known[0][0], place) for place, gives in known if gives != known[0][1]), None)
+
+
+def _series_output(parts: tuple[Value, ...]) -> str | None:
+    """What a series gives: that of its last part, unless a part before has made something else of it."""
+    found = [output_kind(part) for part in parts]
+    if VECTOR in found:
+        return VECTOR
+    return OTHER_LENGTH if found[-1] == SEQUENCE and OTHER_LENGTH in found else found[-1]
+
+
+def _first_known_output(parts: tuple[Value, ...]) -> str | None:
+    return next((gives for part in parts if (gives := output_kind(part)) is not None), None)

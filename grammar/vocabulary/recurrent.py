@@ -1,0 +1,95 @@
+"""The recurrent blocks of the vocabulary: a state of the model's width is carried from left to right.
+
+They are causal in every model. A product with the state stands at each position and cannot be computed
+before that of the position before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .registry import register
+from .spec import UNBOUNDED, Context, Cost, Parameter, Reach, Role, Settings, Spec, as_int
+
+RECURRENT_BLOCKS = ("lstm", "gru")
+"""The blocks that carry a state, which a decoder can go on from."""
+
+LAYERS = Parameter(
+    name="layers", kind="integer", default=1, low=1, high=64, meaning="number of layers, one on the other"
+)
+
+
+def _saved_between_layers(settings: Settings, context: Context) -> int:
+    """What is saved between layers: the input of each but the first, and dropout's mask."""
+    planes = 2 if context.dropout else 1
+    return (as_int(settings, "layers") - 1) * planes * context.length * context.width
+
+
+def _lstm(settings: Settings, context: Context) -> Cost:
+    """Four maps of the input and four of the state, with one bias each.
+
+    Saved, as the written-out steps save it, are the gates, the candidate, the cell and its tanh, and the
+    state, at each position; fused kernels keep up to three times as much.
+    """
+    layers, width = as_int(settings, "layers"), context.width
+    return Cost(
+        parameters=layers * (8 * width**2 + 4 * width),
+        flops=layers * context.length * 2 * 8 * width**2,
+        window=2 * layers * width,
+        saved=layers * (7 * context.length - 1) * width + _saved_between_layers(settings, context),
+    )
+
+
+def _gru(settings: Settings, context: Context) -> Cost:
+    """Three maps of the input and three of the state; the candidate's has a bias in both.
+
+    Saved are the gates, the candidate, the maps of the state, and the state, at each position.
+    """
+    layers, width = as_int(settings, "layers"), context.width
+    return Cost(
+        parameters=layers * (6 * width**2 + 4 * width),
+        flops=layers * context.length * 2 * 6 * width**2,
+        window=layers * width,
+        saved=layers * 7 * context.length * width + _saved_between_layers(settings, context),
+    )
+
+
+def _reach(_settings: Settings, _context: Context) -> Reach:
+    """All that came before, in a bidirectional model too."""
+    return Reach(left=UNBOUNDED, right=0)
+
+
+def _register_recurrent(
+    name: str, summary: str, equation: str, source: str, cost: Callable[[Settings, Context], Cost]
+) -> Spec:
+    return register(
+        Spec(
+            name=name,
+            role=Role.MIXER,
+            parameters=(LAYERS,),
+            summary=summary,
+            equation=equation,
+            source=source,
+            cost=cost,
+            reach=_reach,
+        )
+    )
+
+
+LSTM = _register_recurrent(
+    "lstm",
+    "long short-term memory, read from left to right",
+    "i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊗s_{t−1} + i⊗tanh(W_g x_t + U_g h_{t−1} + b_g); "
+    "y_t = h_t = o⊗tanh(s_t)",
+    "Hochreiter and Schmidhuber 1997; forget gate of Gers, Schmidhuber and Cummins 2000",
+    _lstm,
+)
+
+GRU = _register_recurrent(
+    "gru",
+    "gated recurrent unit, read from left to right",
+    "r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊗(U_n h_{t−1} + c)); "
+    "y_t = h_t = (1−z)⊗n + z⊗h_{t−1}",
+    "Cho et al. 2014, section 2.3; the reset gate behind the map, as in cuDNN",
+    _gru,
+)

@@ -1,0 +1,72 @@
+"""The registry of blocks: those of this package, and those that other packages bring."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .entry_points import SPEC_GROUP, PluginProblem, PluginRegistry
+from .spec import OWNER, Spec
+
+RESERVED_WORDS = ("tied", "choice", "integer", "real", "true", "false")
+"""The words of the language itself; no block is called so."""
+
+_specs: dict[str, Spec] = {}
+
+
+def register(spec: Spec) -> Spec:
+    """Add a block; ValueError for a name that is taken or no name, and for parameters that cannot be."""
+    if spec.name in RESERVED_WORDS:
+        raise ValueError(f"block '{spec.name}' of {spec.owner}: the recipe language has that word")
+    for name in (spec.name, *(parameter.name for parameter in spec.parameters)):
+        if not (name.isascii() and name.isidentifier()):
+            raise ValueError(f"block '{spec.name}' of {spec.owner}: expected a name, got '{name}'")
+    bare = [parameter.positional for parameter in spec.parameters]
+    if bare != sorted(bare, reverse=True):
+        raise ValueError(f"block '{spec.name}' of {spec.owner}: parameters rendered by position come first")
+    taken = _specs.get(spec.name)
+    if taken is not None:
+        raise ValueError(f"block '{spec.name}' of {spec.owner} is already defined by {taken.owner}")
+    _specs[spec.name] = spec
+    return spec
+
+
+def _register_plugin(found: object, name: str, owner: str) -> Spec:
+    """The specification of an entry point, registered as its package's; ValueError for what is none."""
+    if not isinstance(found, Spec):
+        raise ValueError(f"expected a Spec, got {type(found).__name__}")
+    if found.name != name:
+        raise ValueError(f"expected the specification of '{name}', got that of '{found.name}'")
+    if _specs.get(name) is found:  # its module has registered it already, but not as its package's
+        del _specs[name]
+    return register(replace(found, owner=owner))
+
+
+_plugins = PluginRegistry(SPEC_GROUP, _register_plugin)
+
+
+def lookup(name: str) -> Spec | None:
+    """The block of that name, or None; other packages are asked for what is not known here."""
+    return _specs.get(name) or _plugins.find(name)
+
+
+def registered_names() -> tuple[str, ...]:
+    """The names of all blocks, those of other packages among them, sorted."""
+    for name in _plugins.names():
+        _plugins.find(name)
+    return tuple(sorted(_specs))
+
+
+def builtin_names() -> tuple[str, ...]:
+    """The names of the blocks of this package, sorted."""
+    return tuple(sorted(name for name, spec in _specs.items() if spec.owner == OWNER))
+
+
+def plugin_problem(name: str) -> PluginProblem | None:
+    """Why a block that another package brings cannot be used; None if nothing is wrong with it."""
+    return _plugins.problem(name)
+
+
+def plugin_problems() -> tuple[PluginProblem, ...]:
+    """Everything that is wrong with the blocks that other packages bring."""
+    found = (_plugins.problem(name) for name in _plugins.names())
+    return tuple(one for one in found if one is not None)

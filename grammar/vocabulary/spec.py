@@ -1,0 +1,166 @@
+"""A block as data: its parameters, role, cost, reach and source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+from ..nodes import BlockNode, Value
+
+if TYPE_CHECKING:
+    from .cost_tree import ModelPart
+
+ParameterKind = Literal["integer", "real", "word", "boolean", "recipe", "any"]
+"""What a parameter takes; "any" is for values whose place is not known yet."""
+
+Norm = Literal["pre", "post", "none"]
+"""Where a sub-layer's normalisation stands: in front of it, behind its residual sum, or nowhere."""
+
+Position = Literal["timing", "none"]
+"""How a model tells positions apart: by a timing signal that is added, or not at all."""
+
+UNBOUNDED = math.inf
+"""The reach of a block that sees the whole sequence."""
+
+REQUIRED = object()
+"""The default of a parameter that must be given."""
+
+OWNER = "activemem"
+"""The owner of the blocks of this package; those of others have their package's name and version."""
+
+Settings = Mapping[str, Value]
+"""Every parameter of a block with its value, defaults filled in."""
+
+
+class Role(StrEnum):
+    """What a block does to a sequence; sums and series are checked against it."""
+
+    MIXER = "mixer"  # sequence to sequence, positions see each other
+    CHANNEL = "channel"  # sequence to sequence, each position by itself
+    POOL = "pool"  # sequence to vector
+    TRANSDUCER = "transducer"  # sequence to a sequence of another length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A typed parameter of a block; `words` only for kind "word", bounds (included) only for numbers."""
+
+    name: str
+    kind: ParameterKind
+    default: object = REQUIRED
+    low: float | None = None
+    high: float | None = None
+    words: tuple[str, ...] = ()
+    positional: bool = False  # rendered by position, as the 512 of ff(512)
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Where a block stands: model width, sequence length in tokens, and whether the future is hidden.
+
+    `dropout` is the model's rate in training, `attention_dropout` that on the weights of attention; `norm`,
+    `residual` and `position` are the model's too. `past` positions in front of the sequence are held, as in a
+    stream.
+    """
+
+    width: int
+    length: int
+    causal: bool
+    dropout: float = 0.0
+    norm: Norm = "pre"
+    residual: bool = True
+    position: Position = "timing"
+    attention_dropout: float = 0.0
+    past: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a block costs on one sequence of the context's length.
+
+    `parameters` counts its own numbers, `shared` those that the model holds once, by key;
+    `flops` counts the forward pass's products and sums (two a multiply-add; element-wise work left out).
+    Generation keeps `state` numbers for each past token, and `window` numbers however many are past.
+    Training keeps `saved` numbers of each sequence for the backward pass, `saved_once` of each batch, and,
+    where `saves_input`, the block's input, which the parts of a sum have in common. Where `saves_output`,
+    what the block gives is among what is saved, so that nothing behind it saves that again.
+    A whole model says how wide its `outputs` are; 0 is the model's width. Its `parts`, if it tells them, are
+    what all of its other figures are the sums of.
+    """
+
+    parameters: int
+    flops: int
+    shared: Mapping[str, int] = field(default_factory=dict)
+    state: int = 0
+    window: int = 0
+    saved: int = 0
+    saved_once: int = 0
+    saves_input: bool = True
+    saves_output: bool = False
+    outputs: int = 0
+    parts: tuple[ModelPart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How many tokens to the left and to the right of a position can move its output; ALL for no bound."""
+
+    left: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """One block of the vocabulary; `check` says what its parameters do not allow each other, or None."""
+
+    name: str
+    role: Role
+    parameters: tuple[Parameter, ...] = ()
+    summary: str
+    equation: str
+    source: str
+    cost: Callable[[Settings, Context], Cost]
+    reach: Callable[[Settings, Context], Reach]
+    check: Callable[[Settings], str | None] | None = None
+    owner: str = OWNER
+
+    def settings(self, block: BlockNode) -> Settings:
+        """Every parameter of the block with its value, defaults filled in."""
+        given = dict(block.arguments)
+        return {p.name: given.get(p.name, p.default) for p in self.parameters}  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The parameter of that name, or None."""
+        return next((p for p in self.parameters if p.name == name), None)
+
+
+def as_int(settings: Settings, name: str) -> int:
+    """The whole number that a parameter of a block has, once every hole and dimension is filled."""
+    value = settings[name]
+    assert isinstance(value, int), f"{name} is still open: {value}"
+    return value
+
+
+def as_word(settings: Settings, name: str) -> str:
+    """The word that a parameter of a block has, once every hole and dimension is filled."""
+    value = settings[name]
+    assert isinstance(value, str), f"{name} is still open: {value}"
+    return value
+
+
+def as_float(settings: Settings, name: str) -> float:
+    """The number that a parameter of a block has, once every hole and dimension is filled."""
+    value = settings[name]
+    assert isinstance(value, float), f"{name} is still open: {value}"
+    return value
+
+
+def as_bool(settings: Settings, name: str) -> bool:
+    """The truth value that a parameter of a block has, once every hole and dimension is filled."""
+    value = settings[name]
+    assert isinstance(value, bool), f"{name} is still open: {value}"
+    return value

@@ -1,0 +1,243 @@
+"""What the store says of the cells that a claim speaks of: a value for each seed, and why some have none.
+
+A trial counts when it is done and its final value is finite. One that has not run, failed, was pruned or is
+over the study's budget leaves a gap, with its reason in the trial's own words. Trials that stand in several
+cells, as do two spellings of one recipe, count in each of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...studies.catalog.metrics import COSTS, PROBED_METRIC, find_metric
+from ...studies.catalog.tasks import require_algorithmic
+from ...studies.claims.comparisons import (
+    Comparison,
+    Constant,
+    MissingQuantity,
+    Number,
+    Quantity,
+    Reduction,
+    SignedSum,
+    cell_label,
+)
+from ...studies.claims.scope import Cell
+from ...studies.planning.probe_targets import encoder_arguments, probe_command
+from ...studies.schema.design import level_key
+from ...studies.schema.factors import SEED
+from ...studies.schema.level_names import one_line
+from .verdicts import MissingTrials
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ...studies.resolve.trial import Trial
+    from ...studies.study import Study
+
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellValues:
+    """A quantity as far as it is known: its values by seed, and what is missing.
+
+    `step` is the smallest difference that it can show: of lengths that of the task's curriculum, else one
+    unit of the last digit that tables print.
+    """
+
+    values: Mapping[int, float]
+    gaps: tuple[MissingTrials, ...]
+    step: float
+
+
+class CellResults:
+    """The outcomes of a study's trials, by cell and seed.
+
+    `outcomes` and `metrics` are the store's latest attempts; of `metrics` only those with an index are read.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        quantities: Collection[Quantity],
+        outcomes: pl.DataFrame,
+        metrics: pl.DataFrame | None,
+    ) -> None:
+        self.seeds, self._study = study.seeds, study.name
+        self._varied = [name for name, levels in study.factors.items() if len(levels) > 1]
+        wanted = {_cell_key(quantity.cell) for quantity in quantities}
+        self._trials: dict[object, dict[int, Trial]] = {}
+        for trial in study.cells:
+            place = _cell_key((name, level) for name, level in trial.levels.items() if name != SEED)
+            if place in wanted:
+                self._trials.setdefault(place, {})[int(trial.levels[SEED])] = trial
+        ids = {trial.id for cell in self._trials.values() for trial in cell.values()}
+        self._rows = _rows(ids, outcomes)
+        self._indexed = _indexed(ids, {quantity.metric for quantity in quantities}, metrics)
+        self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
+
+    def differences(self, comparison: Comparison) -> dict[int, float]:
+        """Left less right, on the seeds for which both are known."""
+        found = {}
+        for seed in self.seeds:
+            left, right = self._evaluate(comparison.left, seed), self._evaluate(comparison.right, seed)
+            if left is not None and right is not None:
+                found[seed] = left - right
+        return found
+
+    def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
+        """What is missing of a comparison."""
+        found: dict[MissingTrials, None] = {}
+        for side in (comparison.left, comparison.right):
+            for part in _leaves(side):
+                if isinstance(part, MissingQuantity):
+                    found[MissingTrials(where=part.text, what="not in the study as overridden")] = None
+                elif isinstance(part, Quantity):
+                    found.update(dict.fromkeys(self._answers[part].gaps))
+        return tuple(found)
+
+    def step(self, comparison: Comparison) -> float:
+        """The smallest difference that all that is compared can show: the largest of their steps."""
+        parts = (part for side in (comparison.left, comparison.right) for part in _leaves(side))
+        return max((self._answers[part].step for part in parts if isinstance(part, Quantity)), default=0.0)
+
+    def rounding_sd(self, comparison: Comparison) -> float:
+        """The deviation of left less right by rounding alone: of each value, its step over the root of 12."""
+        return math.sqrt(self._variance(comparison.left) + self._variance(comparison.right))
+
+    def _evaluate(self, number: Number, seed: int) -> float | None:
+        """The number for a seed; None where something of it is missing."""
+        match number:
+            case Constant():
+                return number.value
+            case Quantity():
+                return self._answers[number].values.get(seed)
+            case SignedSum():
+                terms = [(sign, self._evaluate(term, seed)) for sign, term in number.terms]
+                known = [sign * term for sign, term in terms if term is not None]
+                return math.fsum(known) if len(known) == len(terms) else None
+            case Reduction():
+                parts = [self._evaluate(part, seed) for part in number.parts]
+                known = [part for part in parts if part is not None]
+                return _fold(number.function, known) if len(known) == len(parts) else None
+            case MissingQuantity():
+                return None
+
+    def _variance(self, number: Number) -> float:
+        """What rounding adds to the variance of a number.
+
+        A value that is rounded to steps of s is off by a number between −s/2 and s/2, whose variance is
+        s²/12. Terms add theirs, a mean of k has that of their sum over k², and the least or greatest that of
+        the coarsest.
+        """
+        match number:
+            case Quantity():
+                return self._answers[number].step ** 2 / 12
+            case SignedSum():
+                return math.fsum(self._variance(term) for _, term in number.terms)
+            case Reduction():
+                parts = [self._variance(part) for part in number.parts]
+                return math.fsum(parts) / len(parts) ** 2 if number.function == "mean" else max(parts)
+            case _:
+                return 0.0
+
+    def _cell_values(self, quantity: Quantity) -> CellValues:
+        """What is known of a metric in one cell."""
+        trials = self._trials.get(_cell_key(quantity.cell), {})
+        values: dict[int, float] = {}
+        missing: Counter[str] = Counter()
+        for seed in self.seeds:
+            value, why = self._value(quantity.metric, trials.get(seed))
+            if value is None:
+                missing[why] += 1
+            else:
+                values[seed] = value
+        where = cell_label(tuple(pair for pair in quantity.cell if pair[0] in self._varied))
+        of = f" of {len(self.seeds)} seeds" if len(self.seeds) > 1 else " seed"
+        return CellValues(
+            values=values,
+            gaps=tuple(
+                MissingTrials(where=where or quantity.metric, what=f"{n}{of} {why}")
+                for why, n in missing.items()
+            ),
+            step=_step(quantity.metric, next(iter(trials.values()), None)),
+        )
+
+    def _value(self, metric: str, trial: Trial | None) -> tuple[float | None, str]:
+        """A trial's final value, or why it has none."""
+        if trial is None:
+            return None, "over the study's budget"
+        row = self._rows.get(trial.id)
+        if row is None:
+            return None, NOT_RUN
+        if row["status"] != "done":
+            reason = one_line((row["reason"] or "no reason stored").partition("\n")[0])
+            return None, f"{row['status']}: {reason}"
+        finals = {each["name"]: each["value"] for each in row["metrics"] or ()}
+        value = row[metric] if metric in COSTS else self._indexed.get((trial.id, metric), finals.get(metric))
+        if value is None and find_metric(metric).is_probe and _awaits_probe(trial, finals):
+            return None, f"not probed yet ({probe_command(self._study)})"
+        if value is None or not math.isfinite(value):
+            return None, f"ended without a finite {metric}"
+        return value, ""
+
+
+def _awaits_probe(trial: Trial, finals: Mapping[str, float]) -> bool:
+    """Whether a trained model could be probed, and never was."""
+    return PROBED_METRIC not in finals and encoder_arguments(trial.settings) is not None
+
+
+def _cell_key(cell: Cell | Iterator[tuple[str, Any]]) -> frozenset[tuple[str, object]]:
+    return frozenset((factor, level_key(level)) for factor, level in cell)
+
+
+def _rows(ids: Collection[str], outcomes: pl.DataFrame) -> dict[str, dict[str, Any]]:
+    """The rows of these trials, by trial."""
+    import polars as pl  # noqa: PLC0415 -- a plan reads claims, and needs no results
+
+    columns = ("trial", "status", "reason", "metrics", *COSTS)
+    rows = outcomes.filter(pl.col("trial").is_in(list(ids))).select(columns)
+    return {row["trial"]: row for row in rows.iter_rows(named=True)}
+
+
+def _indexed(
+    ids: Collection[str], names: Collection[str], metrics: pl.DataFrame | None
+) -> dict[tuple[str, str], float]:
+    """The last values of metrics with an index, by trial and name."""
+    import polars as pl  # noqa: PLC0415 -- a plan reads claims, and needs no results
+
+    if metrics is None or not any("[" in name for name in names):
+        return {}
+    named = metrics.filter(pl.col("trial").is_in(list(ids)) & pl.col("name").is_in(list(names)))
+    last = named.sort("step").unique(["trial", "name"], keep="last", maintain_order=True)
+    return {(trial, name): value for trial, name, value in last.select("trial", "name", "value").iter_rows()}
+
+
+def _step(metric: str, trial: Trial | None) -> float:
+    """The smallest difference that a metric can show in a trial."""
+    known = find_metric(metric)
+    if known.steps_with_curriculum and trial is not None:
+        return float(require_algorithmic(trial.settings.task.name).length_step)
+    return 10.0**-known.decimals
+
+
+def _leaves(number: Number) -> Iterator[Number]:
+    match number:
+        case SignedSum():
+            for _, term in number.terms:
+                yield from _leaves(term)
+        case Reduction():
+            for part in number.parts:
+                yield from _leaves(part)
+        case _:
+            yield number
+
+
+def _fold(function: str, values: list[float]) -> float:
+    if function == "mean":
+        return math.fsum(values) / len(values)
+    return min(values) if function == "min" else max(values)

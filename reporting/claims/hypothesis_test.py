@@ -1,0 +1,117 @@
+"""One comparison put to the test: how sure the seeds make us that left less right lies where the claim says.
+
+The default is a t interval of the paired differences. It takes them to be normal, which so few seeds cannot
+show. A spread below what rounding alone makes counts as that much: three lengths of 7 do not say that the
+fourth is 7. `permutation` and `wilcoxon` assume less, and can decide nothing below 6 seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...studies.claims.spec import Test
+from ..statistics.statistics import (
+    compare_paired,
+    mean,
+    pairs_needed,
+    sample_sd,
+    smallest_p,
+    t_quantile,
+    t_test_p,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedTest:
+    """The differences of one comparison by seed, and the open interval in which the claim wants their mean.
+
+    `blur` is the deviation that rounding alone makes; it is 0 for what is counted, not measured, of which one
+    value is as good as many. `complete` says whether no seed is missing; if one is, nothing is decided.
+    """
+
+    differences: Mapping[int, float]
+    region: tuple[float, float]
+    rounding_sd: float
+    test: Test
+    complete: bool
+    exact: bool = False
+
+    @property
+    def n(self) -> int:
+        """How many seeds are known."""
+        return len(self.differences)
+
+    @cached_property
+    def effect(self) -> float | None:
+        """The mean difference, None without any."""
+        return mean(list(self.differences.values())) if self.differences else None
+
+    @property
+    def spread(self) -> float | None:
+        """The deviation of the differences, at least that of rounding; None below two."""
+        found = sample_sd(list(self.differences.values()))
+        return None if found is None else max(found, self.rounding_sd)
+
+    @property
+    def inside(self) -> bool:
+        """Whether the effect lies where the claim wants it."""
+        low, high = self.region
+        return self.effect is not None and low < self.effect < high
+
+    @cached_property
+    def p(self) -> float:
+        """The smallest level at which the comparison is decided, one way or the other; 1 where none is."""
+        if self.effect is None or not self.complete:
+            return 1.0
+        if self.exact:
+            return 0.0
+        if self.inside:  # it must lie inside of both ends
+            return max(map(self._p_against, self._ends))
+        return min(map(self._p_against, self._crossed_ends))
+
+    def interval(self, level: float) -> tuple[float, float] | None:
+        """The t interval of the mean difference; None below two."""
+        if self.effect is not None and self.exact:
+            return (self.effect, self.effect)
+        if self.effect is None or self.spread is None:
+            return None
+        half = t_quantile(level, self.n) * self.spread / math.sqrt(self.n)
+        return (self.effect - half, self.effect + half)
+
+    def needed(self, level: float) -> int | None:
+        """How many seeds of this effect and spread decide it with a chance of 80 %; None if none do."""
+        effect, spread = self.effect, self.spread
+        if effect is None or not spread or not self.complete:
+            return None
+        near = min(abs(effect - end) for end in (self._ends if self.inside else self._crossed_ends))
+        fewest = 2
+        while self.test != "t" and smallest_p(fewest) > 1 - level:
+            fewest += 1
+        return pairs_needed(near / spread, level, min_pairs=fewest) if near else None
+
+    @property
+    def _ends(self) -> list[float]:
+        """The finite ends of the region."""
+        return [end for end in self.region if math.isfinite(end)]
+
+    @property
+    def _crossed_ends(self) -> list[float]:
+        """The ends of the region that the effect has passed or reached."""
+        low, high = self.region
+        assert self.effect is not None
+        return [low] if self.effect <= low else [high]
+
+    def _p_against(self, end: float) -> float:
+        """The two-sided p of a mean difference that is `end`."""
+        assert self.effect is not None
+        if self.test != "t":
+            return compare_paired(self.differences, dict.fromkeys(self.differences, end), test=self.test).p
+        if self.spread is None:
+            return 1.0
+        off = self.effect - end
+        if not off:
+            return 1.0
+        return t_test_p(off / (self.spread / math.sqrt(self.n)), self.n) if self.spread else 0.0

@@ -1,0 +1,186 @@
+"""Claims for a terminal: verdict, claim, and the numbers that it hangs on; below it every comparison.
+
+      confirmed   on sort, where order matters most, convolution beats attention
+                                        +34.0 [32.0, 36.0]  p < .001  n = 3
+      undecided   sa is best on sort     +1.3 [−4.0,  6.7]  n = 3, 11 would do
+        confirmed   sa > cgru           +22.0 [17.7, 26.3]  p = .004  n = 3
+        undecided   sa > conv            +1.3 [−4.0,  6.7]  n = 3, 11 would do
+
+A name that leaves no room for the numbers stands above them. No p is shown where nothing is decided. The
+texts of numbers serve the report as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from ...studies.catalog.metrics import with_sign
+from ..statistics.statistics import MAX_PAIRS, TESTS
+from .verdicts import ClaimResult, ComparisonResult, Verdict
+
+INDENT = 2
+_VERDICT = max(map(len, Verdict)) + 3  # columns, with the gap behind it
+_GAP = 2  # columns between words and numbers
+_MAX_CELLS_NAMED = 2  # cells that a line names of which the same is missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ClaimRow:
+    """A claim, or further in one of its comparisons: words on the left, numbers on the right, notes below."""
+
+    indent: int
+    verdict: Verdict
+    text: str
+    effect: str
+    interval: tuple[str, str]
+    p_and_n: str  # p and n
+    notes: tuple[str, ...] = ()
+
+
+def claims_to_terminal(checked: Sequence[ClaimResult], provenance: str, *, width: int = 80) -> str:
+    """Lines of at most `width` columns where words allow it.
+
+    Claims stand apart where one of them has several comparisons. The end says what the numbers are.
+    """
+    rows = [row for each in checked for row in _rows(each)]
+    numbers, apart = _numbers(rows), any(row.indent > INDENT for row in rows)
+    place = max(INDENT + _VERDICT, width - max(map(len, numbers)))  # where they begin
+    lines: list[str] = []
+    for row, right in zip(rows, numbers, strict=True):
+        if apart and lines and row.indent == INDENT:
+            lines.append("")
+        margin = " " * (row.indent + _VERDICT)
+        first = f"{'':{row.indent}}{row.verdict:<{_VERDICT}}"
+        *others, last = _wrapped(row.text, width, first, margin)
+        beside = len(last) + _GAP <= place
+        lines += [*others, f"{last:<{place}}{right}"] if beside else [*others, last, " " * place + right]
+        for note in row.notes:
+            lines += _wrapped(note, width, margin, margin)
+    lines.append("")
+    for sentence in (*legend(checked), provenance):
+        lines += _wrapped(sentence, width, " " * INDENT, " " * INDENT)
+    return "\n".join([*(line.rstrip() for line in lines), ""])
+
+
+def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
+    """The text in lines, commands and names in one piece where they fit."""
+    return wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
+
+
+def legend(checked: Sequence[ClaimResult]) -> list[str]:
+    """What the numbers are, how they were tested, and what that takes for granted."""
+    levels = sorted({each.spec.level for each in checked})
+    tests = {each.spec.test for each in checked}
+    intervals = f"{' or '.join(f'{100 * level:g} %' for level in levels)}"
+    if any(map(_has_stricter_level, checked)):
+        intervals += ", wider where not all comparisons of a claim are decided (Hochberg)"
+    sentences = [f"Effect: left less right, paired by seed, with its t interval at {intervals}."]
+    if "t" in tests:
+        sentences.append(
+            "Tested by that interval, which takes the differences to be normal, "
+            "and their spread to be no less than rounding's."
+        )
+    if tests - {"t"}:
+        names = " and ".join(TESTS[test] for test in TESTS if test in tests)
+        sentences.append(f"Tested by the {names} where a claim says so.")
+    if any(each.needed for each in checked):
+        sentences.append("So many seeds would do: with a chance of 80 %, at this effect and spread.")
+    return sentences
+
+
+def format_number(value: float, decimals: int) -> str:
+    """A number with a true minus, never minus zero."""
+    return format(value, f"z,.{decimals}f").replace("-", "−")
+
+
+def format_p(p: float) -> str:
+    """`p = .03`, `p < .001`; just below .05, of which rounding would make that, `p < .05`."""
+    if p < 0.001:
+        return "p < .001"
+    if 0.0495 <= p < 0.05:
+        return "p < .05"
+    return "p = " + (f"{p:.3f}".rstrip("0").lstrip("0") if p < 0.9995 else "1")
+
+
+def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
+    """`n = 3`, `n = 2 of 3`, `n = 3, 11 would do`.
+
+    Where no number of seeds would do at that effect, it is above the most that is looked at.
+    """
+    if finding.gaps:
+        return f"n = {finding.n} of {seeds}"
+    if finding.verdict is not Verdict.UNDECIDED or finding.n < 2:
+        return f"n = {finding.n}"
+    return f"n = {finding.n}, {f'{needed:,}' if needed else f'> {MAX_PAIRS:,}'} would do"
+
+
+def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
+    """What is missing of a claim, cells of which the same is missing together."""
+    where: dict[str, list[str]] = {}
+    for gap in dict.fromkeys(gap for finding in findings for gap in finding.gaps):
+        where.setdefault(gap.what, []).append(gap.where)
+    return tuple(
+        f"{'; '.join(cells)}: {what}" if len(cells) <= _MAX_CELLS_NAMED else f"{len(cells)} cells: {what}"
+        for what, cells in where.items()
+    )
+
+
+def _has_stricter_level(checked: ClaimResult) -> bool:
+    """Whether a claim's intervals are held at more than its own level."""
+    return checked.level > checked.spec.level + 1e-9 and any(each.interval for each in checked.findings)
+
+
+def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
+    """The claim with the finding that decides it, then all of its findings where there are several."""
+    found = checked.findings
+    notes = format_missing(found)
+    if _has_stricter_level(checked):
+        notes = (*notes, f"{len(found)} comparisons, intervals at {100 * checked.level:.4g} %")
+    if checked.verdict is Verdict.UNDECIDED and checked.deciding.n == 1:
+        notes = (*notes, "one seed has no spread to judge by")
+    said = (checked.verdict, checked.spec.name)
+    yield _row(checked, checked.deciding, indent=INDENT, said=said, needed=checked.needed, notes=notes)
+    if len(found) > 1 and any(each.effect is not None for each in found):
+        for each in found:
+            said = (each.verdict, each.label)
+            yield _row(checked, each, indent=2 * INDENT, said=said, needed=each.needed)
+
+
+def _row(
+    checked: ClaimResult,
+    finding: ComparisonResult,
+    *,
+    indent: int,
+    said: tuple[Verdict, str],
+    needed: int | None,
+    notes: tuple[str, ...] = (),
+) -> _ClaimRow:
+    """One row."""
+    decimals = finding.decimals
+    n = format_seeds(finding, checked.seeds, needed)
+    p = finding.p if said[0] is not Verdict.UNDECIDED else None
+    ends = [format_number(end, decimals) for end in finding.interval or ()]
+    return _ClaimRow(
+        indent=indent,
+        verdict=said[0],
+        text=said[1],
+        effect="" if finding.effect is None else with_sign(format_number(finding.effect, decimals)),
+        interval=(ends[0], ends[1]) if ends else ("", ""),
+        p_and_n=n if p is None else f"{format_p(p):<8}  {n}",
+        notes=notes,
+    )
+
+
+def _numbers(rows: Sequence[_ClaimRow]) -> list[str]:
+    """Effect, interval, p and n of every row, each below the others."""
+    effect = max(len(row.effect) for row in rows)
+    low, high = (max(len(row.interval[side]) for row in rows) for side in (0, 1))
+    blank = " " * (low + high + 4)
+    return [
+        f"{row.effect:>{effect}} "
+        + (f"[{row.interval[0]:>{low}}, {row.interval[1]:>{high}}]" if row.interval[0] else blank)
+        + f"  {row.p_and_n}"
+        for row in rows
+    ]

@@ -1,0 +1,1 @@
+"""A figure is data before it is drawn."""

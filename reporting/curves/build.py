@@ -1,0 +1,216 @@
+"""A figure's data from a study, the specification of the figure and the store's frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
+from ...studies.catalog.published import PublishedTable, match_published_keys, published_tables
+from ...studies.schema.curve import INDEX_AXES, CurveSpec, curve_faults
+from ...studies.schema.level_names import level_text, one_line
+from ...studies.schema.selection import selected_levels
+from ...studies.study import Study
+from ..tables.build import provenance
+from . import aggregate
+from .curve import Axis, Bars, Content, Curve, CurveError, Line, Lines, Matrix, Panel
+from .names import FigureNames
+from .notes import axis_title, default_caption, note_sentences
+from .samples import collect_samples
+
+MAX_BAR_RATIO = 0.6
+"""Where the smallest value is above this share of the largest, bars from 0 would hide how they differ."""
+
+MAX_LINES = 5
+"""More lines than these stand in a panel each, with the others in grey behind."""
+
+
+def build_curve(
+    study: Study, spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
+) -> Curve:
+    """The figure that `spec` describes, over the study's trials in the latest attempts of a store.
+
+    `metrics` are the store's of these trials, needed where `spec.over_time` says so. CurveError if the
+    specification does not fit the study.
+    """
+    if wrong := curve_faults(spec, study.design, study.paper):
+        faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
+        raise CurveError("\n".join(faults))
+    levels = selected_levels(spec.select, study.factors)
+    drawn = collect_samples(spec, study.factors, study.cells, outcomes, metrics)
+    maker = _CurveBuilder(
+        spec=spec,
+        metric=find_metric(spec.value),
+        names=FigureNames(spec=spec, levels=levels, samples=drawn),
+        paper=published_tables().get((study.paper or "", spec.published or "")),
+    )
+    panels = maker.panels()
+    return Curve(
+        name=spec.name,
+        caption=one_line(spec.caption or default_caption(spec, maker.metric, study.factors)).removesuffix(
+            "."
+        ),
+        notes=note_sentences(spec, panels, drawn, study),
+        x=maker.x_axis(),
+        y=maker.y_axis(),
+        panels=panels,
+        provenance=provenance(drawn.trials, outcomes),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CurveBuilder:
+    """Makes the axes and panels of one figure; `paper` is the table whose numbers stand beside ours."""
+
+    spec: CurveSpec
+    metric: Metric
+    names: FigureNames
+    paper: PublishedTable | None
+
+    def panels(self) -> tuple[Panel, ...]:
+        """One panel for every level of the factor `panels`, or the only one; of many lines, one for each."""
+        frame, titles = self.names.samples.frame, self.names.full_names(self.spec.panels) or ("",)
+        made = tuple(
+            Panel(title=each, content=self.content(frame.filter(pl.col("panel") == number), number))
+            for number, each in enumerate(titles)
+        )
+        if len(made) == 1 and isinstance(made[0].content, Lines):
+            return _split_lines(made[0].content)
+        return _share_scales(made, self.metric) if self.spec.kind in ("bar", "heat") else made
+
+    def content(self, frame: pl.DataFrame, panel: int) -> Content:
+        """What stands in a panel, of its part of the samples."""
+        naming, band = self.names.level_names(), self.spec.band
+        match self.spec.kind:
+            case "line":
+                found = aggregate.build_lines(frame, naming, self.names.positions()[0], band)
+                return Lines(lines=tuple(self.with_published(line, panel) for line in found))
+            case "bar":
+                bars = aggregate.build_bars(frame, naming, band, self.metric, self.placeholders(panel))
+                beside = (self.published_value(panel=panel, x=x) for x in range(len(bars)))
+                both = zip(bars, beside, strict=True)
+                return Bars(bars=tuple(replace(bar, published=each) for bar, each in both), points=False)
+            case "box":
+                return aggregate.build_boxes(
+                    frame, naming, self.names.positions()[0], self.placeholders(panel)
+                )
+            case "heat":
+                rows, columns = self.names.heatmap_axis("y"), self.names.heatmap_axis("x")
+                return aggregate.build_matrix(
+                    frame, rows, columns, self.metric, self.heatmap_placeholders(panel)
+                )
+            case "pareto":
+                cost = METRICS_AND_COSTS.get(self.spec.x)
+                signs = (
+                    1 if cost and cost.higher_is_better else -1,
+                    1 if self.metric.higher_is_better else -1,
+                )
+                return aggregate.build_cloud(
+                    frame, self.names.point_name, naming.accent, band=band, signs=signs
+                )
+
+    def x_axis(self) -> Axis:
+        """The axis along the bottom."""
+        ticks = self.names.positions()[1] if self.spec.kind in ("line", "box") else ()
+        return Axis(title=axis_title(self.spec.x, self.metric), log=self.spec.logx, ticks=ticks)
+
+    def y_axis(self) -> Axis:
+        """The axis of the metric; of a heat map, the rows'."""
+        if self.spec.y is not None:
+            return Axis(title=axis_title(self.spec.y, self.metric))
+        index = self.metric.name.removeprefix(metric_family(self.metric.name))
+        return Axis(title=(self.metric.axis_title or self.metric.title) + index, log=self.spec.logy)
+
+    def placeholders(self, panel: int) -> dict[int, str]:
+        """What became of the levels of x that have no value."""
+        return {x: word for (at, _, x, _), word in self.names.samples.placeholders.items() if at == panel}
+
+    def heatmap_placeholders(self, panel: int) -> dict[tuple[object, object], str]:
+        """What stands in the cells of a heat map that have no value, by row and column."""
+        if not {*INDEX_AXES}.isdisjoint(self.spec.roles.values()):
+            return {}
+        return {
+            (y, x): word for (at, _, x, y), word in self.names.samples.placeholders.items() if at == panel
+        }
+
+    def with_published(self, line: Line, panel: int) -> Line:
+        """The line with what the paper has for its series at every level of x."""
+        if self.paper is None:
+            return line
+        series = self.names.full_names(self.spec.series).index(line.name) if line.name else 0
+        at, _ = self.names.positions()
+        numbers = ((place, self.published_value(panel=panel, series=series, x=x)) for x, place in at.items())
+        return replace(line, published=tuple((place, value) for place, value in numbers if value is not None))
+
+    def published_value(self, **at: object) -> float | None:
+        """What the paper prints at the levels of these roles and the selected ones; None where it does not.
+
+        Any of these levels may be the paper's row and any its column, each as `match` finds it; a table of
+        one column has no other.
+        """
+        if self.paper is None:
+            return None
+        rows = list[str]()
+        columns = list(self.paper.columns) if len(self.paper.columns) == 1 else []
+        for factor, number in self.resolved_levels(at):
+            texts = [level_text(level) for level in self.names.levels[factor]]
+            for keys, known in ((rows, self.paper.rows), (columns, self.paper.columns)):
+                keys += [
+                    key for level, key in match_published_keys(texts, known).items() if level == texts[number]
+                ]
+        cells = (self.paper.cells.get((row, column)) for row in rows for column in columns)
+        return next((cell.value for cell in cells if cell is not None), None)
+
+    def resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
+        """Every factor of which one level is meant, with its number: by a role, or as it has no other."""
+        roles = {
+            self.spec.panels: at.get("panel"),
+            self.spec.series: at.get("series"),
+            self.spec.x: at.get("x"),
+        }
+        for factor, levels in self.names.levels.items():
+            number = roles.get(factor, 0 if len(levels) == 1 else None)
+            if isinstance(number, int):
+                yield factor, number
+
+
+def _share_scales(panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
+    """Panels of bars or of heat maps on common terms: bars or points in all, one scale of shades."""
+    contents = [panel.content for panel in panels]
+    values = [value for content in contents for value in _values(content) if value is not None]
+    if not values:
+        return panels
+    low, high = min(values), max(values)
+    points = len(values) > 1 and low > MAX_BAR_RATIO * high > 0
+    ends = ((low, metric.format(low)), (high, metric.format(high)))
+    return tuple(
+        replace(panel, content=replace(each, points=points))
+        if isinstance(each, Bars)
+        else replace(panel, content=replace(each, ends=ends))
+        if isinstance(each, Matrix)
+        else panel
+        for panel, each in zip(panels, contents, strict=True)
+    )
+
+
+def _values(content: Content) -> Iterator[float | None]:
+    """Every number of bars or of a heat map."""
+    if isinstance(content, Bars):
+        yield from (bar.value for bar in content.bars)
+    if isinstance(content, Matrix):
+        yield from (value for row in content.values for value in row)
+
+
+def _split_lines(found: Lines) -> tuple[Panel, ...]:
+    """The lines in one panel, or where they are too many in one each, the others behind."""
+    if len(found.lines) <= MAX_LINES:
+        return (Panel(title="", content=found),)
+    return tuple(
+        Panel(
+            title=line.name,
+            content=Lines(lines=(line,), context=tuple(other for other in found.lines if other is not line)),
+        )
+        for line in found.lines
+    )

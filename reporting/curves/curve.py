@@ -1,0 +1,167 @@
+"""What a figure is: plain frozen data, every point, interval, word and tick in place, for any renderer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...errors import ActivememError
+
+
+class CurveError(ActivememError):
+    """A figure cannot be made as it is specified; the message has every fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One direction of a figure; `ticks` are places with their texts, empty where round numbers do.
+
+    A logarithmic axis shows 0 as one more place in front of the smallest number.
+    """
+
+    title: str
+    log: bool = False
+    ticks: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The centre of `n` values at a place; no interval where they do not allow one."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    n: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """The points of one series from left to right, and what a paper printed for it.
+
+    `number` is that of its level among those not accented, so that it is drawn alike in every panel.
+    """
+
+    name: str
+    number: int = 0
+    points: tuple[Point, ...]
+    published: tuple[tuple[float, float], ...] = ()
+    accent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """The series of one panel, those without a point left out; `context` has others, for the background."""
+
+    lines: tuple[Line, ...]
+    context: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """The centre of one cell with its interval; `text` is its number, or the word in its place."""
+
+    name: str
+    text: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    published: float | None = None
+    accent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """One bar for every level, in the order of the study; `points` where bars would all look the same."""
+
+    bars: tuple[Bar, ...]
+    points: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """Quartiles of `n` values, whiskers to the last value within 1.5 interquartile ranges, those beyond.
+
+    `values` has them all instead, and no quartiles are told, where they are fewer than `FEW`. Where there are
+    none, `text` says why.
+    """
+
+    name: str
+    at: float  # the number of its level, or the place of its index
+    n: int
+    text: str = ""
+    quartiles: tuple[float, float, float] | None = None
+    whiskers: tuple[float, float] | None = None
+    values: tuple[float, ...] = ()  # beyond the whiskers, or all of few
+    accent: bool = False
+
+
+MIN_BOX_VALUES = 10
+"""Fewer values than these are drawn one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boxes:
+    """One box for every level in rows, or side by side where they stand at the index of a metric.
+
+    Rows are in the order of the study, with a box for each level in each panel.
+    """
+
+    boxes: tuple[Box, ...]
+    rows: bool
+
+
+MAX_LABELLED_CELLS = 12
+"""A heat map with more rows or columns than these has no room for numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """A value for every row and column; None, with a word in its text, where there is none."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]  # by row, then column
+    texts: tuple[tuple[str, ...], ...]
+    ends: tuple[tuple[float, str], tuple[float, str]]  # of the shades, lowest and highest, in all panels
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the cells are few enough to write a number into each."""
+        return len(self.rows) <= MAX_LABELLED_CELLS and len(self.columns) <= MAX_LABELLED_CELLS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloud:
+    """Cells by cost and result, joined where they belong to one series, and the front that none surpasses."""
+
+    lines: tuple[Line, ...]
+    front: tuple[Point, ...]  # from left to right
+    steps: Literal["post", "pre"]  # whether the front holds to the right of its points, or to their left
+
+
+Content = Lines | Bars | Boxes | Matrix | Cloud
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One of the plots of a figure, all of one kind and on the same axes; no title where it is alone."""
+
+    title: str
+    content: Content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A figure: panels on common axes, with the sentences around them.
+
+    `notes` say what the centre and the interval are, over how many seeds, and what is left out.
+    """
+
+    name: str
+    caption: str
+    notes: tuple[str, ...]
+    x: Axis
+    y: Axis
+    panels: tuple[Panel, ...]
+    provenance: str

@@ -1,0 +1,208 @@
+"""The page of a figure: caption, panels side by side, notes and provenance, laid out in points.
+
+Each kind says what room its panels need and paints one of them; everything around them is the same for all.
+Nothing is measured by a back end: sizes of texts come from the font, so that SVG, PNG and PDF agree.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from ..curve import Bars, Boxes, Cloud, Content, Curve, Lines, Matrix
+from . import bars, boxes, heatmap, lines, pareto
+from .panel import PanelLayout, Plot, write
+from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_text, wrap_text
+
+FigureFormat = Literal["svg", "png", "pdf"]
+
+FORMATS: tuple[FigureFormat, ...] = ("svg", "png", "pdf")
+"""What a figure can be drawn as."""
+
+WIDTH = 460.0
+"""The width of a figure in points, that of an article's text; one panel may be narrower."""
+
+_EDGE, _GAP, _BETWEEN = 4.0, 12.0, 10.0  # around the figure, between columns and between rows of panels
+_HEAD = 13.0  # above a plot, for its title
+_DPI = 200
+
+_PATH, _NUMBER = re.compile(rb' d="[^"]*"'), re.compile(rb"-?[0-9]+\.[0-9]{3,}")
+
+_RENDERERS: dict[
+    type, tuple[Callable[[Curve, Sequence[Any]], PanelLayout], Callable[[Plot, Any, Curve], None]]
+] = {
+    Lines: (lines.measure, lines.draw),
+    Bars: (bars.measure, bars.draw),
+    Boxes: (boxes.measure, boxes.draw),
+    Matrix: (heatmap.measure, heatmap.draw),
+    Cloud: (pareto.measure, pareto.draw),
+}
+
+_REPRODUCIBLE_METADATA: dict[FigureFormat, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+}
+"""What would differ between two files of one figure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FigureLayout:
+    """The sizes of a figure, in points."""
+
+    width: float
+    columns: int
+    rows: int
+    head: float  # above each plot
+    plot_width: float
+    caption: list[str]
+    subtitle: str
+    footer_lines: list[tuple[str, float]]  # lines with their size of type
+    panel_layout: PanelLayout
+
+    @property
+    def pitch(self) -> float:
+        """From the top of one row of panels to that of the next."""
+        return self.head + self.panel_layout.height + self.panel_layout.bottom + _BETWEEN
+
+    @property
+    def caption_height(self) -> float:
+        """The height of the caption and the metric's title."""
+        return 1.35 * TITLE * len(self.caption) + (1.5 * TEXT if self.subtitle else 0) + 3
+
+    @property
+    def height(self) -> float:
+        """The height of the whole figure."""
+        notes = sum(1.35 * size for _, size in self.footer_lines)
+        return 2 * _EDGE + self.caption_height + self.rows * self.pitch - _BETWEEN + 6 + notes
+
+
+def draw(curve: Curve, file_format: FigureFormat) -> bytes:
+    """The figure as a file: SVG with letters as paths, PDF with text that can be searched, PNG of 200 dpi.
+
+    Without a date, and whatever the user has set for matplotlib, so that one figure is one file.
+    """
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(SETTINGS)  # pyright: ignore[reportCallIssue, reportArgumentType] -- names of settings are texts
+        figure = _figure(curve)
+        file = io.BytesIO()
+        about = _REPRODUCIBLE_METADATA[file_format] | (
+            {"Title": curve.caption} if file_format != "png" else {}
+        )
+        figure.savefig(file, format=file_format, dpi=_DPI if file_format == "png" else 72, metadata=about)
+    return _PATH.sub(_shorter, file.getvalue()) if file_format == "svg" else file.getvalue()
+
+
+def _shorter(path: re.Match[bytes]) -> bytes:
+    """The data of an SVG's path on one line, to a hundredth of a point, so that the file is small."""
+    return b" " + b" ".join(_NUMBER.sub(lambda number: b"%.2f" % float(number[0]), path[0]).split())
+
+
+def _figure(curve: Curve) -> Figure:
+    """The figure with all that stands on it, row by row from the top."""
+    room_for, paint = _RENDERERS[type(curve.panels[0].content)]
+    contents: list[Content] = [panel.content for panel in curve.panels]
+    page = _layout_figure(curve, room_for(curve, contents))
+    figure = Figure(figsize=(page.width / 72, page.height / 72))
+    FigureCanvasAgg(figure)
+    top = _write_head(figure, page)
+    for number, panel in enumerate(curve.panels):
+        row, column = divmod(number, page.columns)
+        left = _EDGE + page.panel_layout.left + column * (page.plot_width + page.panel_layout.right + _GAP)
+        bottom = top - row * page.pitch - page.head - page.panel_layout.height
+        place = (left / page.width, bottom / page.height)
+        size = (page.plot_width / page.width, page.panel_layout.height / page.height)
+        plot = Plot(
+            figure=figure,
+            axes=figure.add_axes((*place, *size)),
+            left=left,
+            bottom=bottom,
+            width=page.plot_width,
+            height=page.panel_layout.height,
+            first=column == 0,
+            last=number == min(page.columns, len(curve.panels)) - 1,
+            layout=page.panel_layout,
+        )
+        paint(plot, panel.content, curve)
+        if panel.title:
+            title = crop_text(panel.title, page.plot_width + page.panel_layout.right, TEXT)
+            plot.write(
+                0, page.panel_layout.height + 7, title, color=ACCENT if _is_accented(panel.content) else INK
+            )
+    _write_below(figure, page)
+    return figure
+
+
+def _is_accented(content: Content) -> bool:
+    """Whether a panel has the accented line for itself."""
+    return isinstance(content, Lines) and [line.accent for line in content.lines] == [True]
+
+
+def _layout_figure(curve: Curve, panel_layout: PanelLayout) -> _FigureLayout:
+    """The sizes of everything, from what the panels need.
+
+    As many panels stand side by side as there is room for, the rows as even as can be. The metric's title is
+    left out where the caption has it already.
+    """
+    count, inner = len(curve.panels), WIDTH - 2 * _EDGE - panel_layout.end_margin
+    if count == 1:
+        columns, plot_width = 1, min(panel_layout.width, inner - panel_layout.left - panel_layout.right)
+    else:
+        most = int((inner - panel_layout.left + _GAP) // (panel_layout.min_width + panel_layout.right + _GAP))
+        columns = math.ceil(count / math.ceil(count / max(min(most, count), 1)))
+        plot_width = (
+            inner - panel_layout.left - columns * panel_layout.right - (columns - 1) * _GAP
+        ) / columns
+        plot_width = min(plot_width, panel_layout.width)
+    width = (
+        panel_layout.left
+        + columns * (plot_width + panel_layout.right)
+        + (columns - 1) * _GAP
+        + panel_layout.end_margin
+        + 2 * _EDGE
+    )
+    width = max(width, 0.6 * WIDTH)
+    text = width - 2 * _EDGE
+    below = [(line, TICK) for line in wrap_text(" ".join(curve.notes), text, TICK)]
+    below += [(line, SMALL) for line in wrap_text(curve.provenance, text, SMALL)]
+    caption = wrap_text(curve.caption, text, TITLE, bold=True)
+    told = curve.y.title.casefold() in curve.caption.casefold() or isinstance(curve.panels[0].content, Matrix)
+    return _FigureLayout(
+        width=width,
+        columns=columns,
+        rows=math.ceil(count / columns),
+        head=_HEAD if count > 1 else 4.0,
+        plot_width=plot_width,
+        caption=caption,
+        subtitle="" if told else curve.y.title,
+        footer_lines=below,
+        panel_layout=panel_layout,
+    )
+
+
+def _write_head(figure: Figure, page: _FigureLayout) -> float:
+    """Write caption and the metric's title; the height at which the panels begin."""
+    y = page.height - _EDGE
+    for line in page.caption:
+        write(figure, _EDGE, y, line, size=TITLE, weight="bold", va="top")
+        y -= 1.35 * TITLE
+    if page.subtitle:
+        write(figure, _EDGE, y - 1, page.subtitle, size=TEXT, color=DIM, va="top")
+    return page.height - _EDGE - page.caption_height
+
+
+def _write_below(figure: Figure, page: _FigureLayout) -> None:
+    """Write notes and provenance."""
+    y = _EDGE + sum(1.35 * size for _, size in page.footer_lines)
+    for line, size in page.footer_lines:
+        write(figure, _EDGE, y, line, size=size, color=DIM, va="top")
+        y -= 1.35 * size

@@ -1,0 +1,101 @@
+"""Names beside what they name, without one over another: along a line, or anywhere in a plane."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Rectangle = tuple[float, float, float, float]
+"""Left, bottom, right, top."""
+
+_AROUND = tuple(
+    (distance * math.cos(angle), distance * math.sin(angle))
+    for distance in (5.0, 10.0, 16.0, 23.0)
+    for angle in (math.radians(degrees) for degrees in (0, 180, 90, 270, 35, -35, 145, -145))
+)
+"""Where a name may stand from its point: right, left, above, below, then between these, then farther away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelPosition:
+    """Where a name stands: the middle of its near edge, and which edge that is."""
+
+    x: float
+    y: float
+    side: str  # left, center or right, as text is aligned
+
+
+def spread_labels(preferred: Sequence[float], height: float, low: float, high: float) -> list[float]:
+    """Places at least `height` apart, each as near as can be to where it is wanted, within low and high.
+
+    Names that meet become a group that stands around the mean of where its members want to be. In more names
+    than there is room for, they move together.
+    """
+    order = sorted(range(len(preferred)), key=lambda index: (preferred[index], index))
+    height = min(height, (high - low) / (len(preferred) - 1)) if len(preferred) > 1 else height
+    groups: list[tuple[float, list[int]]] = []  # each with the place of its lowest member
+    for index in order:
+        groups.append((min(max(preferred[index], low), high), [index]))
+        while len(groups) > 1 and groups[-2][0] + height * len(groups[-2][1]) > groups[-1][0]:
+            members = groups[-2][1] + groups[-1][1]
+            groups[-2:] = [(_lowest(members, preferred, height, low, high), members)]
+    places = [0.0] * len(preferred)
+    for bottom, members in groups:
+        for number, index in enumerate(members):
+            places[index] = bottom + height * number
+    return places
+
+
+def _lowest(
+    members: Sequence[int], preferred: Sequence[float], height: float, low: float, high: float
+) -> float:
+    """Where a group's lowest member stands, the sum of squared distances being least."""
+    count = len(members)
+    free = sum(preferred[index] - height * number for number, index in enumerate(members)) / count
+    return max(min(free, high - height * (count - 1)), low)
+
+
+def place_labels(
+    anchors: Sequence[tuple[float, float]],
+    widths: Sequence[float],
+    height: float,
+    *,
+    obstacles: Sequence[Rectangle],
+    bounds: Rectangle,
+) -> list[LabelPosition]:
+    """A spot for the name of every anchor: off what is taken, off each other, within bounds where it can."""
+    full = list(obstacles)
+    spots = []
+    for (x, y), width in zip(anchors, widths, strict=True):
+        options = [_candidate(x + dx, y + dy, width, height, dx) for dx, dy in _AROUND]
+        costs = [
+            _outside(box, bounds) * 100 + sum(_overlap(box, other) for other in full) + rank * 0.8
+            for rank, (_, box) in enumerate(options)
+        ]
+        spot, box = options[costs.index(min(costs))]
+        spots.append(spot)
+        full.append(box)
+    return spots
+
+
+def _candidate(
+    x: float, y: float, width: float, height: float, toward: float
+) -> tuple[LabelPosition, Rectangle]:
+    """A name at a place, on the side that it was moved towards, and the rectangle that it covers."""
+    side = "center" if abs(toward) < 0.1 else "left" if toward > 0 else "right"
+    left = x - {"left": 0.0, "center": width / 2, "right": width}[side]
+    return LabelPosition(x=x, y=y, side=side), (left, y - height / 2, left + width, y + height / 2)
+
+
+def _overlap(one: Rectangle, other: Rectangle) -> float:
+    """The area that two rectangles share."""
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    return width * height if width > 0 and height > 0 else 0.0
+
+
+def _outside(one: Rectangle, bounds: Rectangle) -> float:
+    """How far a rectangle stands over its bounds."""
+    over = (bounds[0] - one[0], bounds[1] - one[1], one[2] - bounds[2], one[3] - bounds[3])
+    return sum(max(each, 0.0) for each in over)

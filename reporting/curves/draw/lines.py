@@ -1,0 +1,140 @@
+"""Lines with their bands, named at their right ends; what a paper printed as diamonds.
+
+Shade and dashes tell lines apart without colour. Names stand in the order of the lines' ends, pushed apart
+where they meet, with a thin way back to the line where they had to move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..curve import Curve, Line, Lines, Point
+from .axis_scale import make_scale
+from .label_placement import spread_labels
+from .panel import AXIS_COLOR, PanelLayout, Plot
+from .style import ACCENT, ACCENTED, DIM, INK, LIGHT, PALE, STROKES, TEXT, TICK, Dash, crop_text, text_width
+
+_MAX_MARKED_POINTS = 16  # points of a line with fewer of them are marked
+_NAME = 8.0  # from the plot to a name
+_MAX_NAME_WIDTH = 150.0  # points of a name
+_LINE = 9.5  # from one name to the next
+
+
+def measure(curve: Curve, contents: Sequence[Lines]) -> PanelLayout:
+    """What lines need: ticks at the left and below, names at the right.
+
+    In panels of one line each, with the others behind, the title is the name.
+    """
+    every = [line for content in contents for line in (*content.lines, *content.context)]
+    points = [point for line in every for point in line.points]
+    printed = [number for line in every for number in line.published]
+    across = make_scale([point.x for point in points] + [x for x, _ in printed], curve.x, margin=0.015)
+    heights = [*_heights(points), *(y for _, y in printed)]
+    up = make_scale([y for y in heights if y > 0 or not curve.y.log], curve.y, margin=0.04)
+    names = [line.name for content in contents for line in content.lines if not content.context]
+    ticks = max((text_width(text, TICK) for _, text in up.ticks), default=0.0)
+    alone = len(contents) == 1
+    return PanelLayout(
+        left=ticks + 8,
+        right=_NAME
+        + max(
+            (text_width(crop_text(name, _MAX_NAME_WIDTH, TEXT), TEXT, bold=True) for name in names),
+            default=0.0,
+        ),
+        bottom=24,
+        width=300 if alone else 400,
+        min_width=90,
+        height=180 if alone else 90,
+        x=across,
+        y=up,
+    )
+
+
+def draw(plot: Plot, content: Lines, curve: Curve) -> None:
+    """Draw the lines of a panel: those behind, then bands, then lines, the accented one last."""
+    plot.frame(x=True, y=True)
+    for line in content.context:
+        _line(plot, line, (ACCENT if line.accent else PALE, "-", 1.0 if line.accent else 0.8))
+    strokes = dict(_strokes(content.lines))
+    order = sorted(content.lines, key=lambda line: line.accent)
+    for line in order:
+        _band(plot, line, strokes[line.name][0])
+    for line in order:
+        _line(plot, line, strokes[line.name], marked=len(line.points) < _MAX_MARKED_POINTS)
+        for x, y in line.published:
+            plot.mark_published(plot.layout.x.at(x), plot.layout.y.at(y), strokes[line.name][0])
+    if not content.context:
+        label_lines(plot, content.lines, strokes)
+    plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
+    """Write the name of every line beside its right end, apart from each other."""
+    named = [line for line in lines if line.name]
+    ends = [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named]
+    places = spread_names(plot, [y for _, y in ends])
+    for line, (x, y), place in zip(named, ends, places, strict=True):
+        color = DIM if strokes[line.name][0] == LIGHT else strokes[line.name][0]
+        if abs(y - place) > 2 or x < plot.width - 8:
+            plot.stroke([x + 3, plot.width + _NAME - 2], [y, place], color=AXIS_COLOR, linewidth=0.5)
+        weight = "bold" if line.accent else "normal"
+        plot.write(
+            plot.width + _NAME, place, crop_text(line.name, _MAX_NAME_WIDTH, TEXT), color=color, weight=weight
+        )
+
+
+def spread_names(plot: Plot, preferred: Sequence[float]) -> list[float]:
+    """Places of names along the side of a plot."""
+    return spread_labels(preferred, _LINE, 0, plot.height)
+
+
+def _strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
+    """The name and the stroke of each line: the same for one level in every panel."""
+    for line in lines:
+        if line.accent:
+            yield line.name, ACCENTED
+        elif len(lines) == 1:
+            yield line.name, (INK, "-", 1.5)
+        else:
+            yield line.name, STROKES[line.number % len(STROKES)]
+
+
+def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bool = False) -> None:
+    """Draw one line, with a dot at each of its points if they are few."""
+    color, dashes, width = stroke
+    across, up = plot.layout.x, plot.layout.y
+    plot.axes.plot(
+        [across.at(point.x) for point in line.points],
+        [up.at(point.y) for point in line.points],
+        color=color,
+        linestyle=dashes,
+        linewidth=width,
+        solid_capstyle="round",
+        marker="o" if marked else None,
+        markersize=2.6,
+        clip_on=False,
+    )
+
+
+def _band(plot: Plot, line: Line, color: str) -> None:
+    """Draw the intervals of a line as one area; points without an interval are left out of it."""
+    across, up = plot.layout.x, plot.layout.y
+    bounds = [(point, point.low, point.high) for point in line.points]
+    sure = [
+        (across.at(point.x), low, high) for point, low, high in bounds if low is not None and high is not None
+    ]
+    if sure:
+        xs, lows, highs = zip(*sure, strict=True)
+        plot.axes.fill_between(
+            xs,
+            [up.at(low) for low in lows],
+            [up.at(high) for high in highs],
+            color=color,
+            alpha=0.15,
+            linewidth=0,
+        )
+
+
+def _heights(points: Sequence[Point]) -> list[float]:
+    """Everything that the metric's axis must reach: centres and both ends of their intervals."""
+    return [y for point in points for y in (point.y, point.low, point.high) if y is not None]

@@ -1,0 +1,118 @@
+"""The plot of one panel: its axes, and text and lines around them placed in points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from .axis_scale import Scale
+from .style import FAINT, INK, TEXT, TICK, replace_missing_glyphs, text_width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelLayout:
+    """What the panels of a figure need, in points: around each plot, and for the plot itself.
+
+    `left` is needed by the first panel of a row alone and `end` by the last, `right` and `bottom` by each. A
+    plot alone is `width` wide; among others it is as wide as there is room, from `least` to `width`.
+    """
+
+    left: float
+    right: float
+    bottom: float
+    width: float
+    min_width: float
+    height: float
+    x: Scale
+    y: Scale
+    end_margin: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """One panel's plot on its figure; `left` and `bottom` are where it stands, all in points."""
+
+    figure: Figure
+    axes: Axes
+    left: float
+    bottom: float
+    width: float
+    height: float
+    first: bool  # of its row, so that it has names at the left
+    last: bool  # of the first row
+    layout: PanelLayout
+
+    def x(self, number: float) -> float:
+        """The place of a number along the bottom, in points of the plot."""
+        scale = self.layout.x
+        return (scale.at(number) - scale.low) / (scale.high - scale.low) * self.width
+
+    def y(self, number: float) -> float:
+        """The place of a number along the side, in points of the plot."""
+        scale = self.layout.y
+        return (scale.at(number) - scale.low) / (scale.high - scale.low) * self.height
+
+    def write(self, x: float, y: float, text: str, *, size: float = TEXT, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
+        """Write a text at points of the plot, on its middle line from the left unless told otherwise."""
+        write(self.figure, self.left + x, self.bottom + y, text, **{"va": "center", "size": size, **look})
+
+    def stroke(self, xs: list[float], ys: list[float], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
+        """Draw a line through points of the plot, beyond its edges too."""
+        width, height = (72 * size for size in self.figure.get_size_inches())
+        line = Line2D(
+            [(self.left + x) / width for x in xs],
+            [(self.bottom + y) / height for y in ys],
+            transform=self.figure.transFigure,
+            **look,
+        )
+        self.figure.add_artist(line)
+
+    def frame(self, *, x: bool, y: bool) -> None:
+        """Set the limits, and keep of the frame the axes that are wanted, with their ticks."""
+        across, up = self.layout.x, self.layout.y
+        self.axes.set_xlim(across.low, across.high)
+        self.axes.set_ylim(up.low, up.high)
+        for side, wanted in (("left", y), ("bottom", x), ("top", False), ("right", False)):
+            self.axes.spines[side].set_visible(wanted)
+        for axis, ticks, wanted in ((self.axes.xaxis, across.ticks, x), (self.axes.yaxis, up.ticks, y)):
+            axis.set_ticks([at for at, _ in ticks] if wanted else [])
+            axis.set_ticklabels(
+                self._spaced_tick_texts(ticks, across=ticks is across.ticks) if wanted else []
+            )
+        if not self.first:
+            self.axes.tick_params(labelleft=False)
+
+    def _spaced_tick_texts(self, ticks: Sequence[tuple[float, str]], *, across: bool) -> list[str]:
+        """The texts of ticks, those left empty that would stand over the one before."""
+        texts, end = [], -math.inf
+        for at, text in ticks:
+            scale = self.layout.x
+            middle = (at - scale.low) / (scale.high - scale.low) * self.width
+            half = text_width(text, TICK) / 2
+            free = not across or middle - half >= end
+            texts.append(replace_missing_glyphs(text) if free else "")
+            end = middle + half + 3 if free else end
+        return texts
+
+    def mark_published(self, x: float, y: float, color: str) -> None:
+        """Mark a published number at a place of the axes."""
+        look = {"markerfacecolor": "white", "markeredgecolor": color, "markeredgewidth": 0.8}
+        self.axes.plot(
+            [x], [y], marker="D", markersize=4.2, linestyle="none", clip_on=False, zorder=5, **look
+        )
+
+
+def write(figure: Figure, x: float, y: float, text: str, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
+    """Write a text at points of the figure, from its lower left."""
+    width, height = (72 * size for size in figure.get_size_inches())
+    figure.text(x / width, y / height, replace_missing_glyphs(text), **{"color": INK, **look})
+
+
+AXIS_COLOR = FAINT
+"""The colour of a line that stands for nothing: an axis, a way to a name."""

@@ -1,0 +1,103 @@
+"""The house style: greys and one accent, thin lines, one font; the user's matplotlib settings stay out.
+
+Colour never says anything alone: the accent is wider or bold too, lines differ in shade and dashes, and what
+a figure shows in colour it shows in grey print. Text is measured in the font itself, in points.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.textpath import text_to_path
+
+ACCENT = "#d55e00"
+"""The one colour: vermilion, which every kind of colour vision tells from grey (Okabe and Ito 2008)."""
+
+INK, DIM, FAINT, PALE = "#1a1a1a", "#6b6b6b", "#a8a8a8", "#cfcfcf"
+"""Greys for text and marks, for what explains them, for axes, and for what stands behind."""
+
+LIGHT = "#a0a0a0"
+"""The grey of lines that are neither black nor, in grey print, like the accent; too light for letters."""
+
+Dash = str | tuple[float, tuple[float, ...]]
+
+STROKES: tuple[tuple[str, Dash, float], ...] = (
+    ("#1a1a1a", "-", 1.5),
+    (LIGHT, "-", 1.5),
+    ("#1a1a1a", (0, (4, 1.5)), 1.3),
+    (LIGHT, (0, (4, 1.5)), 1.3),
+    ("#4d4d4d", (0, (1, 1)), 1.5),
+    (LIGHT, (0, (6, 1.5, 1, 1.5)), 1.3),
+)
+"""Shade, dashes and width of each line that is not accented, told apart without colour."""
+
+ACCENTED: tuple[str, Dash, float] = (ACCENT, "-", 2.2)
+"""The accented line, the widest, so that it is found in grey print too."""
+
+TITLE, TEXT, TICK, SMALL = 8.5, 8.0, 7.0, 5.5
+"""Sizes of type in points: the caption, names, ticks and notes, the provenance."""
+
+FONT = "DejaVu Sans"  # comes with matplotlib, so it is the same everywhere
+
+SETTINGS: dict[str, Any] = {
+    "font.family": [FONT],
+    "text.parse_math": False,  # a dollar in a name is a dollar
+    "svg.fonttype": "path",  # reads the same where the font is not installed
+    "svg.hashsalt": "activemem",
+    "pdf.fonttype": 42,  # text that can be searched
+    "path.simplify": True,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": FAINT,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": DIM,
+    "ytick.labelcolor": DIM,
+    "xtick.labelsize": TICK,
+    "ytick.labelsize": TICK,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.pad": 2.5,
+    "ytick.major.pad": 2.5,
+    "figure.facecolor": "white",
+    "axes.facecolor": "none",
+}
+"""What differs from matplotlib's own defaults."""
+
+
+@lru_cache(maxsize=4096)
+def text_width(text: str, size: float, *, bold: bool = False) -> float:
+    """How wide a text is, in points."""
+    font = FontProperties(family=FONT, size=size, weight="bold" if bold else "normal")
+    return text_to_path.get_text_width_height_descent(replace_missing_glyphs(text), font, ismath=False)[0]
+
+
+def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
+    """The text in lines of at most this width, broken at spaces; a longer word has a line of its own."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, size, bold=bold) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines or [""]
+
+
+def crop_text(text: str, width: float, size: float) -> str:
+    """The text, its end replaced by a sign where it is wider."""
+    if text_width(text, size, bold=True) <= width:
+        return text
+    short = text
+    while short and text_width(short + "…", size, bold=True) > width:
+        short = short[:-1]
+    return short.rstrip() + "…"
+
+
+def replace_missing_glyphs(text: str) -> str:
+    """The text with a sign in place of every character that the font does not have."""
+    known = get_font(findfont(FontProperties(family=FONT)))
+    return "".join(sign if known.get_char_index(ord(sign)) else "\N{REPLACEMENT CHARACTER}" for sign in text)

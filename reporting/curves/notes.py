@@ -1,0 +1,168 @@
+"""The sentences around a figure: what it shows, what centre and interval are, what is left out.
+
+A reader can tell from them how many seeds stand behind each mark, and that a trial which failed, was stopped
+early or has not run is in none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import polars as pl
+
+from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
+from ...studies.planning.probe_targets import probe_command
+from ...studies.schema.curve import INDEX_AXES, TIME_AXES, Band, CurveSpec
+from ...studies.schema.level_names import level_name, one_line
+from ...studies.schema.selection import selected_levels
+from ...studies.schema.settings import Level
+from ...studies.study import Study
+from .curve import MIN_BOX_VALUES, Bars, Boxes, Cloud, Content, Line, Lines, Matrix, Panel
+from .samples import Samples
+
+BANDS: Mapping[Band, str] = {
+    "sd": "± 1 s.d",
+    "se": "± 1 standard error",
+    "ci": "95 % t interval",
+    "minmax": "lowest to highest",
+}
+"""How a caption names each interval."""
+
+
+def default_caption(spec: CurveSpec, metric: Metric, factors: Mapping[str, tuple[Level, ...]]) -> str:
+    """What a figure shows, in the words of its specification: the metric, what it is over, what is fixed.
+
+    Fixed are the factors of several levels of which one is selected: `Loss, by epoch; task sort`.
+    """
+    what = (metric.axis_title or metric.title) + metric.name.removeprefix(metric_family(metric.name))
+    axes = [name for name in (spec.y, spec.x) if name is not None]
+    over = " and ".join(_lower(axis_title(name, metric)).partition(",")[0] for name in axes)
+    comma = "," if "," in what else ""
+    by = f"{comma} {'against' if spec.kind == 'pareto' else 'by'} {over}"
+    fixed = [
+        f"{name} {level_name(levels[0])}"
+        for name, levels in selected_levels(spec.select, factors).items()
+        if len(levels) == 1 < len(factors[name])
+    ]
+    return "; ".join([what + by, *fixed])
+
+
+def axis_title(name: str, metric: Metric) -> str:
+    """What stands along an axis: a cost, a time, an index of the metric, another metric or a factor."""
+    if name in INDEX_AXES:
+        known = dict(zip(INDEX_AXES, metric.index_titles, strict=False))
+        return known.get(name, "Index")
+    if name in METRICS_AND_COSTS:
+        return METRICS_AND_COSTS[name].axis_title or METRICS_AND_COSTS[name].title
+    return TIME_AXES.get(name, one_line(name))
+
+
+def _lower(text: str) -> str:
+    """A title in the middle of a sentence."""
+    return text if text[:2].isupper() else text[:1].lower() + text[1:]
+
+
+def note_sentences(
+    spec: CurveSpec, panels: Sequence[Panel], samples: Samples, study: Study
+) -> tuple[str, ...]:
+    """Every sentence below a figure but its provenance."""
+    return (
+        *_centers(spec, panels, samples),
+        *_marks(spec, panels, study.paper),
+        *_omitted_trials(samples, probe_command(study.name)),
+    )
+
+
+def _centers(spec: CurveSpec, panels: Sequence[Panel], samples: Samples) -> Iterator[str]:
+    """What a line, a bar, a box or a cell is, over how many values."""
+    if samples.frame.is_empty():
+        what = "probed" if samples.unprobed else "done"
+        yield f"Nothing to draw: no trial of it is {what}."
+        return
+    if spec.kind == "box":
+        yield from _boxes(panels, "quantiles" if find_metric(spec.value).has_quantiles else "values")
+        return
+    low, high = _seeds(spec, samples.frame)
+    what = _center_mark(panels[0].content)
+    if high == 1:
+        yield f"{what}: one seed."
+        return
+    count = f"{high}" if low == high else f"{low} to {high}"
+    part = {"line": "band", "bar": "whisker", "pareto": "whisker"}.get(spec.kind)
+    yield f"{what}: mean of {count} seeds" + (f"; {part}: {BANDS[spec.band]}." if part else ".")
+
+
+def _center_mark(content: Content) -> str:
+    """What stands for a centre."""
+    match content:
+        case Lines():
+            return "Line"
+        case Bars():
+            return "Point" if content.points else "Bar"
+        case Matrix():
+            return "Number" if content.is_readable else "Shade"
+        case _:
+            return "Point"
+
+
+def _seeds(spec: CurveSpec, frame: pl.DataFrame) -> tuple[int, int]:
+    """The fewest and the most values at a place; a point of a cloud is a cell, whatever its seeds cost."""
+    places = ("panel", "cell") if spec.kind == "pareto" else ("panel", "series", "x", "y")
+    counts = frame.group_by(places).len()["len"]
+    return min(counts), max(counts)
+
+
+def _boxes(panels: Sequence[Panel], of: str) -> Iterator[str]:
+    """What the parts of a box are, and how many values, or quantiles of many more, it has."""
+    boxes = [
+        box for panel in panels if isinstance(panel.content, Boxes) for box in panel.content.boxes if box.n
+    ]
+    counts = [box.n for box in boxes]
+    n = f"{counts[0]:,}" if len(set(counts)) == 1 else f"{min(counts):,} to {max(counts):,}"
+    if max(counts) >= MIN_BOX_VALUES:
+        yield f"Box: median and quartiles of {n} {of}."
+        yield "Whisker: to the last value within 1.5 interquartile ranges; dots: those beyond."
+    if min(counts) < MIN_BOX_VALUES:
+        yield f"Dots: the values themselves, where they are fewer than {MIN_BOX_VALUES}."
+
+
+def _marks(spec: CurveSpec, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
+    """What stands in a figure beside its centres."""
+    contents = [panel.content for panel in panels]
+    if any(isinstance(each, Lines) and each.context for each in contents):
+        named = [line.name for panel in panels for line in _foreground_lines(panel.content) if line.accent]
+        yield "Grey: the other panels' lines" + (f"; in colour: {named[0]}." if named else ".")
+    if any(isinstance(each, Cloud) and len(each.front) > 1 for each in contents):
+        yield "Steps: the front that no point passes."
+    if any(_has_published(each) for each in contents):
+        yield f"Diamonds: published, {paper} {spec.published}."
+
+
+def _foreground_lines(content: Content) -> tuple[Line, ...]:
+    """The lines that a panel is of, those behind left out."""
+    return content.lines if isinstance(content, Lines) else ()
+
+
+def _has_published(content: object) -> bool:
+    """Whether a number of the paper stands in a panel."""
+    match content:
+        case Lines():
+            return any(line.published for line in content.lines)
+        case Bars():
+            return any(bar.published is not None for bar in content.bars)
+        case _:
+            return False
+
+
+def _omitted_trials(samples: Samples, probe: str) -> Iterable[str]:
+    """How many trials are not in the figure, and why; `probe` is the command that measures more of them."""
+    kinds = (
+        (samples.failed, "failed"),
+        (samples.pruned, "stopped early"),
+        (samples.valueless, "without a finite value"),
+        (samples.unprobed, f"not probed yet ({probe})"),
+        (samples.missing, "not run"),
+    )
+    told = [f"{count} {what}" for count, what in kinds if count]
+    if told:
+        yield f"Left out of {len(samples.trials)} trials: {', '.join(told)}."

@@ -1,0 +1,55 @@
+"""A table or a figure as a notebook shows it, and as it is written to files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .curves.curve import Curve
+from .tables import render
+from .tables.table import Table
+from .tables.tidy import tidy_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from .curves.draw import FigureFormat
+
+
+@dataclass(frozen=True, slots=True)
+class TableDisplay:
+    """A table that shows itself: `table` has its cells."""
+
+    table: Table
+
+    def frame(self) -> pl.DataFrame:
+        """One row a cell, with all its digits, the same columns for every table."""
+        return tidy_frame(self.table)
+
+    def render(self, form: str = "rich") -> str:
+        """The table as rich (plain columns for a terminal), markdown, latex, html or csv."""
+        return render.FORMATS[form](self.table)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def _repr_html_(self) -> str:
+        """The table as a notebook shows it."""
+        return self.render("html")
+
+
+@dataclass(frozen=True, slots=True)
+class CurveDisplay:
+    """A figure that shows itself: `curve` has its points."""
+
+    curve: Curve
+
+    def render(self, form: FigureFormat = "svg") -> bytes:
+        """The figure as svg, png or pdf."""
+        from .curves.draw import draw  # noqa: PLC0415 -- loads matplotlib, which data does without
+
+        return draw(self.curve, form)
+
+    def _repr_svg_(self) -> str:
+        """The figure as a notebook shows it."""
+        return self.render("svg").decode()

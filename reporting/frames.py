@@ -1,0 +1,103 @@
+"""The store's rows as frames to analyse: each factor and each final metric is a column of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from ..storage.schema import METRICS as METRIC_COLUMNS
+from ..storage.schema import TRIALS as TRIAL_COLUMNS
+from ..studies.catalog.metrics import METRICS
+from ..studies.planning.status import study_outcomes
+from ..studies.schema.factors import SEED
+from ..studies.schema.level_names import level_text
+from ..studies.schema.settings import Level
+from ..studies.study import Study
+
+_SHARED_FACTORS = ("task", SEED)
+"""Factors that a column of the store has already, with the same values."""
+
+_RESERVED_COLUMNS = {*TRIAL_COLUMNS, *METRIC_COLUMNS, *METRICS}.difference(_SHARED_FACTORS)
+
+_INT64_LIMIT = 2**63  # integers below fit a column
+
+
+def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFrame:
+    """The column `trial` and one for each factor, a row for each trial's id and levels.
+
+    A factor is a column of numbers or of truths if all of its levels are, else of text, and null where a cell
+    has no such factor. One whose name the store or a metric has is called `factor_NAME`.
+    """
+    names = dict.fromkeys(name for _, levels in cells for name in levels)
+    columns = {factor_column(name): _column([levels.get(name) for _, levels in cells]) for name in names}
+    return pl.DataFrame({"trial": pl.Series([trial for trial, _ in cells], dtype=pl.String), **columns})
+
+
+def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The levels of all trials of a store as its rows have them, of whatever study each is."""
+    cells = outcomes.select("trial", "factors").iter_rows()
+    return levels_frame([(trial, json.loads(factors)) for trial, factors in cells])
+
+
+def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The levels of a study's trials, a row for each cell and seed; of a search, of all that it tried."""
+    if study.search is not None:
+        return stored_levels(study_outcomes(study, outcomes))
+    return levels_frame([(trial.id, trial.levels) for trial in study.cells])
+
+
+def factor_column(factor: str) -> str:
+    """The name of a factor's column."""
+    return f"factor_{factor}" if factor in _RESERVED_COLUMNS else factor
+
+
+def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
+    """A row for each row of `levels` whose trial has an outcome: its levels, how it ended, what it measured.
+
+    The factors come first, then status, reason and final metrics, null where a trial has none, then all else
+    that the store holds.
+    """
+    finals = outcomes.select("trial", "metrics").explode("metrics").unnest("metrics").drop_nulls("name")
+    measured = finals.group_by("trial").agg(
+        pl.col("value").filter(pl.col("name") == name).last().alias(name) for name in _metric_names(finals)
+    )
+    factors = levels.columns[1:]
+    first = ("trial", "study", *factors, "status", "reason", *measured.columns[1:])
+    rest = [name for name in TRIAL_COLUMNS if name not in ("metrics", *first)]
+    return (
+        levels.drop(_SHARED_FACTORS, strict=False)
+        .join(outcomes.drop("metrics"), on="trial", maintain_order="left")
+        .join(measured, on="trial", how="left", maintain_order="left")
+        .select(*first, *rest)
+    )
+
+
+def metrics_frame(metrics: pl.LazyFrame, levels: pl.DataFrame) -> pl.LazyFrame:
+    """The course of the metrics, in long form, each row with the levels of its trial's cell."""
+    return (
+        levels.lazy()
+        .join(metrics.drop("attempt"), on="trial", maintain_order="left_right")
+        .select("trial", *levels.columns[1:], "epoch", "step", "name", "value")
+    )
+
+
+def _metric_names(finals: pl.DataFrame) -> list[str]:
+    """The metrics that some trial has, in their own order; all that are known where none has any."""
+    found = set(finals["name"])
+    return [name for name in METRICS if name in found or not found] + sorted(found.difference(METRICS))
+
+
+def _column(levels: Sequence[Level | None]) -> pl.Series:
+    """One factor's levels in the narrowest type that holds them all."""
+    kinds = {type(level) for level in levels if level is not None}
+    if kinds == {bool}:
+        return pl.Series(levels, dtype=pl.Boolean)
+    if kinds == {int} and all(
+        level is None or -_INT64_LIMIT <= int(level) < _INT64_LIMIT for level in levels
+    ):
+        return pl.Series(levels, dtype=pl.Int64)
+    if float in kinds and kinds <= {int, float}:
+        return pl.Series([None if level is None else float(level) for level in levels], dtype=pl.Float64)
+    return pl.Series([None if level is None else level_text(level) for level in levels], dtype=pl.String)

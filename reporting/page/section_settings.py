@@ -1,0 +1,63 @@
+"""Every setting of the trials: its value where all share it, else the holes that the file has there.
+
+Defaults are included, so that nothing about the trials is left to guess, and what a later version takes for
+a default does not matter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...studies.schema.settings import TrialSettings
+from ...studies.text.toml_positions import KeyPath
+from .html import Html, HtmlColumn, PageSection, code, html_table, join_html
+from .inputs import PageInputs
+
+
+def section(inputs: PageInputs) -> PageSection | None:
+    """A row for each setting, named as in the study file; the seed is a factor."""
+    found: dict[KeyPath, dict[str, None]] = {}
+    for settings in _iter_settings(inputs):
+        for path, value in _flat(settings.model_dump(mode="json", exclude={"seed"})):
+            found.setdefault(path, {})[json.dumps(value, ensure_ascii=False)] = None
+    if not found:
+        return None
+    rows = [
+        (code(".".join(map(str, path))), _format_setting(inputs, path, list(values)))
+        for path, values in found.items()
+    ]
+    body = html_table("settings of the trials", [HtmlColumn("setting"), HtmlColumn("value", "words")], rows)
+    return PageSection(name="settings", title="Settings", body=body)
+
+
+def _iter_settings(inputs: PageInputs) -> Iterator[TrialSettings]:
+    """The settings of every trial: those of the grid, of a search those that the store has."""
+    if inputs.study.search is None:
+        yield from (trial.settings for trial in inputs.study.trials())
+    else:
+        yield from map(TrialSettings.model_validate_json, inputs.own_outcomes["settings"])
+
+
+def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    """Every value that is no table, with its path."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+def _format_setting(inputs: PageInputs, path: KeyPath, values: list[str]) -> Html:
+    """The one value, or what the file has in its place."""
+    written = inputs.study.template.texts.get(path)
+    if len(values) == 1 or written is None:
+        return join_html((code(_unquoted(each)) for each in values), ", ")
+    return code(written)
+
+
+def _unquoted(value: str) -> str:
+    """A text without its quotes, anything else as JSON has it."""
+    read = json.loads(value)
+    return read if isinstance(read, str) else value

@@ -1,0 +1,161 @@
+"""A recipe taken apart: a line for each part with what it costs and reaches, or the same as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import fill
+from typing import Any
+
+from ...grammar import Analysis, ModelPart, PartKind, Recipe, TrainingMemory
+from ...studies.text.units import WIDTH, format_bytes, format_reach, reach_as_json, si_prefix, truncate
+from .sizes import Sizes
+
+STATE_BYTES = 2
+"""Generation keeps 16-bit numbers, as models do."""
+
+_MIN_LABEL_WIDTH = 20
+_REACH = 4
+"""The column that is a text, so that it begins where its head does."""
+
+
+def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
+    """The lines of `recipe show`: the canonical text with its id, each part, and the whole."""
+    unit, size = si_prefix(analysis.flops_per_token)
+    rows = [
+        ("part", "parameters", f"{unit}FLOPs", "memory", "reach", "state", "window"),
+        ("", "", "/token", "", "", "/token", ""),
+    ]
+    for label, part in (*_iter_tree(analysis.tree.parts), ("total", analysis.tree)):
+        rows.append((label, *format_costs(part, sizes, size)))
+    below = [
+        conditions(analysis, sizes),
+        _training(analysis.memory(sizes.batch)),
+        generation_memory(analysis),
+    ]
+    return "\n".join([heading(recipe), "", *_aligned(rows), "", *map(_indented, filter(None, below)), ""])
+
+
+def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:
+    """What a part costs and reaches, as texts; FLOPs in units of `size`.
+
+    What stands around the body and has no operations only adds its parameters: it sees nothing.
+    """
+    return (
+        f"{part.parameters:,}",
+        f"{part.flops / sizes.length / size:,.1f}",
+        format_bytes(part.activation_bytes(sizes.batch)) if part.saved else "",
+        format_reach(part.reach) if part.flops or part.kind not in (PartKind.FRAME, PartKind.SHARED) else "",
+        format_bytes(part.state * STATE_BYTES) if part.state else "",
+        format_bytes(part.window * STATE_BYTES) if part.window else "",
+    )
+
+
+def as_data(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
+    """What `picture` shows, with all digits; a reach without bound is "all", memory is in bytes."""
+    return {**summary(recipe, analysis, sizes), "parts": [_part(part, sizes) for part in analysis.tree.parts]}
+
+
+def summary(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
+    """The figures of a whole recipe, and what they depend on."""
+    memory = analysis.memory(sizes.batch)
+    return {
+        "recipe": recipe.text,
+        "id": recipe.id,
+        **sizes.as_data(),
+        "parameters": analysis.parameters,
+        "flops": analysis.flops,
+        "flops_per_token": analysis.flops_per_token,
+        "training_flops": analysis.training_flops,
+        "memory": {
+            "parameters": memory.parameters,
+            "gradients": memory.gradients,
+            "optimizer": memory.optimizer,
+            "activations": memory.activations,
+            "logits": memory.logits,
+            "peak": memory.peak,
+        },
+        "reach": reach_as_json(analysis.reach),
+        "causal": analysis.causal,
+        "state_per_token": analysis.state,
+        "window": analysis.window,
+    }
+
+
+def heading(recipe: Recipe, before: str = "") -> str:
+    """The canonical text and the id, on one line if there is room."""
+    name, text = f"id {recipe.id}", f"{before}{recipe.text}"
+    gap = WIDTH - len(text) - len(name)
+    return f"{text}{' ' * gap}{name}" if gap >= 2 else f"{text}\n{' ' * len(before)}{name}"
+
+
+def conditions(analysis: Analysis, sizes: Sizes) -> str:
+    """Whether a position sees later ones, and what the figures depend on."""
+    return f"{'causal' if analysis.causal else 'bidirectional'}, {sizes.describe()}"
+
+
+def generation_memory(analysis: Analysis) -> str:
+    """What generation keeps, if it keeps anything."""
+    state, window = (format_bytes(STATE_BYTES * count) for count in (analysis.state, analysis.window))
+    kept = [f"{state} for each token"] if analysis.state else []
+    kept += [f"a window of {window}"] if analysis.window else []
+    return f"generation keeps {' and '.join(kept)}" if kept else ""
+
+
+def _training(memory: TrainingMemory) -> str:
+    """What a training step holds, item by item."""
+    return (
+        f"training holds {format_bytes(memory.parameters)} of parameters, "
+        f"{format_bytes(memory.gradients)} of gradients, {format_bytes(memory.optimizer)} of Adam's, "
+        f"{format_bytes(memory.activations)} of activations and {format_bytes(memory.logits)} of logits; "
+        f"about {format_bytes(memory.peak)} at the peak"
+    )
+
+
+def _indented(text: str) -> str:
+    """The text within 80 columns."""
+    return fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _iter_tree(parts: tuple[ModelPart, ...]) -> Iterator[tuple[str, ModelPart]]:
+    """Every part of the model, top down, drawn as a tree below those of the first level."""
+    for part in parts:
+        yield part.label, part
+        yield from _iter_children(part, "")
+
+
+def _iter_children(part: ModelPart, indent: str) -> Iterator[tuple[str, ModelPart]]:
+    for number, inner in enumerate(part.parts, 1):
+        last = number == len(part.parts)
+        yield f"{indent}{'└─' if last else '├─'} {inner.label}", inner
+        yield from _iter_children(inner, indent + ("   " if last else "│  "))
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Columns as wide as their widest text; those without any figure are left out.
+
+    Where a line would pass 80 columns, the last column goes, and then labels are cropped.
+    """
+    columns = [column for column in zip(*rows, strict=True) if any(column[2:])]
+    widths = [max(map(len, column)) for column in columns]
+    if sum(widths) + 2 * len(widths) > WIDTH and len(columns) > _REACH + 2:
+        columns, widths = columns[:-1], widths[:-1]
+    widths[0] = min(widths[0], max(_MIN_LABEL_WIDTH, WIDTH - sum(widths[1:]) - 2 * len(widths)))
+    for row in zip(*columns, strict=True):
+        cells = [
+            f"{truncate(text, width):<{width}}" if place in (0, _REACH) else f"{text:>{width}}"
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield f"  {'  '.join(cells)}".rstrip()
+
+
+def _part(part: ModelPart, sizes: Sizes) -> dict[str, Any]:
+    return {
+        "label": part.label,
+        "parameters": part.parameters,
+        "flops": part.flops,
+        "activations": part.activation_bytes(sizes.batch),
+        "reach": reach_as_json(part.reach),
+        "state_per_token": part.state,
+        "window": part.window,
+        "parts": [_part(inner, sizes) for inner in part.parts],
+    }

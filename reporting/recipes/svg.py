@@ -1,0 +1,259 @@
+"""A recipe as an SVG: the residual stream from top to bottom, and each part's figures beside it.
+
+Nothing is boxed, labels stand at what they name, and one colour stays apart in grey. A part in a repeat
+counts all of its copies, so that the rows with bars add up to the total; a bar is the row's share of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from html import escape
+from textwrap import wrap
+
+from ...grammar import Analysis, ModelPart, PartKind, Recipe
+from ...grammar.vocabulary.cost_tree import PREVIOUS_PART
+from ...studies.text.units import si_prefix, truncate
+from .breakdown import conditions, format_costs, generation_memory
+from .sizes import Sizes
+
+_WIDTH, _ROW, _MARGIN, _BAR, _BRACKET = 900, 24, 24, 60, 12
+_NUMBERS = (410, 555, 705)
+"""Where the numbers of the three columns with bars end; each bar begins just behind."""
+
+_STREAM = 26
+"""How far apart two streams are, beside what is in brackets."""
+
+_CONTAINER_FORMS = (PartKind.COPIES, PartKind.STACK)
+"""What has a row for all of its parts, without bars."""
+
+_REACH = 785
+_LABELS_END = _NUMBERS[0] - 80
+_CHARACTER = 7.2
+"""About the width of a character of the labels."""
+
+_INK, _FAINT, _LINE, _ACCENT = "#222", "#666", "#999", "#4c78a8"
+_STYLE = (
+    f"text{{font:13px Helvetica,Arial,sans-serif;fill:{_INK}}} .n{{text-anchor:end}} .f{{fill:{_FAINT}}} "
+    f".r{{font-family:Menlo,Consolas,monospace}} .t{{font-weight:bold}} "
+    f"path{{fill:none;stroke:{_LINE};stroke-width:1.5}} rect,circle{{fill:{_ACCENT}}}"
+)
+
+
+def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
+    """The SVG, white behind, as high as it has rows."""
+    title = wrap(recipe.text, 96, break_on_hyphens=False)
+    top = _MARGIN + 20 * len(title) + 60
+    flow = _StreamLayout(top)
+    parts = tuple(_drawing_order(analysis.tree.parts))
+    flow.streams(parts, _MARGIN + _BRACKET * _brackets(parts) + 3)
+    total = flow.y + 8
+    row = _SvgRow(part=analysis.tree, label="total", x=_MARGIN, y=total, css_class="t")
+    body = [
+        *_title(title, recipe.id),
+        *_heads(analysis, top - 28),
+        *flow.strokes,
+        *(line for row in flow.rows for line in _row(row, analysis, sizes)),
+        _path(f"M{_MARGIN} {total - 16}H{_WIDTH - _MARGIN}"),
+        *_row(row, analysis, sizes),
+        *_conditions(analysis, sizes, total + 36),
+    ]
+    height = total + 56 + _MARGIN
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}"'
+    lines = [f'{head} height="{height}" style="background:#fff">', f"<title>{escape(recipe.text)}</title>"]
+    return "\n".join([*lines, f"<style>{_STYLE}</style>", *body, "</svg>", ""])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SvgRow:
+    """A line of the picture: the figures of a part, its label at a place, the label's class."""
+
+    part: ModelPart
+    label: str
+    x: float
+    y: float
+    css_class: str = ""
+
+
+@dataclass(slots=True)
+class _StreamLayout:
+    """Lays the parts of a model out below each other; `y` is the middle of the next row.
+
+    `ends` has the places, by label, from which what follows a part goes on.
+    """
+
+    y: float
+    rows: list[_SvgRow] = field(default_factory=list)
+    strokes: list[str] = field(default_factory=list)
+    ends: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def streams(self, parts: tuple[ModelPart, ...], x: float) -> None:
+        """The parts of a model along its streams: the first at `x`, a second one further right."""
+        followed = {label for part in parts for label in part.predecessors or ()}
+        for place, part in enumerate(parts):
+            start, below = self.y, len(self.strokes)
+            if part.predecessors == () and followed.intersection(self.ends):
+                x += _STREAM + _BRACKET * _brackets(parts[place:])
+            elif part.predecessors != () and self.ends:
+                x, start = self.ends[part.predecessors[0] if part.predecessors else PREVIOUS_PART]
+            self.series((part,), x)
+            end = self.y - _ROW
+            if end > start:
+                self.strokes.insert(below, _path(f"M{x} {start}V{end}"))  # beneath what stands on it
+            self.ends[part.label] = self.ends[PREVIOUS_PART] = x, end
+
+    def series(self, parts: tuple[ModelPart, ...], x: float) -> None:
+        """Parts along a stream at `x`."""
+        for part in parts:
+            self._draw_inputs(part, x)
+            match part.kind:
+                case PartKind.COPIES | PartKind.STACK:
+                    self._draw_repeated(part, x)
+                case PartKind.SERIES | PartKind.TRANSDUCER:
+                    self.series(part.parts, x)
+                case PartKind.SUM:
+                    self._sum(part, x)
+                case PartKind.BLOCK:
+                    self.strokes.append(_path(f"M{x} {self.y - 9}c17 0 17 18 0 18"))
+                    self._add(part, part.label, x + 22)
+                case PartKind.FRAME:
+                    self.strokes.append(f'<circle cx="{x}" cy="{self.y}" r="3"/>')
+                    self._add(part, part.label, x + 22)
+                case PartKind.SHARED:
+                    self._add(part, part.label, x + 22, "f")
+
+    def _draw_inputs(self, part: ModelPart, x: float) -> None:
+        """What else comes into a part, from streams to the left of its own."""
+        for label in (part.predecessors or ())[1:]:
+            left, end = self.ends[label]
+            self.strokes.append(_path(f"M{left} {end}V{self.y - 8}q0 8 8 8H{x}"))
+
+    def _draw_repeated(self, part: ModelPart, x: float) -> None:
+        """A row with the figures of all, and below it the parts, those of one copy behind a bracket."""
+        self._add(part, part.label, x + 22, "f")
+        start = self.y - 10
+        self.series(_spread(part), x)
+        if part.kind is PartKind.STACK:
+            return
+        left = x - _BRACKET * _brackets((part,))
+        self.strokes.append(_path(f"M{left + 5} {start}h-5V{self.y - _ROW + 10}h5"))
+
+    def _sum(self, part: ModelPart, x: float) -> None:
+        """The parts side by side on what the stream gives them, and a last row in which they are added."""
+        start, fork = self.y, x + 14
+        for inner in part.parts:
+            self.strokes.append(_path(f"M{fork} {self.y}h8"))
+            if inner.kind is PartKind.BLOCK:
+                self._add(inner, inner.label, fork + 12)
+                continue
+            first, stream = self.y, fork + 12 + _BRACKET * _brackets((inner,))
+            self.strokes.append(_path(f"M{fork} {first}H{stream}"))
+            self.series((inner,), stream)
+            self.strokes.append(_path(f"M{stream} {first}V{self.y - _ROW + 9}"))
+        end = self.y
+        self._add(_own_cost(part), "added, with their norm", fork + 12, "f")
+        self.strokes.append(_path(f"M{x} {start - 11}q14 0 14 11V{end - 11}q0 11 -14 11"))
+
+    def _add(self, part: ModelPart, label: str, x: float, mark: str = "") -> None:
+        self.rows.append(_SvgRow(part=part, label=label, x=x, y=self.y, css_class=mark))
+        self.y += _ROW
+
+
+def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
+    """The parts of a model, those of a whole one by themselves, each input just before what follows it."""
+    found = [one for part in parts for one in (part.parts if part.kind is PartKind.TRANSDUCER else (part,))]
+    followed = {label for part in found for label in part.predecessors or ()}
+    inputs = {part.label: part for part in found if part.predecessors == ()}
+    yield from (part for label, part in inputs.items() if label not in followed)
+    for part in found:
+        if part.predecessors != ():
+            yield from (inputs.pop(label) for label in reversed(part.predecessors or ()) if label in inputs)
+            yield part
+
+
+def _brackets(parts: tuple[ModelPart, ...]) -> int:
+    """How many brackets stand beside each other to the left of a stream of these parts."""
+    inner = (
+        (part.kind is PartKind.COPIES) + _brackets(part.parts)
+        for part in parts
+        if part.kind is not PartKind.SUM
+    )
+    return max(inner, default=0)
+
+
+def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
+    """The parts of one copy with their share of the figures of all copies."""
+    ratios = {name: _ratio(part, name) for name in ("parameters", "flops", "saved", "saved_once")}
+
+    def times(inner: ModelPart) -> ModelPart:
+        figures = {name: round(ratio * getattr(inner, name)) for name, ratio in ratios.items()}
+        return replace(inner, **figures, parts=tuple(map(times, inner.parts)))
+
+    return tuple(map(times, part.parts))
+
+
+def _ratio(part: ModelPart, name: str) -> float:
+    inner = sum(getattr(one, name) for one in part.parts)
+    return getattr(part, name) / inner if inner else 1.0
+
+
+def _own_cost(part: ModelPart) -> ModelPart:
+    """What a sum has besides its parts: its normalisation, its input, its dropout."""
+    names = ("parameters", "saved", "saved_once")
+    figures = {name: getattr(part, name) - sum(getattr(one, name) for one in part.parts) for name in names}
+    return ModelPart(label="", flops=0, **figures)
+
+
+def _row(row: _SvgRow, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
+    """The label of a row, its figures, and a bar for each that is a share of the model's."""
+    part, tree = row.part, analysis.tree
+    _, size = si_prefix(analysis.flops_per_token)
+    *numbers, sees, _, _ = format_costs(part, sizes, size)
+    label = truncate(row.label, int((_LABELS_END - row.x) / _CHARACTER))
+    yield _text(row.x, row.y, label, row.css_class)
+    shares = (
+        part.parameters / tree.parameters,
+        part.flops / tree.flops,
+        part.activation_bytes(sizes.batch) / tree.activation_bytes(sizes.batch),
+    )
+    for number, share, x in zip(numbers, shares, _NUMBERS, strict=True):
+        if share > 0:
+            yield _text(x, row.y, number, f"n {row.css_class}")
+        if _BAR * share >= 0.5 and part.kind not in _CONTAINER_FORMS and part is not tree:
+            yield f'<rect x="{x + 8}" y="{row.y - 5}" width="{_BAR * share:.1f}" height="10"/>'
+    if sees:
+        yield _text(_REACH, row.y, sees, row.css_class)
+
+
+def _title(lines: list[str], name: str) -> Iterator[str]:
+    """The recipe, and what the figures are."""
+    for number, line in enumerate(lines):
+        yield _text(_MARGIN, _MARGIN + 6 + 20 * number, line, "r")
+    below = "a part in a repeat counts all copies, its reach is of one; a bar is its share of the model"
+    yield _text(_MARGIN, _MARGIN + 6 + 20 * len(lines), f"id {name} · {below}", "f")
+
+
+def _heads(analysis: Analysis, y: float) -> Iterator[str]:
+    """What each column shows."""
+    unit, _ = si_prefix(analysis.flops_per_token)
+    names = ("parameters", f"{unit}FLOPs/token", "training memory")
+    for name, x in zip(names, _NUMBERS, strict=True):
+        yield _text(x, y, name, "n f")
+    yield _text(_REACH, y, "reach", "f")
+
+
+def _conditions(analysis: Analysis, sizes: Sizes, y: float) -> Iterator[str]:
+    """What the figures depend on, and what generation keeps."""
+    yield _text(_MARGIN, y, conditions(analysis, sizes), "f")
+    if kept := generation_memory(analysis):
+        yield _text(_MARGIN, y + 20, kept, "f")
+
+
+def _text(x: float, y: float, text: str, mark: str = "") -> str:
+    """A text whose middle is at `y`."""
+    marked = f' class="{mark.strip()}"' if mark.strip() else ""
+    return f'<text x="{x}" y="{y + 4.5}"{marked}>{escape(text)}</text>'
+
+
+def _path(drawn: str) -> str:
+    return f'<path d="{drawn}"/>'

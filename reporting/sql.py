@@ -1,0 +1,59 @@
+"""SQL over everything in a store: the tables `trials` and `metrics`, in the dialect of Polars."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from ..errors import ActivememError
+from ..storage import Store
+from ..storage.schema import METRICS as METRIC_COLUMNS
+from ..studies.text.errors import nearest_hint
+from .frames import metrics_frame, stored_levels, trials_frame
+
+_NO_TABLE = re.compile(r"relation '(?P<name>.*)' was not found")
+_NO_COLUMN = re.compile(r'unable to find column "(?P<name>.*?)"')
+
+
+class QueryError(ActivememError):
+    """A query that cannot be answered; the message says why."""
+
+
+def query(store: Store, sql: str) -> pl.DataFrame:
+    """The answer to one statement.
+
+    `trials` has a row for each trial's latest attempt, `metrics` one for each value of it that was reported,
+    in whatever study; both have the factors' levels as columns. The metrics are read only if they are asked
+    for. Raises QueryError.
+    """
+    outcomes = store.trials()
+    levels = stored_levels(outcomes)
+    course = pl.defer(
+        store.metrics, schema={name: kind for name, kind in METRIC_COLUMNS.items() if name != "study"}
+    )
+    tables = {
+        "trials": trials_frame(outcomes, levels).lazy(),
+        "metrics": metrics_frame(course, _with_study(levels, outcomes)),
+    }
+    try:
+        return pl.SQLContext(frames=tables, eager=True).execute(sql)
+    except pl.exceptions.PolarsError as error:
+        raise QueryError(_explain_error(str(error), tables)) from error
+
+
+def _with_study(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The levels, the study of each trial in front of them."""
+    studies = outcomes.select("trial", "study")
+    return studies.join(levels, on="trial", how="left", maintain_order="left")
+
+
+def _explain_error(message: str, tables: dict[str, pl.LazyFrame]) -> str:
+    """What Polars says, without its plan, and with the name that was probably meant."""
+    what = message.partition("\n\nResolved plan")[0].partition("\n\n")[0]
+    if found := _NO_TABLE.search(what):
+        return f"query: there is no table '{found['name']}'{nearest_hint(found['name'], tables)}"
+    if found := _NO_COLUMN.search(what):
+        columns = {name for table in tables.values() for name in table.collect_schema()}
+        return f"query: there is no column '{found['name']}'{nearest_hint(found['name'], columns)}"
+    return f"query: {what.removeprefix('sql parser error: ')}"

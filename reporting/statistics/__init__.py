@@ -1,0 +1,1 @@
+"""What a few seeds can tell: estimates, paired tests, corrections and power."""

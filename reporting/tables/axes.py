@@ -1,0 +1,93 @@
+"""The rows and columns of a table: which levels and metrics stand where, and under which headings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...studies.catalog.metrics import Metric, better_arrow, find_metric
+from ...studies.schema.level_names import level_names, level_text, one_line
+from ...studies.schema.settings import Level
+from ...studies.schema.table import TableSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow:
+    """One row: its level, what it is called, and the heading that it stands under, empty if under none."""
+
+    level: str
+    head: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumn:
+    """One column: its metric, its level, empty where metrics alone are columns, and the headings above it.
+
+    `bands` has the headings from the outermost to the one above the column's own, `head`; some may be empty.
+    """
+
+    metric: Metric
+    level: str
+    head: str
+    headings: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What a published table may call it: its level, or its metric where it has none."""
+        return self.level or self.metric.name
+
+
+def rows_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableRow, ...]:
+    """The rows in the order of the study, those under a heading after the others and together."""
+    heads, under = _heads(levels[spec.rows]), _headings(spec.groups.rows)
+    return tuple(
+        TableRow(level=text, head=heads[text], group=under.get(text, ""))
+        for text in _grouped(tuple(heads), under)
+    )
+
+
+def columns_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableColumn, ...]:
+    """The columns: each metric's together, in them the levels in the order of the study, grouped as rows."""
+    metrics = [find_metric(name, spec.digits) for name in spec.value]
+    under = _headings(spec.groups.columns)
+    if spec.columns is None:
+        named = {metric.name: metric for metric in metrics}
+        return tuple(
+            TableColumn(
+                metric=named[name],
+                level="",
+                head=one_line(name) + better_arrow(named[name]),
+                headings=(under.get(name, ""),) if under else (),
+            )
+            for name in _grouped(tuple(named), under)
+        )
+    heads = _heads(levels[spec.columns])
+    return tuple(
+        TableColumn(
+            metric=metric,
+            level=text,
+            head=heads[text],
+            headings=(
+                *((one_line(metric.name) + better_arrow(metric),) if len(metrics) > 1 else ()),
+                *((under.get(text, ""),) if under else ()),
+            ),
+        )
+        for metric in metrics
+        for text in _grouped(tuple(heads), under)
+    )
+
+
+def _heads(levels: Sequence[Level]) -> dict[str, str]:
+    """What each level is called, by its text, in the order of the study."""
+    return dict(zip(map(level_text, levels), level_names(levels), strict=True))
+
+
+def _headings(groups: Mapping[str, Sequence[Level]]) -> dict[str, str]:
+    """The heading of each level that has one, in the order of the headings and of their lists."""
+    return {level_text(level): one_line(heading) for heading, members in groups.items() for level in members}
+
+
+def _grouped(texts: tuple[str, ...], under: Mapping[str, str]) -> tuple[str, ...]:
+    """The levels without a heading, then those with one, heading by heading in its own order."""
+    return (*(text for text in texts if text not in under), *(text for text in under if text in texts))

@@ -1,0 +1,165 @@
+"""A table as a paper prints it, from a study's trials, their stored outcomes and the published numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+import polars as pl
+
+from ...studies.catalog.published import published_tables
+from ...studies.resolve.trial import Trial
+from ...studies.schema.level_names import level_text, one_line
+from ...studies.schema.selection import is_selected, selected_levels
+from ...studies.schema.settings import Level
+from ...studies.schema.table import TableSpec
+from ...studies.schema.table_checks import table_faults
+from ...studies.study import Study
+from .axes import columns_of, rows_of
+from .captions import caption_sentences
+from .cells import CellFiller
+from .pick_best import pick_best
+from .published_layout import add_paper_only, add_published_columns
+from .published_match import match_published
+from .table import ColumnKey, Footnotes, Table, TableError
+from .tally import CellKey, Tally, tally_trials
+
+
+def build_table(
+    study: Study,
+    spec: TableSpec,
+    outcomes: pl.DataFrame,
+    *,
+    published: bool = False,
+    paper_only: bool = False,
+    begun: Collection[str] = (),
+) -> Table:
+    """The table that `spec` describes, over the study's trials in `outcomes`, the store's latest attempts.
+
+    `published` puts the paper's numbers beside ours, `rest` also the rows that only the paper has. `begun`
+    are the trials that have a checkpoint. TableError if the specification does not fit the study.
+    """
+    if wrong := table_faults(spec, study.design, study.paper):
+        faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
+        raise TableError("\n".join(faults))
+    trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]
+    tallies, lost = _tallies(spec, trials, outcomes, begun)
+    filler = _make_filler(study, spec, tallies, lost, published=published)
+    ids = list(dict.fromkeys(trial.id for trial in trials))
+    made = _assemble_table(
+        study.name, filler, selected_levels(spec.select, study.factors), provenance(ids, outcomes)
+    )
+    # what the file's caption says of the settings may not hold; levels show by themselves
+    if changed := [change for change in study.overrides if not change.startswith("factors.")]:
+        sentence = one_line(f"Other than in the study's file: {', '.join(changed)}.")
+        made = replace(made, caption=(made.caption[0], sentence, *made.caption[1:]))
+    theirs = filler.published_match
+    if theirs and paper_only:
+        made = add_paper_only(made, theirs, filler.rows, filler.columns)
+    return add_published_columns(made) if theirs and spec.published.show == "columns" else made
+
+
+def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
+    """Where the numbers come from, told by the rows of these trials alone: how many, what made them, when."""
+    known = outcomes.filter(pl.col("trial").is_in(trials)).select("version", "commit", "device", "finished")
+    count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
+    parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
+    for version in known["version"].unique().sort():
+        commits = known.filter(pl.col("version") == version)["commit"].drop_nulls()
+        short = ", ".join(commits.str.head(7).unique().sort())
+        parts.append(f"activemem {version}" + (f" ({short})" if short else ""))
+    if len(known):
+        parts.append(", ".join(known["device"].unique().sort()))
+        parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series())
+    return one_line(" · ".join(parts))
+
+
+def _make_filler(
+    study: Study,
+    spec: TableSpec,
+    tallies: Mapping[CellKey, Tally],
+    lost: Mapping[CellKey, str],
+    *,
+    published: bool,
+) -> CellFiller:
+    """What fills the cells of a table: its rows and columns, what is in them, and the paper's beside."""
+    levels = selected_levels(spec.select, study.factors)
+    rows, columns = rows_of(spec, levels), columns_of(spec, levels)
+    paper = published_tables().get((study.paper or "", spec.published_table)) if published else None
+    return CellFiller(
+        spec=spec,
+        rows=rows,
+        columns=columns,
+        tallies={place: tally for place, tally in tallies.items() if place[2] in spec.value},
+        fallbacks={place[:2]: tally for place, tally in tallies.items() if place[2] == spec.otherwise},
+        pick_remarks=lost,
+        over_budget=_over_budget(study, spec),
+        published_match=match_published(paper, spec.published, rows, columns) if paper else None,
+        footnotes=Footnotes(),
+    )
+
+
+def _assemble_table(
+    study: str, filler: CellFiller, levels: Mapping[str, tuple[Level, ...]], provenance: str
+) -> Table:
+    """The table of what a filler fills, with the sentences around it.
+
+    The cells come first, since the footnotes are those that filling them has asked for.
+    """
+    spec, rows, columns = filler.spec, filler.rows, filler.columns
+    cells = filler.fill()
+    return Table(
+        name=spec.name,
+        caption=caption_sentences(
+            spec,
+            study=study,
+            columns=columns,
+            levels=levels,
+            tallies=filler.tallies.values(),
+            cells=list(chain(*cells)),
+            published_match=filler.published_match,
+        ),
+        corner=one_line(spec.rows),
+        rows=tuple(row.head for row in rows),
+        columns=tuple(column.head for column in columns),
+        cells=cells,
+        footnotes=filler.footnotes.as_tuple(),
+        provenance=provenance,
+        keys=tuple(
+            ColumnKey(metric=column.metric.name, level=column.head if column.level else "")
+            for column in columns
+        ),
+        column_headings=tuple(zip(*(column.headings for column in columns), strict=True)),
+        groups=tuple(row.group for row in rows) if spec.groups.rows else (),
+        center=spec.center,
+        spread=spec.spread,
+    )
+
+
+def _tallies(
+    spec: TableSpec, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str]
+) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
+    """The tally that each place shows, and of how many levels that it was picked from there is no value."""
+    found = tally_trials(
+        trials,
+        outcomes,
+        rows=spec.rows,
+        columns=spec.columns,
+        metrics=spec.value if spec.otherwise is None else (*spec.value, spec.otherwise),
+        over=spec.over,
+        separate=spec.pick is not None,
+        begun=begun,
+    )
+    if spec.pick is None:
+        return {place: tallies[0] for place, tallies in found.items()}, {}
+    return pick_best(spec, found)
+
+
+def _over_budget(study: Study, spec: TableSpec) -> set[tuple[str, str]]:
+    """The rows and columns of trials that the study's budget does not allow."""
+    kept = (trial.levels for trial in study.over_budget if is_selected(spec.select, trial.levels))
+    return {
+        (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
+        for levels in kept
+    }

@@ -1,0 +1,115 @@
+"""The sentences over a table: what its numbers are, over how many trials, and what its signs mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from ...studies.catalog.metrics import find_metric
+from ...studies.planning.probe_targets import probe_command
+from ...studies.schema.level_names import level_name, one_line
+from ...studies.schema.settings import Level
+from ...studies.schema.table import TableSpec
+from ..statistics.statistics import TESTS, smallest_p
+from .axes import TableColumn
+from .bold import SIGNIFICANCE_LEVEL
+from .cells import NOT_RUN
+from .published_match import PublishedMatch
+from .table import Cell, CellStatus
+from .tally import Tally
+
+_CENTERS = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
+_SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
+
+
+def caption_sentences(
+    spec: TableSpec,
+    *,
+    study: str,
+    columns: Sequence[TableColumn],
+    levels: Mapping[str, tuple[Level, ...]],
+    tallies: Collection[Tally],
+    cells: Sequence[Cell],
+    published_match: PublishedMatch | None,
+) -> tuple[str, ...]:
+    """Every sentence of a table's caption; `levels` has what is selected of each factor, `study` its name."""
+    titles = dict.fromkeys(column.metric.title for column in columns)
+    what = one_line(spec.caption or _joined(tuple(titles))).removesuffix(".")
+    sentences = [f"{what}{_average(spec, levels, tallies)}."]
+    if other := next((cell.metric for cell in cells if cell.metric), ""):
+        title = find_metric(other).title
+        sentences.append(f"In parentheses, where there is none: {title[0].lower()}{title[1:]}.")
+    if any(cell.difference_text for cell in cells):
+        sentences.append(f"In parentheses: difference from {level_name(spec.baseline)}.")
+    sentences += _best(spec, columns, cells)
+    if published_match and any(cell.published for cell in cells):
+        sentences.append(_published(spec, published_match, cells))
+    if any(cell.status is CellStatus.BEGUN for cell in cells):
+        sentences.append("begun: trials of it have begun, none has ended.")
+    if any(cell.status is CellStatus.UNPROBED for cell in cells):
+        sentences.append(f"unprobed: not probed yet ({probe_command(study)}).")
+    if any(cell.status is CellStatus.REFUSED for cell in cells):
+        sentences.append("refused: over the study's budget.")
+    if any(cell.status is CellStatus.MISSING for cell in cells):
+        sentences.append(f"{NOT_RUN}: not run.")
+    return tuple(sentences)
+
+
+def _joined(titles: Sequence[str]) -> str:
+    """The titles as one, each but the first in the middle of a sentence."""
+    first, *others = titles
+    return "; ".join(
+        [first, *(title if title[:2].isupper() else title[0].lower() + title[1:] for title in others)]
+    )
+
+
+def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
+    """What each number is over its trials, as planned; nothing where the study has none of them."""
+    counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
+    lumped = math.prod(counts.values())
+    seeds = sorted({tally.trials if tally.label else tally.trials // lumped for tally in tallies})
+    if not seeds:
+        return ""
+    low, high = seeds[0], seeds[-1]
+    number = f"{high} seeds" if low == high else f"{low} to {high} seeds"
+    over = "one seed" if high == 1 else number
+    if spec.pick is None:
+        over += "".join(f" and {count} levels of {factor}" for factor, count in counts.items())
+    averaged = "" if over == "one seed" else f"{_CENTERS[spec.center]} {_SPREADS[spec.spread]} of "
+    each = " and ".join(f"{count} levels of {factor}" for factor, count in counts.items())
+    return f": {averaged}{over}" + (f", each cell at its best of {each}" if spec.pick and counts else "")
+
+
+def _best(spec: TableSpec, columns: Sequence[TableColumn], cells: Sequence[Cell]) -> list[str]:
+    """What bold means, where it occurs, and what so few seeds can never show."""
+    if not any(cell.best for cell in cells):
+        return []
+    sides = {column.metric.higher_is_better for column in columns} - {None}
+    side = "best" if len(sides) > 1 else "highest" if True in sides else "lowest"
+    if spec.best == "shown":
+        return [f"Bold: {side} in its column, with all that tie at the digits shown."]
+    told = f"Bold: {side} in its column, with all that a {TESTS[spec.test]}"
+    sentences = [f"{told} (Holm over the column, p < {SIGNIFICANCE_LEVEL}) cannot tell apart from it."]
+    least = _min_attainable_p(columns, cells)
+    if least >= SIGNIFICANCE_LEVEL:
+        sentences.append(f"With so few values it can tell none apart: p is never below {least:.2g}.")
+    return sentences
+
+
+def _min_attainable_p(columns: Sequence[TableColumn], cells: Sequence[Cell]) -> float:
+    """The smallest corrected p that a test in one of the columns can give, however large the effect."""
+    counts = [
+        [cell.count for cell in cells[number :: len(columns)] if cell.estimate]
+        for number in range(len(columns))
+    ]
+    several = [each for each in counts if len(each) > 1]
+    return min((min(1.0, smallest_p(max(each)) * (len(each) - 1)) for each in several), default=1.0)
+
+
+def _published(spec: TableSpec, published_match: PublishedMatch, cells: Sequence[Cell]) -> str:
+    """Where the numbers in small type come from, and what is in parentheses behind them."""
+    source = f"published, {published_match.paper.paper} {published_match.paper.name}"
+    if spec.published.show == "columns":
+        return f"Under published: {source.removeprefix('published, ')}."
+    extra = "; in parentheses: ours less the paper's" if spec.published.show == "difference" else ""
+    return f"Small: {source}{extra if any('(' in cell.published_text for cell in cells) else ''}."

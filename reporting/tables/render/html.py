@@ -1,0 +1,80 @@
+"""A table as HTML: one figure that carries its own style, for any page, light or dark; ASCII only."""
+
+from __future__ import annotations
+
+from html import escape
+
+from ..table import Cell, Table
+
+STYLE = """\
+<style>
+.activemem-table { margin: 1em 0; max-width: 100%; overflow-x: auto; font-variant-numeric: tabular-nums; }
+.activemem-table table { border-collapse: collapse; border-block: 2px solid; }
+.activemem-table caption { caption-side: top; text-align: left; padding-bottom: .5em; }
+.activemem-table thead { border-bottom: 1px solid; }
+.activemem-table th, .activemem-table td { padding: .2em .7em; text-align: right; vertical-align: top; }
+.activemem-table th { font-weight: normal; white-space: nowrap; }
+.activemem-table th:first-child { text-align: left; padding-left: 0; }
+.activemem-table td { white-space: nowrap; }
+.activemem-table sup { line-height: 0; }
+.activemem-table td sup { position: absolute; padding-top: .5em; }
+.activemem-table small { opacity: .75; }
+.activemem-table figcaption { font-size: .85em; padding-top: .5em; }
+.activemem-table p { margin: 0; }
+</style>"""
+
+
+_OVER = 'style="text-align: center; border-bottom: 1px solid"'
+
+
+def to_html(table: Table) -> str:
+    """A `<figure>` of caption, table, footnotes and provenance; a cell's classes are its status and best."""
+    lines = [
+        f'<figure class="activemem-table" id="{escape(table.name)}">',
+        STYLE,
+        "<table>",
+        f"<caption>{escape(' '.join(table.caption))}</caption>",
+        _head(table),
+    ]
+    for heading, numbers in table.row_groups():
+        lines.append("<tbody>")
+        if heading:
+            over = f'colspan="{1 + len(table.columns)}"'
+            lines.append(f'<tr><th scope="rowgroup" {over}><i>{escape(heading)}</i></th></tr>')
+        for row in numbers:
+            indent = ' style="padding-left: 1em"' if heading else ""
+            lines.append(f'<tr><th scope="row"{indent}>{escape(table.rows[row])}</th>')
+            lines.extend(map(_cell, table.cells[row]))
+            lines.append("</tr>")
+        lines.append("</tbody>")
+    lines += ["</table>", "<figcaption>"]
+    lines += [f'<p class="note"><sup>{note.mark}</sup> {escape(note.text)}</p>' for note in table.footnotes]
+    lines += [f'<p class="provenance">{escape(table.provenance)}</p>', "</figcaption>", "</figure>", ""]
+    return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _head(table: Table) -> str:
+    """The lines of headings, those above several columns first."""
+    lines = []
+    for spans in table.heading_spans():
+        cells = (
+            f'<th scope="colgroup" colspan="{over}" {_OVER}>{escape(name)}</th>' if name else "<td></td>"
+            for name, over in spans
+        )
+        lines.append(f"<tr><td></td>{''.join(cells)}</tr>")
+    heads = (f'<th scope="col">{escape(name)}</th>' for name in (table.corner, *table.columns))
+    return f"<thead>{''.join(lines)}<tr>{''.join(heads)}</tr></thead>"
+
+
+def _cell(cell: Cell) -> str:
+    """Ours, and the paper's below it with its note as a title."""
+    ours = f"<strong>{escape(cell.full_text)}</strong>" if cell.best else escape(cell.full_text)
+    if cell.marks:
+        ours += f"<sup>{','.join(cell.marks)}</sup>"
+    papers = ""
+    if cell.published and cell.published_text:
+        title = f' title="{escape(cell.published.note)}"' if cell.published.note else ""
+        small = f'<small class="published"{title}>{escape(cell.published_text)}</small>'
+        papers = f"<br>{small}" if ours else small
+    kinds = f"{cell.status} best" if cell.best else f"{cell.status}"
+    return f'<td class="{kinds}">{ours}{papers}</td>'

@@ -1,0 +1,108 @@
+"""A table as LaTeX: a booktabs float for an article, shrunk to the line where it is wider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..table import Cell, Table
+
+_SIGNS = {
+    "\\": r"\textbackslash{}",
+    "[": "{[}",  # after a line's end it would open an option,
+    "*": "{*}",  # and this would be one
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "'": r"\textquotesingle{}",
+    "`": r"\textasciigrave{}",
+    "±": r"$\pm$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "−": r"$-$",
+    "–": r"\textendash{}",
+    "…": r"\ldots{}",
+    "\N{REPLACEMENT CHARACTER}": "?",
+}
+
+
+def to_latex(table: Table) -> str:
+    """A `table` environment; the published numbers stand in small type on a second line of each row."""
+    heads = " & ".join(map(_escape, (table.corner, *table.columns)))
+    lines = [
+        r"% \usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,graphicx}",
+        r"\begin{table}",
+        r"  \centering",
+        rf"  \caption{{{_escape(' '.join(table.caption))}}}",
+        rf"  \label{{tab:{table.name}}}",
+        r"  \medskip",
+        r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        rf"  \begin{{tabular}}{{@{{}}l{'r' * len(table.columns)}@{{}}}}",
+        r"    \toprule",
+        *_bands(table),
+        rf"    {heads} \\",
+        r"    \midrule",
+    ]
+    for number, (heading, rows) in enumerate(table.row_groups()):
+        indent = r"\quad " if heading else ""
+        if heading:
+            over = rf"\multicolumn{{{1 + len(table.columns)}}}{{@{{}}l}}{{\textit{{{_escape(heading)}}}}}"
+            space = r"\addlinespace " if number else ""
+            lines.append(rf"    {space}{over} \\")
+        for row in rows:
+            lines += _row(indent + _escape(table.rows[row]), table.cells[row])
+    lines += [r"    \bottomrule", r"  \end{tabular}}", "", r"  \smallskip", r"  \begin{minipage}{\linewidth}"]
+    below = [rf"\textsuperscript{{{_escape(note.mark)}}}~{_escape(note.text)}" for note in table.footnotes]
+    below.append(_escape(table.provenance))
+    lines.append("    \\footnotesize\\raggedright\n    " + " \\\\\n    ".join(below))
+    return "\n".join([*lines, r"  \end{minipage}", r"\end{table}", ""])
+
+
+def _bands(table: Table) -> list[str]:
+    """The headings above several columns, each with a rule below it."""
+    lines = []
+    for spans in table.heading_spans():
+        texts, rules, column = [], [], 2
+        for name, over in spans:
+            texts.append(rf"\multicolumn{{{over}}}{{c}}{{{_escape(name)}}}" if name else "& " * (over - 1))
+            rules += [rf"\cmidrule(lr){{{column}-{column + over - 1}}}"] if name else []
+            column += over
+        lines.append(rf"    & {' & '.join(texts).strip()} \\ {''.join(rules)}")
+    return lines
+
+
+def _row(name: str, cells: Sequence[Cell]) -> list[str]:
+    """A row's line, and the paper's below it; one line where nothing is ours."""
+    papers = rf"{' & '.join(map(_published, cells))} \\ \addlinespace"
+    if not any(cell.published_text for cell in cells):
+        return [rf"    {name} & {' & '.join(map(_ours, cells))} \\"]
+    if not any(cell.full_text or cell.marks for cell in cells):
+        return [rf"    {name} & {papers}"]
+    return [rf"    {name} & {' & '.join(map(_ours, cells))} \\", rf"    & {papers}"]
+
+
+def _ours(cell: Cell) -> str:
+    """What is ours, its marks beside the column so that numbers stay below each other."""
+    text = rf"\textbf{{{_escape(cell.full_text)}}}" if cell.best else _escape(cell.full_text)
+    return text + (rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else "")
+
+
+def _published(cell: Cell) -> str:
+    """What is the paper's, in small type."""
+    return rf"{{\footnotesize {_escape(cell.published_text)}}}" if cell.published_text else ""
+
+
+def _escape(text: str) -> str:
+    """The text so that no sign in it is a command."""
+    return "".join(_SIGNS.get(sign, sign) for sign in text).replace("--", "-{}-")

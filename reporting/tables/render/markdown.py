@@ -1,0 +1,53 @@
+"""A table as Markdown with pipes; small type is `<sub>`, a footnote's mark is `<sup>`, as on GitHub."""
+
+from __future__ import annotations
+
+import re
+
+from ..table import Cell, Table
+
+_SIGNS = re.compile(r"[\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+def to_markdown(table: Table) -> str:
+    """The caption, the table with the paper's numbers in small type below ours, footnotes and provenance.
+
+    Pipes have one line of headings: those above a column stand over its own. Headings of rows are rows.
+    """
+    paths = zip(*table.column_headings, table.columns, strict=True)
+    heads = ["<br>".join(_escape(name) for name in path if name) for path in paths]
+    sides = [":--", *["--:"] * len(table.columns)]
+    lines = [" ".join(map(_escape, table.caption)), "", _line([_escape(table.corner), *heads]), _line(sides)]
+    for heading, numbers in table.row_groups():
+        if heading:
+            lines.append(_line([f"*{_escape(heading)}*", *[""] * len(table.columns)]))
+        lines += [_line([_escape(table.rows[row]), *map(_cell, table.cells[row])]) for row in numbers]
+    below = [f"<sup>{note.mark}</sup> {_escape(note.text)}" for note in table.footnotes]
+    below.append(_escape(table.provenance))
+    return "\n".join([*lines, "", "<sub>" + "<br>\n".join(below) + "</sub>", ""])
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cell(cell: Cell) -> str:
+    """Ours with its marks, and the paper's in small type on a second line."""
+    text = _bounds(cell.full_text)
+    ours = f"**{text}**" if cell.best else text
+    if cell.marks:
+        ours += f"<sup>{','.join(cell.marks)}</sup>"
+    papers = f"<sub>{_escape(cell.published_text)}</sub>" if cell.published_text else ""
+    return "<br>".join(part for part in (ours, papers) if part)
+
+
+def _bounds(text: str) -> str:
+    """The text of a number with its interval's brackets made plain."""
+    return text.replace("[", "\\[").replace("]", "\\]")
+
+
+def _escape(text: str) -> str:
+    """The text so that no sign in it is markup; an underscore inside a word is none."""
+    escaped = _SIGNS.sub(lambda sign: "\\" + sign.group(), text)
+    return "".join(_MARKUP.get(sign, sign) for sign in escaped)

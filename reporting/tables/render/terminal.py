@@ -1,0 +1,225 @@
+"""A table for a terminal: plain columns, the best between asterisks, the published numbers below ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from textwrap import wrap
+
+from ....studies.schema.level_names import omitted_arguments, short_level_names
+from ..table import Cell, Table
+
+INDENT = GAP = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextColumn:
+    """One column laid out: every text as wide as the others, ours and the paper's for each row."""
+
+    width: int
+    head: str
+    ours: tuple[str, ...]
+    published: tuple[str, ...]
+    headings: tuple[str, ...]  # the headings above it
+
+
+def to_terminal(table: Table, *, width: int = 80, ansi: bool = False) -> str:
+    """Lines of at most `width` columns where names allow it; a wider table continues below, in column groups.
+
+    Rows lose the arguments that a block has in all of them where that makes fewer groups. `ansi` adds bold
+    for the best and faint for the published numbers, and changes no visible character.
+    """
+    lines = [line for sentence in table.caption for line in wrap(sentence, width)]
+    cells = list(zip(*table.cells, strict=True))  # by column
+    columns = [
+        _column(head, each, tuple(line[number] for line in table.column_headings), ansi=ansi)
+        for number, (head, each) in enumerate(zip(table.columns, cells, strict=True))
+    ]
+    names, groups = _layout(table, table.rows, columns, width)
+    short = _layout(table, short_level_names(table.rows), columns, width)
+    shortened = len(short[1]) < len(groups)
+    if shortened:
+        names, groups = short
+    label = _label(table, names)
+    for group in groups:
+        lines += ["", *_lines(table, names, _fit_headings(group), label)]
+    lines.append("")
+    if shortened:
+        known = f"In full: {', '.join(omitted_arguments(table.rows))}."
+        lines += wrap(known, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    for note in table.footnotes:
+        head = f"  {note.mark:<4}"
+        lines += wrap(note.text, width, initial_indent=head, subsequent_indent=" " * len(head))
+    lines += wrap(table.provenance, width, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join([*lines, ""])
+
+
+def _layout(
+    table: Table, rows: Sequence[str], columns: Sequence[TextColumn], width: int
+) -> tuple[tuple[str, ...], list[list[TextColumn]]]:
+    """The rows' names, those under a heading moved in, and the groups of columns that stand beside them."""
+    headings = table.groups or ("",) * len(rows)
+    names = tuple(" " * INDENT * bool(heading) + row for heading, row in zip(headings, rows, strict=True))
+    return names, list(_groups(columns, width - INDENT - _label(table, names)))
+
+
+def _label(table: Table, names: Sequence[str]) -> int:
+    """How wide the names of the rows are, with what stands above them."""
+    return max(map(len, (table.corner, *table.groups, *names)))
+
+
+def _column(head: str, cells: Sequence[Cell], bands: tuple[str, ...], *, ansi: bool) -> TextColumn:
+    """A column of cells: star, right-aligned text, star and marks, each in its own place."""
+    texts = _texts(cells)
+    papers = [cell.published_text for cell in cells]
+    marks = [
+        ("*" if cell.best else "") + (" " + ",".join(cell.marks) if cell.marks else "") for cell in cells
+    ]
+    left, right = int(any(cell.best for cell in cells)), max(map(len, marks), default=0)
+    body = max(map(len, (head, *texts, *papers)))
+    differences = any(cell.difference_text for cell in cells)
+    ours = []
+    for cell, text, mark in zip(cells, texts, marks, strict=True):
+        bare = text.rstrip() if cell.difference is None and differences else text
+        shown = "*" + _ansi(bare, 1, ansi=ansi) if cell.best else bare
+        space = " " * (left + body - len(text) - cell.best)
+        ours.append(space + shown + f"{mark:<{right + len(text) - len(bare)}}")
+    faint = [" " * (left + body - len(text)) + _ansi(text, 2, ansi=ansi) + " " * right for text in papers]
+    return TextColumn(
+        width=left + body + right,
+        head=" " * left + f"{head:>{body}}" + " " * right,
+        ours=tuple(ours),
+        published=tuple(faint),
+        headings=bands,
+    )
+
+
+def _texts(cells: Sequence[Cell]) -> list[str]:
+    """The cells' texts, each part as wide as the column's widest, so that numbers stand below each other."""
+    spread, interval, difference = (
+        max(map(len, parts), default=0)
+        for parts in zip(*((cell.spread, cell.interval, cell.difference_text) for cell in cells), strict=True)
+    )
+    texts = []
+    for cell in cells:
+        text = cell.text
+        if cell.estimate is not None:
+            if spread:
+                text += f" ± {cell.spread:>{spread}}" if cell.spread else " " * (spread + 3)
+            if interval:
+                text += f" {cell.interval:>{interval}}"
+            if difference:
+                text += f" {f'({cell.difference_text})' if cell.difference_text else '':>{difference + 2}}"
+        texts.append(text)
+    return texts
+
+
+def _ansi(text: str, code: int, *, ansi: bool) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if ansi and text else text
+
+
+def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[TextColumn]]:
+    """As many columns side by side as there is room for, at least one; parted at outer headings first."""
+    runs = [run for _, run in _runs(columns, 0)] if columns[0].headings else [list(columns)]
+    group: list[TextColumn] = []
+    for run in runs:
+        if group and _total_width([*group, *run]) > max_width:
+            yield from _balance_groups(group, max_width)
+            group = []
+        group += run
+    yield from _balance_groups(group, max_width)
+
+
+def _balance_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
+    """Columns in as few groups as the room allows, and none of them wider than it need be for that."""
+    fewest = _fill_groups(columns, max_width)
+    tries = (_fill_groups(columns, limit) for limit in range(1, max_width))
+    return next((groups for groups in tries if len(groups) == len(fewest)), fewest)
+
+
+def _fill_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
+    """Columns in groups, each of as many as there is room for."""
+    groups: list[list[TextColumn]] = []
+    for column in columns:
+        if groups and _total_width([*groups[-1], column]) <= max_width:
+            groups[-1].append(column)
+        else:
+            groups.append([column])
+    return groups
+
+
+def _total_width(columns: Sequence[TextColumn]) -> int:
+    """The width of columns side by side, with the gaps in front of them."""
+    return sum(GAP + column.width for column in _fit_headings(columns))
+
+
+def _fit_headings(group: Sequence[TextColumn]) -> list[TextColumn]:
+    """The columns of one group, those below a heading together at least as wide as it is."""
+    wide = list(group)
+    for depth in range(len(wide[0].headings)):
+        last = 0
+        for heading, run in list(_runs(wide, depth)):
+            last += len(run)
+            lacking = len(heading) - sum(column.width for column in run) - GAP * (len(run) - 1)
+            if lacking > 0:
+                wide[last - 1] = _shift_column(wide[last - 1], lacking)
+    return wide
+
+
+def _shift_column(column: TextColumn, by: int) -> TextColumn:
+    """The column with so many spaces before each of its texts."""
+    space = " " * by
+    return replace(
+        column,
+        width=column.width + by,
+        head=space + column.head,
+        ours=tuple(space + text for text in column.ours),
+        published=tuple(space + text for text in column.published),
+    )
+
+
+def _lines(table: Table, names: Sequence[str], group: Sequence[TextColumn], label: int) -> Iterator[str]:
+    """The lines of one column group: its heads, then each row and, where there is one, the paper's line."""
+    yield from _bands(group, label)
+    yield _line(table.corner, label, [column.head for column in group])
+    for heading, numbers in table.row_groups():
+        if heading:
+            yield _line(heading, label, [])
+        for row in numbers:
+            ours = [column.ours[row] for column in group]
+            papers = [column.published[row] for column in group]
+            if not any(text.strip() for text in ours) and any(text.strip() for text in papers):
+                yield _line(names[row], label, papers)
+                continue
+            yield _line(names[row], label, ours)
+            if any(text.strip() for text in papers):
+                yield _line("", label, papers)
+
+
+def _bands(group: Sequence[TextColumn], label: int) -> Iterator[str]:
+    """The headings above several columns, each over a rule as wide as they are."""
+    for depth in range(len(group[0].headings)):
+        texts, rules = [], []
+        for heading, columns in _runs(group, depth):
+            width = sum(column.width for column in columns) + GAP * (len(columns) - 1)
+            texts.append(f"{heading:^{width}}")
+            rules.append(("─" if heading else " ") * width)
+        if "".join(texts).strip():
+            yield _line("", label, texts)
+            yield _line("", label, rules)
+
+
+def _runs(group: Sequence[TextColumn], depth: int) -> Iterator[tuple[str, list[TextColumn]]]:
+    """Each heading of a line with the columns below it; it is cut where those above it are."""
+    run: list[TextColumn] = []
+    for column in group:
+        path = column.headings[: depth + 1]
+        if run and (path != run[-1].headings[: depth + 1] or not path[-1]):
+            yield run[-1].headings[depth], run
+            run = []
+        run.append(column)
+    yield run[-1].headings[depth], run
+
+
+def _line(name: str, label: int, texts: Sequence[str]) -> str:
+    return (" " * INDENT + f"{name:<{label}}" + "".join(" " * GAP + text for text in texts)).rstrip()

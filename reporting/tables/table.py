@@ -1,0 +1,154 @@
+"""What a table is: plain frozen data with every number, word and footnote in place, for any renderer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ...errors import ActivememError
+from ...studies.catalog.published import PublishedNumber
+from ...studies.schema.table import Center, Spread
+from ..statistics.statistics import Estimate
+
+
+class TableError(ActivememError):
+    """A table cannot be made as it is specified; the message has every fault."""
+
+
+class CellStatus(StrEnum):
+    """How far a cell's trials came."""
+
+    DONE = "done"  # every trial has a value
+    PARTIAL = "partial"  # some have
+    BEGUN = "begun"  # none has, at least one has begun and not ended
+    UNPROBED = "unprobed"  # none has, at least one is trained and waits for a probe
+    FAILED = "failed"  # none has, at least one failed
+    NO_VALUE = "none"  # none has, none failed, at least one ended without the metric
+    PRUNED = "pruned"  # none has, all that have run were stopped early
+    MISSING = "missing"  # nothing is in the store
+    REFUSED = "refused"  # the study's budget does not allow them
+    UNPLANNED = "unplanned"  # the study has no such trial
+    PUBLISHED = "published"  # the table is a paper's, and so is the number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One combination of a row and a column, over all its trials.
+
+    `shown` is the centre's text, or a word in its place; `spread` the text of what stands behind a ±,
+    `interval` that of an interval, `difference` that of `less`: the centre less the baseline's. `picked` says
+    of which levels the trials are, `metric` what is shown where it is not what the column shows. `printed` is
+    the text of the published number and what stands beside it.
+    """
+
+    status: CellStatus
+    estimate: Estimate | None = None
+    text: str = ""
+    spread: str = ""
+    interval: str = ""
+    difference_text: str = ""
+    difference: float | None = None
+    best: bool = False
+    marks: tuple[str, ...] = ()  # of its footnotes
+    picked: str = ""
+    metric: str = ""
+    published: PublishedNumber | None = None
+    published_text: str = ""
+
+    @property
+    def full_text(self) -> str:
+        """Centre, spread and difference as one text."""
+        parts = (
+            self.text,
+            f"± {self.spread}" if self.spread else "",
+            self.interval,
+            f"({self.difference_text})" if self.difference_text else "",
+        )
+        return " ".join(part for part in parts if part)
+
+    @property
+    def count(self) -> int:
+        """How many values it is over."""
+        return self.estimate.n if self.estimate else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footnote:
+    """What a mark beside a cell means."""
+
+    mark: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnKey:
+    """What a column is for a program: its metric, and its level, empty where metrics alone are columns."""
+
+    metric: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows by columns of cells, with the sentences around them; `corner` names what the rows are.
+
+    `bands` has lines of headings above the columns, the outermost first; equal neighbours are one heading.
+    `groups` has the heading of each row, empty for none. `keys` has None for a column of a paper's numbers.
+    """
+
+    name: str
+    caption: tuple[str, ...]
+    corner: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[Cell, ...], ...]  # by row, then column
+    footnotes: tuple[Footnote, ...]
+    provenance: str
+    keys: tuple[ColumnKey | None, ...]
+    column_headings: tuple[tuple[str, ...], ...] = ()
+    groups: tuple[str, ...] = ()
+    center: Center = "mean"
+    spread: Spread = "sd"
+
+    def row_groups(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The headings of the rows with the numbers of those below each, in order."""
+        runs: list[tuple[str, list[int]]] = []
+        for number, heading in enumerate(self.groups or ("",) * len(self.rows)):
+            if not runs or runs[-1][0] != heading:
+                runs.append((heading, []))
+            runs[-1][1].append(number)
+        return tuple((heading, tuple(numbers)) for heading, numbers in runs)
+
+    def heading_spans(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """The lines of headings above the columns: each heading with how many columns it is over."""
+        return tuple(self._line(depth) for depth in range(len(self.column_headings)))
+
+    def _line(self, depth: int) -> tuple[tuple[str, int], ...]:
+        """One line of headings; it is cut where a heading above it is."""
+        paths = list(zip(*self.column_headings[: depth + 1], strict=True))
+        runs: list[tuple[str, int]] = []
+        for number, path in enumerate(paths):
+            if number and path == paths[number - 1] and path[-1]:
+                runs[-1] = (path[-1], runs[-1][1] + 1)
+            else:
+                runs.append((path[-1], 1))
+        return tuple(runs)
+
+
+class Footnotes:
+    """The footnotes of one table while its cells are filled; equal sentences share a mark."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, str] = {}
+
+    def mark(self, sentence: str) -> str:
+        """The mark of a sentence: a to z, then aa, ab and so on."""
+        number, letters = len(self._marks) + 1, ""
+        while number:
+            number, letter = divmod(number - 1, 26)
+            letters = chr(ord("a") + letter) + letters
+        return self._marks.setdefault(sentence, letters)
+
+    def as_tuple(self) -> tuple[Footnote, ...]:
+        """Every footnote that was asked for."""
+        return tuple(Footnote(mark=mark, text=sentence) for sentence, mark in self._marks.items())

@@ -1,0 +1,47 @@
+"""How far an unfinished trial has come: a note beside its checkpoint for people; no trial goes on from it."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+_FILE: Final = "reached.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointNote:
+    """The last epoch that was made safe, its metrics, and when that was."""
+
+    epoch: int
+    metrics: Mapping[str, float]
+    saved_at: datetime
+
+
+def write_note(folder: Path, epoch: int, metrics: Mapping[str, float]) -> None:
+    """Replace the note of a trial's folder if that can be done; a crash of the machine may lose it."""
+    temporary = folder / f"reached.{os.getpid()}.tmp"
+    with suppress(OSError):  # no trial fails for a note
+        temporary.write_text(json.dumps({"epoch": epoch, "metrics": dict(metrics)}), encoding="utf-8")
+        temporary.replace(folder / _FILE)
+
+
+def read_note(folder: Path) -> CheckpointNote | None:
+    """The note of a trial's folder; None where there is none, or none that can be read."""
+    try:
+        when = (folder / _FILE).stat().st_mtime
+        page = json.loads((folder / _FILE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    match page:
+        case {"epoch": int(epoch), "metrics": dict(metrics)} if _are_numbers(metrics.values()):
+            return CheckpointNote(epoch=epoch, metrics=metrics, saved_at=datetime.fromtimestamp(when, UTC))
+        case _:
+            return None
+
+
+def _are_numbers(values: Iterable[object]) -> bool:
+    return all(isinstance(value, int | float) for value in values)

@@ -1,0 +1,38 @@
+"""Compaction: the files of a partition become one, with no moment at which a row is missing."""
+
+from pathlib import Path
+
+import polars as pl
+
+from .durable_write import encode, sync_folder, write_durably
+from .paths import Layout, is_compacted, new_compacted_path
+from .quarantine import Quarantine
+from .read import RANK, batches, load_partition, scan
+from .schema import SCHEMAS, SORT_KEYS
+
+
+def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Path) -> int:
+    """Merge a partition's sound files into a new one, then remove them; return how many they were.
+
+    A crash in between leaves rows twice; readers count them once, and the next compaction mends it.
+    """
+    contents = load_partition(partition, quarantine)
+    if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
+        return 0
+    names = SCHEMAS[dataset].names()
+    frame = latest_copies(scan(dataset, batches(contents), names)).drop(RANK)
+    merged = frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
+    data = encode(merged)
+    assert scan(dataset, [[data]], names).drop(RANK).collect().equals(merged), (
+        "expected to read what was merged"
+    )
+    write_durably(layout, new_compacted_path(partition), data)
+    for path in contents:
+        path.unlink(missing_ok=True)
+    sync_folder(partition)
+    return len(contents)
+
+
+def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Keep the copy of each attempt that counts, where a crash has left several."""
+    return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

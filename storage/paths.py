@@ -1,0 +1,125 @@
+"""Where everything lies: the only place that knows the folders and the names of files.
+
+trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran it
+trials/STUDY/compacted-TIME-CHANCE.parquet
+metrics/STUDY/...                       the same names, the rows of their metrics
+probes/STUDY/...                        the same again, what was measured inside of their models later
+weights/TRIAL.pt                        the engine's: a trained model, where its study keeps it
+studies/STUDY.json                      what each study was when it last ran
+checkpoints/TRIAL/                      the engine's, with a note of how far the trial has come
+set-aside/                              damaged files under their paths, and notes.txt
+unfinished/                             files that are being written
+"""
+
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..errors import ActivememError
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
+_TRIAL: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
+_COMPACTED: Final = "compacted-"
+
+
+class StoreError(ActivememError):
+    """A store cannot do what was asked; the message says what was expected and what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths of a store under its root.
+
+    Datasets hold nothing but Parquet files, since some readers take every file of a folder for data;
+    so files being written wait in `unfinished`, on the same file system. A study's folder is not called
+    `study=NAME`: the column is in the files, and pandas refuses it when it comes from both.
+    """
+
+    root: Path
+
+    @property
+    def unfinished(self) -> Path:
+        """The folder of files that are being written, or whose writer died."""
+        return self.root / "unfinished"
+
+    @property
+    def quarantine(self) -> Path:
+        """The folder of damaged files; below it they keep their path within the store."""
+        return self.root / "set-aside"
+
+    @property
+    def studies(self) -> Path:
+        """The folder of study records."""
+        return self.root / "studies"
+
+    def study(self, name: str) -> Path:
+        """Return the file of a study's record; raises `StoreError` if the name is no study's."""
+        return self.studies / f"{validate_study_name(name)}.json"
+
+    def checkpoints(self, trial: str) -> Path:
+        """Return the folder of a trial's checkpoints."""
+        return self.root / "checkpoints" / trial
+
+    def weights(self, trial: str) -> Path:
+        """Return the file of a trial's trained weights."""
+        return self.root / "weights" / f"{trial}.pt"
+
+    def partitions(self, dataset: str) -> tuple[Path, ...]:
+        """Return the folders of a dataset, one a study, sorted."""
+        return tuple(path for path in entries(self.root / dataset) if path.is_dir())
+
+    def attempt_file(self, dataset: str, study: str, trial: str, attempt: int) -> Path:
+        """Return the file that one attempt at a trial is written to."""
+        return self.root / dataset / validate_study_name(study) / f"{trial}-{attempt}.parquet"
+
+
+def new_compacted_path(partition: Path) -> Path:
+    """Return a new file for a partition's merged data.
+
+    Its name has never been used, so that two compactions at once can never delete each other's result,
+    and names sort by time.
+    """
+    return partition / f"{_COMPACTED}{time.time_ns():016x}-{secrets.token_hex(4)}.parquet"
+
+
+def data_files(partition: Path) -> tuple[Path, ...]:
+    """List the data files of a partition, merged ones first, then by name; a missing folder has none."""
+    return tuple(sorted(entries(partition, ".parquet"), key=lambda path: (not is_compacted(path), path.name)))
+
+
+def entries(folder: Path, ending: str = "") -> list[Path]:
+    """List what a folder holds, sorted; nothing if there is no such folder.
+
+    Unlike `Path.glob` it raises what else goes wrong: rows that cannot be listed must not look missing.
+    """
+    try:
+        return sorted(path for path in folder.iterdir() if path.name.endswith(ending))
+    except FileNotFoundError:
+        return []
+
+
+def is_compacted(path: Path) -> bool:
+    """Say whether a data file is a merged one."""
+    return path.name.startswith(_COMPACTED)
+
+
+def validate_study_name(study: str) -> str:
+    """Return a study's name; raises `StoreError` if it cannot be a folder's."""
+    if fault := study_name_fault(study):
+        raise StoreError(fault)
+    return study
+
+
+def study_name_fault(study: str) -> str | None:
+    """Say what is wrong with a study's name, which is also a folder's."""
+    if _NAME.fullmatch(study):
+        return None
+    return f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"
+
+
+def trial_id_fault(trial: str) -> str | None:
+    """Say what is wrong with a trial's id."""
+    return None if _TRIAL.fullmatch(trial) else f"trial: expected 16 hexadecimal digits, got {trial!r}"

@@ -1,0 +1,54 @@
+"""Setting a damaged file aside: moved out of the data, named in a warning and in a note, never deleted.
+
+What it held then counts as missing, so that the trials run again.
+"""
+
+import contextlib
+import logging
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from .paths import Layout
+
+_log = logging.getLogger(__name__)
+
+
+class Quarantine:
+    """The damaged files that one session has met; `paths` says where they lie now."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.paths: list[Path] = []
+
+    def move(self, path: Path, reason: str) -> None:
+        """Set one file aside; in a store that cannot be written it stays, and is left out all the same."""
+        name = path.relative_to(self._layout.root)
+        target = _unused_path(self._layout.quarantine / name)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
+            self._note(f"{name}: {reason}")
+        except FileNotFoundError:  # another process was faster
+            target = self._layout.quarantine / name
+        except OSError as error:
+            target = path
+            reason = f"{reason}; it could not be moved ({os.strerror(error.errno or 0)})"
+        if target not in self.paths:
+            self.paths.append(target)
+        _log.warning("%s is set aside: %s; what it held counts as missing", name, reason)
+
+    def _note(self, line: str) -> None:
+        """Add a line to the note beside the files; the file is safe without it."""
+        notes = self._layout.quarantine / "notes.txt"
+        with contextlib.suppress(OSError), notes.open("a", encoding="utf-8") as page:
+            page.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}  {line}\n")
+
+
+def _unused_path(path: Path) -> Path:
+    """Return a path that no file has, by counting up from this one."""
+    target, count = path, 1
+    while target.exists():
+        count += 1
+        target = path.with_name(f"{path.name}.{count}")
+    return target

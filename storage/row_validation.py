@@ -1,0 +1,86 @@
+"""What can be wrong with a row, said before anything is written."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Final
+
+import polars as pl
+
+from .paths import study_name_fault, trial_id_fault
+from .schema import METRICS, NULLABLE, STATUSES, TRIALS
+
+_BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
+
+
+def trial_row_faults(values: Mapping[str, object]) -> list[str]:
+    """Say all that is wrong with the values of a trial's row.
+
+    Their sense is judged once all types are right.
+    """
+    return _type_faults(values, TRIALS) or list(_semantic_faults(values))
+
+
+def metric_row_faults(values: Mapping[str, object]) -> list[str]:
+    """Say all that is wrong with the values of a metric's row."""
+    return _type_faults(values, METRICS)
+
+
+def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
+    """Say which values their columns cannot hold."""
+    return [
+        f"{name}: expected {wanted}, got {value!r}"
+        for name, value in values.items()
+        if not (value is None and name in NULLABLE) and (wanted := _type_mismatch(value, schema[name]))
+    ]
+
+
+def _type_mismatch(value: object, kind: pl.DataType) -> str | None:
+    """Say what a column expects, if a value is not that."""
+    if bits := _BITS.get(kind):
+        fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
+        return None if fits else f"an integer of {bits} bits"
+    if isinstance(kind, pl.String):
+        return None if isinstance(value, str) else "a text"
+    if isinstance(kind, pl.Float64):
+        return None if isinstance(value, int | float) else "a number"
+    if isinstance(kind, pl.Datetime):
+        return None if isinstance(value, datetime) and value.tzinfo else "a time with its zone"
+    return None if _are_metrics(value) else "pairs of a name and a number"
+
+
+def _are_metrics(value: object) -> bool:
+    """Say whether a value is the final metrics of a trial."""
+    return isinstance(value, tuple) and all(map(_is_metric, value))
+
+
+def _is_metric(pair: object) -> bool:
+    """Say whether a value is a name and a number."""
+    match pair:
+        case (str(), int() | float()):
+            return True
+        case _:
+            return False
+
+
+def _semantic_faults(values: Mapping[str, object]) -> Iterator[str]:
+    """Yield what is wrong with values of the right types."""
+    yield from filter(None, (trial_id_fault(str(values["trial"])), study_name_fault(str(values["study"]))))
+    if isinstance(attempt := values["attempt"], int) and attempt < 0:
+        yield f"attempt: expected 0 or more, got {attempt}"
+    status, reason = values["status"], values["reason"]
+    if status not in STATUSES:
+        yield f"status: expected one of {', '.join(STATUSES)}, got {status!r}"
+    elif (status == "done") != (reason is None):
+        yield f"reason: expected one unless the status is done, got {reason!r} with {status}"
+    for name in ("factors", "settings"):
+        if not _is_json_object(text := str(values[name])):
+            yield f"{name}: expected a JSON object, got {text!r}"
+
+
+def _is_json_object(text: str) -> bool:
+    """Say whether a text is a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False

@@ -1,0 +1,89 @@
+"""What texts, pairs and treebanks have in common: files, where these come from, and one name space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import ClassVar, TypeVar
+
+from ...errors import ActivememError
+
+
+class CorpusError(ActivememError):
+    """A corpus that does not exist, or tokens that it cannot be cut into."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download:
+    """A file as it is published: where from (the first address that answers), its size, its checksum."""
+
+    name: str
+    urls: tuple[str, ...]
+    size: int | None = None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A text file under any of its names, by itself or within an archive, which is one of the downloads.
+
+    `size` is the number of its first bytes that count, all of them if None; `digest`, such as `md5:…`, is
+    that of these bytes. Without one the file counts only within its archive, whose checksum is known.
+    """
+
+    names: tuple[str, ...]
+    size: int | None = None
+    digest: str | None = None
+    archive: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """What a model is trained on.
+
+    `home` is its folder below that of all data, unless it is `installed` with this package. `by_hand` says
+    where a person gets the files that no download has.
+    """
+
+    KIND: ClassVar[str] = "corpus"
+
+    name: str
+    title: str
+    folder: str
+    installed: bool = False
+    downloads: tuple[Download, ...] = ()
+    manual_instructions: str | None = None
+    licence: str
+    source: str
+
+    @property
+    def sources(self) -> tuple[SourceFile, ...]:
+        """The text files that are known by name, each once."""
+        return ()
+
+
+DatasetT = TypeVar("DatasetT", bound=Dataset)
+
+_datasets: dict[str, Dataset] = {}
+
+
+def register(dataset: DatasetT) -> DatasetT:
+    """Add what can be trained on; a name that is taken, by whatever kind, raises ValueError."""
+    if dataset.name in _datasets:
+        raise ValueError(f"{_datasets[dataset.name].KIND} '{dataset.name}' is already defined")
+    _datasets[dataset.name] = dataset
+    return dataset
+
+
+def names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
+    """The names of all of one kind, sorted."""
+    return tuple(sorted(name for name, each in _datasets.items() if isinstance(each, kind)))
+
+
+def require(name: str, kind: type[DatasetT]) -> DatasetT:
+    """The one of a kind that has that name; CorpusError with the nearest name if there is none."""
+    found = _datasets.get(name)
+    if not isinstance(found, kind):
+        nearest = get_close_matches(name, names(kind), n=1, cutoff=0)
+        raise CorpusError(f"unknown {kind.KIND} '{name}'; nearest: {', '.join(nearest)}")
+    return found

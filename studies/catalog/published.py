@@ -1,0 +1,118 @@
+"""The numbers that the papers print, kept apart from ours and looked up by paper, table, row and column."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ...grammar import RecipeError, parse
+from ...grammar.nodes import BlockNode, SumNode
+
+_DEVIATION = re.compile(r"std ([0-9.]+) ")
+_WORDS = "printed as "  # how the note of a number begins that is words
+
+HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
+    "nats": False,
+    "ppl": False,
+    "bpc": False,
+    "bleu": True,
+    "tokens": True,
+    "fraction": None,
+}
+"""Every unit of a published number, and whether higher is better in it; None where it depends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedNumber:
+    """One printed number: value and digits as the paper has them; None and "" where it prints words."""
+
+    value: float | None
+    text: str
+    unit: str
+    note: str
+
+    @property
+    def deviation_text(self) -> str:
+        """The deviation that the paper prints beside the number, as its note has it, else ""."""
+        found = _DEVIATION.match(self.note)
+        return found[1] if found else ""
+
+    @property
+    def remaining_note(self) -> str:
+        """The note without what `printed` says."""
+        return _DEVIATION.sub("", "" if not self.text else self.note)
+
+    @property
+    def text_with_deviation(self) -> str:
+        """The number as the paper prints it, with its deviation, or the words in its place."""
+        if not self.text:
+            return self.note.removeprefix(_WORDS)
+        return f"{self.text} ± {self.deviation_text}" if self.deviation_text else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTable:
+    """One table of a paper; rows and columns in its order, cells by row and column."""
+
+    paper: str
+    name: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: Mapping[tuple[str, str], PublishedNumber]
+
+
+@cache
+def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
+    """Every published table by paper and name, in the order of the file."""
+    text = (Path(__file__).parents[1] / "published.csv").read_text(encoding="utf-8")
+    cells: dict[tuple[str, str], dict[tuple[str, str], PublishedNumber]] = {}
+    for line in csv.DictReader(text.splitlines()):
+        number = PublishedNumber(
+            value=float(line["value"]) if line["value"] else None,
+            text=line["value"],
+            unit=line["unit"],
+            note=line["note"],
+        )
+        cells.setdefault((line["paper"], line["table"]), {})[line["row"], line["column"]] = number
+    return {
+        (paper, name): PublishedTable(
+            paper=paper,
+            name=name,
+            rows=tuple(dict.fromkeys(row for row, _ in table)),
+            columns=tuple(dict.fromkeys(column for _, column in table)),
+            cells=table,
+        )
+        for (paper, name), table in cells.items()
+    }
+
+
+def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
+    """The paper's key for each level that has one.
+
+    A level matches the key that it equals, else the key that names its blocks: `conv(k=20) + sa` is
+    `sa+conv`. Two levels of the same blocks, `conv(k=3)` and `conv(k=20)`, match nothing: the key cannot say
+    which of them is meant.
+    """
+    known = list(keys)
+    by_blocks = {tuple(sorted(part.strip() for part in key.split("+"))): key for key in known}
+    found = {level: level if level in known else by_blocks.get(_blocks(level)) for level in levels}
+    times = Counter(found.values())
+    return {
+        level: key for level, key in found.items() if key is not None and (level == key or times[key] == 1)
+    }
+
+
+def _blocks(level: str) -> tuple[str, ...]:
+    """The names of the blocks that a level adds up, sorted; empty for a level that is no sum of blocks."""
+    try:
+        root = parse(level).root
+    except RecipeError:
+        return ()
+    parts = root.parts if isinstance(root, SumNode) else (root,)
+    names = tuple(sorted(part.name for part in parts if isinstance(part, BlockNode)))
+    return names if len(names) == len(parts) else ()

@@ -1,0 +1,337 @@
+"""The tasks that a study can name: lengths, vocabularies, and how far an answer lies from its question."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+
+from ...errors import ActivememError
+from ...grammar.vocabulary.spec import Reach
+
+_SOURCE = "Active memory in a Transformer, section 4.2, and its released program"
+_MAX_LENGTH = 1 << 20  # tokens; a task that fits at this length has no ceiling
+
+
+class TaskError(ActivememError):
+    """A task that does not exist, or a length that it cannot have."""
+
+
+class TaskKind(StrEnum):
+    """What a model must give for a task."""
+
+    TAGGING = "an output for each token of its input"
+    LANGUAGE = "an output for each token, from those before it"
+    REGRESSION = "one output for a whole sequence"
+    TRANSDUCTION = "a sequence of another length"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """One task; `keys` are those of the table `[task]` that it takes besides its name."""
+
+    name: str
+    kind: TaskKind
+    summary: str
+    source: str
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlgorithmicTask(TaskSpec):
+    """One task of sequences to sequences of the same length.
+
+    `length` is always the nominal one, which the curriculum grows and the tables report.
+    `needs` is the furthest input on each side that can change some output.
+    `certain` is as much of it as luck cannot replace: in a model that sees less to that side, however good,
+    one output alone is right in all of 32 random sequences with a chance below 5 %, at every further length
+    again. The two differ where far inputs matter rarely, as in long carries.
+    """
+
+    kind: TaskKind = TaskKind.TAGGING
+    source: str = _SOURCE
+    vocab: int
+    start: int = 5
+    length_step: int = 1
+    min_length: int = 1
+    odd_lengths_only: bool = False
+    doubles_length: bool = False  # the sequence is twice as long as the nominal length
+    required_reach: Callable[[int], Reach]
+    unguessable_reach: Callable[[int], Reach]
+
+    def sequence_length(self, length: int) -> int:
+        """The number of tokens of a sequence."""
+        return 2 * length if self.doubles_length else length
+
+    def required_left(self, length: int) -> int:
+        """How many tokens to its left an output can depend on."""
+        return int(self.required_reach(length).left)
+
+    def required_right(self, length: int) -> int:
+        """How many tokens to its right an output can depend on."""
+        return int(self.required_reach(length).right)
+
+    def check_length(self, length: int) -> None:
+        """Raise TaskError for a length that the task cannot have."""
+        if length < self.min_length or (self.odd_lengths_only and length % 2 == 0):
+            kind = "an odd length" if self.odd_lengths_only else "a length"
+            raise TaskError(f"{self.name}: expected {kind} of at least {self.min_length}, got {length}")
+
+    def max_learnable_length(self, reach: Reach) -> int | None:
+        """The longest length that a model of that reach can learn but for luck; None if unbounded.
+
+        0 if it can learn none.
+        """
+        lengths = range(self.min_length, _MAX_LENGTH, 2 if self.odd_lengths_only else 1)
+        fitting = bisect_left(lengths, True, key=lambda length: not self._is_learnable(length, reach))
+        if fitting == len(lengths):
+            return None
+        return lengths[fitting - 1] if fitting else 0
+
+    def _is_learnable(self, length: int, reach: Reach) -> bool:
+        certain = self.unguessable_reach(length)
+        return certain.left <= reach.left and certain.right <= reach.right
+
+
+def _nothing(_length: int) -> Reach:
+    return Reach(left=0, right=0)
+
+
+def _everything(length: int) -> Reach:
+    return Reach(left=length - 1, right=length - 1)
+
+
+def _three_quarters(length: int) -> Reach:
+    """Of a sort: without the symbols beyond, the place where one value ends is a guess."""
+    return Reach(left=3 * length // 4, right=3 * length // 4)
+
+
+def _one_copy_back(length: int) -> Reach:
+    return Reach(left=length, right=0)
+
+
+def _partner(length: int) -> Reach:
+    """The other bit of a pair; a single token has none."""
+    return Reach(left=0, right=min(1, length - 1))
+
+
+def _addition_needs(length: int) -> Reach:
+    """Left to the first operand's bit of the same weight; right, through carries, to the last bit.
+
+    At length 5 the operands 0, 1, 2 leave out the longest carry, and the right side is 1.
+    """
+    bits = (length - 1) // 2
+    return Reach(left=bits + 1, right=bits if bits > 2 else 1)
+
+
+def _addition_certain(length: int) -> Reach:
+    """A carry from two places back matters once in four; each place further halves that."""
+    bits = (length - 1) // 2
+    return Reach(left=bits + 1, right=min(2, bits - 1))
+
+
+def _multiply_needs(length: int) -> Reach:
+    """Left as in addition; right from the product's first bit, behind a zero, to the last of all.
+
+    At lengths 5 and 7 the first bits of the product hang on fewer bits.
+    """
+    bits = (length - 1) // 2
+    return Reach(left=bits + 1, right={2: 1, 3: 4}.get(bits, length - 2))
+
+
+def _multiply_certain(length: int) -> Reach:
+    """The middle bit of the product is the parity of all partial products, the last bit's among them."""
+    bits = (length - 1) // 2
+    return Reach(left=bits + 1, right=bits - 1)
+
+
+_tasks: dict[str, TaskSpec] = {}
+
+
+def register_task(spec: TaskSpec) -> TaskSpec:
+    """Add a task; a name that is taken raises ValueError naming both sources."""
+    taken = _tasks.get(spec.name)
+    if taken is not None:
+        raise ValueError(f"task '{spec.name}' of {spec.source} is already defined by {taken.source}")
+    _tasks[spec.name] = spec
+    return spec
+
+
+def lookup_task(name: str) -> TaskSpec | None:
+    """The task of that name, or None."""
+    return _tasks.get(name)
+
+
+def require_task(name: str) -> TaskSpec:
+    """The task of that name; TaskError with the nearest name if there is none."""
+    spec = lookup_task(name)
+    if spec is None:
+        nearest = get_close_matches(name, _tasks, n=1, cutoff=0)
+        raise TaskError(f"unknown task '{name}'; nearest: {', '.join(nearest)}")
+    return spec
+
+
+def require_algorithmic(name: str) -> AlgorithmicTask:
+    """The algorithmic task of that name; TaskError if there is none."""
+    spec = require_task(name)
+    if not isinstance(spec, AlgorithmicTask):
+        raise TaskError(f"expected an algorithmic task, got {name}")
+    return spec
+
+
+def task_names() -> tuple[str, ...]:
+    """The names of all tasks, sorted."""
+    return tuple(sorted(_tasks))
+
+
+register_task(
+    AlgorithmicTask(
+        name="copy", vocab=100, required_reach=_nothing, unguessable_reach=_nothing, summary="x to x"
+    )
+)
+register_task(
+    AlgorithmicTask(
+        name="reverse",
+        vocab=100,
+        required_reach=_everything,
+        unguessable_reach=_everything,
+        summary="x to x reversed",
+    )
+)
+register_task(
+    AlgorithmicTask(
+        name="sort",
+        vocab=20,
+        required_reach=_everything,
+        unguessable_reach=_three_quarters,
+        summary="x to x ascending",
+    )
+)
+register_task(
+    AlgorithmicTask(
+        name="remember",
+        vocab=20,
+        doubles_length=True,
+        required_reach=_one_copy_back,
+        unguessable_reach=_one_copy_back,
+        summary="[x ; 0…0] to [0…0 ; x]; the length is that of x",
+    )
+)
+register_task(
+    AlgorithmicTask(
+        name="duplicate",
+        vocab=20,
+        doubles_length=True,
+        required_reach=_one_copy_back,
+        unguessable_reach=_one_copy_back,
+        summary="[x ; 0…0] to [x ; x]; the length is that of x",
+    )
+)
+register_task(
+    AlgorithmicTask(
+        name="addition",
+        vocab=3,
+        length_step=2,
+        min_length=5,
+        odd_lengths_only=True,
+        required_reach=_addition_needs,
+        unguessable_reach=_addition_certain,
+        summary="a 2 b to a + b, in bits, the highest first",
+    )
+)
+register_task(
+    AlgorithmicTask(
+        name="multiply",
+        vocab=3,
+        length_step=2,
+        min_length=5,
+        odd_lengths_only=True,
+        required_reach=_multiply_needs,
+        unguessable_reach=_multiply_certain,
+        summary="a 2 b to a · b, in bits, the highest first",
+    )
+)
+register_task(
+    AlgorithmicTask(
+        name="not",
+        vocab=3,
+        required_reach=_nothing,
+        unguessable_reach=_nothing,
+        summary="bits to flipped bits",
+    )
+)
+
+for _gate in ("and", "nand", "or", "nor", "xor", "xnor"):
+    register_task(
+        AlgorithmicTask(
+            name=_gate,
+            vocab=3,
+            length_step=2,
+            required_reach=_partner,
+            unguessable_reach=_partner,
+            summary=f"each pair of neighbouring bits to its {_gate}, in the place of the first",
+        )
+    )
+
+register_task(
+    TaskSpec(
+        name="language_model",
+        kind=TaskKind.LANGUAGE,
+        summary="each token of a text from those before it",
+        source="Active memory in a Transformer, section 4.1; all-attention, section 4",
+        keys=("corpus", "tokens", "pieces", "batching", "block", "longest", "dev_tokens"),
+    )
+)
+
+_WRITING = ("beam", "length_penalty", "coverage_penalty")
+_PAIRS = ("corpus", "tokens", "pieces", "longest", "dev_tokens", *_WRITING)
+
+register_task(
+    TaskSpec(
+        name="translation",
+        kind=TaskKind.TRANSDUCTION,
+        summary="a sentence to the same in another language",
+        source="Extended Neural GPU, section 3; memory degradation, section 4",
+        keys=_PAIRS,
+    )
+)
+register_task(
+    TaskSpec(
+        name="parsing",
+        kind=TaskKind.TRANSDUCTION,
+        summary="a sentence to its constituents, in brackets around the tags of its words",
+        source="Extended Neural GPU, section 3.2; Vinyals et al. 2015",
+        keys=_PAIRS,
+    )
+)
+for _name, _summary in (
+    ("reverse_copy", "x to x reversed"),
+    ("reverse_copy_repeats", "x, whose symbols come one to four times, to x reversed"),
+    ("filter", "x to x without the symbols of a set"),
+    ("reverse_copy_bigrams", "x, in which a few pairs of symbols are frequent, to x reversed"),
+    ("reverse_copy_frequent_bigrams", "x, in which they are still more frequent, to x reversed"),
+):
+    register_task(
+        TaskSpec(
+            name=_name,
+            kind=TaskKind.TRANSDUCTION,
+            summary=_summary,
+            source="Memory degradation, appendix",
+        )
+    )
+
+for _name, _range, _answer in (
+    ("recall_addition", "[−1, 1]", "0.5 + (x₁ + x₂) / 4"),
+    ("recall_multiplication", "[0, 1]", "x₁ · x₂"),
+):
+    register_task(
+        TaskSpec(
+            name=_name,
+            kind=TaskKind.REGRESSION,
+            summary=f"numbers of {_range}, two of them marked, to {_answer}",
+            source="Hochreiter and Schmidhuber 1997, sections 5.4 and 5.5; Raffel and Ellis 2016",
+            keys=("length", "variable"),
+        )
+    )

@@ -1,0 +1,135 @@
+"""`best(…) is level`: which level of a factor comes out first, written out as comparisons with the others.
+
+Of the levels a, b, c and d, `best(x) is a` says that a is ahead of b, of c and of d. `best(x) in [a, b]` says
+that a is ahead of c and d, or that b is; which of the two is ahead of the other, it does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..catalog.metrics import metric_family
+from ..schema.level_names import level_text
+from ..text.errors import nearest_hint
+from . import cst
+from .cell_selection import select_cells
+from .comparisons import AllOf, AnyOf, Comparison, MissingQuantity, Number, Statement, iter_quantities
+from .context import Bindings, BoundLevel, ClaimContext
+from .level_sets import loop_bindings, resolve_level_set
+from .scope import same_level
+
+RANKING_FUNCTIONS = ("best", "worst", "argmax", "argmin")
+
+Candidate = tuple[str, Number]
+"""A level, as text, and what it is judged by."""
+
+NumberResolver = Callable[[ClaimContext, cst.SyntaxNode, Bindings], Number | None]
+"""Reads a number; it is given because numbers are read by what calls this."""
+
+
+def resolve_membership(
+    context: ClaimContext, node: cst.MembershipTest, bound: Bindings, number: NumberResolver
+) -> Statement | None:
+    """One of the named levels is ahead of every other level.
+
+    A named level that is not compared at all is a fault, and so is a set that leaves no level to be ahead of.
+    """
+    winner = node.ranking
+    if not isinstance(winner, cst.FunctionCall) or winner.function.text not in RANKING_FUNCTIONS:
+        if not isinstance(winner, cst.SyntaxErrorNode):
+            context.report_error(
+                winner.start,
+                winner.end,
+                f"expected one of {', '.join(RANKING_FUNCTIONS)} before 'is' and 'in'",
+            )
+        return None
+    candidates = _candidates(context, winner, bound, number)
+    named = resolve_level_set(context, node.candidates, bound)
+    if candidates is None or context.faults:
+        return None
+    sign = _sign(context, winner, candidates)
+    ahead = _named(context, named, candidates)
+    others = [each for level, each in candidates if not any(same_level(level, one.text) for one in named)]
+    if sign is None or ahead is None:
+        return None
+    if not others:
+        context.report_missing(
+            node.candidates.start,
+            node.candidates.end,
+            "expected a level less: nothing is left to be ahead of",
+        )
+        return None
+    ways = tuple(_all([Comparison(one, sign, other) for other in others]) for one in ahead)
+    return ways[0] if len(ways) == 1 else AnyOf(ways)
+
+
+def _candidates(  # noqa: PLR0911 -- one return for each fault
+    context: ClaimContext, winner: cst.FunctionCall, bound: Bindings, number: NumberResolver
+) -> list[Candidate] | None:
+    """The levels that are compared: those of a loop, or of the one factor that a metric leaves open."""
+    first = winner.arguments[0]
+    if winner.loops:
+        rounds = loop_bindings(context, winner, bound)
+        loop, *more = winner.loops
+        if more or len(winner.arguments) > 1:
+            message = f"expected one number and one 'for' in {winner.function.text}(…)"
+            context.report_error(winner.start, winner.end, message)
+            return None
+        variable = loop.variable.text
+        values = [(inner[variable].text, number(context, first, inner)) for inner in rounds]
+        known = [(level, value) for level, value in values if value is not None]
+        return known if known and len(known) == len(values) else None
+    if not isinstance(first, cst.MetricReference) or len(winner.arguments) > 1:
+        message = f"expected a metric, or a number and 'for', in {winner.function.text}(…)"
+        context.report_error(winner.start, winner.end, message)
+        return None
+    found = select_cells(context, first, bound)
+    if found is None:
+        return None
+    if not found.cells:
+        return [("", each) for each in found.numbers]
+    if len(found.open_factors) != 1:
+        got = " and ".join(found.open_factors) or "none"
+        context.report_missing(first.start, first.end, f"expected one factor to be left open, got {got}")
+        return None
+    levels = [level_text(dict(cell)[found.open_factors[0]]) for cell in found.cells]
+    return list(zip(levels, found.numbers, strict=True))
+
+
+def _named(
+    context: ClaimContext, named: tuple[BoundLevel, ...], candidates: list[Candidate]
+) -> list[Number] | None:
+    """What the named levels are judged by; None where one is no candidate, which is noted."""
+    found: list[Number] = []
+    for one in named:
+        known = [value for level, value in candidates if same_level(level, one.text)]
+        if not known and context.scope.overridden_factors:
+            known = [MissingQuantity(one.text)]
+        if not known:
+            hint = nearest_hint(one.text, (level for level, _ in candidates))
+            context.report_error(one.start, one.end, f"'{one.text}' is not among the levels compared{hint}")
+        found += known
+    return found if len(found) == len(named) else None
+
+
+def _sign(context: ClaimContext, winner: cst.FunctionCall, candidates: list[Candidate]) -> str | None:
+    """How a level stands to one that it is ahead of: for `best` and `worst` as its metrics are better.
+
+    A metric of which neither side is better, and two that differ in it, are faults.
+    """
+    function = winner.function.text
+    if function in ("argmax", "argmin"):
+        return ">" if function == "argmax" else "<"
+    names = {metric_family(each.metric) for _, value in candidates for each in iter_quantities(value)}
+    sides = {context.scope.metrics[name].higher_is_better for name in names}
+    if len(sides) > 1 or None in sides:
+        message = (
+            f"expected metrics with one better side, got {', '.join(sorted(names))}; say argmax or argmin"
+        )
+        context.report_error(winner.function.start, winner.function.end, message)
+        return None
+    return ">" if (True in sides) == (function == "best") else "<"
+
+
+def _all(parts: list[Statement]) -> Statement:
+    return parts[0] if len(parts) == 1 else AllOf(tuple(parts))

@@ -1,0 +1,124 @@
+"""Which cells a quantity speaks of, by the levels that are named in its brackets.
+
+Factors that are not named are left open. That is fine where only one cell has the levels that are: where the
+others have one level, or follow from those named, as in a zip; in a design of one at a time they are as in
+the baseline. The seed is never named: a quantity is a value for each seed, and is compared with another seed
+by seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..schema.factors import SEED
+from ..schema.level_names import level_text
+from ..schema.settings import Level
+from ..text.errors import nearest_hint
+from .comparisons import Constant, MissingQuantity, Number, Quantity
+from .context import Bindings, ClaimContext
+from .cst import LevelLiteral, MetricReference
+from .level_sets import resolve_level, substitute_variables
+from .scope import Cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The cells that a quantity speaks of, the numbers there, and the factors that were left open."""
+
+    numbers: tuple[Number, ...]
+    cells: tuple[Cell, ...]
+    open_factors: tuple[str, ...]
+
+
+def resolve_name(context: ClaimContext, node: MetricReference, bound: Bindings) -> Number | None:
+    """The number that a name stands for: a variable's, or a metric's in one cell.
+
+    None where it is wrong, or stands for several cells; the message says whose level is to be named.
+    """
+    if node.bare and node.word.text in bound:
+        return _variable(context, node, bound)
+    found = select_cells(context, node, bound)
+    if found is None or len(found.numbers) == 1:
+        return found and found.numbers[0]
+    ways = " and ".join(
+        f"{factor} ({', '.join(map(level_text, levels))})"
+        for factor, levels in context.scope.varying_factors(found.cells).items()
+    )
+    message = f"'{node.word.text}' stands for {len(found.cells)} cells here; expected one level of {ways}"
+    context.report_missing(node.word.start, node.word.end, message)
+    return None
+
+
+def select_cells(context: ClaimContext, node: MetricReference, bound: Bindings) -> Selection | None:
+    """The cells that a metric is taken in; None where something is wrong with it, which is noted.
+
+    Where an override has taken a level away there is no cell, and the one number is Absent.
+    """
+    metric = _metric(context, node, bound)
+    named, absent, sound = dict[str, Level](), list[str](), metric is not None
+    for factor, level in _selectors(context, node):
+        known = resolve_level(context, factor, level, bound) if factor in context.scope.factors else None
+        if known is not None:
+            named[factor] = known
+        elif factor in context.scope.overridden_factors:
+            absent.append(f"{factor}={substitute_variables(context, level, bound).text}")
+        else:
+            sound = False
+    if not sound or metric is None:
+        return None
+    if absent:
+        return Selection(numbers=(MissingQuantity(", ".join(absent)),), cells=(), open_factors=())
+    cells = context.scope.select(named)
+    if not cells:
+        return _no_such_cell(context, node, named)
+    numbers = tuple(Quantity(metric, cell) for cell in cells)
+    return Selection(numbers=numbers, cells=cells, open_factors=tuple(context.scope.varying_factors(cells)))
+
+
+def _variable(context: ClaimContext, node: MetricReference, bound: Bindings) -> Number | None:
+    """A variable as a number."""
+    text = bound[node.word.text].text
+    try:
+        return Constant(float(text))
+    except ValueError:
+        context.report_error(node.start, node.end, f"expected a number, got '{text}' for '{node.word.text}'")
+        return None
+
+
+def _metric(context: ClaimContext, node: MetricReference, bound: Bindings) -> str | None:
+    """The metric's name with its index, if there is such a metric."""
+    word = node.word
+    if word.text not in context.scope.metrics:
+        what = "unknown metric" if not node.bare or not bound else "unknown metric or variable"
+        hint = nearest_hint(word.text, (*context.scope.metrics, *(bound if node.bare else ())))
+        context.report_error(word.start, word.end, f"{what} '{word.text}'{hint}")
+        return None
+    index = ",".join(node.index)
+    return f"{word.text}[{index}]" if index else word.text
+
+
+def _selectors(context: ClaimContext, node: MetricReference) -> Iterator[tuple[str, LevelLiteral]]:
+    """The factors that are named, with their levels; what cannot be is noted, and given all the same."""
+    met: set[str] = set()
+    for word, level in node.selectors:
+        if word.text == SEED:
+            message = "expected no seed: cells are compared seed by seed"
+            context.report_error(word.start, level.end, message)
+            continue
+        if word.text in met:
+            context.report_error(word.start, word.end, f"'{word.text}' is named twice")
+        elif word.text not in context.scope.factors:
+            hint = nearest_hint(word.text, context.scope.factors)
+            context.report_error(word.start, word.end, f"unknown factor '{word.text}'{hint}")
+        met.add(word.text)
+        yield word.text, level
+
+
+def _no_such_cell(context: ClaimContext, node: MetricReference, named: dict[str, Level]) -> Selection | None:
+    """No cell has these levels: that is wrong, unless an override has changed the cells."""
+    text = ", ".join(f"{factor}={level_text(level)}" for factor, level in named.items())
+    if context.scope.overridden_factors:
+        return Selection(numbers=(MissingQuantity(text),), cells=(), open_factors=())
+    context.report_error(node.start, node.end, f"the study has no cell with {text}")
+    return None

@@ -1,0 +1,132 @@
+"""A claim written out: comparisons over a study's cells, joined by all, any and not; names are resolved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ..schema.level_names import level_name
+from .scope import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A metric, with its index in brackets if it has one, of one cell, seed by seed."""
+
+    metric: str
+    cell: Cell
+
+
+@dataclass(frozen=True, slots=True)
+class MissingQuantity:
+    """A quantity of levels that an override has taken out of the study; `text` names them."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignedSum:
+    """Terms with their signs, 1 or −1."""
+
+    terms: tuple[tuple[int, Number], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """The least, the greatest or the mean of several numbers, seed by seed."""
+
+    function: Literal["min", "max", "mean"]
+    parts: tuple[Number, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left sign right`; the sign "within" has a margin."""
+
+    left: Number
+    sign: str
+    right: Number
+    margin: float = 0.0
+
+    def accepted_range(self, step: float) -> tuple[float, float]:
+        """Between which ends left less right must lie; on a metric that moves by steps, `>=` is `> −step`.
+
+        So is `==` within one step; `step` is the smallest difference that the metric can show.
+        """
+        match self.sign:
+            case ">":
+                return (0.0, math.inf)
+            case "<":
+                return (-math.inf, 0.0)
+            case ">=":
+                return (-step, math.inf)
+            case "<=":
+                return (-math.inf, step)
+            case "==":
+                return (-step, step)
+            case _:
+                return (-self.margin, self.margin)
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Holds if every part does."""
+
+    parts: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Holds if a part does."""
+
+    parts: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotOf:
+    """Holds if its part does not."""
+
+    part: Statement
+
+
+Number = Constant | Quantity | MissingQuantity | SignedSum | Reduction
+Statement = Comparison | AllOf | AnyOf | NotOf
+
+
+def iter_comparisons(statement: Statement) -> Iterator[Comparison]:
+    """Every comparison, in the order of the text."""
+    match statement:
+        case Comparison():
+            yield statement
+        case NotOf():
+            yield from iter_comparisons(statement.part)
+        case AllOf() | AnyOf():
+            for part in statement.parts:
+                yield from iter_comparisons(part)
+
+
+def iter_quantities(number: Number) -> Iterator[Quantity]:
+    """Every quantity in a number, in the order of the text."""
+    match number:
+        case Quantity():
+            yield number
+        case SignedSum():
+            for _, term in number.terms:
+                yield from iter_quantities(term)
+        case Reduction():
+            for part in number.parts:
+                yield from iter_quantities(part)
+
+
+def cell_label(cell: Cell) -> str:
+    """The cell as a message names it: `task=sort, mixer=sa`."""
+    return ", ".join(f"{factor}={level_name(level)}" for factor, level in cell)

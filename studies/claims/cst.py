@@ -1,0 +1,158 @@
+"""What the parser reads: the sentence with all of its spans, names not yet looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .tokenizer import ClaimToken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identifier:
+    """A name where it stands."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelLiteral:
+    """A level as it is written: at least one token."""
+
+    start: int
+    end: int
+    text: str
+    tokens: tuple[ClaimToken, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelSet:
+    """Levels to go through: all of a factor's, or those listed, less some; exactly one of the first two."""
+
+    start: int
+    end: int
+    factor: Identifier | None = None
+    levels: tuple[LevelLiteral, ...] = ()
+    excluded: tuple[LevelLiteral, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForClause:
+    """`for variable in set`."""
+
+    variable: Identifier
+    iterates: LevelSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyntaxErrorNode:
+    """What could not be read and has its fault already."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberLiteral:
+    """A number."""
+
+    start: int
+    end: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricReference:
+    """A metric with what selects its cell, or a variable, which has no brackets."""
+
+    start: int
+    end: int
+    word: Identifier
+    index: tuple[str, ...] = ()
+    selectors: tuple[tuple[Identifier, LevelLiteral], ...] = ()
+    bare: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumExpression:
+    """Terms, each with its sign, 1 or −1."""
+
+    start: int
+    end: int
+    terms: tuple[tuple[int, SyntaxNode], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCall:
+    """A function with its arguments, over every combination of what its loops go through."""
+
+    start: int
+    end: int
+    function: Identifier
+    arguments: tuple[SyntaxNode, ...]
+    loops: tuple[ForClause, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonChain:
+    """`a > b >= c`: one operand more than signs."""
+
+    start: int
+    end: int
+    operands: tuple[SyntaxNode, ...]
+    signs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithinExpression:
+    """`left within margin of right`."""
+
+    start: int
+    end: int
+    left: SyntaxNode
+    margin: float
+    right: SyntaxNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipTest:
+    """`best(…) is level`, `best(…) in set`."""
+
+    start: int
+    end: int
+    ranking: SyntaxNode
+    candidates: LevelSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BooleanOperation:
+    """Statements joined by `and`, or by `or`."""
+
+    start: int
+    end: int
+    operator: str
+    parts: tuple[SyntaxNode, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negation:
+    """`not statement`."""
+
+    start: int
+    end: int
+    part: SyntaxNode
+
+
+SyntaxNode = (
+    SyntaxErrorNode
+    | NumberLiteral
+    | MetricReference
+    | SumExpression
+    | FunctionCall
+    | ComparisonChain
+    | WithinExpression
+    | MembershipTest
+    | BooleanOperation
+    | Negation
+)

@@ -1,0 +1,128 @@
+"""Levels and sets of levels as a claim writes them, with variables put in.
+
+With c standing for `conv(k=3)`, `sa + c` is the level `sa + conv(k=3)`, and `4 * (c >> ff(8))` is what it
+reads as: a recipe of several parts is put in with parentheses. A level that is unknown has its caret where it
+is written, which for a variable is the set that it goes through.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from ...grammar import RecipeError, lookup
+from ..schema.level_names import level_text
+from ..schema.settings import Level, read_recipe
+from ..text.errors import nearest_hint
+from .context import Bindings, BoundLevel, ClaimContext
+from .cst import ForClause, FunctionCall, LevelLiteral, LevelSet
+from .scope import same_level
+
+MAX_COMBINATIONS = 1000
+"""A claim that goes through more combinations of levels, or makes more comparisons, is refused."""
+
+_MAX_ITERATIONS = 10 * MAX_COMBINATIONS
+_OPERATOR = re.compile(r"[+*>]")
+
+
+def substitute_variables(context: ClaimContext, level: LevelLiteral, bound: Bindings) -> BoundLevel:
+    """What a level says with the variables in it put in; an argument's name, `k` in `conv(k=20)`, is none."""
+    tokens = level.tokens
+    if len(tokens) == 1:
+        known = bound.get(level.text) if tokens[0].kind == "name" else None
+        return known or BoundLevel(start=level.start, end=level.end, text=level.text)
+    pieces, at = "", level.start
+    for token, after in zip(tokens, (*tokens[1:], None), strict=True):
+        named = after is not None and after.kind in ("=", "(")
+        if token.kind == "name" and token.text in bound and not named:
+            text = bound[token.text].text
+            pieces += context.faults.text[at : token.start]
+            pieces += f"({text})" if _OPERATOR.search(text) else text
+            at = token.end
+    text = " ".join((pieces + context.faults.text[at : level.end]).split())
+    with suppress(RecipeError):  # not every level is a recipe
+        text = read_recipe(text).text if text != level.text else text
+    return BoundLevel(start=level.start, end=level.end, text=text)
+
+
+def resolve_level(context: ClaimContext, factor: str, level: LevelLiteral, bound: Bindings) -> Level | None:
+    """The level of a factor that is meant; None if there is none, which is noted unless it may be absent."""
+    found = substitute_variables(context, level, bound)
+    known = context.scope.level(factor, found.text)
+    if known is None and factor not in context.scope.overridden_factors:
+        levels = map(level_text, context.scope.factors[factor])
+        message = f"unknown level '{found.text}' of {factor}{nearest_hint(found.text, levels)}"
+        context.report_error(found.start, found.end, message)
+    return known
+
+
+def resolve_level_set(context: ClaimContext, level_set: LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
+    """The levels of a set in its order, those after `except` left out.
+
+    An unknown factor, and an exception that is not there, are noted; so is a set of which nothing is left.
+    """
+    listed = tuple(substitute_variables(context, level, bound) for level in level_set.levels)
+    factor = level_set.factor
+    if factor is not None:
+        levels = context.scope.factors.get(factor.text)
+        if levels is None:
+            hint = nearest_hint(factor.text, context.scope.factors)
+            context.report_error(factor.start, factor.end, f"unknown factor '{factor.text}'{hint}")
+            return ()
+        listed = tuple(
+            BoundLevel(start=factor.start, end=factor.end, text=level_text(level)) for level in levels
+        )
+    less = [substitute_variables(context, level, bound) for level in level_set.excluded]
+    for one in less:
+        if not any(same_level(one.text, other.text) for other in listed):
+            known = nearest_hint(one.text, (other.text for other in listed))
+            if factor is None or factor.text not in context.scope.overridden_factors:
+                context.report_error(one.start, one.end, f"'{one.text}' is not among these levels{known}")
+    kept = tuple(one for one in listed if not any(same_level(one.text, other.text) for other in less))
+    if less and not kept:
+        context.report_missing(level_set.start, level_set.end, "no level is left")
+    return kept
+
+
+def loop_bindings(context: ClaimContext, call: FunctionCall, bound: Bindings) -> list[Bindings]:
+    """What the variables stand for in each round of a call's loops, the last varying fastest.
+
+    A set may speak of the variables before it. A call without loops has one round.
+    """
+    found: list[Bindings] = [bound]
+    for loop in call.loops:
+        _check_variable(context, call, loop)
+        found = [
+            {**each, loop.variable.text: level}
+            for each in found
+            for level in resolve_level_set(context, loop.iterates, each)
+        ]
+        if len(found) > MAX_COMBINATIONS:
+            message = f"expected at most {MAX_COMBINATIONS:,} combinations of levels, got {len(found):,}"
+            context.report_error(loop.variable.start, loop.iterates.end, message)
+            return []
+    context.num_iterations += len(found)
+    if context.num_iterations > _MAX_ITERATIONS:
+        context.report_error(
+            call.start, call.end, f"expected at most {_MAX_ITERATIONS:,} rounds of all loops, got more"
+        )
+        return []
+    return found
+
+
+def _check_variable(context: ClaimContext, call: FunctionCall, loop: ForClause) -> None:
+    """Note a variable whose name says something else, and one that is not used."""
+    name, scope = loop.variable.text, context.scope
+    owners = [factor for factor, levels in scope.factors.items() if name in map(level_text, levels)]
+    taken = None
+    if name in scope.metrics:
+        taken = "a metric"
+    elif owners:
+        taken = f"a level of {owners[0]}"
+    elif lookup(name) is not None:
+        taken = "a block"
+    if taken:
+        message = f"'{name}' is {taken}; expected another name for the variable"
+        context.report_error(loop.variable.start, loop.variable.end, message)
+    elif len(re.findall(rf"\b{re.escape(name)}\b", context.faults.text[call.start : call.end])) < 2:
+        context.report_error(loop.variable.start, loop.variable.end, f"nothing uses '{name}'")

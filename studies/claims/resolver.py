@@ -1,0 +1,185 @@
+"""From what a claim says to the comparisons that it asks for, each name held against the study.
+
+Loops are written out, chains cut into pairs, and `best` into what it is better than, so that nothing but
+comparisons of numbers in known cells is left for the test of the results:
+
+    all(loss[mixer=m] > loss[mixer=sa] > 1 for m in [conv(k=3), cgru(k=3)])
+
+is an AllOf of two AllOf, of two comparisons each. Whatever is wrong is noted and gives None, and so does all
+that it is a part of; the other parts are still read, so that their faults are told too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from . import cst
+from .best_of import RANKING_FUNCTIONS, resolve_membership
+from .cell_selection import resolve_name, select_cells
+from .comparisons import (
+    AllOf,
+    AnyOf,
+    Comparison,
+    Constant,
+    MissingQuantity,
+    NotOf,
+    Number,
+    Reduction,
+    SignedSum,
+    Statement,
+    iter_comparisons,
+    iter_quantities,
+)
+from .context import Bindings, ClaimContext
+from .level_sets import MAX_COMBINATIONS, loop_bindings
+
+_FOLDS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max", "mean": "mean"}
+
+
+def resolve_claim(context: ClaimContext, said: cst.SyntaxNode) -> Statement | None:
+    """The statement that a claim makes of the study; None where something is wrong, which is noted."""
+    found = resolve_statement(context, said, {})
+    if found is None or context.faults:
+        return None
+    count = sum(1 for _ in iter_comparisons(found))
+    if count > MAX_COMBINATIONS:
+        context.report_error(
+            said.start, said.end, f"expected at most {MAX_COMBINATIONS:,} comparisons, got {count:,}"
+        )
+        return None
+    return found
+
+
+def resolve_statement(  # noqa: PLR0911 -- one return for each kind
+    context: ClaimContext, node: cst.SyntaxNode, bound: Bindings
+) -> Statement | None:
+    """What is true or not: comparisons, what joins them, and what a loop makes of them.
+
+    A number in its place, or a `best` of which nothing is said, is a fault.
+    """
+    match node:
+        case cst.BooleanOperation():
+            parts = [resolve_statement(context, part, bound) for part in node.parts]
+            return _joined(AllOf if node.operator == "and" else AnyOf, parts)
+        case cst.Negation():
+            part = resolve_statement(context, node.part, bound)
+            return None if part is None else NotOf(part)
+        case cst.ComparisonChain():
+            return _chain(context, node, bound)
+        case cst.WithinExpression():
+            left, right = (
+                resolve_number(context, node.left, bound),
+                resolve_number(context, node.right, bound),
+            )
+            return _resolve_comparison(context, node, (left, right), "within", node.margin)
+        case cst.MembershipTest():
+            return resolve_membership(context, node, bound, resolve_number)
+        case cst.FunctionCall() if node.function.text in ("all", "any"):
+            rounds = loop_bindings(context, node, bound)
+            parts = [resolve_statement(context, each, inner) for inner in rounds for each in node.arguments]
+            return _joined(AllOf if node.function.text == "all" else AnyOf, parts)
+        case cst.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
+            message = f"expected 'is' or 'in' after {node.function.text}(…)"
+            context.report_error(node.start, node.end, message)
+        case cst.SyntaxErrorNode():
+            pass
+        case _:
+            context.report_error(node.start, node.end, "expected a statement, as a > b, got a number")
+    return None
+
+
+def resolve_number(context: ClaimContext, node: cst.SyntaxNode, bound: Bindings) -> Number | None:
+    """What has a value for each seed: a metric in one cell, a number, a variable's, a sum, a fold.
+
+    A statement in its place is a fault, and so is the level that `best` gives.
+    """
+    match node:
+        case cst.NumberLiteral():
+            return Constant(node.value)
+        case cst.MetricReference():
+            return resolve_name(context, node, bound)
+        case cst.SumExpression():
+            terms = [(sign, resolve_number(context, term, bound)) for sign, term in node.terms]
+            known = tuple((sign, term) for sign, term in terms if term is not None)
+            return SignedSum(known) if len(known) == len(terms) else None
+        case cst.FunctionCall() if node.function.text in _FOLDS:
+            return _fold(context, node, bound)
+        case cst.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
+            context.report_error(
+                node.start, node.end, f"expected a number, got the level that {node.function.text} gives"
+            )
+        case cst.SyntaxErrorNode():
+            pass
+        case _:
+            context.report_error(node.start, node.end, "expected a number, got a statement")
+    return None
+
+
+def _chain(context: ClaimContext, node: cst.ComparisonChain, bound: Bindings) -> Statement | None:
+    """Each operand beside the next; a chain holds if all of these do."""
+    operands = [resolve_number(context, each, bound) for each in node.operands]
+    pairs = zip(operands, node.signs, operands[1:], strict=False)
+    return _joined(
+        AllOf, [_resolve_comparison(context, node, (left, right), sign) for left, sign, right in pairs]
+    )
+
+
+def _resolve_comparison(
+    context: ClaimContext,
+    node: cst.SyntaxNode,
+    sides: tuple[Number | None, Number | None],
+    sign: str,
+    margin: float = 0.0,
+) -> Statement | None:
+    """One comparison, in which something must have been measured; `!=` is written as no `==`."""
+    left, right = sides
+    if left is None or right is None:
+        return None
+    if not any(_has_quantity(side) for side in (left, right)):
+        context.report_error(node.start, node.end, "expected a metric on one side, got numbers alone")
+        return None
+    if sign == "!=":
+        return NotOf(Comparison(left, "==", right))
+    return Comparison(left, sign, right, margin)
+
+
+def _has_quantity(side: Number) -> bool:
+    return any(True for _ in iter_quantities(side)) or _has_missing(side)
+
+
+def _has_missing(side: Number) -> bool:
+    match side:
+        case SignedSum():
+            return any(_has_missing(term) for _, term in side.terms)
+        case Reduction():
+            return any(map(_has_missing, side.parts))
+        case _:
+            return isinstance(side, MissingQuantity)
+
+
+def _fold(context: ClaimContext, node: cst.FunctionCall, bound: Bindings) -> Number | None:
+    """The least, greatest or mean over a call's loops, over its arguments, or over the factors left open.
+
+    `max(loss[task=sort])` is over every mixer; one number alone has no greatest, which is a fault.
+    """
+    function, first = _FOLDS[node.function.text], node.arguments[0]
+    if not node.loops and len(node.arguments) == 1:
+        found = select_cells(context, first, bound) if isinstance(first, cst.MetricReference) else None
+        if not isinstance(first, cst.MetricReference) or (found and len(found.numbers) == 1 and found.cells):
+            message = f"expected several numbers, as {function}(a, b) or {function}(a for m in mixer)"
+            context.report_missing(node.start, node.end, message)
+            return None
+        return found and Reduction(function, found.numbers)
+    rounds = loop_bindings(context, node, bound)
+    parts = [resolve_number(context, each, inner) for inner in rounds for each in node.arguments]
+    known = tuple(part for part in parts if part is not None)
+    return Reduction(function, known) if known and len(known) == len(parts) else None
+
+
+def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
+    """Statements as one; a single one stays itself, and without a sound one there is none."""
+    known = tuple(part for part in parts if part is not None)
+    if not known or len(known) < len(parts):
+        return None
+    return known[0] if len(known) == 1 else kind(known)

@@ -1,0 +1,48 @@
+"""[[claim]]: what its keys mean, and a claim that has been read against its study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from ..schema.level_names import one_line
+from ..schema.settings import Level, StrictModel
+from .comparisons import Statement
+
+Test = Literal["t", "permutation", "wilcoxon"]
+
+
+class ClaimSpec(StrictModel):
+    """`[[claim]]`: a name for people, what holds if it is true, and where a paper says so."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200, description="the claim in words, in one line")]
+    holds: Annotated[str, Field(max_length=4000, description="what holds if the claim is true")]
+    source: str | None = Field(default=None, description="where a paper says so, or its words")
+    level: float = Field(
+        default=0.95, ge=0.5, lt=1, description="the confidence of the claim's verdicts together"
+    )
+    test: Test = Field(default="t", description="what decides: the t interval, or a test that assumes less")
+
+    @field_validator("name")
+    @classmethod
+    def check_printable(cls, name: str) -> str:
+        """A name stands in a line of output."""
+        if name != one_line(name):
+            raise ValueError(f"expected one line of printable signs, got {name!r}")
+        return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A claim with its statement written out; `varied` has the factors of several levels, with these.
+
+    Those among them in `following` have the level that another one's settles, in every cell of the study.
+    """
+
+    spec: ClaimSpec
+    statement: Statement
+    varied_factors: Mapping[str, tuple[Level, ...]]
+    dependent_factors: frozenset[str]

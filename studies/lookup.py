@@ -1,0 +1,29 @@
+"""Studies as they last ran: the store remembers the text of each, and its overrides."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ..storage import Store
+from .study import Study, load_study
+from .text.errors import StudyError, StudyFault
+
+
+def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[str] = ()) -> Study:
+    """The study of that name as it last ran in a store, by default the last that ran.
+
+    A path means the file as it is now; so does a name that has never run here. Further overrides come last.
+    """
+    name = store.last_study() if name_or_path is None else name_or_path
+    if name is None:
+        fault = StudyFault(message="no study has run here yet; name one, as in: activemem table render NAME")
+        raise StudyError(str(store.root), [fault])
+    record = None if _is_path(name) else store.load_study_record(name)
+    if record is None:
+        return load_study(name, overrides)
+    return load_study(record["text"], (*record["overrides"], *overrides))
+
+
+def _is_path(what: str) -> bool:
+    return what.endswith(".toml") or os.sep in what or "/" in what

@@ -1,0 +1,25 @@
+"""Which models have a recurrent encoder, whose memory probes measure; told from their text."""
+
+from __future__ import annotations
+
+from ...grammar import nodes
+from ...grammar.analysis.cross_attention import is_recurrent
+from ...grammar.vocabulary.registry import lookup
+from ...grammar.vocabulary.spec import Settings as Arguments
+from ..schema.settings import TrialSettings, read_recipe
+
+
+def encoder_arguments(settings: TrialSettings) -> Arguments | None:
+    """The arguments of an encoder-decoder whose encoder is recurrent; None of any other model."""
+    root = read_recipe(settings.model.recipe).root
+    if not isinstance(root, nodes.BlockNode) or root.name != "seq2seq":
+        return None
+    spec = lookup(root.name)
+    assert spec is not None, f"{root.name} has left the vocabulary"
+    arguments = spec.settings(root)
+    return arguments if is_recurrent(arguments["encoder"]) else None
+
+
+def probe_command(study: str) -> str:
+    """What measures the models of a study."""
+    return f"activemem probe run {study}"

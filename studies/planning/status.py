@@ -1,0 +1,96 @@
+"""How a study stands: its trials by status in the store, and why some failed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from ...storage import CheckpointNote, Store
+from ..schema.level_names import one_line
+from ..study import Study
+from ..text.units import plural
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyStatus:
+    """A study's trials: how many there are in all, those with an outcome by id and status, those begun.
+
+    `reached` says of those begun how far they came, the latest first. `weightless` are done and would be
+    trained again, for their weights. `reasons` counts the first lines of why trials failed, the most frequent
+    first.
+    """
+
+    total: int
+    stored: Mapping[str, str]
+    started: tuple[str, ...]
+    progress: Mapping[str, CheckpointNote]
+    missing_weights: tuple[str, ...]
+    failure_reasons: tuple[tuple[str, int], ...]
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The outcomes by status."""
+        return Counter(self.stored.values())
+
+    @property
+    def num_remaining(self) -> int:
+        """The trials without an outcome."""
+        return max(0, self.total - len(self.stored))
+
+    def summary(self) -> str:
+        """The counts in one line, those of nothing left out, except for what is done and what is left."""
+        counts = self.counts
+        parts = [f"{counts['done']:,} of {plural(self.total, 'trial')} done"]
+        parts += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
+        parts += [
+            f"{self.num_remaining} left" + (f", {len(self.started)} of them begun" if self.started else "")
+        ]
+        if self.missing_weights:
+            parts += [f"weights of {len(self.missing_weights)} not here"]
+        return " · ".join(parts)
+
+
+def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -> StudyStatus:
+    """How a study stands in a store, whose latest attempts are read unless they are given."""
+    rows = study_outcomes(study, store.trials() if outcomes is None else outcomes)
+    total = len(study.trials()) if study.search is None else study.search.trials * len(study.seeds)
+    held = dict(rows.select("trial", "status").iter_rows())
+    failed = rows.filter(pl.col("status") == "failed")["reason"]
+    reasons = Counter(one_line((reason or "").partition("\n")[0]) for reason in failed)
+    open_ones = started_trials(study, store, held)
+    reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
+    return StudyStatus(
+        total=total,
+        stored=held,
+        started=open_ones,
+        progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
+        missing_weights=trials_missing_weights(study, store, held),
+        failure_reasons=tuple(reasons.most_common()),
+    )
+
+
+def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The outcomes of a study's trials, whatever study they ran for; of a search, all that it has tried."""
+    if study.search is not None:
+        return outcomes.filter(pl.col("study") == study.name)
+    return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials()]))
+
+
+def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:
+    """The trials of a grid with a checkpoint that are not held; those of a search are not listed."""
+    open_ones = (trial.id for trial in study.trials() if trial.id not in stored)
+    return tuple(trial for trial in open_ones if store.has_checkpoint(trial))
+
+
+def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:
+    """The done trials of a grid that keeps weights whose weights are not in the store, by their statuses.
+
+    A run trains them again.
+    """
+    if not study.keep_weights or study.search is not None:
+        return ()
+    done = (trial.id for trial in study.trials() if statuses.get(trial.id) == "done")
+    return tuple(trial for trial in done if not store.weights_file(trial).exists())

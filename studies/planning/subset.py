@@ -1,0 +1,73 @@
+"""A part of a grid: its trials with levels that somebody names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..schema.level_names import level_names, level_text, short_level_names
+from ..schema.settings import Level
+from ..study import Study
+from ..text.errors import StudyError, StudyFault, nearest_hint
+
+
+def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
+    """The ids of the trials that have what is wanted, each a text `factor=level`.
+
+    Of a factor that is named several times any of the levels will do. Raises StudyError, with every fault,
+    for what is no factor or none of its levels, where no trial has all of them, and for a search, whose
+    trials are not known.
+    """
+    if study.search is not None:
+        raise StudyError(
+            study.name, [StudyFault(message="a search has no parts: its trials are yet to be chosen")]
+        )
+    asked: dict[str, set[str]] = {}
+    faults: list[StudyFault] = []
+    for text in selectors:
+        factor, _, word = (each.strip() for each in text.partition("="))
+        try:
+            asked.setdefault(factor, set()).add(_resolve_level_text(study, factor, word))
+        except ValueError as error:
+            faults.append(StudyFault(message=f"{text}: {error}"))
+    found = frozenset(
+        trial.id
+        for trial in study.cells
+        if all(level_text(trial.levels[factor]) in texts for factor, texts in asked.items())
+    )
+    if not (faults or found):
+        faults = [StudyFault(message=f"no trial has all of this: {', '.join(selectors)}")]
+    if faults:
+        raise StudyError(study.name, faults)
+    return found
+
+
+def _resolve_level_text(study: Study, factor: str, word: str) -> str:
+    """The text of the level that a word means: as the study spells it, or as people read it.
+
+    Raises ValueError where there is none, or where it might be two.
+    """
+    if factor not in study.factors:
+        raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")
+    there = [trial.levels[factor] for trial in (*study.cells, *study.over_budget)]
+    levels = tuple({level_text(level): level for level in there}.values())
+    names, briefs = level_names(levels), short_level_names(levels)
+    found = {
+        level_text(level)
+        for level, name, brief in zip(levels, names, briefs, strict=True)
+        if word in (level_text(level), name, brief) or _same_number(word, level)
+    }
+    if len(found) > 1:
+        raise ValueError(f"expected one level, got a name of {' and '.join(sorted(found))}")
+    if not found:
+        raise ValueError(f"no such level{nearest_hint(word, names)}")
+    return found.pop()
+
+
+def _same_number(word: str, level: Level) -> bool:
+    """Whether a word is another spelling of a level that is a number: `1e-3` of 0.001."""
+    if isinstance(level, bool | str):
+        return False
+    try:
+        return float(word) == level
+    except ValueError:
+        return False

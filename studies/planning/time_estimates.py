@@ -1,0 +1,99 @@
+"""How long trials will train, from what the store has of this machine; nothing is guessed without it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal
+
+import polars as pl
+
+from ..resolve.costs import max_training_flops
+from ..resolve.trial import Trial
+from ..schema.factors import SEED
+from ..schema.settings import read_recipe
+
+EstimateBasis = Literal["measured", "at most", "unknown"]
+"""How a time is known: from finished trials that differ only in the seed; from the speed of other trials, for
+a length that grows in every epoch until its ceiling; or not before a first trial has run on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeEstimate:
+    """Seconds of training, None where nothing is known."""
+
+    seconds: float | None
+    basis: EstimateBasis
+
+
+MIN_INFORMATIVE_FLOPS = 1e8
+"""FLOPs of a step from which its time says something of other recipes; below, overheads are all there is."""
+
+UNKNOWN_TIME = TimeEstimate(None, "unknown")
+
+
+class TimeEstimator:
+    """Estimates from those outcomes of a store that come from this machine and the device it used last."""
+
+    def __init__(self, outcomes: pl.DataFrame, trials: Iterable[Trial]) -> None:
+        """Learn from the outcomes: speeds from all of them, times from those of these trials."""
+        rows = _outcomes_on_this_device(outcomes)
+        speed = pl.col("flops").sum() / pl.col("seconds").sum()
+        self._speeds: Mapping[str, float] = dict(rows.group_by("recipe_id").agg(speed).iter_rows())
+        large = rows.filter(pl.col("flops") / pl.col("steps") >= MIN_INFORMATIVE_FLOPS)
+        self._speed: float | None = large.select(speed).item() if len(large) else None
+        seconds = dict(rows.filter(pl.col("status") == "done").select("trial", "seconds").iter_rows())
+        cells: dict[str, list[float]] = {}
+        for trial in trials:
+            if trial.id in seconds:
+                cells.setdefault(_cell(trial), []).append(seconds[trial.id])
+        self._cells: Mapping[str, float] = {cell: fmean(found) for cell, found in cells.items()}
+        self._known: dict[str, TimeEstimate] = {}
+
+    def estimate(self, trial: Trial) -> TimeEstimate:
+        """The training time of one trial."""
+        cell = _cell(trial)
+        if cell not in self._known:
+            self._known[cell] = self._estimate_cell(trial, cell)
+        return self._known[cell]
+
+    def _estimate_cell(self, trial: Trial, cell: str) -> TimeEstimate:
+        """The time of a cell: measured, else bounded by the speed of its recipe, else by that of all."""
+        if cell in self._cells:
+            return TimeEstimate(self._cells[cell], "measured")
+        speed = self._speeds.get(read_recipe(trial.settings.model.recipe).id, self._speed)
+        return (
+            UNKNOWN_TIME
+            if speed is None
+            else TimeEstimate(max_training_flops(trial.settings) / speed, "at most")
+        )
+
+
+def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
+    """All of the times one after the other, known as well as the least known of them."""
+    found = list(estimates)
+    bases: list[EstimateBasis] = [one.basis for one in found]
+    basis: EstimateBasis = (
+        "unknown" if "unknown" in bases else "at most" if "at most" in bases else "measured"
+    )
+    return (
+        UNKNOWN_TIME if basis == "unknown" else TimeEstimate(sum(one.seconds or 0.0 for one in found), basis)
+    )
+
+
+def _cell(trial: Trial) -> str:
+    """What the trials of a cell have in common: all but the seed."""
+    return repr([(name, level) for name, level in trial.levels.items() if name != SEED])
+
+
+def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The outcomes of trials that trained on this machine, on the device that it used last."""
+    here = outcomes.filter(
+        (pl.col("host") == platform.node()) & (pl.col("flops") > 0) & (pl.col("seconds") > 0)
+    )
+    if not len(here):
+        return here
+    latest = here.sort("finished", "trial").item(-1, "device")
+    return here.filter(pl.col("device") == latest)

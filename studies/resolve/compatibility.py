@@ -1,0 +1,125 @@
+"""What fits each table of a study file but not all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isinf
+
+from ...grammar import render
+from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
+from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, SEQUENCE, VECTOR, output_kind
+from ...grammar.vocabulary.registry import lookup
+from ...grammar.vocabulary.spec import Context
+from ..catalog.corpora import CorpusError
+from ..catalog.tasks import AlgorithmicTask, TaskError, TaskKind, require_task
+from ..schema.settings import TrialSettings, read_recipe
+from ..text.pydantic_messages import ValidationProblem
+from .costs import frame
+from .model_interface import model_interface
+from .template import RECIPE_PATH
+
+_NEEDS = {TaskKind.REGRESSION: VECTOR, TaskKind.TRANSDUCTION: OTHER_LENGTH}
+_REMEDIES = {
+    SEQUENCE: "take its parts, as in 4 * (sa >> ff(512))",
+    VECTOR: "end it in a pool, as in sa >> mean_pool",
+    OTHER_LENGTH: "take a whole model, as in seq2seq(lstm, lstm)",
+}
+
+
+def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """What the task cannot take or does not find, and what would be asked for without any effect."""
+    task, root = require_task(settings.task.name), read_recipe(settings.model.recipe).root
+    gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
+    if gives != needs:
+        cure = "leave the pool out" if gives == VECTOR and needs == SEQUENCE else _REMEDIES[needs]
+        yield ValidationProblem(
+            RECIPE_PATH,
+            f"{_offending_part(root, gives)} gives {gives}, but {task.name} needs {task.kind}: {cure}",
+        )
+    elif task.kind is TaskKind.LANGUAGE:
+        yield from _causality_problems(settings, root)
+    elif settings.task.coverage_penalty and _covers_nothing(root):
+        unseen = f"{render(root)} attends to no source, so that nothing is covered"
+        yield ValidationProblem(
+            ("task", "coverage_penalty"), f"{unseen}: leave it out, or give it an attention"
+        )
+    yield from _lengths(settings)
+    yield from _unused(settings)
+
+
+def _causality_problems(settings: TrialSettings, root: Node) -> Iterator[ValidationProblem]:
+    """Blocks that a causal task cannot take: they see the future, or more past than a stream can hold."""
+    surroundings = Context(width=settings.model.d_model, length=1, causal=True)
+    for name, block in {render(one): one for one in walk(root) if isinstance(one, BlockNode)}.items():
+        spec = lookup(block.name)
+        assert spec is not None, f"{block.name} has left the vocabulary"
+        values = spec.settings(block)
+        reach = spec.reach(values, surroundings)
+        if reach.right:
+            yield ValidationProblem(
+                RECIPE_PATH, f"{name} sees later tokens, which {settings.task.name} asks for"
+            )
+        elif (
+            settings.task.batching == "stream" and isinf(reach.left) and spec.cost(values, surroundings).state
+        ):
+            unbounded = f"{name} sees all of the past, and a stream has no beginning"
+            yield ValidationProblem(
+                RECIPE_PATH, f'{unbounded}: give it a span, or read lines (batching = "lines")'
+            )
+
+
+def _covers_nothing(root: Node) -> bool:
+    """Whether a whole model is an encoder and a decoder without attention weights to look at."""
+    return isinstance(root, BlockNode) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
+
+
+def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """A curriculum that the task needs and has not, or cannot have; what its data do not fit."""
+    task, curriculum = require_task(settings.task.name), settings.train.curriculum
+    place = ("train", "curriculum")
+    try:
+        around = frame(settings.model, model_interface(settings.task))
+        yield from (ValidationProblem(("model",), fault) for fault in around.faults())
+    except CorpusError as error:
+        yield ValidationProblem(("task", "corpus"), str(error))
+    if not isinstance(task, AlgorithmicTask):
+        if curriculum is not None:
+            yield ValidationProblem(place, f"{task.name} has no lengths that grow: leave it out")
+    elif curriculum is None:
+        yield ValidationProblem(
+            place, f"{task.name} needs the length that it begins with, as in {{ start = 5 }}"
+        )
+    else:
+        try:
+            task.check_length(curriculum.start)
+        except TaskError as error:
+            yield ValidationProblem((*place, "start"), str(error))
+
+
+def _unused(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Keys that would change the trial's name and nothing else."""
+    task, train = require_task(settings.task.name), settings.train
+    of_pairs = {"sampling": train.sampling, "label_smoothing": train.label_smoothing}
+    if task.kind is not TaskKind.TRANSDUCTION:
+        for key in (key for key, value in of_pairs.items() if value):
+            yield ValidationProblem(
+                ("train", key), f"{task.name} has one sequence, and this is for two: leave it out"
+            )
+    elif settings.model.cutoffs or settings.model.tied:
+        key = "cutoffs" if settings.model.cutoffs else "tied"
+        yield ValidationProblem(
+            ("model", key), f"{task.name} has two vocabularies, and this is for one: leave it out"
+        )
+    if train.schedule.name == "plateau" and task.kind in (TaskKind.TAGGING, TaskKind.REGRESSION):
+        yield ValidationProblem(
+            ("train", "schedule", "name"), f"{task.name} has no dev split whose loss could rest"
+        )
+
+
+def _offending_part(root: Node, gives: str | None) -> str:
+    """The part of a recipe that makes its output what it is: the one that pools, or the first block."""
+    parts = root.parts if isinstance(root, SeriesNode) else (root,)
+    if gives == VECTOR:
+        return render(next(part for part in parts if output_kind(part) == gives))
+    blocks = (part for part in walk(root) if isinstance(part, BlockNode) and output_kind(part) == gives)
+    return render(next(blocks, parts[-1]))

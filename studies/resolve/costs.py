@@ -1,0 +1,147 @@
+"""What the trials of a plan cost and can reach, counted from the text, each distinct recipe once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ...grammar import Analysis, Frame, Reach, analyse_framed, parse
+from ..catalog.tasks import AlgorithmicTask, require_algorithmic, require_task
+from ..schema.settings import ModelSettings, TrialSettings, read_recipe
+from .model_interface import ModelInterface, model_interface
+
+REFERENCE_TOKENS = 40
+"""The length for which a training step's operations are stated and bounded, where it grows in training."""
+
+_MINIMAL_RECIPE = parse("ff(1)")
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceCost:
+    """The model of a trial on one sequence; `flops` of a forward and a backward pass."""
+
+    parameters: int
+    flops: int
+
+
+def frame(model: ModelSettings, interface: ModelInterface) -> Frame:
+    """What stands around the body of a trial's model: its settings, and what its task asks."""
+    return Frame(
+        **model.model_dump(exclude={"recipe"}),
+        vocab=interface.vocab,
+        source_vocab=interface.source_vocab,
+        columns=interface.columns,
+        targets=interface.targets,
+        causal=interface.causal,
+    )
+
+
+def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
+    """The cost of a trial's model on a sequence of so many tokens, equal to that of `analyse`.
+
+    Tasks share what does not depend on the vocabulary: every cost is affine in its size.
+    """
+    asked = model_interface(settings.task)
+    least = _with_min_vocab(frame(settings.model, asked))
+    body = _body(settings.model.recipe, least, tokens, asked.past)
+    parameters, flops = body.parameters, body.training_flops
+    if asked.vocab is not None and least.vocab is not None:
+        symbol, more = _cost_per_symbol(least, tokens), asked.vocab - least.vocab
+        parameters, flops = parameters + more * symbol.parameters, flops + more * symbol.flops
+    return SequenceCost(parameters=parameters, flops=flops)
+
+
+def sequence_tokens(settings: TrialSettings) -> int:
+    """The tokens of the sequence that stands for all of a trial's; TOKENS where the length grows."""
+    return model_interface(settings.task).tokens or REFERENCE_TOKENS
+
+
+def step_flops(settings: TrialSettings) -> int:
+    """The operations of a training step, forward and backward, on a batch of such sequences."""
+    return settings.train.batch_size * cost(settings, sequence_tokens(settings)).flops
+
+
+def reach(settings: TrialSettings) -> Reach:
+    """How far a trial's model sees."""
+    asked = model_interface(settings.task)
+    return _body(settings.model.recipe, _with_min_vocab(frame(settings.model, asked)), 1, 0).reach
+
+
+def max_learnable_length(settings: TrialSettings) -> int | None:
+    """The longest length that a trial can learn but for luck; None if its reach sets no bound."""
+    task = require_task(settings.task.name)
+    return task.max_learnable_length(reach(settings)) if isinstance(task, AlgorithmicTask) else None
+
+
+def max_curriculum_length(settings: TrialSettings) -> int:
+    """The longest length of an algorithmic trial that passes one in every epoch."""
+    return _start_length(settings) + require_algorithmic(settings.task.name).length_step * (
+        settings.train.epochs - 1
+    )
+
+
+def max_training_flops(settings: TrialSettings) -> float:
+    """The training operations of a trial; one whose length grows does so in every epoch.
+
+    One step past its ceiling it is stuck for the epochs that are left. The sum over the lengths before is
+    that of the parabola through the first, the middle and the last: exact for most recipes, and quick.
+    """
+    train, task = settings.train, require_task(settings.task.name)
+    if not isinstance(task, AlgorithmicTask):
+        return float(train.epochs * train.steps_per_epoch * step_flops(settings))
+    start, bound, top = (
+        _start_length(settings),
+        max_learnable_length(settings),
+        max_curriculum_length(settings),
+    )
+    if bound is not None:
+        top = max(start, min(top, bound + task.length_step))
+    growing = (top - start) // task.length_step + 1  # epochs
+    growing -= growing % 2 == 0  # an odd number of them has one in the middle
+    half = (growing - 1) // 2
+    low, middle, high = (
+        _epoch_flops(settings, task, start + task.length_step * epoch) for epoch in (0, half, 2 * half)
+    )
+    bend = (
+        (growing + 1) / (3 * (growing - 1)) if half else 0.0
+    )  # the mean of x^2 over so many points in [-1, 1]
+    mean = middle + bend * ((low + high) / 2 - middle)
+    return growing * mean + (train.epochs - growing) * _epoch_flops(settings, task, top)
+
+
+def _start_length(settings: TrialSettings) -> int:
+    """The length with which an algorithmic trial begins."""
+    assert settings.train.curriculum is not None, "an algorithmic task without a curriculum"
+    return settings.train.curriculum.start
+
+
+def _epoch_flops(settings: TrialSettings, task: AlgorithmicTask, length: int) -> float:
+    """The training operations of one epoch at a length."""
+    train = settings.train
+    return train.steps_per_epoch * train.batch_size * cost(settings, task.sequence_length(length)).flops
+
+
+def _with_min_vocab(around: Frame) -> Frame:
+    """The same frame with the smallest vocabulary that it can have, if it has any."""
+    if around.vocab is None or around.source_vocab is not None:
+        return around  # the output of a model of two sequences has a width of its own
+    return replace(around, vocab=1 + max(around.cutoffs, default=0))
+
+
+@lru_cache(maxsize=65536)
+def _body(recipe: str, around: Frame, tokens: int, past: int) -> Analysis:
+    """A model of few symbols."""
+    return analyse_framed(read_recipe(recipe), around, tokens, past)
+
+
+@lru_cache(maxsize=4096)
+def _cost_per_symbol(least: Frame, tokens: int) -> SequenceCost:
+    """What one more symbol of the vocabulary adds to any model."""
+    assert least.vocab is not None
+    without, within = (
+        analyse_framed(_MINIMAL_RECIPE, replace(least, vocab=vocab), tokens)
+        for vocab in (least.vocab, least.vocab + 1)
+    )
+    return SequenceCost(
+        within.parameters - without.parameters, within.training_flops - without.training_flops
+    )

@@ -1,0 +1,101 @@
+"""A study that is still being checked: its parts, and the report on them.
+
+A name fills holes if it is a factor, a dimension of the search, the size that is solved, or a fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...grammar.nodes import Dimension
+from ..schema.design import Design
+from ..schema.design_reader import BASELINE_PATH
+from ..schema.factors import SEED
+from ..schema.search import representative_values
+from ..schema.settings import Level
+from ..text.diagnostics import Diagnostics
+from ..text.toml_positions import KeyPath
+from .template import Template
+
+PlacedLevels = tuple[tuple[KeyPath, Level], ...]
+"""Levels, each with its path in the file."""
+
+
+def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
+    """The names that fill holes with levels and values, right or wrong, and `seed`: each with what it is."""
+    search, study, cells = data.get("search"), data.get("study"), data.get("cells")
+    tables = [
+        (study.get("baseline") if isinstance(study, Mapping) and "match" in study else None, "a size"),
+        (search.get("space") if isinstance(search, Mapping) else None, "a dimension"),
+        *((cell, "a factor") for cell in (cells if isinstance(cells, list) else ())),
+        (data.get("factors"), "a factor"),
+    ]
+    named = {name: what for table, what in tables if isinstance(table, Mapping) for name in table}
+    return {**named, SEED: "a factor"}
+
+
+def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names in [recipes], right or wrong."""
+    table = data.get("recipes")
+    return tuple(table) if isinstance(table, Mapping) else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What the checks of holes and levels look at.
+
+    `space` has the dimensions of [search.space]; `searched` is whether there is a search, right or wrong.
+    """
+
+    diagnostics: Diagnostics
+    template: Template
+    design: Design
+    space: Mapping[str, Dimension]
+    has_search: bool
+
+    def declared_names(self) -> set[str]:
+        """Every name that can fill a hole, be what it stands for right or wrong."""
+        return {
+            *filler_kinds(self.diagnostics.document.data),
+            *named_fragments(self.diagnostics.document.data),
+        } - {SEED}
+
+    def axes(self) -> dict[str, PlacedLevels]:
+        """What fills holes, by name: a factor's levels, a dimension's values that stand for all, a size.
+
+        Each comes with where it stands: levels in [factors] first, then those that only [[cells]] have.
+        """
+        listed = list(dict.fromkeys(one for cell in self.listed_cells() for one in cell.items()))
+        factors = {
+            name: (*self.combined_levels(name), *(one for other, one in listed if other == name))
+            for name in self.design.factors
+            if name != SEED
+        }
+        space = {
+            name: tuple((("search", "space", name), level) for level in representative_values(found))
+            for name, found in self.space.items()
+        }
+        size = self.design.matched_size
+        sizes = {size[0]: (((*BASELINE_PATH, size[0]), size[1]),)} if size else {}
+        return {**factors, **space, **sizes}
+
+    def combined_levels(self, factor: str) -> PlacedLevels:
+        """The levels of a factor in [factors]."""
+        levels = self.design.combined_factors.get(factor, ())
+        return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
+
+    def listed_cells(self) -> list[dict[str, tuple[KeyPath, Level]]]:
+        """The cells of [[cells]], by factor: each level with where it stands, which may be in the baseline.
+
+        Cells that lack a factor or have one that is none are not among them.
+        """
+        own = {index: self.diagnostics.document.data["cells"][index] for index in self.design.listed_cells}
+        return [
+            {
+                name: (("cells", index, name) if name in own[index] else (*BASELINE_PATH, name), level)
+                for name, level in cell.items()
+            }
+            for index, cell in self.design.listed_cells.items()
+        ]

@@ -1,0 +1,148 @@
+"""What fills the holes of a study: recipes and their parts are read, holes and fillings brought together.
+
+A level is a part of a recipe where its factor's hole takes a part, and plain data where it takes a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from ...grammar import Recipe, RecipeError
+from ..schema.settings import read_recipe
+from ..text.diagnostics import Diagnostics
+from ..text.errors import nearest_hint
+from ..text.toml_positions import KeyPath
+from .draft import Draft, named_fragments
+from .template import D_MODEL_PATH, HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES, value_holes
+
+_NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
+
+
+def check_recipes(draft: Draft) -> None:
+    """Read the recipe, then every level and option that becomes a part of it, and note their faults.
+
+    Holes inside of levels and fragments are followed. A hole that is misspelt is followed to what it is
+    likely to mean, so that the faults of those levels are told too.
+    """
+    report, axes = draft.diagnostics, draft.axes()
+    text = draft.template.texts.get(RECIPE_PATH)
+    if text is None:
+        return
+    recipe = _read(report, RECIPE_PATH, text)
+    if recipe and recipe.dimensions and not draft.has_search:
+        report.report_invalid(RECIPE_PATH, "a search dimension needs the table [search]")
+    if recipe:
+        _expand(draft, RECIPE_PATH, text)
+    names = _part_holes(text, recipe)
+    names += [meant for hole in names if (meant := _closest_declared(hole, draft.declared_names()))]
+    for name in names:  # grows while it is walked
+        parts = [(path, level) for path, level in axes.get(name, ()) if isinstance(level, str)]
+        for path, level in parts:
+            part = _read(report, path, level)
+            if part and (whole := _expand(draft, path, level)) and whole.dimensions:
+                report.report_invalid(path, "a search dimension stands in the recipe or in [search.space]")
+            names += [hole for hole in _part_holes(level, part) if hole not in names]
+        fragment = draft.template.fragments.get(name, "")
+        if fragment:
+            names += [hole for hole in _part_holes(fragment, read_recipe(fragment)) if hole not in names]
+
+
+def check_holes(draft: Draft) -> None:
+    """Note holes that nothing fills, what fills none, and what stands where it cannot.
+
+    One misspelt hole is one fault: what it is likely to mean counts as used.
+    """
+    declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
+    fragments = named_fragments(draft.diagnostics.document.data)
+    for path, text in _texts(draft):
+        for hole in HOLE_PATTERN.finditer(text):
+            used.add(hole[1])
+            if hole[1] not in declared:
+                hint = nearest_hint(hole[1], declared)
+                used.add(_closest_declared(hole[1], declared))  # one fault is enough
+                draft.diagnostics.report_invalid(
+                    path, f"nothing fills the hole {{{hole[1]}}}{hint}", within=hole.span()
+                )
+            elif path[0] in TRIAL_TABLES and (wrong := _misplacement_message(draft, path, hole[1])):
+                draft.diagnostics.report_invalid(path, wrong, within=hole.span())
+    told = (
+        axes if _is_overridden(draft) else (*axes, *fragments)
+    )  # an override may take away what used a fragment
+    for name in told:
+        if name not in used and ("recipes", name) not in draft.diagnostics.invalid:
+            path = ("recipes", name) if name in fragments else _declaration_path(draft, name)
+            draft.diagnostics.report_error(path, f"nothing uses '{name}': no hole {{{name}}}", key=True)
+
+
+def _is_overridden(draft: Draft) -> bool:
+    """Whether an override has changed levels or the recipe."""
+    return bool(draft.design.overridden_factors) or draft.diagnostics.document.is_overridden(RECIPE_PATH)
+
+
+def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
+    """Why a fragment or a size cannot stand at a key; empty if it can, or is neither."""
+    if name in draft.template.fragments and path != RECIPE_PATH:
+        return f"the fragment {{{name}}} stands only in recipes"
+    size = draft.design.matched_size
+    if size and name == size[0] and path not in (RECIPE_PATH, D_MODEL_PATH):
+        return f"the size {{{name}}} stands only in recipes and in [model] d_model"
+    return ""
+
+
+def _declaration_path(draft: Draft, name: str) -> KeyPath:
+    """Where the name of a factor, a dimension or a size stands first."""
+    if name in draft.space:
+        return ("search", "space", name)
+    if name in draft.design.combined_factors:
+        return ("factors", name)
+    return draft.axes()[name][0][0]
+
+
+def _closest_declared(hole: str, declared: set[str]) -> str | None:
+    """The declared name that a hole without a filling is likely to mean."""
+    close = [] if hole in declared else get_close_matches(hole, sorted(declared), n=1)
+    return close[0] if close else None
+
+
+def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
+    """The recipe at a path; None if it is none, which is noted under its very words."""
+    try:
+        return read_recipe(text)
+    except RecipeError as error:
+        for fault in error.faults:
+            diagnostics.report_invalid(
+                path, fault.message, within=(fault.start, max(fault.end, fault.start + 1))
+            )
+        return None
+
+
+def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
+    """The recipe of a sound text with its fragments in place; None if they do not fit, which is noted."""
+    try:
+        return draft.template.expand(text)
+    except RecipeError as error:
+        for fault in error.faults:
+            draft.diagnostics.report_invalid(path, fault.message)
+        return None
+
+
+def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
+    """The holes of a recipe that take parts; of one that cannot be read, those not named as values."""
+    if recipe is None:
+        names, values = HOLE_PATTERN.findall(text), frozenset(_NAMED_VALUE.findall(text))
+    else:
+        names, values = recipe.holes, value_holes(recipe.root)
+    return [name for name in names if name not in values]
+
+
+def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
+    """Every text that may have holes, with its path: the template's, fragments, levels that are texts."""
+    yield from draft.template.texts.items()
+    for name in named_fragments(draft.diagnostics.document.data):
+        text = draft.diagnostics.document.data["recipes"][name]
+        if isinstance(text, str):
+            yield ("recipes", name), text
+    for levels in draft.axes().values():
+        yield from ((path, level) for path, level in levels if isinstance(level, str))

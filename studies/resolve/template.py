@@ -1,0 +1,142 @@
+"""[model], [task] and [train] as written, with the holes that levels and search points fill."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...grammar import Recipe, lookup
+from ...grammar.nodes import BlockNode, HoleNode, Node, RepeatNode, walk
+from ..schema.settings import Level, read_recipe
+from ..text.toml_positions import KeyPath
+
+HOLE_PATTERN = re.compile(r"\{ *([A-Za-z]\w*) *\}")
+"""A hole as it stands in any text of a study file."""
+
+RECIPE_PATH: KeyPath = ("model", "recipe")
+D_MODEL_PATH: KeyPath = ("model", "d_model")
+TRIAL_TABLES = ("model", "task", "train")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """The tables that say what a trial is, some of their texts with holes.
+
+    `fragments` fill holes of the recipe, of its levels and of each other. A recipe is kept for each
+    combination of values that it needs, so that large grids read few of them.
+    """
+
+    tables: Mapping[str, Any]
+    fragments: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[KeyPath, str] = field(init=False)  # every one, with or without holes
+    holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # of every text that has any
+    _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Find every text and its holes."""
+        object.__setattr__(self, "texts", dict(_texts(self.tables)))
+        find = {RECIPE_PATH: self.names_in}
+        holes = {path: tuple(find.get(path, HOLE_PATTERN.findall)(text)) for path, text in self.texts.items()}
+        object.__setattr__(self, "holes", {path: names for path, names in holes.items() if names})
+
+    def names_in(self, text: str) -> list[str]:
+        """The names that a text takes values of: those of its holes, and of the holes in its fragments."""
+        names = list(dict.fromkeys(HOLE_PATTERN.findall(text)))
+        for name in names:  # grows while it is walked
+            inside = HOLE_PATTERN.findall(self.fragments.get(name, ""))
+            names += [hole for hole in dict.fromkeys(inside) if hole not in names]
+        return [name for name in names if name not in self.fragments]
+
+    def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
+        """The names whose values matter at a path: those of its holes, and of the holes in their levels."""
+        names = list(self.holes.get(path, ()))
+        for name in names:  # grows while it is walked
+            texts = [level for level in levels.get(name, ()) if isinstance(level, str)]
+            names += [hole for text in texts for hole in self.names_in(text) if hole not in names]
+        return names
+
+    def expand(self, text: str) -> Recipe:
+        """The recipe of a text with its fragments in place; RecipeError where one does not fit."""
+        if text not in self._expanded:
+            self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
+        return self._expanded[text]
+
+    def fill(self, values: Mapping[str, Level]) -> dict[str, Any]:
+        """The tables with all holes filled but those of the recipe; KeyError for a hole without a value.
+
+        A text that is one hole and nothing else becomes the value itself.
+        """
+        return _filled(self.tables, values, ())
+
+    def recipe(self, values: Mapping[str, Level]) -> str:
+        """The recipe with holes filled and dimensions settled; RecipeError for a value that does not fit."""
+        recipe = self.expand(self.texts[RECIPE_PATH])
+        key = tuple((name, type(values[name]), values[name]) for name in self._needed(recipe, values))
+        if key not in self._recipes:
+            own = {name: values[name] for name, _ in recipe.dimensions if name in values}
+            settled = recipe.choose(own) if own else recipe
+            self._recipes[key] = _filled_recipe(settled, {**values, **self.fragments}).text
+        return self._recipes[key]
+
+    def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
+        """The names of the values that a recipe's dimensions and holes take, and those taken in turn.
+
+        A name without a value stands in an option that is not taken.
+        """
+        names = [name for name, _ in recipe.dimensions if name in values]
+        names += [name for name in recipe.holes if name in values]
+        for name in names:  # grows while it is walked
+            if isinstance(level := values[name], str):
+                inside = self.names_in(level)
+                names += [hole for hole in inside if hole in values and hole not in names]
+        return names
+
+
+def value_holes(root: Node) -> frozenset[str]:
+    """The holes that stand for a count or a block's number or word, not for a part of the recipe."""
+    found: set[str] = set()
+    for node in walk(root):
+        if isinstance(node, RepeatNode) and isinstance(node.count, HoleNode):
+            found.add(node.count.name)
+        if isinstance(node, BlockNode) and (spec := lookup(node.name)):
+            for name, value in node.arguments:
+                parameter = spec.parameter(name)
+                if isinstance(value, HoleNode) and parameter is not None and parameter.kind != "recipe":
+                    found.add(value.name)
+    return frozenset(found)
+
+
+def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 -- TOML holds anything
+    """Every text inside a value, with its path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _texts(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _texts(inner, (*path, index))
+
+
+def _filled(value: Any, values: Mapping[str, Level], path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
+    """A copy of what stands at a path, holes filled but for the recipe's."""
+    if isinstance(value, Mapping):
+        return {key: _filled(inner, values, (*path, key)) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, values, (*path, index)) for index, inner in enumerate(value)]
+    if not isinstance(value, str) or path == RECIPE_PATH:
+        return value
+    whole = HOLE_PATTERN.fullmatch(value)
+    return values[whole[1]] if whole else HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), value)
+
+
+def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
+    """The recipe with the holes that have values filled, those in the fillings too."""
+    for _ in range(len(values)):  # a hole inside a filling is filled in the next round
+        given = {name: values[name] for name in recipe.holes if name in values}
+        if given:
+            recipe = recipe.fill(given)
+    return recipe

@@ -1,0 +1,55 @@
+"""One trial: its settings, and the id that is the hash of everything that determines its result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..schema.settings import Level, TrialSettings, read_recipe
+
+RESULTS_VERSION = 1
+"""Raised whenever a change of the code moves numbers, so that older results are not taken for new ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One cell of a study with one seed: the unit that is trained, stored and counted.
+
+    `levels` names the factors' levels, or a search point's values, as the study file has them.
+    """
+
+    study: str
+    levels: Mapping[str, Level]
+    settings: TrialSettings
+    id: str = field(init=False)  # 16 hex digits
+
+    def __post_init__(self) -> None:
+        """Compute the id."""
+        object.__setattr__(self, "id", trial_id(self.settings))
+
+    def to_json(self) -> str:
+        """The trial as text that `from_json` reads."""
+        settings = self.settings.model_dump(mode="json")
+        return json.dumps({"study": self.study, "levels": dict(self.levels), "settings": settings})
+
+    @classmethod
+    def from_json(cls, text: str) -> Trial:
+        """The trial that `to_json` wrote; its id is computed anew."""
+        record = json.loads(text)
+        settings = TrialSettings.model_validate_json(json.dumps(record["settings"]))
+        return cls(study=record["study"], levels=record["levels"], settings=settings)
+
+
+def trial_id(settings: TrialSettings) -> str:
+    """The id of the trial with these settings: the first 16 hex digits of a SHA-256.
+
+    Hashed are the settings as canonical JSON without the values that equal their defaults, the recipe by its
+    identity text, and EDITION. So a key that is added with a default later leaves every older id as it was.
+    """
+    record = settings.model_dump(mode="json", exclude_defaults=True)
+    record["model"]["recipe"] = read_recipe(settings.model.recipe).identity
+    record["edition"] = RESULTS_VERSION
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,170 @@
+"""[[curve]]: what a figure shows of a study, and whether it fits: known factors, a known metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
+from ..catalog.published import published_tables
+from ..text.errors import nearest_hint
+from ..text.pydantic_messages import format_value
+from ..text.toml_positions import KeyPath
+from .design import Design
+from .factors import SEED
+from .selection import describe_mixed_levels, select_faults, selected_levels, unknown_level_message
+from .settings import Level, Name, StrictModel
+
+Band = Literal["sd", "se", "ci", "minmax"]
+
+TIME_AXES = {"epoch": "Epoch", "step": "Step"}
+"""What a learning curve runs over, with its title."""
+
+INDEX_AXES = ("index", "index2")
+"""The first and the second index of a metric such as `attention[3,7]`."""
+
+_KEYS_BY_KIND = {
+    "line": {"series", "panels", "band", "logx", "logy", "accent", "published"},
+    "bar": {"panels", "band", "accent", "published"},
+    "box": {"panels", "accent"},
+    "heat": {"y", "panels"},
+    "pareto": {"series", "panels", "band", "logx", "logy", "accent"},
+}
+"""The keys of each kind beside those that all have."""
+
+_COMMON_KEYS = {"name", "kind", "value", "x", "select", "caption"}
+
+
+class CurveSpec(StrictModel):
+    """`[[curve]]`: a metric over a factor, over time, over its own index, or against a cost."""
+
+    name: Name = Field(description="what `--curve` and the file call it")
+    kind: Literal["line", "bar", "box", "heat", "pareto"] = Field(
+        description="lines with bands, bars in rows, box plots, a heat map, or a cloud with its front"
+    )
+    value: str = Field(description="the metric; a family such as `bleu` over its index, or a cost")
+    x: str = Field(
+        description="a factor; for lines also `epoch`, `step` or `index`, for boxes `index`, for heat maps "
+        "`index` or `index2`; for a front a cost, `parameters` or `flops` say, or another metric"
+    )
+    y: str | None = Field(default=None, description="the rows of a heat map, as `x` are its columns")
+    series: str | None = Field(default=None, description="the factor with a line for each of its levels")
+    panels: str | None = Field(default=None, description="the factor with a panel for each of its levels")
+    select: dict[str, Any] = Field(
+        default={}, description="a level, or a list of them, of factors that are not drawn whole"
+    )
+    band: Band = Field(
+        default="sd",
+        description="bands and whiskers: deviation, standard error, 95 % interval, or from end to end",
+    )
+    logx: bool = Field(default=False, description="whether `x` is logarithmic; 0 stands in front")
+    logy: bool = Field(default=False, description="whether the metric's axis is")
+    accent: Any = Field(
+        default=None, description="the one level in colour: of `series`, or of the `x` of bars and boxes"
+    )
+    published: str | None = Field(
+        default=None, description="the paper's table whose numbers stand as diamonds by ours"
+    )
+    caption: str | None = Field(default=None, description="what stands above; else metric, axis and levels")
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """What stands where: x, y, series and panels, as far as they are given."""
+        every = {"x": self.x, "y": self.y, "series": self.series, "panels": self.panels}
+        return {role: name for role, name in every.items() if name is not None}
+
+    @property
+    def needs_history(self) -> bool:
+        """Whether it needs more than the last values: those of every epoch, or of every index."""
+        return self.kind == "box" or not {*TIME_AXES, *INDEX_AXES}.isdisjoint(self.roles.values())
+
+    @property
+    def accent_factor(self) -> str | None:
+        """The factor whose level `accent` is."""
+        return self.series if self.kind in ("line", "pareto") else self.x
+
+
+def curve_faults(spec: CurveSpec, design: Design, paper: str | None) -> list[tuple[KeyPath, str]]:
+    """Everything in a figure's specification that does not fit a study: the key's path, and what is wrong.
+
+    Levels are looked at once the factors are right: what follows from a fault is not told beside it.
+    """
+    factors = design.factors
+    wrong = [*_key_faults(spec), *select_faults(spec.select, design), *_role_faults(spec, factors)]
+    if not wrong:
+        wrong += _level_faults(spec, selected_levels(spec.select, factors), design)
+    if metric_family(spec.value) not in METRICS_AND_COSTS:
+        wrong.append(
+            (("value",), f"unknown metric '{spec.value}'{nearest_hint(spec.value, METRICS_AND_COSTS)}")
+        )
+    elif spec.kind == "pareto" and find_metric(spec.value).higher_is_better is None:
+        wrong.append((("value",), f"expected a metric with a better side, got '{spec.value}'"))
+    printed = [name for known, name in published_tables() if known == paper]
+    if "published" in _KEYS_BY_KIND[spec.kind] and spec.published not in (None, *printed):
+        where = f"no published table '{spec.published}' of {paper or 'a paper: [study] names none'}"
+        wrong.append((("published",), where + nearest_hint(spec.published, printed)))
+    return wrong
+
+
+def _key_faults(spec: CurveSpec) -> Iterator[tuple[KeyPath, str]]:
+    """Keys that the kind does not have, and the one that a heat map cannot do without."""
+    for key in CurveSpec.model_fields:
+        if key in spec.model_fields_set - _COMMON_KEYS - _KEYS_BY_KIND[spec.kind]:
+            takers = [kind for kind, keys in _KEYS_BY_KIND.items() if key in keys]
+            yield (key,), f"kind '{spec.kind}' has no {key}; {' and '.join(takers)} {_have(takers)}"
+    if spec.kind == "heat" and spec.y is None:
+        yield (), "missing key 'y'"
+    if spec.published is not None and spec.x in TIME_AXES:
+        yield (("published",), "a paper's numbers stand at levels, not over time")
+
+
+def _have(takers: list[str]) -> str:
+    """The verb for one kind or for several."""
+    return "has" if len(takers) == 1 else "have"
+
+
+def _role_faults(spec: CurveSpec, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[tuple[KeyPath, str]]:
+    """What stands where it cannot: no factor, or the same twice."""
+    met: dict[str, str] = {}
+    for role, name in spec.roles.items():
+        others = _special_values(spec.kind, role)
+        if spec.kind == "pareto" and role == "x":
+            if name not in others:
+                yield (role,), f"expected a cost or a metric, got '{name}'{nearest_hint(name, others)}"
+        elif name not in factors and name not in others:
+            yield (role,), f"unknown factor '{name}'{nearest_hint(name, [*factors, *others])}"
+        if name in met:
+            yield (role,), f"expected something other than {met[name]}'s, got '{name}'"
+        met.setdefault(name, role)
+
+
+def _special_values(kind: str, role: str) -> tuple[str, ...]:
+    """What may stand in a role beside a factor; it goes before a factor of the same name."""
+    if kind == "pareto" and role == "x":
+        return tuple(METRICS_AND_COSTS)
+    if kind == "line" and role == "x":
+        return (*TIME_AXES, "index")
+    if kind == "box" and role == "x":
+        return ("index",)
+    return INDEX_AXES if kind == "heat" and role in ("x", "y") else ()
+
+
+def _level_faults(
+    spec: CurveSpec, levels: Mapping[str, tuple[Level, ...]], design: Design
+) -> Iterator[tuple[KeyPath, str]]:
+    """Levels that cannot be drawn so: words on a line, loose factors, an accent that is none of them."""
+    if spec.kind == "line" and spec.x in levels:
+        words = [format_value(level) for level in levels[spec.x] if isinstance(level, str | bool)]
+        if words:
+            yield ("x",), f"expected a factor of numbers, got {', '.join(words)}"
+    places = [name for name in spec.roles.values() if name in levels]
+    if spec.kind != "pareto" and (found := describe_mixed_levels(places, spec.select, levels, design)):
+        yield ("x",), f"expected every other factor but {SEED} to have one level, got {found}"
+    if spec.accent is not None and spec.accent_factor not in levels:
+        yield ("accent",), "expected a factor that it is a level of, as series"
+    elif spec.accent is not None and (
+        message := unknown_level_message(spec.accent, levels[spec.accent_factor or ""])
+    ):
+        yield from [(("accent",), message)] if spec.accent_factor not in design.overridden_factors else ()

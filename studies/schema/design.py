@@ -1,0 +1,105 @@
+"""Which cells a study has: the design that combines its factors, and the cells that it lists itself."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from .factors import SEED
+from .settings import Level
+
+DesignKind = Literal["grid", "one_at_a_time", "zip"]
+
+MAX_TRIALS = 100_000
+"""More trials than these are refused before they are made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """How cells are made of factors; `seed` is a factor too, and crosses the cells of every design.
+
+    `combined` has the factors of [factors], `listed` the cells of [[cells]], each whole. `baseline` has the
+    levels that [study] names, `size` the one name of it that is no factor, with its value: it is solved.
+    `changed` are the factors that an override has changed, so that what is asked of their levels may be gone.
+    """
+
+    kind: DesignKind
+    combined_factors: Mapping[str, tuple[Level, ...]]
+    listed_cells: Mapping[int, Mapping[str, Level]]  # by their place in the file
+    baseline: Mapping[str, Level]
+    matched_size: tuple[str, int] | None
+    overridden_factors: frozenset[str] = frozenset()
+
+    @property
+    def factors(self) -> dict[str, tuple[Level, ...]]:
+        """Every factor with all its levels: those of [factors], then those that only listed cells have."""
+        found = {name: list(levels) for name, levels in self.combined_factors.items()}
+        for cell in self.listed_cells.values():
+            for name, level in cell.items():
+                if level_key(level) not in map(level_key, found.setdefault(name, [])):
+                    found[name].append(level)
+        if list(self.combined_factors)[-1] == SEED:
+            found[SEED] = found.pop(SEED)
+        return {name: tuple(levels) for name, levels in found.items()}
+
+    @property
+    def crossed(self) -> dict[str, tuple[Level, ...]]:
+        """The factors that the design combines, without the seeds."""
+        return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
+
+    def baseline_level(self, name: str) -> Level:
+        """The level of a factor in the baseline: the one that is named, else the first."""
+        return self.baseline.get(name, self.combined_factors[name][0])
+
+    def count(self) -> int:
+        """How many cells with seeds there are at most, without making them."""
+        sizes = [len(levels) for levels in self.crossed.values()]
+        match self.kind:
+            case "grid":
+                cells = math.prod(sizes)
+            case "zip":
+                cells = sizes[0] if sizes else 1
+            case "one_at_a_time":
+                cells = 1 + sum(size - 1 for size in sizes)
+        if self.listed_cells and not sizes:
+            cells = 0
+        return (cells + len(self.listed_cells)) * len(self.combined_factors[SEED])
+
+    def cells(self) -> Iterator[dict[str, Level]]:
+        """Every cell with every seed, once; a grid in the order of the file, other cells seed by seed."""
+        order, seen = list(self.factors), set[object]()
+        for cell in itertools.chain(self._combined_cells(), self._seeded(self.listed_cells.values())):
+            key = tuple(level_key(cell[name]) for name in order)
+            if key not in seen:
+                seen.add(key)
+                yield {name: cell[name] for name in order}
+
+    def _combined_cells(self) -> Iterator[dict[str, Level]]:
+        """The cells of the design, none where a study lists all of its cells."""
+        crossed = self.crossed
+        if self.listed_cells and not crossed:
+            return
+        match self.kind:
+            case "grid":
+                for levels in itertools.product(*self.combined_factors.values()):
+                    yield dict(zip(self.combined_factors, levels, strict=True))
+            case "zip":
+                rows = zip(*crossed.values(), strict=True) if crossed else [()]
+                yield from self._seeded([dict(zip(crossed, row, strict=True)) for row in rows])
+            case "one_at_a_time":
+                first = {name: self.baseline_level(name) for name in crossed}
+                changed = [{**first, name: level} for name, levels in crossed.items() for level in levels]
+                yield from self._seeded([first, *changed])
+
+    def _seeded(self, cells: Iterable[Mapping[str, Level]]) -> Iterator[dict[str, Level]]:
+        """Each cell with each seed."""
+        for cell in cells:
+            yield from ({**cell, SEED: seed} for seed in self.combined_factors[SEED])
+
+
+def level_key(level: Level) -> str:
+    """What two levels share if they are the same: `1` and `1.0` are not."""
+    return repr(level)

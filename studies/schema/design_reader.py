@@ -1,0 +1,208 @@
+"""What [study] and [[cells]] say of a study's cells, read and held against its factors.
+
+Names that fill holes are levels of factors, and the one size that `match` solves. What is wrong here is told
+here; whether levels fit the holes that they fill is found where all of them are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from ..text.diagnostics import Diagnostics
+from ..text.document import Document
+from ..text.errors import nearest_hint
+from ..text.pydantic_messages import format_value
+from ..text.toml_positions import KeyPath
+from .design import Design, level_key
+from .factors import SEED, is_name, level_fault
+from .settings import Level, StudySettings
+
+TABLE = "cells"
+BASELINE_PATH: KeyPath = ("study", "baseline")
+
+_NO_SEED = "seeds cross every cell: they stand in [factors]"
+
+
+def read_design(
+    diagnostics: Diagnostics, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
+) -> Design:
+    """The design of a study; what is wrong with it is noted, and left out.
+
+    A study without factors takes those that its cells name, in the order in which they are met. A cell has
+    the baseline's level of each factor that it does not name.
+    """
+    own = {name: levels for name, levels in factors.items() if name != SEED}
+    tables = _tables(diagnostics)
+    names = tuple(own or dict.fromkeys(name for table in tables for name in table if name != SEED))
+    given = _baseline(diagnostics, header, names)
+    listed: dict[int, Mapping[str, Level]] = {}
+    for index, table in enumerate(tables):
+        if _is_cell(diagnostics, (TABLE, index), table, names, given):
+            cell = {name: table[name] if name in table else given[name] for name in names}
+            if any(_equal(cell, other) for other in listed.values()):
+                diagnostics.report_error((TABLE, index), "this cell is listed twice")
+            listed[index] = cell
+    design = Design(
+        kind=_kind(diagnostics, header, own),
+        combined_factors=factors,
+        listed_cells=listed,
+        baseline=given,
+        matched_size=_size(diagnostics, header, names),
+        overridden_factors=frozenset(_overridden_factors(diagnostics.document, factors)),
+    )
+    _check_levels(diagnostics, design)
+    _check_search(diagnostics, header, listed)
+    return design
+
+
+def _overridden_factors(document: Document, factors: Iterable[str]) -> Iterator[str]:
+    """The factors that overrides have changed."""
+    for name in factors:
+        paths: tuple[KeyPath, ...] = (("factors", name), (TABLE,), BASELINE_PATH, ("study", "design"))
+        if any(map(document.is_overridden, paths)):
+            yield name
+
+
+def _tables(diagnostics: Diagnostics) -> list[Mapping[str, Any]]:
+    """The tables of [[cells]]; none of them where one is no table."""
+    found = diagnostics.document.data.get(TABLE, [])
+    if isinstance(found, list) and all(isinstance(table, Mapping) for table in found):
+        return found
+    diagnostics.report_error((TABLE,), f"expected [[cells]], got {format_value(found)}")
+    return []
+
+
+def _kind(
+    diagnostics: Diagnostics, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
+) -> Any:  # noqa: ANN401 -- a design's kind
+    """How the factors are combined; those that cannot be paired are noted, and taken as a grid."""
+    kind = header.design if header else "grid"
+    if kind == "zip" and len({len(levels) for levels in factors.values()}) > 1:
+        lengths = ", ".join(f"{name} has {len(levels)}" for name, levels in factors.items())
+        diagnostics.report_error(
+            ("study", "design"), f"zip pairs factors of equally many levels, but {lengths}"
+        )
+        return "grid"
+    return kind
+
+
+def _is_cell(
+    diagnostics: Diagnostics,
+    path: KeyPath,
+    table: Mapping[str, Any],
+    names: Collection[str],
+    given: Collection[str],
+) -> bool:
+    """Whether a table of [[cells]] has a level for each factor that the baseline has none for.
+
+    Names that are no factors and levels that are none are noted too, each at its key or value.
+    """
+    wrong = False
+    for name, level in table.items():
+        place = (*path, name)
+        if name == SEED:
+            diagnostics.report_error(place, _NO_SEED, key=True)
+        elif name not in names:
+            diagnostics.report_error(place, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
+        elif not is_name(diagnostics, place):
+            pass
+        elif message := level_fault(name, level):
+            diagnostics.report_invalid(place, message)
+        else:
+            continue
+        wrong = True
+    for name in names:
+        if name not in table and name not in given:
+            diagnostics.report_error(path, f"missing factor '{name}'")
+            wrong = True
+    return not wrong
+
+
+def _baseline(
+    diagnostics: Diagnostics, header: StudySettings | None, names: Collection[str]
+) -> dict[str, Level]:
+    """The levels of factors in the baseline.
+
+    Other names are noted, unless they have a number and `match` asks for one to be solved.
+    """
+    found: dict[str, Level] = {}
+    for name, level in (header.baseline if header else {}).items():
+        place = (*BASELINE_PATH, name)
+        if name == SEED:
+            diagnostics.report_error(place, _NO_SEED, key=True)
+        elif name not in names and not (header and header.match and _is_number(level)):
+            diagnostics.report_error(place, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
+        elif name in names and (message := level_fault(name, level)):
+            diagnostics.report_error(place, message)
+        elif name in names:
+            found[name] = level
+    return found
+
+
+def _size(
+    diagnostics: Diagnostics, header: StudySettings | None, names: Collection[str]
+) -> tuple[str, int] | None:
+    """The size that `match` solves: the one name of the baseline that is no factor, with its value.
+
+    None without `match`, and where there is not exactly one with a whole number, which is noted.
+    """
+    if header is None or header.match is None:
+        if header and "tolerance" in header.model_fields_set:
+            diagnostics.report_error(("study", "tolerance"), "only match has a tolerance", key=True)
+        return None
+    sizes = [
+        (name, value)
+        for name, value in header.baseline.items()
+        if name not in names and name != SEED and _is_number(value)
+    ]
+    if len(sizes) == 1 and isinstance(sizes[0][1], int):
+        return sizes[0]
+    if len(sizes) == 1:
+        diagnostics.report_error(
+            (*BASELINE_PATH, sizes[0][0]), f"expected a whole number, got {format_value(sizes[0][1])}"
+        )
+    elif sizes:
+        diagnostics.report_error(
+            BASELINE_PATH, f"match solves one size, got {', '.join(name for name, _ in sizes)}"
+        )
+    else:
+        message = 'match needs a size to solve, as in baseline = { mixer = "sa", filter = 512 }'
+        diagnostics.report_error(("study", "match"), message)
+    return None
+
+
+def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
+    """Note levels of the baseline that no factor has, with the nearest one that it has."""
+    factors = design.factors
+    for name, level in design.baseline.items():
+        if name in factors and level_key(level) not in map(level_key, factors[name]):
+            known = nearest_hint(str(level), map(str, factors[name]))
+            diagnostics.report_error(
+                (*BASELINE_PATH, name), f"expected a level of {name}, got {format_value(level)}{known}"
+            )
+
+
+def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed: Collection[int]) -> None:
+    """Note what belongs to a grid in a study whose points a search chooses."""
+    if "search" not in diagnostics.document.data or header is None:
+        return
+    for key in ("design", "match"):
+        if key in header.model_fields_set:
+            diagnostics.report_error(
+                ("study", key), f"a search chooses its points: {key} belongs to a grid", key=True
+            )
+    if listed:
+        diagnostics.report_error((TABLE,), "a search chooses its points: cells belong to a grid", key=True)
+
+
+def _equal(one: Mapping[str, Level], other: Mapping[str, Level]) -> bool:
+    """Whether two cells have the same levels, their types too."""
+    return {name: level_key(level) for name, level in one.items()} == {
+        name: level_key(level) for name, level in other.items()
+    }
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value of TOML is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,72 @@
+"""[factors]: the axes of a study's grid and their levels."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..text.diagnostics import Diagnostics
+from ..text.pydantic_messages import format_value
+from ..text.toml_positions import KeyPath
+from .settings import Level
+
+SEED = "seed"
+"""The factor that every study has; its levels are paired across the cells."""
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+
+
+def read_factors(diagnostics: Diagnostics) -> dict[str, tuple[Level, ...]]:
+    """Every factor with its levels, in the order of the file; `seed` is added if it is not there.
+
+    Levels that are no levels are spoiled; a factor that has none at all has an empty tuple.
+    """
+    table = diagnostics.document.data.get("factors", {})
+    if not isinstance(table, dict):
+        diagnostics.report_error(("factors",), f"expected a table, got {format_value(table)}")
+        table = {}
+    factors = {
+        name: _levels(diagnostics, name, levels)
+        for name, levels in table.items()
+        if is_name(diagnostics, ("factors", name))
+    }
+    return factors if SEED in table else {**factors, SEED: (0,)}
+
+
+def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
+    """Whether a hole can be named as the key at a path; if not, that is noted."""
+    fits = _NAME.fullmatch(str(path[-1])) is not None
+    if not fits:
+        message = f"expected a letter, then letters, digits and '_', got {path[-1]!r}"
+        diagnostics.report_error(path, message, key=True)
+    return fits
+
+
+def _levels(diagnostics: Diagnostics, name: str, levels: Any) -> tuple[Level, ...]:  # noqa: ANN401 -- TOML holds anything
+    """The levels of a factor; what is wrong with it or with one of them is noted.
+
+    Two levels are the same if both their types and their values are: `1` and `1.0` are not.
+    """
+    path = ("factors", name)
+    if not isinstance(levels, list) or not levels:
+        diagnostics.report_error(path, f"expected a list of levels, got {format_value(levels)}")
+        return ()
+    seen: set[tuple[type, Level]] = set()
+    for index, level in enumerate(levels):
+        wrong = level_fault(name, level)
+        if wrong:
+            diagnostics.report_invalid((*path, index), wrong)
+        elif (type(level), level) in seen:
+            diagnostics.report_error((*path, index), f"the level {format_value(level)} is listed twice")
+        else:
+            seen.add((type(level), level))
+    return tuple(levels)
+
+
+def level_fault(factor: str, level: object) -> str | None:
+    """What is wrong with a level by itself, or None."""
+    if factor == SEED and (isinstance(level, bool) or not isinstance(level, int) or not 0 <= level < 2**63):
+        return f"expected a whole number of at least 0, got {format_value(level)}"
+    if not isinstance(level, str | int | float | bool):
+        return f"expected a text, a number or true or false, got {format_value(level)}"
+    return None

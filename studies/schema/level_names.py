@@ -1,0 +1,63 @@
+"""How tables and figures write levels and reasons: on one line, and so that no terminal obeys them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from .settings import Level
+
+_FRAGMENT = re.compile(r"\{ *(\w+) *\}")
+_CALL = re.compile(r"\b([A-Za-z_]\w*)(\([^()]*\))?")
+
+
+def one_line(text: str) -> str:
+    """The text with single spaces, and a sign for every character that cannot be printed."""
+    return "".join(
+        sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in " ".join(text.split())
+    )
+
+
+def level_text(level: Level) -> str:
+    """A factor's level as the study spells it, on one line; booleans as TOML has them."""
+    return str(level).lower() if isinstance(level, bool) else one_line(str(level))
+
+
+def level_name(level: Level) -> str:
+    """A level as people read it: one that is a fragment by its name alone, `{all_attn}` as `all_attn`."""
+    text = level_text(level)
+    fragment = _FRAGMENT.fullmatch(text)
+    return fragment[1] if fragment else text
+
+
+def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
+    """The levels of a factor as people read them; those that would be called alike as they are spelled."""
+    names = [level_name(level) for level in levels]
+    times = Counter(names)
+    return tuple(
+        name if times[name] == 1 else level_text(level) for name, level in zip(names, levels, strict=True)
+    )
+
+
+def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
+    """The levels as a figure calls them: without arguments that a block has wherever it stands in them.
+
+    `sa + conv(k=20)` beside `conv(k=20)` is `sa + conv`; beside `conv(k=3)` it keeps them.
+    """
+    texts, same = level_names(levels), _shared_arguments(levels)
+    return tuple(_CALL.sub(lambda call: call[1] if call[1] in same else call[0], text) for text in texts)
+
+
+def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
+    """The blocks whose arguments `short_levels` leaves out, with these: `conv(k=20)`."""
+    return tuple(name + arguments for name, arguments in _shared_arguments(levels).items() if arguments)
+
+
+def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
+    """The arguments of each name that has the same ones wherever it stands."""
+    calls: dict[str, set[str]] = {}
+    for text in level_names(levels):
+        for name, arguments in _CALL.findall(text):
+            calls.setdefault(name, set()).add(arguments)
+    return {name: arguments.pop() for name, arguments in calls.items() if len(arguments) == 1}

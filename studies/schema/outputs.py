@@ -1,0 +1,52 @@
+"""[[table]] and [[curve]]: what a study prints and draws, held against its factors and the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from ..text.diagnostics import Diagnostics
+from ..text.pydantic_messages import InvalidTableError, format_value, validate
+from .curve import CurveSpec, curve_faults
+from .design import Design
+from .table import TableSpec
+from .table_checks import KeyFault, table_faults
+
+SpecT = TypeVar("SpecT", TableSpec, CurveSpec)
+
+
+def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[TableSpec, ...]:
+    """Every table of a study in the order of the file."""
+    return _read(diagnostics, "table", TableSpec, lambda spec: table_faults(spec, design, paper))
+
+
+def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[CurveSpec, ...]:
+    """Every figure of a study in the order of the file."""
+    if diagnostics.document.data.get("curve") and "search" in diagnostics.document.data:
+        diagnostics.report_error(("curve",), "a figure shows the cells of a grid; a search has none")
+        return ()
+    return _read(diagnostics, "curve", CurveSpec, lambda spec: curve_faults(spec, design, paper))
+
+
+def _read(
+    diagnostics: Diagnostics, name: str, model: type[SpecT], wrong: Callable[[SpecT], Iterable[KeyFault]]
+) -> tuple[SpecT, ...]:
+    """Every table of an array of tables; what is wrong in one is noted, and what does not fit is kept."""
+    tables = diagnostics.document.data.get(name, [])
+    if not isinstance(tables, list):
+        diagnostics.report_error((name,), f"expected [[{name}]], got {format_value(tables)}")
+        return ()
+    specs: list[SpecT] = []
+    for index, table in enumerate(tables):
+        path = (name, index)
+        try:
+            spec = validate(model, table)
+        except InvalidTableError as error:
+            diagnostics.report_problems(path, error)
+            continue
+        for key, message in wrong(spec):
+            diagnostics.report_error((*path, *key), message)
+        if spec.name in (other.name for other in specs):
+            diagnostics.report_error((*path, "name"), f"the name '{spec.name}' is taken by another {name}")
+        specs.append(spec)
+    return tuple(specs)

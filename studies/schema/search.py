@@ -1,0 +1,134 @@
+"""[search]: how points are chosen, and the dimensions that they are chosen from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...grammar import Parameter, RecipeError
+from ...grammar import errors as grammar_faults
+from ...grammar.dimensions import option_label
+from ...grammar.nodes import ChoiceDimension, Dimension, RealDimension
+from ...grammar.semantics.special_forms import NUMBER_FORMS, parse_range
+from ...grammar.syntax.cst import ArgumentSyntax, CallSyntax, NumberSyntax
+from ...grammar.syntax.parser import parse_syntax
+from ..catalog.metrics import METRICS
+from ..text.diagnostics import Diagnostics
+from ..text.errors import nearest_hint
+from ..text.pydantic_messages import InvalidTableError, validate
+from .factors import SEED
+from .settings import Level, SearchSettings
+
+
+def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
+    """The search of a study that has one, and the dimensions of [search.space] by name.
+
+    What is wrong with either is noted; a dimension that cannot be read is left out.
+    """
+    if "search" not in diagnostics.document.data:
+        return None, {}
+    try:
+        settings = validate(SearchSettings, diagnostics.document.data["search"])
+    except InvalidTableError as error:
+        diagnostics.report_problems(("search",), error)
+        return None, {}
+    if settings.metric not in METRICS:
+        diagnostics.report_error(
+            ("search", "metric"),
+            f"unknown metric '{settings.metric}'{nearest_hint(settings.metric, METRICS)}",
+        )
+    space: dict[str, Dimension] = {}
+    for name, text in settings.space.items():
+        try:
+            space[name] = read_dimension(text)
+        except RecipeError as error:
+            for fault in error.faults:
+                diagnostics.report_error(
+                    ("search", "space", name), fault.message, within=(fault.start, fault.end)
+                )
+    return settings, space
+
+
+def check_search(
+    diagnostics: Diagnostics,
+    settings: SearchSettings,
+    factors: Mapping[str, tuple[Level, ...]],
+    found: Mapping[str, Dimension],
+) -> None:
+    """Note a search that has nothing to choose, or that cannot choose it in its way, and names used twice."""
+    real = [name for name, one in found.items() if isinstance(one, RealDimension)]
+    if not found and not diagnostics.faults:
+        diagnostics.report_error(
+            ("search",), "nothing to search: no dimension in [search.space] or in the recipe"
+        )
+    if real and settings.sampler == "grid":
+        diagnostics.report_error(
+            ("search", "sampler"), f"a grid has no end over real dimensions: {', '.join(real)}"
+        )
+    for name in settings.space:
+        if name in factors:
+            diagnostics.report_error(("search", "space", name), f"'{name}' is a factor already", key=True)
+
+
+def search_dimensions(
+    factors: Mapping[str, tuple[Level, ...]], space: Mapping[str, Dimension], own: Mapping[str, Dimension]
+) -> dict[str, Dimension]:
+    """What a search chooses: factors of several levels, [search.space], the recipe's own dimensions.
+
+    The options of a choice are plain data, parts of a recipe as text.
+    """
+    joined = {
+        name: ChoiceDimension(levels) for name, levels in factors.items() if name != SEED and len(levels) > 1
+    }
+    return {**joined, **space, **{name: _with_plain_options(found) for name, found in own.items()}}
+
+
+def read_dimension(text: str) -> Dimension:
+    """The dimension that a text of [search.space] says; RecipeError with all faults if it says none.
+
+    It is `integer(lo, hi, step=, log=)`, `real(lo, hi, log=)` or `choice(option, …)`.
+    """
+    faults = grammar_faults.FaultCollector(text)
+    syntax = parse_syntax(text, faults)
+    found: Dimension | None = None
+    if isinstance(syntax, CallSyntax) and syntax.name in NUMBER_FORMS:
+        found = parse_range(
+            syntax, Parameter(name=syntax.name, kind=syntax.name, meaning="a dimension"), faults
+        )
+    elif isinstance(syntax, CallSyntax) and syntax.name == "choice" and syntax.arguments:
+        found = ChoiceDimension(tuple(_option(text, argument, faults) for argument in syntax.arguments))
+    elif not faults:
+        faults.add(0, len(text), "expected integer(lo, hi), real(lo, hi) or choice(option, …)")
+    if found is None or faults:
+        raise RecipeError(text, faults)
+    return found
+
+
+def representative_values(found: Dimension) -> tuple[Level, ...]:
+    """The values of a dimension that stand for all of it: both ends, or every option."""
+    if isinstance(found, ChoiceDimension):
+        return tuple(option_label(option) for option in found.options)
+    return (found.low, found.high)
+
+
+def _option(text: str, argument: ArgumentSyntax, faults: grammar_faults.FaultCollector) -> Level:
+    """An option as plain data: a number, true or false, or its text."""
+    if argument.name is not None:
+        faults.add(
+            argument.start, argument.end, f"the options of a choice have no names, got {argument.name}="
+        )
+    match argument.value:
+        case NumberSyntax(value=number):
+            return number
+        case CallSyntax(name="true" | "false" as word, arguments=None):
+            return word == "true"
+        case _:
+            return text[argument.start : argument.end]
+
+
+def _with_plain_options(found: Dimension) -> Dimension:
+    """The dimension with the options of a choice as plain data."""
+    return (
+        ChoiceDimension(tuple(option_label(option) for option in found.options))
+        if isinstance(found, ChoiceDimension)
+        else found
+    )

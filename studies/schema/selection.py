@@ -1,0 +1,97 @@
+"""`select`: the levels that a table keeps of the factors that it does not show whole."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from ..text.errors import nearest_hint
+from ..text.pydantic_messages import format_value
+from ..text.toml_positions import KeyPath
+from .design import MAX_TRIALS, Design, level_key
+from .factors import SEED
+from .level_names import level_text
+from .settings import Level
+
+
+def selected_levels(
+    select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
+) -> dict[str, tuple[Level, ...]]:
+    """Every factor with the levels that `select` leaves of it, in the order of the study."""
+    return {
+        factor: tuple(level for level in levels if factor not in select or _is_in(level, select[factor]))
+        for factor, levels in factors.items()
+    }
+
+
+def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
+    """Whether a trial of these levels is kept."""
+    return all(_is_in(levels[factor], wanted) for factor, wanted in select.items() if factor in levels)
+
+
+def select_faults(select: Mapping[str, Any], design: Design) -> Iterator[tuple[KeyPath, str]]:
+    """Factors and levels that the study does not have, and a list that would leave none."""
+    factors = design.factors
+    for factor, wanted in select.items():
+        if factor not in factors:
+            yield ("select", factor), f"unknown factor '{factor}'{nearest_hint(factor, factors)}"
+        elif wanted == []:
+            yield ("select", factor), "expected at least one level, got an empty list"
+        elif factor not in design.overridden_factors:
+            yield from _level_faults(factor, wanted, factors[factor])
+
+
+def unknown_level_message(level: object, known: tuple[Level, ...]) -> str:
+    """The message on a level that a factor does not have; nothing if it has it."""
+    if _is_in(level, list(known)):
+        return ""
+    return f"no level {format_value(level)}{nearest_hint(str(level), map(str, known))}"
+
+
+def _level_faults(factor: str, wanted: object, known: tuple[Level, ...]) -> Iterator[tuple[KeyPath, str]]:
+    for index, level in enumerate(_listed(wanted)):
+        if message := unknown_level_message(level, known):
+            place = ("select", factor, index) if isinstance(wanted, list) else ("select", factor)
+            yield place, message
+
+
+def _is_in(level: Any, wanted: object) -> bool:  # noqa: ANN401 -- TOML holds anything
+    return any(level_key(level) == level_key(each) for each in _listed(wanted))
+
+
+def _listed(levels: object) -> list[Any]:
+    return levels if isinstance(levels, list) else [levels]
+
+
+def describe_mixed_levels(
+    places: Collection[str],
+    select: Mapping[str, Any],
+    levels: Mapping[str, tuple[Level, ...]],
+    design: Design,
+) -> str:
+    """What varies at one place beside the seeds: factors with levels as a message has them, or nothing.
+
+    `places` are the factors that say where a trial stands, `levels` what is selected of every factor.
+    """
+    loose = [name for name in levels if name not in (*places, SEED)]
+    found = {name: levels[name] for name in loose if len(levels[name]) > 1}
+    if found and (design.kind != "grid" or design.listed_cells):
+        found = _mixed_in_one_place(places, select, list(found), design)
+    texts = (f"{name} ({', '.join(map(level_text, each))})" for name, each in found.items())
+    return " and ".join(texts)
+
+
+def _mixed_in_one_place(
+    places: Collection[str], select: Mapping[str, Any], loose: list[str], design: Design
+) -> dict[str, tuple[Level, ...]]:
+    """Those of the factors that vary at one place where not all levels meet, and how they vary there."""
+    met: dict[tuple[str, ...], dict[str, dict[str, Level]]] = {}
+    if design.count() > MAX_TRIALS:
+        return {}  # it is refused for that
+    for cell in design.cells():
+        if is_selected(select, cell):
+            place = tuple(level_key(cell[name]) for name in places)
+            for name in loose:
+                met.setdefault(place, {}).setdefault(name, {})[level_text(cell[name])] = cell[name]
+    worst = max(met.values(), key=lambda names: sum(map(len, names.values())), default={})
+    return {name: tuple(each.values()) for name, each in worst.items() if len(each) > 1}

@@ -1,0 +1,283 @@
+"""The tables of a study file: what each key means, its type, its bounds and its default."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from ...grammar import Expression, Recipe, parse
+from ..catalog.tasks import require_task
+
+Level = str | int | float | bool
+"""One value of a factor, as the study file has it."""
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$")]
+"""A name that may stand in a path."""
+
+
+@lru_cache(maxsize=65536)
+def read_recipe(text: str) -> Recipe:
+    """The recipe of a text, read once; RecipeError if it is none."""
+    return parse(text)
+
+
+class StrictModel(BaseModel):
+    """Any table of a study file: frozen, with neither unknown keys nor changed types.
+
+    What stands below a key is its description, which `docs/studies.md` shows.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class StudySettings(StrictModel):
+    """`[study]`: what the study is called, which cells it has, and what they may cost."""
+
+    name: Name
+    """the study's name in commands and in the store"""
+    title: str
+    """one line on what is asked"""
+    paper: str | None = None
+    """the paper whose numbers stand beside its own"""
+    design: Literal["grid", "one_at_a_time", "zip"] = "grid"
+    """how factors combine: each level with each; each factor by itself around the baseline; level by level"""
+    baseline: dict[str, Any] = {}
+    """a level for factors, and for `match` a number for the hole that is solved"""
+    match: Literal["parameters"] | None = None
+    """every cell gets a size of its own, so that its model has the parameters of the baseline's"""
+    keep_weights: bool = False
+    """whether the store keeps the trained models, for what is measured inside of them"""
+    tolerance: float = Field(default=0.005, ge=0, lt=1)
+    """how far from the baseline's parameters, as a share of them, a matched model may be"""
+    max_parameters: int | None = Field(default=None, ge=1)
+    """cells and search points whose models have more are not run"""
+    max_step_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """so for the operations of a training step, forward and backward, on a batch of 40-token sequences, or of
+    sequences as long as the task says"""
+
+
+class ModelSettings(StrictModel):
+    """`[model]`: the body and what stands around it; `recipe` becomes the canonical text."""
+
+    recipe: str
+    """the body, in the recipe language"""
+    d_model: int = Field(ge=1, le=65536)
+    """width of the model"""
+    norm: Literal["pre", "post", "none"] = "pre"
+    """where a sub-layer is normalised: its input, its sum with its input, or nowhere"""
+    residual: bool = True
+    """whether each sub-layer's output is added to its input"""
+    position: Literal["timing", "none"] = "timing"
+    """sinusoids added in front of every mixer, or none"""
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    """probability to drop, behind each sub-layer and inside feed-forward blocks"""
+    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """probability to drop a weight of attention"""
+    embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """probability to drop a number of an embedding, or of what enters the output layer"""
+    embedding: Literal["scaled", "unit"] = "scaled"
+    """embeddings begin as N(0, 1 / d_model) and are multiplied by its root, or as N(0, 1) and are not"""
+    tied: bool = False
+    """whether the output layer has the embedding's weights"""
+    cutoffs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
+    """adaptive input and softmax: where a cluster of rarer symbols begins, a quarter as wide as the last"""
+    init: Literal["glorot", "he", "uniform"] = "glorot"
+    """how maps begin: Glorot uniform, He normal, or uniform within 1 / √inputs"""
+
+    @field_validator("recipe", mode="before")
+    @classmethod
+    def expression_text(cls, recipe: object) -> object:
+        """The text of an expression; anything else as it is."""
+        return recipe.operand_text() if isinstance(recipe, Expression) else recipe
+
+    @field_validator("recipe")
+    @classmethod
+    def canonical_recipe(cls, text: str) -> str:
+        """The recipe in its canonical text; ValueError if it is none, or one that leaves something open."""
+        recipe = read_recipe(text)
+        gaps = [*recipe.holes, *(name for name, _ in recipe.dimensions)]
+        if gaps:
+            raise ValueError(f"expected a recipe without holes and dimensions, got {', '.join(gaps)}")
+        return recipe.text
+
+
+class TaskSettings(StrictModel):
+    """`[task]`: what is learned; each task takes some of the keys below its name."""
+
+    name: str
+    """what is learned: the name of a task"""
+    corpus: str | None = None
+    """of language_model, translation and parsing: the text, the pairs or the treebank"""
+    tokens: Literal["characters", "words", "bpe", "spelled"] = "characters"
+    """of the same: what a token is; spelled: a word, or a letter of a rare one (translation, parsing)"""
+    pieces: int = Field(default=32000, ge=300, le=1_000_000)
+    """the size of the vocabulary, where the text has no standard one"""
+    batching: Literal["stream", "lines"] = "stream"
+    """of language_model: one endless text in each row of a batch, or one line of it"""
+    block: int = Field(default=512, ge=1)
+    """of language_model in streams: tokens that are read at a time"""
+    longest: int = Field(default=300, ge=1)
+    """longer lines and pairs, in tokens, are left out of the training"""
+    dev_tokens: int | None = Field(default=None, ge=2)
+    """of texts: so many first tokens of the dev split are scored after each epoch but the last"""
+    beam: int = Field(default=1, ge=1, le=64)
+    """of translation and parsing: hypotheses that are kept while the test split is written"""
+    length_penalty: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """of the same: how much longer hypotheses are preferred (Wu et al. 2016, equation 14)"""
+    coverage_penalty: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """of the same: how much hypotheses that leave out parts of the source are not (the same)"""
+    length: int = Field(default=50, ge=12)
+    """of the long-term problems: the shortest sequence; the longest is a tenth longer"""
+    variable: bool = False
+    """of the long-term problems: each training batch at a length of its own, 50 to 10,000"""
+
+    @field_validator("name")
+    @classmethod
+    def check_task_name(cls, name: str) -> str:
+        """The name, if a task has it; else ValueError with the nearest one."""
+        return require_task(name).name
+
+    @model_validator(mode="after")
+    def check_task_keys(self) -> TaskSettings:
+        """Only what the task takes; ValueError with all that it does not."""
+        takes = require_task(self.name).keys
+        fields = type(self).model_fields.items()
+        others = [
+            key
+            for key, field in fields
+            if key not in ("name", *takes) and getattr(self, key) != field.default
+        ]
+        if others:
+            raise ValueError(f"{self.name} takes {', '.join(takes) or 'no keys'}, got {', '.join(others)}")
+        return self
+
+
+class OptimizerSettings(StrictModel):
+    """`train.optimizer`: the rule that moves the weights."""
+
+    name: Literal["adam", "adamw", "adagrad", "sgd"]
+    """the rule"""
+    lr: float = Field(gt=0, allow_inf_nan=False)
+    """highest learning rate"""
+    weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """pull of weights to 0"""
+    betas: Annotated[
+        tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]], Field(strict=False)
+    ] = (0.9, 0.999)
+    """of adam and adamw: decay of the two moments"""
+    eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
+    """of all but sgd: added to the denominator"""
+
+
+class ScheduleSettings(StrictModel):
+    """`train.schedule`: the learning rate over the steps; `lr` is its highest value in all of them.
+
+    It rises linearly over the first `warmup` steps. Then constant stays, linear falls in a line and cosine in
+    half a wave to 0 at the last step, and inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017,
+    equation 3, whose highest value is (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss
+    on the dev split has not improved for `patience` epochs.
+    """
+
+    name: Literal["constant", "linear", "inverse_sqrt", "cosine", "plateau"] = "constant"
+    """how the learning rate goes on after the warm-up"""
+    warmup: int = Field(default=0, ge=0)
+    """steps over which it rises in a line"""
+    patience: int = Field(default=5, ge=1)
+    """of plateau: epochs without a better loss before it falls"""
+
+    @model_validator(mode="after")
+    def check_warmup(self) -> ScheduleSettings:
+        """An inverse square root needs a step to fall from."""
+        if self.name == "inverse_sqrt" and self.warmup < 1:
+            raise ValueError("inverse_sqrt needs a warmup of at least 1 step")
+        return self
+
+
+class CurriculumSettings(StrictModel):
+    """`train.curriculum`: the first length, and the accuracy on a fresh batch at which the length grows."""
+
+    start: int = Field(ge=1)
+    """first length"""
+    grow_at: float = Field(default=1.0, gt=0, le=1)
+    """accuracy on a fresh batch at which the length grows"""
+
+
+class StopSettings(StrictModel):
+    """`train.stop`: a training ends early once the loss of its epochs has come to rest."""
+
+    change: float = Field(gt=0, allow_inf_nan=False)
+    """it ends when its loss has moved by less than this"""
+    epochs: int = Field(ge=1)
+    """over so many epochs"""
+
+
+class TrainSettings(StrictModel):
+    """`[train]`: how the weights are found."""
+
+    optimizer: OptimizerSettings
+    """the rule that moves the weights"""
+    schedule: ScheduleSettings = ScheduleSettings()
+    """the learning rate over the steps"""
+    clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """most that the norm of all gradients together may be"""
+    clip_tensor_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """most that the norm of the gradient of each weight by itself may be"""
+    span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """weight of the learned spans of attention in the loss"""
+    batch_size: int = Field(ge=1)
+    """sequences of a step"""
+    accumulate: int = Field(default=1, ge=1)
+    """parts in which the sequences of a step are taken, one after the other"""
+    epochs: int = Field(ge=1)
+    """after each of them the model is evaluated"""
+    steps_per_epoch: int = Field(ge=1)
+    """training steps of an epoch"""
+    sampling: float = Field(default=0.0, ge=0, le=1)
+    """of two sequences: share of the target's symbols that the model reads as it has guessed them itself"""
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    """of two sequences: probability that is spread over all symbols of the target's vocabulary"""
+    precision: Literal["float32", "bf16"] = "float32"
+    """bf16: products in half the bits, weights as ever"""
+    compile: bool = False
+    """whether torch compiles the body"""
+    stop: StopSettings | None = None
+    """when it ends before its last epoch"""
+    curriculum: CurriculumSettings | None = None
+    """of the algorithmic tasks: lengths, from the first on"""
+
+    @model_validator(mode="after")
+    def check_accumulate(self) -> TrainSettings:
+        """A batch is taken in parts of one size."""
+        if self.batch_size % self.accumulate:
+            raise ValueError(f"a batch of {self.batch_size} cannot be taken in {self.accumulate} equal parts")
+        return self
+
+
+class TrialSettings(StrictModel):
+    """Everything that determines the result of one trial."""
+
+    model: ModelSettings
+    task: TaskSettings
+    train: TrainSettings
+    seed: int = Field(default=0, ge=0, lt=2**63)
+
+
+class SearchSettings(StrictModel):
+    """`[search]`: how points are chosen; `space` names dimensions that fill holes, in the recipe language."""
+
+    sampler: Literal["tpe", "random", "cmaes", "gp", "nsga2", "grid"] = "tpe"
+    """how points are proposed: Optuna's samplers, or all of them in order"""
+    trials: int = Field(ge=1)
+    """points, each of them trained with every seed"""
+    metric: str
+    """what is optimised: its mean over the seeds"""
+    direction: Literal["max", "min"]
+    """which way is better"""
+    scheduler: Literal["asha", "hyperband", "median", "none"] = "none"
+    """how points that fall behind are given up early"""
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    """of the sampler"""
+    space: dict[str, str] = {}
+    """dimensions by name, `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`: they fill holes"""

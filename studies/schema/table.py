@@ -1,0 +1,117 @@
+"""[[table]]: what a table shows of a study; each key with its type, its bounds and its default."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from ..text.pydantic_messages import format_value
+from .settings import Name, StrictModel
+
+Center = Literal["mean", "median", "iqm"]
+"""What stands for several values: their mean, their median, or the mean of their middle half."""
+
+Spread = Literal["sd", "se", "ci"]
+"""What stands behind a centre: a standard deviation, a standard error, or a confidence interval."""
+
+Test = Literal["permutation", "wilcoxon"]
+"""The paired tests that can decide a tie."""
+
+Names = Annotated[tuple[str, ...], Field(strict=False)]
+"""One name or several, as a text or a list of them."""
+
+
+class GroupSpec(StrictModel):
+    """`groups`: the headings over rows and columns, each with the levels or metrics that stand under it."""
+
+    rows: dict[str, list[Any]] = Field(
+        default_factory=dict, description="headings of rows, each with a list of levels"
+    )
+    columns: dict[str, list[Any]] = Field(
+        default_factory=dict, description="headings of columns, each with a list of levels or metrics"
+    )
+
+
+class PublishedSpec(StrictModel):
+    """`published`: the paper's table, and its names of our rows and columns where they differ."""
+
+    table: str | None = Field(default=None, description="the paper's table; else the one of this name")
+    rows: dict[str, str] = Field(
+        default_factory=dict, description="the paper's names of rows, by level, where blocks do not tell"
+    )
+    columns: dict[str, str] = Field(
+        default_factory=dict,
+        description='the paper\'s names of columns, by level, metric or `"metric:level"`',
+    )
+    show: Literal["below", "difference", "columns"] = Field(
+        default="below",
+        description="the paper's numbers below ours, there with what ours are above them, or in columns",
+    )
+
+
+class TableSpec(StrictModel):
+    """`[[table]]`: a factor in rows, another or metrics in columns, and what each cell says of its trials."""
+
+    name: Name = Field(description="what `--table` calls it")
+    rows: str = Field(description="the factor whose levels are rows")
+    columns: str | None = Field(
+        default=None, description="the factor whose levels are columns; none for metrics alone"
+    )
+    value: Names = Field(description="a metric or a cost, or a list of them, side by side")
+    caption: str | None = Field(default=None, description="how the caption begins; else the metric's title")
+    published: PublishedSpec = Field(
+        default=PublishedSpec(), description="the paper's table, as a text, or with these keys"
+    )
+    center: Center = Field(default="mean", description="of the seeds; iqm is the interquartile mean")
+    spread: Spread = Field(
+        default="sd", description="standard deviation, standard error, or interval of 95 %"
+    )
+    best: Literal["shown", "test"] = Field(
+        default="shown", description="bold: all that print like the best, or that `test` cannot tell from it"
+    )
+    test: Test = Field(default="permutation", description="of pairs of one seed; Holm over a column")
+    baseline: Any = Field(default=None, description="the row that all others show their differences from")
+    groups: GroupSpec = Field(default=GroupSpec(), description="headings over rows and columns")
+    select: dict[str, Any] = Field(
+        default_factory=dict, description="by factor, the level or the list of levels that is kept"
+    )
+    over: Names = Field(default=(), description="factors that a cell is over beside its seeds")
+    pick: Literal["best"] | None = Field(
+        default=None, description="a cell is its best level of `over`, by the first metric, not their mean"
+    )
+    otherwise: str | None = Field(
+        default=None, description="a metric that stands, in parentheses, where a cell has no `value`"
+    )
+    digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(
+        default_factory=dict, description="decimals by metric, where others than its own are wanted"
+    )
+
+    @field_validator("value", "over", mode="before")
+    @classmethod
+    def wrap_in_list(cls, names: object) -> object:
+        """A name by itself as a list of one."""
+        if isinstance(names, str):
+            return (names,)
+        if not isinstance(names, list | tuple):
+            raise ValueError(f"expected a text or a list of texts, got {format_value(names)}")
+        return names
+
+    @field_validator("value")
+    @classmethod
+    def check_not_empty(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        """At least one metric."""
+        if not names:
+            raise ValueError("expected a metric, got an empty list")
+        return names
+
+    @field_validator("published", mode="before")
+    @classmethod
+    def expand_table_name(cls, table: object) -> object:
+        """A table's name by itself as all that is said of it."""
+        return {"table": table} if isinstance(table, str) else table
+
+    @property
+    def published_table(self) -> str:
+        """The name of the paper's table."""
+        return self.published.table or self.name

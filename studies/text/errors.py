@@ -1,0 +1,137 @@
+"""What is wrong with a study file, drawn under the lines where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from ...errors import ActivememError
+from .toml_positions import KeyPath, Span
+
+_WIDTH = 80  # a message that would pass this column goes below its caret
+_MAX_LINE_WIDTH = 100  # columns of a line that is shown whole
+_CONTEXT_WIDTH = 30  # columns that are shown on both sides of a fault in a longer line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyFault:
+    """One thing that is wrong, and the line it is wrong in.
+
+    `line` counts from 1 in the file; it is 0 for an override and None where there is nothing to point at.
+    `start` and `end` are columns of `text`, from 0, the end not included.
+    """
+
+    message: str
+    line: int | None = None
+    text: str = ""
+    start: int = 0
+    end: int = 0
+
+
+class StudyError(ActivememError):
+    """A study that cannot be run as it is written, with every fault found in it.
+
+    Its text names the file and shows each line that has faults, from top to bottom:
+
+        studies/wrong.toml: 1 fault
+
+          12 | epocs = 100
+               ^^^^^  [train] unknown key 'epocs'; nearest: epochs
+    """
+
+    def __init__(self, source: str, faults: Iterable[StudyFault]) -> None:
+        """Keep the faults in the order of reading; `source` is what messages call the file."""
+        self.source = source
+        self.faults = tuple(sorted(set(faults), key=_order))
+        super().__init__(source, self.faults)  # both, so that the error can be pickled
+
+    def __str__(self) -> str:
+        """The whole message, without a line end."""
+        heading = f"{self.source}: {len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
+        return "\n".join([heading, "", *_format_faults(self.faults)])
+
+
+def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> StudyFault:
+    """A fault at a span of the text, shown in the line in which it begins.
+
+    A span that goes on in the next line is cut; signs that cannot be printed are shown as spaces.
+    """
+    first = text.rfind("\n", 0, span[0]) + 1
+    last = text.find("\n", span[0])
+    last = len(text) if last < 0 else last
+    return StudyFault(
+        message=message,
+        line=0 if override else text.count("\n", 0, first) + 1,
+        text="".join(sign if sign.isprintable() else " " for sign in text[first:last]).rstrip(),
+        start=span[0] - first,
+        end=min(span[1], last) - first,
+    )
+
+
+def path_prefix(path: KeyPath) -> str:
+    """How a message begins: the table in brackets, then the key in it.
+
+    `("train", "optimizer", "lr")` gives `[train] optimizer.lr: `, `("table", 0)` gives `[[table]] `.
+    """
+    if not path:
+        return ""
+    table, *inside = path
+    if path[:2] == ("search", "space"):
+        table, inside = "search.space", inside[1:]
+    head = f"[[{table}]]" if inside and isinstance(inside[0], int) else f"[{table}]"
+    keys = ".".join(part for part in inside if isinstance(part, str))
+    return f"{head} {keys}: " if keys else f"{head} "
+
+
+def nearest_hint(name: str, known: Iterable[str]) -> str:
+    """The end of a message on an unknown name: the known one most like it, or all where none is."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"; nearest: {close[0]}"
+    return f"; known: {', '.join(names)}" if names else ""
+
+
+def _order(fault: StudyFault) -> tuple[int, int, str, int, str]:
+    """The file from top to bottom, then the overrides, then what has no place."""
+    part = 2 if fault.line is None else 0 if fault.line else 1
+    return (part, fault.line or 0, fault.text if part else "", fault.start, fault.message)
+
+
+def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
+    """Each line once, and below it, for each of its faults, carets and the message."""
+    margin = max(len(_label(fault)) for fault in faults)
+    shown: tuple[int | None, str] = (None, "")
+    for fault in map(_excerpt, faults):
+        if fault.line is None:
+            yield f"  {fault.message}"
+            continue
+        if (fault.line, fault.text) != shown:
+            shown = (fault.line, fault.text)
+            yield f"  {_label(fault):>{margin}} | {fault.text}"
+        indent = " " * (margin + 5)
+        carets = indent + " " * fault.start + "^" * max(1, fault.end - fault.start)
+        beside = len(carets) + 2 + len(fault.message) <= _WIDTH
+        yield f"{carets}  {fault.message}" if beside else f"{carets}\n{indent}{fault.message}"
+
+
+def _excerpt(fault: StudyFault) -> StudyFault:
+    """The fault as it is drawn: of a long line only what is around it."""
+    first = max(fault.start - _CONTEXT_WIDTH, 0)
+    if len(fault.text) <= _MAX_LINE_WIDTH:
+        return fault
+    last = min(fault.end, fault.start + _CONTEXT_WIDTH)
+    left, right = "…" if first else "", "…" if last + _CONTEXT_WIDTH < len(fault.text) else ""
+    moved = len(left) - first
+    return replace(
+        fault,
+        text=left + fault.text[first : last + _CONTEXT_WIDTH] + right,
+        start=fault.start + moved,
+        end=last + moved,
+    )
+
+
+def _label(fault: StudyFault) -> str:
+    """What stands in the margin: the line's number, or the option that gives overrides."""
+    return "" if fault.line is None else str(fault.line) if fault.line else "--set"

@@ -1,0 +1,163 @@
+"""Where each key and value of a TOML text stands: what tomllib leaves out.
+
+The text must be one that `tomllib.loads` accepts, with line ends as single line feeds.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+
+KeyPath = tuple[str | int, ...]
+"""Keys and indices from the top of the text to a value."""
+
+Span = tuple[int, int]
+"""Start and end as offsets into the text, the end not included."""
+
+_BLANK = re.compile(r"[ \t]*")
+_GAP = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
+_KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'""")
+_STRING = re.compile(
+    r'''"""(?:\\.|[^\\])*?"""(?:"{0,2})|\'\'\'.*?\'\'\'(?:'{0,2})|"(?:[^"\\]|\\.)*"|'[^']*\'''', re.DOTALL
+)
+_SCALAR = re.compile(r"[^,\]}#\n]*[^,\]}#\n \t]")  # a date may have a space inside
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValueSpan:
+    """Where a value stands, and the key that names it; an array's element is its own key."""
+
+    key: Span
+    value: Span
+
+
+def locate(text: str) -> dict[KeyPath, KeyValueSpan]:
+    """The place of every path that `tomllib.loads(text)` has, tables and arrays included.
+
+    A table that is opened more than once, or only implied, has the first place that names it.
+    """
+    scanner = _Scanner(text)
+    scanner.document()
+    return scanner.places
+
+
+@dataclass(slots=True)
+class _Scanner:
+    """Walks once over the text, one method a rule; `lengths` counts the tables of each array of tables."""
+
+    text: str
+    offset: int = 0
+    table: KeyPath = ()
+    places: dict[KeyPath, KeyValueSpan] = field(default_factory=dict)
+    lengths: dict[KeyPath, int] = field(default_factory=dict)
+
+    def document(self) -> None:
+        """Document = { header | pair }."""
+        self.skip(_GAP)
+        while self.offset < len(self.text):
+            if self.text[self.offset] == "[":
+                self.header()
+            else:
+                self.pair(self.table)
+            self.skip(_GAP)
+
+    def header(self) -> None:
+        """Header = "[" keys "]" | "[[" keys "]]"."""
+        start = self.offset
+        many = self.text.startswith("[[", start)
+        self.offset += 1 + many
+        keys = self.keys()
+        self.offset += 1 + many
+        span = (start, self.offset)
+        *outer, (name, key) = keys
+        path = (*self.descend((), outer), name)
+        self.record(path, KeyValueSpan(key, span))
+        if many:
+            self.lengths[path] = self.lengths.get(path, 0) + 1
+            path = (*path, self.lengths[path] - 1)
+            self.record(path, KeyValueSpan(key, span))
+        elif path in self.lengths:
+            path = (*path, self.lengths[path] - 1)
+        self.table = path
+
+    def pair(self, table: KeyPath) -> None:
+        """Pair = keys "=" value."""
+        *outer, (name, key) = self.keys()
+        path = (*self.descend(table, outer), name)
+        self.offset += 1
+        self.skip(_BLANK)
+        self.value(path, key)
+
+    def keys(self) -> list[tuple[str, Span]]:
+        """Keys = key { "." key }; each with its span."""
+        found: list[tuple[str, Span]] = []
+        while True:
+            self.skip(_BLANK)
+            start = self.offset
+            raw = self.skip(_KEY)
+            name = tomllib.loads(f"key = {raw}")["key"] if raw[0] in "\"'" else raw
+            found.append((name, (start, self.offset)))
+            self.skip(_BLANK)
+            if not self.text.startswith(".", self.offset):
+                return found
+            self.offset += 1
+
+    def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
+        """The path below `path` that the keys lead to, through the last table of any array of tables."""
+        for name, span in keys:
+            path = (*path, name)
+            self.record(path, KeyValueSpan(span, span))
+            if path in self.lengths:
+                path = (*path, self.lengths[path] - 1)
+        return path
+
+    def value(self, path: KeyPath, key: Span | None = None) -> None:
+        """Value = array | inline table | string | scalar."""
+        start = self.offset
+        opening = self.text[start]
+        self.record(
+            path, KeyValueSpan((start, start), (start, start))
+        )  # holds its place before those inside it
+        if opening == "[":
+            self.array(path)
+        elif opening == "{":
+            self.inline_table(path)
+        else:
+            self.skip(_STRING if opening in "\"'" else _SCALAR)
+        span = (start, self.offset)
+        self.places[path] = KeyValueSpan(key or span, span)
+
+    def array(self, path: KeyPath) -> None:
+        """Array = "[" [ value { "," value } [ "," ] ] "]"."""
+        index = 0
+        while self.next_item("]"):
+            self.value((*path, index))
+            index += 1
+
+    def inline_table(self, path: KeyPath) -> None:
+        """Inline table = "{" [ pair { "," pair } ] "}"."""
+        while self.next_item("}"):
+            self.pair(path)
+
+    def next_item(self, closing: str) -> bool:
+        """Step over an opening bracket or a comma; at the closing bracket step over it and say False."""
+        self.skip(_GAP)
+        if self.text[self.offset] != closing:
+            self.offset += 1
+            self.skip(_GAP)
+        if self.text[self.offset] != closing:
+            return True
+        self.offset += 1
+        return False
+
+    def skip(self, pattern: re.Pattern[str]) -> str:
+        """Step over what the pattern matches here, and give it."""
+        match = pattern.match(self.text, self.offset)
+        assert match is not None, f"no {pattern.pattern} at {self.offset}"
+        self.offset = match.end()
+        return match.group()
+
+    def record(self, path: KeyPath, place: KeyValueSpan) -> None:
+        """Keep the first place of a path."""
+        self.places.setdefault(path, place)
