@@ -33,7 +33,7 @@ lint: setup      ## style, types, and the floors of the house
 	$(BIN)/lint-imports
 
 wheel: setup     ## build the wheel and try it in a clean environment, away from the sources
-	$(BIN)/python tests/wheel.py
+	$(BIN)/python tests/check_wheel.py
 
 check: lint test wheel ## everything that CI runs
 

@@ -1,7 +1,7 @@
 """Every block of this package under its own name, ready to be used in an expression.
 
 What an editor shows of them, types and defaults, is in `block_names.pyi`, which is written from the
-vocabulary by `python tests/grammar/test_named.py`. Blocks of other packages: `block("name")`.
+vocabulary by `python tests/grammar/test_block_names.py`. Blocks of other packages: `block("name")`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What editors know of the blocks: written from the vocabulary by `python tests/grammar/test_named.py`."""
+"""What editors know of the blocks: written from the vocabulary by `python tests/grammar/test_block_names.py`."""
 # fmt: off
 # ruff: noqa: E501, N803, N805
 

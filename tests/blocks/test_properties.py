@@ -10,8 +10,8 @@ from activemem.blocks import build
 from activemem.blocks.testing.fixtures import saved_bytes
 from activemem.grammar import Recipe, analyse
 
-from ..grammar.making import closed_recipes
-from .making import SEQUENCE_BLOCKS
+from ..grammar.strategies import closed_recipes
+from .example_blocks import SEQUENCE_BLOCKS
 
 QUICK = settings(deadline=None, max_examples=100)
 RECIPES = closed_recipes(tuple(SEQUENCE_BLOCKS)).map(Recipe)

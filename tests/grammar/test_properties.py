@@ -24,7 +24,7 @@ from activemem.grammar.nodes import (
     make_series,
 )
 
-from .making import CLOSED_RECIPES, blocks, compound, parameter_values
+from .strategies import CLOSED_RECIPES, blocks, compound, parameter_values
 
 QUICK = settings(deadline=None, max_examples=150)
 

@@ -5,7 +5,7 @@ import polars as pl
 
 from activemem.storage import Store
 
-from .making import (
+from .factories import (
     copy_store,
     fill_store,
     make_metric_rows,

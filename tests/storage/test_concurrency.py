@@ -2,7 +2,7 @@ import polars as pl
 
 from activemem.storage import Store
 
-from .making import (
+from .factories import (
     copy_store,
     fill_store,
     finish_script,
@@ -13,13 +13,13 @@ from .making import (
     uncompacted_path,
 )
 
-TRIALS = 60  # as in busy.py
+TRIALS = 60  # as in load_generator.py
 
 
 def test_readers_beside_writers_and_compactions_never_see_a_gap_or_a_double(root):
     store = fill_store(root, range(TRIALS))
     before = str(store_contents(root))
-    busy = [start_script("busy.py", root, 3, action) for action in ("write", "compact", "compact")]
+    busy = [start_script("load_generator.py", root, 3, action) for action in ("write", "compact", "compact")]
     readings = 0
     while any(process.poll() is None for process in busy):
         assert str(store_contents(root)) == before
@@ -43,7 +43,7 @@ def test_a_listing_that_a_compaction_has_torn_is_taken_again(root, tmp_path):
     uncompacted_path(originals, 2).rename(uncompacted_path(root, 2))
     # what is listed now has neither the first trial's own file nor the merged one
     assert (
-        finish_script(start_script("torn.py", root, tmp_path / merged.name, merged))
+        finish_script(start_script("concurrent_compaction.py", root, tmp_path / merged.name, merged))
         == f"{make_trial_id(1)} {make_trial_id(2)}\n"
     )
 

@@ -3,7 +3,7 @@ import pytest
 
 from activemem.storage import Store
 
-from .making import (
+from .factories import (
     fill_store,
     finish_script,
     make_metric_rows,
@@ -17,7 +17,7 @@ from .making import (
 
 def deaths(template, folder, action):
     """The stores that an action leaves when killed before each step, the one it leaves alive, the steps."""
-    steps = finish_script(start_script("dying.py", template, folder, action)).split()
+    steps = finish_script(start_script("kill_at_every_step.py", template, folder, action)).split()
     return [folder / str(step) for step in range(len(steps))], folder / str(len(steps)), steps
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from activemem.storage import MetricRow, Store, StoreError
 
-from .making import make_metric_rows, make_trial_id, make_trial_row
+from .factories import make_metric_rows, make_trial_id, make_trial_row
 
 LARGEST = 2**63 - 1
 

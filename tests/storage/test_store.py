@@ -10,7 +10,7 @@ import pytest
 from activemem.storage import MetricRow, Store, StoreError, checkpoint_notes
 from activemem.storage.schema import TRIALS
 
-from .making import fill_store, make_metric_rows, make_trial_id, make_trial_row, uncompacted_path
+from .factories import fill_store, make_metric_rows, make_trial_id, make_trial_row, uncompacted_path
 
 
 def test_a_folder_that_does_not_exist_is_an_empty_store(root, store):

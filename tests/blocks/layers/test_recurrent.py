@@ -1,0 +1,122 @@
+"""Recurrent blocks: fused kernels against the written-out steps, last states, traces, streams, beginnings."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from activemem.blocks import build
+from activemem.blocks.core.streaming import StreamState
+from activemem.blocks.layers.recurrent import RecurrentState, disable_fused_kernels
+from activemem.blocks.testing.conformance import parse_block
+from activemem.blocks.testing.fixtures import make_block, make_generator, prefix_mask, random_sequences
+
+from ..references import gru_layer, lstm_layer
+
+TEXTS = ["lstm", "lstm(layers=3)", "gru", "gru(layers=3)"]
+LENGTHS = [7, 1, 4, 6, 7]
+
+every_text = pytest.mark.parametrize("text", TEXTS)
+either_mask = pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["whole", "padded"])
+
+
+def drawn_state(block, rows, dtype=torch.float64):
+    """A state that is not zero."""
+    shape = (rows, len(block.layers), block.width)
+    parts = (
+        torch.randn(shape, generator=make_generator(place), dtype=dtype)
+        for place in range(block.layer_class.state_count)
+    )
+    return RecurrentState(tensors=tuple(parts))
+
+
+def ran(block, x, start, mask):
+    """The valid outputs, the last states, and the gradients of all weights."""
+    block.zero_grad()
+    y, last = block.run(x, start, mask)
+    valid = y if mask is None else y[mask]
+    (valid.square().sum() + sum(part.square().sum() for part in last.tensors)).backward()
+    return valid, *last.tensors, *(weight.grad.clone() for weight in block.parameters())
+
+
+@either_mask
+@every_text
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_the_kernels_give_what_the_written_out_steps_give(text, lengths, dtype):
+    block = make_block(parse_block(text), causal=True, dtype=dtype).train()
+    x, start = random_sequences(5, 7, dtype=dtype), drawn_state(block, 5, dtype)
+    mask = None if lengths is None else prefix_mask(lengths, 7)
+    fused = ran(block, x, start, mask)
+    plain = ran(disable_fused_kernels(block), x, start, mask)
+    close = 1e-11 if dtype == torch.float64 else 2e-5
+    for one, other in zip(fused, plain, strict=True):
+        assert_close(one, other, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["kernels", "steps"])
+@every_text
+def test_the_last_state_is_that_behind_the_last_valid_position(text, fused):
+    block = make_block(parse_block(text), causal=True)
+    block.fused = fused
+    x, start = random_sequences(5, 7), drawn_state(block, 5)
+    _, last = block.run(x, start, prefix_mask(LENGTHS, 7))
+    for row, length in enumerate(LENGTHS):
+        inputs = x[row, :length]
+        for place, layer in enumerate(block.layers):
+            begin = [part[row, place] for part in start.tensors]
+            steps = (lstm_layer if len(begin) == 2 else gru_layer)(layer, inputs, *begin)
+            inputs = steps[0]
+            for part, expected in zip(last.tensors, steps, strict=False):
+                assert_close(part[row, place], expected[-1])
+
+
+def test_a_trace_has_states_cells_and_gates_of_each_layer():
+    block, x = make_block(parse_block("lstm(layers=2)"), causal=True), random_sequences(1, 6)
+    inputs, nothing = x[0], torch.zeros(x.shape[-1], dtype=torch.float64)
+    for layer, trace in zip(block.layers, block.traces(x), strict=True):
+        h, s, i, f, o = lstm_layer(layer, inputs, nothing, nothing)
+        assert list(trace.gates) == ["input", "forget", "output"]
+        found = (trace.hidden, trace.cell, *trace.gates.values())
+        assert_close([one[0] for one in found], [h, s, i, f, o])
+        inputs = h
+    assert_close(block(x)[0], inputs)
+
+
+def test_the_trace_of_a_gru_has_its_update_gate_as_what_it_does_not_forget():
+    block, x = make_block(parse_block("gru"), causal=True), random_sequences(1, 6)
+    (trace,) = block.traces(x)
+    h, r, z = gru_layer(block.layers[0], x[0], torch.zeros_like(x[0, 0]))
+    assert list(trace.gates) == ["reset", "forget"]
+    assert_close([trace.hidden[0], trace.cell[0], *(gate[0] for gate in trace.gates.values())], [h, h, r, z])
+
+
+@pytest.mark.parametrize("cuts", [(1,) * 12, (5, 7), (3, 1, 8)], ids=str)
+@pytest.mark.parametrize("cell", ["lstm(layers=2)", "gru"])
+def test_a_stream_cut_in_any_pieces_is_one_pass(cell, cuts):
+    model = build(f"2 * ({cell} >> conv(k=3))", d_model=8, vocab=5, causal=True, generator=make_generator(1))
+    model = model.double().eval()
+    tokens = torch.randint(5, (3, 12), generator=make_generator(2))
+    stream, outputs = StreamState(), []
+    with torch.no_grad():
+        for piece in tokens.split(cuts, 1):
+            logits, stream = model.forward_stream(piece, stream)
+            outputs.append(logits)
+        assert_close(torch.cat(outputs, 1), model(tokens), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_maps_of_the_state_begin_orthogonal_and_forget_gates_open(cell):
+    model = build(cell, d_model=6, vocab=3, generator=make_generator(1))
+    layer = model.body.layers[0].part.layers[0]
+    assert_close(layer.weight_h.T @ layer.weight_h, torch.eye(6), rtol=1e-5, atol=1e-5)
+    biases = layer.bias.chunk(layer.maps)
+    assert [bias.unique().tolist() for bias in biases] == (
+        [[0.0], [1.0], [0.0], [0.0]] if cell == "lstm" else [[0.0]] * 3
+    )
+
+
+def test_nothing_is_dropped_behind_the_last_layer():
+    block = make_block(parse_block("lstm"), causal=True, dropout=0.5)
+    stack = make_block(parse_block("lstm(layers=2)"), causal=True, dropout=0.5)
+    x = random_sequences(2, 5)
+    assert block.train()(x).equal(block.eval()(x))
+    assert not stack.train()(x).equal(stack.eval()(x))

@@ -1,0 +1,360 @@
+"""What stands around the body: each setting against a plain reference, and counted as it is."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+from torch.func import functional_call, stack_module_state
+from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
+
+from activemem.blocks import BuildError, build
+from activemem.blocks.core.streaming import StreamState
+from activemem.blocks.models.seq2seq_model import TransductionModel
+from activemem.blocks.testing.fixtures import make_generator, saved_bytes
+from activemem.grammar import analyse
+
+from .. import references
+
+WIDTH, LENGTH, VOCAB = 16, 11, 40
+CUTS = (10, 20)
+FRAMES = {
+    "symbols": {"vocab": VOCAB},
+    "unit and dropped": {"vocab": VOCAB, "embedding": "unit", "embedding_dropout": 0.2},
+    "tied": {"vocab": VOCAB, "tied": True, "init": "he"},
+    "columns to symbols": {"columns": 3, "vocab": VOCAB},
+    "symbols to targets": {"vocab": VOCAB, "targets": 1},
+    "columns to targets": {"columns": 2, "targets": 3, "embedding_dropout": 0.1, "init": "uniform"},
+    "clusters": {"vocab": VOCAB, "cutoffs": CUTS},
+    "tied clusters": {"vocab": VOCAB, "cutoffs": CUTS, "tied": True, "embedding_dropout": 0.1},
+}
+RECIPES = [
+    "sa(heads=2, head_width=4) >> ff(5)",
+    "2 * (conv(k=3) + sa(heads=1) >> ff(4))",
+    "conv(k=3) >> 2 * dense(act=tanh) >> conv(k=2)",
+    "(conv(k=3) >> dense) + highway_conv(k=2)",
+    "ff(6) >> attention_pool >> ff(4)",
+    "activation >> mean_pool >> 2 * dense",
+    "(dense >> last) + attention_pool",
+]
+STEPS = list(product(["pre", "post", "none"], [True, False]))
+ENDS = [(name, text) for name, text in product(FRAMES, RECIPES) if name == "symbols" or text in RECIPES[2::2]]
+
+
+def made(recipe, *, seed=0, dtype=torch.float64, **settings):
+    settings = {"d_model": WIDTH, "dropout": 0.0, **settings}
+    return build(recipe, **settings, generator=make_generator(seed)).to(dtype).eval()
+
+
+def inputs_of(model, batch=2, length=LENGTH, dtype=torch.float64):
+    columns = model.frame.columns
+    if columns is not None:
+        return torch.randn(batch, length, columns, generator=make_generator(1), dtype=dtype)
+    return torch.randint(model.frame.vocab, (batch, length), generator=make_generator(1))
+
+
+def every_symbol():
+    return torch.arange(VOCAB).view(2, VOCAB // 2)
+
+
+@pytest.mark.parametrize(("name", "text"), ENDS)
+def test_every_frame_costs_what_its_analysis_says(name, text):
+    frame = FRAMES[name]
+    for (norm, residual), (position, dropout) in product(STEPS, [("timing", 0.1), ("none", 0.0)]):
+        settings = {"d_model": WIDTH, "norm": norm, "residual": residual, "position": position, **frame}
+        model = build(text, **settings, dropout=dropout)
+        stated = analyse(text, **settings, dropout=dropout, length=LENGTH)
+        assert sum(parameter.numel() for parameter in model.parameters()) == stated.parameters
+        kept = saved_bytes(model, batch=3, length=LENGTH)
+        assert stated.memory(3).activations == pytest.approx(kept, rel=0.005, abs=12)
+
+
+@pytest.mark.parametrize("text", RECIPES)
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_every_frame_computes_what_its_analysis_says(frame, text):
+    model = made(text, **frame, dtype=torch.float32)
+    inputs, batch = inputs_of(model, 64, dtype=torch.float32), 64
+    places = (batch,) if model.pooled else (batch, LENGTH)
+    with FlopCounterMode(display=False) as counter:
+        if model.frame.targets is None:
+            model.nll(inputs, torch.zeros(places, dtype=torch.int64))
+        else:
+            model(inputs)
+    stated = analyse(text, d_model=WIDTH, length=LENGTH, dropout=0.0, **frame)
+    assert counter.get_total_flops() == pytest.approx(batch * stated.flops, rel=0.01)
+
+
+@pytest.mark.parametrize("text", RECIPES)
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_outputs_are_a_distribution_or_numbers_of_each_position_or_of_a_sequence(frame, text):
+    model = made(text, **frame)
+    outputs = model(inputs_of(model))
+    count = frame.get("targets") or VOCAB
+    assert outputs.shape == ((2, count) if model.pooled else (2, LENGTH, count))
+    assert analyse(text, d_model=WIDTH, length=LENGTH, **frame).memory(2).logits == 4 * (
+        outputs.numel() if "cutoffs" not in frame else outputs.numel() // VOCAB * 12
+    )
+
+
+@pytest.mark.parametrize(("norm", "residual"), STEPS)
+def test_a_padded_batch_gives_what_its_sequences_give_alone(norm, residual):
+    for frame, text in product(FRAMES.values(), ("conv(k=3) >> sa(heads=1)", "ff(6) >> attention_pool")):
+        model = made(text, norm=norm, residual=residual, **frame)
+        inputs, lengths = inputs_of(model, 3, 7), torch.tensor([7, 1, 4])
+        outputs = model(inputs, lengths)
+        for row, out, length in zip(inputs, outputs, lengths.tolist(), strict=True):
+            alone = model(row[None, :length])[0]
+            torch.testing.assert_close(out if model.pooled else out[:length], alone, rtol=1e-10, atol=1e-10)
+
+
+def test_without_norms_and_residuals_a_step_is_its_part():
+    model = made("conv(k=4) >> ff(5)", norm="none", residual=False, vocab=VOCAB)
+    tokens = inputs_of(model, 1)
+    first, second = (layer.part for layer in model.body.layers)
+    with torch.no_grad():
+        x = model.embedding.weight[tokens[0]] * math.sqrt(WIDTH)
+        signal = references.timing(LENGTH, WIDTH)
+        x = references.ff(second, references.conv(first, x + signal + signal, causal=False))
+        expected = x @ model.output.weight.T + model.output.bias
+    torch.testing.assert_close(model(tokens)[0], expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_without_residuals_a_norm_stands_in_front_of_a_part_or_behind_it(norm):
+    model = made("ff(5)", norm=norm, residual=False, position="none", vocab=VOCAB)
+    (layer,) = model.body.layers
+    tokens = inputs_of(model, 1)
+    with torch.no_grad():
+        x = model.embedding.weight[tokens[0]] * math.sqrt(WIDTH)
+        if norm == "pre":
+            x = references.norm(model.norm, references.ff(layer.part, references.norm(layer.norm, x)))
+        else:
+            x = references.norm(layer.norm, references.ff(layer.part, x))
+        expected = x @ model.output.weight.T + model.output.bias
+    torch.testing.assert_close(model(tokens)[0], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_the_feedforward_attention_model_is_the_papers():
+    model = made(
+        "activation(act=leaky_relu) >> attention_pool >> dense(act=leaky_relu)",
+        columns=2,
+        targets=1,
+        norm="none",
+        residual=False,
+        init="he",
+        position="none",
+    )
+    numbers = inputs_of(model, 1)[0]
+    _, pool, dense = (layer.part for layer in model.body.layers)
+    with torch.no_grad():
+        hidden = functional.leaky_relu(numbers @ model.embedding.weight.T + model.embedding.bias)
+        scores = torch.tanh(hidden @ pool.score.weight[0] + pool.score.bias)
+        weights = scores.exp() / scores.exp().sum()
+        context = sum(weight * row for weight, row in zip(weights, hidden, strict=True))
+        context = functional.leaky_relu(dense.map.weight @ context + dense.map.bias)
+        expected = model.output.weight @ context + model.output.bias
+    torch.testing.assert_close(model(numbers[None])[0], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_an_embedding_is_scaled_or_of_unit_variance_as_it_is():
+    settings = {"vocab": 5000, "position": "none", "norm": "none", "residual": False}
+    tokens = torch.arange(5000)[None]
+    for embedding, drawn in (("scaled", WIDTH**-0.5), ("unit", 1.0)):
+        model = made("activation(act=tanh)", embedding=embedding, **settings)
+        assert model.embedding.weight.std().item() == pytest.approx(drawn, rel=0.02)
+        entered = torch.atanh(model.body(model._embed(tokens, 0)[0]))
+        assert entered.std().item() == pytest.approx(1.0, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("init", "spread"),
+    [
+        ("glorot", lambda inputs, outputs: math.sqrt(2 / (inputs + outputs))),
+        ("he", lambda inputs, _: math.sqrt(2 / inputs)),
+        ("uniform", lambda inputs, _: math.sqrt(1 / (3 * inputs))),
+    ],
+)
+def test_every_map_begins_by_the_rule_of_the_model(init, spread):
+    recipe = "ff(300) >> sa(heads=4, head_width=50)"
+    model = build(recipe, d_model=200, columns=30, vocab=400, init=init, generator=make_generator(0))
+    ff, sa = (layer.part for layer in model.body.layers)
+    for weight, inputs, outputs in (
+        (model.embedding.weight, 30, 200),
+        (ff.inner.weight, 200, 300),
+        (ff.outer.weight, 300, 200),
+        (sa.qkv.weight, 200, 200),
+        (sa.output.weight, 200, 200),
+        (model.output.weight, 200, 400),
+    ):
+        assert weight.std().item() == pytest.approx(spread(inputs, outputs), rel=0.03)
+        assert weight.mean().item() == pytest.approx(0.0, abs=0.03 * weight.std().item())
+    assert not any(bias.any() for name, bias in model.named_parameters() if name.endswith("bias"))
+
+
+def test_embeddings_and_what_enters_the_output_are_dropped():
+    settings = {"d_model": 1000, "vocab": VOCAB, "dropout": 0.0, "embedding_dropout": 0.4}
+    model = build("activation(act=tanh)", position="none", norm="none", residual=False, **settings)
+    tokens = torch.zeros(1, 1, dtype=torch.int64)
+    for trained, share in ((True, 0.4), (False, 0.0)):
+        model.train(trained)
+        assert (model._embed(tokens, 0)[0] == 0).double().mean().item() == pytest.approx(share, abs=0.06)
+        twice = 1 - (1 - share) ** 2
+        assert (model._hidden(tokens, None) == 0).double().mean().item() == pytest.approx(twice, abs=0.06)
+
+
+def test_tied_weights_are_one_tensor_and_learn_from_both_ends():
+    model = made("ff(5)", vocab=VOCAB, tied=True)
+    assert model.output.weight is model.embedding.weight
+    assert model.output.weight.std().item() == pytest.approx(WIDTH**-0.5, rel=0.1)
+    tokens = torch.zeros(1, 1, dtype=torch.int64)
+    model.nll(tokens, tokens).sum().backward()
+    assert (model.embedding.weight.grad.abs().sum(1) > 0).all()  # of every symbol, through the softmax
+    fresh = made("ff(5)", vocab=VOCAB, tied=True, seed=1)
+    fresh.load_state_dict(model.state_dict())
+    assert fresh.output.weight is fresh.embedding.weight
+    assert fresh(tokens).equal(model(tokens))
+
+
+@pytest.mark.parametrize("frame", [FRAMES["tied"], FRAMES["tied clusters"]], ids=["plain", "clusters"])
+def test_models_with_tied_weights_can_be_stacked(frame):
+    models = [made("ff(5)", seed=seed, **frame) for seed in range(3)]
+    weights, buffers = stack_module_state(models)
+    tokens = torch.stack([inputs_of(model) for model in models])
+
+    def one(weights, tokens):
+        return functional_call(models[0], (weights, buffers), (tokens,))
+
+    alone = torch.stack([model(row) for model, row in zip(models, tokens, strict=True)])
+    torch.testing.assert_close(torch.vmap(one)(weights, tokens), alone, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["symbols", "tied", "clusters", "tied clusters", "columns to symbols"])
+def test_the_loss_of_a_model_is_that_of_its_outputs_and_nothing_at_padding(name):
+    model = made("conv(k=3) >> ff(5)", **FRAMES[name])
+    inputs, targets = inputs_of(model, 2, VOCAB // 2), every_symbol()
+    expected = -functional.log_softmax(model(inputs), -1).gather(-1, targets[..., None])[..., 0]
+    torch.testing.assert_close(model.nll(inputs, targets), expected, rtol=1e-10, atol=1e-12)
+    lengths = torch.tensor([VOCAB // 2, 3])
+    padded = model.nll(inputs, targets, lengths)
+    torch.testing.assert_close(padded[1, :3], model.nll(inputs[1:, :3], targets[1:, :3])[0])
+    assert not padded[1, 3:].any()
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_every_frame_works_in_half_the_bits(frame):
+    model = made("conv(k=3) >> ff(5)", dtype=torch.float32, **frame)
+    inputs = inputs_of(model, 2, VOCAB // 2, dtype=torch.float32)
+    whole = model(inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model(inputs)
+        lost = half.float().square() if model.frame.targets else model.nll(inputs, every_symbol())
+    torch.testing.assert_close(half.float(), whole, rtol=0.05, atol=0.1)
+    assert lost.dtype == torch.float32
+    lost.sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+def test_behind_a_pool_the_loss_is_one_of_each_sequence():
+    model = made("ff(5) >> mean_pool", **FRAMES["clusters"])
+    inputs, targets = inputs_of(model), torch.tensor([3, 30])
+    expected = -model(inputs).gather(-1, targets[:, None])[:, 0]
+    torch.testing.assert_close(model.nll(inputs, targets, torch.tensor([11, 11])), expected)
+
+
+def test_a_model_of_numbers_has_no_likelihood():
+    model = made("ff(5)", columns=2, targets=3)
+    with pytest.raises(BuildError) as caught:
+        model.nll(inputs_of(model), torch.zeros(2, LENGTH, dtype=torch.int64))
+    assert str(caught.value) == "expected a model of a distribution, got one of 3 numbers"
+
+
+@pytest.mark.parametrize("frame", [FRAMES["symbols"], FRAMES["tied clusters"]], ids=["plain", "clusters"])
+@pytest.mark.parametrize("position", ["timing", "none"])
+def test_a_stream_in_pieces_gives_what_one_pass_gives(position, frame):
+    settings = {"causal": True, "position": position, **frame}
+    model = made("2 * (conv(k=3) + highway_conv(k=4) >> ff(5))", **settings)
+    inputs, targets = inputs_of(model, 2, VOCAB // 2), every_symbol()
+    outputs, lost = model(inputs), model.nll(inputs, targets)
+    stream, scored = StreamState(), StreamState()
+    for start, end in ((0, 1), (1, 3), (3, 12), (12, 20)):
+        found, stream = model.forward_stream(inputs[:, start:end], stream)
+        torch.testing.assert_close(found, outputs[:, start:end], rtol=1e-10, atol=1e-10)
+        found, scored = model.nll_stream(inputs[:, start:end], targets[:, start:end], scored)
+        torch.testing.assert_close(found, lost[:, start:end], rtol=1e-10, atol=1e-10)
+        assert stream.past_length == scored.past_length == end
+
+
+def test_a_model_that_sees_the_future_reads_no_stream():
+    model = made("conv(k=3)", vocab=VOCAB)
+    with pytest.raises(BuildError) as caught:
+        model.forward_stream(inputs_of(model), StreamState())
+    assert str(caught.value) == "expected a causal model for a stream, got one that sees the future"
+
+
+def test_a_recipe_of_two_sequences_builds_a_model_of_both():
+    model = build(
+        "seq2seq(lstm, lstm, attention=luong)", d_model=WIDTH, vocab=VOCAB, generator=make_generator(0)
+    )
+    stated = analyse("seq2seq(lstm, lstm, attention=luong)", d_model=WIDTH, vocab=VOCAB, length=5)
+    assert isinstance(model, TransductionModel)
+    assert model(every_symbol(), every_symbol()[:, :7]).shape == (2, 7, VOCAB)
+    assert sum(parameter.numel() for parameter in model.parameters()) == stated.parameters
+    assert [part.label for part in stated.tree.parts] == [
+        "source embedding",
+        "target embedding",
+        "seq2seq(lstm, lstm, attention=luong)",
+        "output",
+    ]
+
+
+def test_weights_that_are_loaded_are_noted_by_every_block():
+    recipe = "2 * all_attn(N=3, span=128, heads=2, head_width=4, adaptive=true, ramp=8)"
+    model, other = (made(recipe, vocab=VOCAB, causal=True, seed=seed) for seed in (0, 1))
+    assert [layer.part.context_length for layer in model.body.layers] == [64, 64]
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("spans.z"):
+                parameter.fill_(2.0)
+    model.after_optimiser_step()
+    other.load_state_dict(model.state_dict())
+    assert [layer.part.context_length for layer in other.body.layers] == [128, 128]
+    assert model.penalty().item() == pytest.approx(2 * 128)
+    assert made("ff(5)", vocab=VOCAB).penalty() is None
+
+
+def test_settings_that_cannot_be_are_told_all_at_once():
+    with pytest.raises(BuildError) as caught:
+        build(
+            "ff(8)",
+            d_model=3,
+            vocab=20,
+            columns=0,
+            targets=0,
+            residual=False,
+            norm="off",
+            position="learnt",
+            attention_dropout=-0.5,
+            embedding_dropout=1.0,
+            embedding="large",
+            tied=True,
+            init="zero",
+            cutoffs=(10, 10),
+        )
+    assert str(caught.value) == "\n".join(
+        [
+            "recipe 'ff(8)' cannot be built",
+            "  expected columns of at least 1, got 0",
+            "  expected targets of at least 1, got 0",
+            "  expected attention_dropout from 0 up to below 1, got -0.5",
+            "  expected embedding_dropout from 0 up to below 1, got 1.0",
+            "  expected norm to be pre, post or none, got 'off'",
+            "  expected position to be timing or none, got 'learnt'",
+            "  expected embedding to be scaled or unit, got 'large'",
+            "  expected init to be glorot, he or uniform, got 'zero'",
+            "  expected symbols in and out where the weights are tied, got numbers",
+            "  expected symbols in and out where there are cutoffs, got numbers",
+            "  expected cutoffs that rise and stay below vocab, got 10, 10 of 20",
+            "  expected d_model of at least 16 for 2 cut-offs, got 3",
+        ]
+    )

@@ -1,0 +1,289 @@
+"""Whole models: counts, wiring against plain references, sharing, padding, weights, packs and errors."""
+
+import math
+import tracemalloc
+from functools import partial
+
+import pytest
+import torch
+from torch.func import functional_call, stack_module_state
+from torch.utils.flop_counter import FlopCounterMode
+
+from activemem.blocks import BuildError, Model, build
+from activemem.blocks.core.block import find_block, register_block
+from activemem.blocks.layers.feedforward import FeedForward
+from activemem.blocks.testing.fixtures import make_generator
+from activemem.grammar import Cost, Reach, RecipeError, Role, Spec, analyse, parse, register
+from activemem.grammar.vocabulary import registry
+
+from .. import references
+
+SIZES = {"d_model": 8, "vocab": 7}
+
+RECIPES = [
+    "sa",
+    "ff(5)",
+    "sa + conv(k=4)",
+    "conv(k=1) >> persistent_conv(k=1)",
+    "4 * (sa(heads=2) + highway_conv(k=5) >> ff(16))",
+    "2 * (conv(k=20) >> ff(12)) >> 3 * (sa(heads=1, head_width=3) >> ff(4, act=gelu))",
+    "persistent_conv(k=6) >> ff(3) >> persistent_conv(k=6)",
+    "3 * (persistent_conv(k=6) + persistent_conv(k=3) + persistent_conv(k=6))",
+    "tied(4 * (sa(heads=2) >> ff(9)))",
+    "tied(2 * (cgru(k=3) >> tied(2 * ff(5)))) >> ff(5)",
+    "tied(2 * persistent_conv(k=4)) >> persistent_conv(k=4)",
+    "(conv(k=3) >> ff(4)) + sa(heads=1) >> ff(6)",
+    "2 * ((2 * (conv(k=3) + sa(heads=1) >> ff(4)) >> ff(2)) + tied(2 * highway_conv(k=2)))",
+]
+
+
+def made(recipe, *, seed=0, dtype=torch.float64, **settings):
+    return (
+        build(recipe, **SIZES, **{"dropout": 0.0, **settings}, generator=make_generator(seed))
+        .to(dtype)
+        .eval()
+    )
+
+
+def tokens(batch, length, seed=1):
+    return torch.randint(SIZES["vocab"], (batch, length), generator=make_generator(seed))
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@pytest.mark.parametrize("text", RECIPES)
+def test_the_analysis_counts_the_parameters_exactly(text, causal, norm):
+    model = build(text, **SIZES, causal=causal, norm=norm)
+    stated = analyse(parse(text), **SIZES, length=9, causal=causal, norm=norm)
+    assert sum(parameter.numel() for parameter in model.parameters()) == stated.parameters
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@pytest.mark.parametrize("text", RECIPES)
+def test_the_analysis_counts_the_flops_to_one_percent(text, causal):
+    sizes = {"d_model": 16, "vocab": 11, "causal": causal}
+    model = build(text, **sizes).eval()
+    with FlopCounterMode(display=False) as counter:
+        model(torch.zeros(32, 40, dtype=torch.int64))
+    stated = analyse(parse(text), **sizes, length=40)
+    assert counter.get_total_flops() == pytest.approx(32 * stated.flops, rel=0.01)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@pytest.mark.parametrize("text", RECIPES)
+def test_a_padded_batch_gives_what_the_sequences_give_alone(text, causal, norm):
+    model, lengths = made(text, causal=causal, norm=norm), torch.tensor([9, 1, 4])
+    inputs = tokens(3, 9)
+    outputs = model(inputs, lengths)
+    for row, out, length in zip(inputs, outputs, lengths.tolist(), strict=True):
+        torch.testing.assert_close(out[:length], model(row[None, :length])[0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("position", ["timing", "none"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_the_wiring_equals_the_plain_reference(norm, position):
+    model = made("conv(k=4) + sa(heads=2, head_width=3) >> ff(5) >> cgru(k=3)", norm=norm, position=position)
+    causal = {"causal": False}
+
+    def both(part, x):
+        conv, sa = part.parts
+        return references.conv(conv, x, **causal) + references.sa(sa, x, **causal, heads=2, head_width=3)
+
+    apply = [both, references.ff, partial(references.cgru, **causal)]
+    inputs = tokens(1, 6)
+    with torch.no_grad():
+        expected = references.logits(
+            model, inputs[0], apply, pre=norm == "pre", mixes=[True, False, True], timed=position == "timing"
+        )
+    torch.testing.assert_close(model(inputs)[0], expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "by_hand"),
+    [
+        ("2 * (sa(heads=2) >> ff(9))", "sa(heads=2) >> ff(9) >> sa(heads=2) >> ff(9)"),
+        ("2 * (2 * conv(k=3) >> ff(9))", "2 * conv(k=3) >> ff(9) >> conv(k=3) >> conv(k=3) >> ff(9)"),
+        ("2 * (sa(heads=1) + conv(k=3))", "sa(heads=1) + conv(k=3) >> conv(k=3) + sa(heads=1)"),
+    ],
+)
+def test_unrolling_a_repeat_by_hand_changes_nothing(text, by_hand):
+    assert made(text)(tokens(2, 7)).equal(made(by_hand)(tokens(2, 7)))
+
+
+def test_tied_applies_the_same_weights_again():
+    tied, free = made("tied(3 * (conv(k=3) >> ff(9)))"), made("3 * (conv(k=3) >> ff(9))")
+    weights = tied.state_dict()
+    copies = {f"body.layers.{place}.": f"body.layers.{place % 2}." for place in range(6)}
+    for name in free.state_dict():
+        place = next((prefix for prefix in copies if name.startswith(prefix)), None)
+        if place is not None:
+            weights[name] = tied.state_dict()[copies[place] + name.removeprefix(place)]
+    free.load_state_dict(weights)
+    assert tied(tokens(2, 7)).equal(free(tokens(2, 7)))
+
+
+def test_all_persistent_convolutions_of_one_kernel_share_one_padding():
+    model = made("2 * persistent_conv(k=6) >> persistent_conv(k=3)")
+    first, second, third = (layer.part.padding for layer in model.body.layers)
+    assert first is second
+    assert first is not third
+    assert (len(first.left), len(first.right)) == (2, 3)
+    causal = made("persistent_conv(k=6)", causal=True).body.layers[0].part.padding
+    assert len(causal.left) == 5
+    assert causal.right is None
+
+
+@pytest.mark.parametrize("text", RECIPES)
+def test_the_state_dict_and_the_text_restore_the_model(text, tmp_path):
+    model = made(text, seed=3)
+    torch.save({"recipe": repr(model), "weights": model.state_dict()}, tmp_path / "model.pt")
+    kept = torch.load(tmp_path / "model.pt", weights_only=True)
+    other = made(kept["recipe"], seed=4)
+    other.load_state_dict(kept["weights"])
+    assert other(tokens(2, 7)).equal(model(tokens(2, 7)))
+
+
+@pytest.mark.parametrize("text", RECIPES)
+def test_stacked_models_give_what_the_models_give_one_by_one(text):
+    models = [made(text, seed=seed, dtype=torch.float32) for seed in range(3)]
+    weights, buffers = stack_module_state(models)
+    inputs = torch.stack([tokens(2, 7, seed) for seed in range(3)])
+
+    def one(weights, inputs):
+        return functional_call(models[0], (weights, buffers), (inputs,))
+
+    alone = torch.stack([model(row) for model, row in zip(models, inputs, strict=True)])
+    torch.testing.assert_close(torch.vmap(one)(weights, inputs), alone, rtol=1e-5, atol=1e-5)
+
+
+def test_stacked_models_drop_each_on_its_own():
+    models = [
+        build("conv(k=3) >> ff(9)", **SIZES, dropout=0.5, generator=make_generator(0)) for _ in range(2)
+    ]
+    weights, buffers = stack_module_state(models)
+
+    def one(weights):
+        return functional_call(models[0], (weights, buffers), (tokens(2, 7),))
+
+    first, second = torch.vmap(one, randomness="different")(weights)
+    assert not first.equal(second)
+
+
+def test_the_representation_of_a_model_is_its_recipe():
+    assert repr(build("4*(sa+conv(k=20)>>ff( 512 ))", **SIZES)) == "4 * (sa + conv(k=20) >> ff(512))"
+
+
+def test_the_order_of_a_sum_changes_neither_weights_nor_outputs():
+    one, other = (
+        made("conv(k=3) + sa(heads=1) >> ff(4) + (ff(2) >> ff(3))"),
+        made("sa(heads=1) + conv(k=3) >> (ff(2) >> ff(3)) + ff(4)"),
+    )
+    assert list(one.state_dict()) == list(other.state_dict())
+    assert one(tokens(2, 7)).equal(other(tokens(2, 7)))
+
+
+def test_weights_begin_as_documented():
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    recipe = "sa(heads=2, head_width=16) >> highway_conv(k=5) >> persistent_conv(k=9) >> ff(256)"
+    model = build(recipe, d_model=64, vocab=500, generator=make_generator(0))
+    assert torch.get_rng_state().equal(state)
+    sa, highway, persistent, ff = (layer.part for layer in model.body.layers)
+    assert model.embedding.weight.std().item() == pytest.approx(64**-0.5, rel=0.02)
+    for weight, inputs, outputs in (
+        (sa.qkv.weight, 64, 32),
+        (sa.output.weight, 32, 64),
+        (highway.convolution.weight, 5 * 64, 5 * 64),
+        (persistent.padding.left, 4, 64),
+        (ff.inner.weight, 64, 256),
+        (ff.outer.weight, 256, 64),
+        (model.output.weight, 64, 500),
+    ):
+        bound = math.sqrt(6 / (inputs + outputs))
+        assert 0.98 * bound < weight.abs().max().item() <= bound
+        assert weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.06)
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            assert not parameter.any()
+        elif "norm" in name:
+            assert (parameter == 1).all()
+
+
+def test_without_a_generator_weights_come_from_the_global_one():
+    torch.manual_seed(5)
+    first = build("ff(4)", **SIZES)
+    torch.manual_seed(5)
+    same, other = build("ff(4)", **SIZES), build("ff(4)", **SIZES)
+    assert isinstance(first, Model)
+    assert first.output.weight.equal(same.output.weight)
+    assert not first.output.weight.equal(other.output.weight)
+
+
+@pytest.fixture
+def without_module():
+    def free(*_):
+        return Cost(parameters=0, flops=0)
+
+    def near(*_):
+        return Reach(left=0, right=0)
+
+    name = "only_said"
+    register(Spec(name=name, role=Role.CHANNEL, summary="", equation="", source="", cost=free, reach=near))
+    yield name
+    del registry._specs[name]
+
+
+def test_what_cannot_be_built_says_so_with_all_reasons(without_module):
+    recipe = f"{{mixer}} + conv(k=integer(1, 3)) >> {without_module}"
+    with pytest.raises(BuildError) as caught:
+        build(recipe, d_model=0, vocab=0, norm="both", position="learnt", dropout=1.0)
+    assert find_block(without_module) is None
+    assert str(caught.value) == "\n".join(
+        [
+            f"recipe '{recipe}' cannot be built",
+            "  hole {mixer} is not filled",
+            "  search dimension conv.k has no value",
+            "  block 'only_said' has no module",
+            "  expected d_model of at least 1, got 0",
+            "  expected vocab of at least 1, got 0",
+            "  expected dropout from 0 up to below 1, got 1.0",
+            "  expected norm to be pre, post or none, got 'both'",
+            "  expected position to be timing or none, got 'learnt'",
+        ]
+    )
+
+
+def test_a_model_over_the_limit_is_refused_before_anything_is_allocated():
+    tracemalloc.start()
+    with pytest.raises(BuildError) as caught:
+        build("10000 * conv(k=1024)", d_model=100_000, vocab=10)
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+    assert str(caught.value) == (
+        "recipe '10000 * conv(k=1024)' cannot be built\n"
+        "  expected at most 1,000,000,000 parameters (max_parameters), got 102,400,003,002,200,010"
+    )
+
+
+def test_the_limit_of_parameters_is_the_callers():
+    parameters = analyse(parse("ff(5)"), **SIZES, length=1).parameters
+    build("ff(5)", **SIZES, max_parameters=parameters)
+    with pytest.raises(BuildError) as caught:
+        build("ff(5)", **SIZES, max_parameters=parameters - 1)
+    assert str(caught.value) == (
+        "recipe 'ff(5)' cannot be built\n  expected at most 243 parameters (max_parameters), got 244"
+    )
+    with torch.device("meta"):
+        assert build("ff(1000)", d_model=1_000_000, vocab=2, max_parameters=None).output.weight.is_meta
+
+
+def test_a_wrong_text_raises_the_recipe_error():
+    with pytest.raises(RecipeError):
+        build("conv(k=0)", **SIZES)
+
+
+def test_a_second_module_for_a_block_names_both():
+    with pytest.raises(ValueError) as caught:
+        register_block("conv")(FeedForward)
+    assert str(caught.value) == "the module of block 'conv' is already Conv, got FeedForward"

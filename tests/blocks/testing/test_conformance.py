@@ -1,0 +1,163 @@
+"""Every block of the vocabulary holds to the conformance suite, and the suite finds what does not."""
+
+import pytest
+import torch
+
+from activemem.blocks import Block
+from activemem.blocks.core import block
+from activemem.blocks.core.initialisation import Linear
+from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same, parse_block
+from activemem.grammar import Cost, Reach, Role, Spec, render
+from activemem.grammar.vocabulary import registry, spec
+
+from ..example_blocks import SEQUENCE_BLOCKS, example_block
+
+every_block = pytest.mark.parametrize("name", SEQUENCE_BLOCKS)
+both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+
+
+@both_ways
+@every_block
+@pytest.mark.parametrize("check", CHECKS)
+def test_every_block_holds_to_every_check(check, name, causal):
+    check(render(example_block(name)), causal=causal)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # inductor's own
+@both_ways
+@every_block
+def test_the_compiled_block_gives_the_same(name, causal):
+    compiled_is_the_same(render(example_block(name)), causal=causal)
+
+
+class Sound(Block):
+    """y_t = W · (the mean of the valid positions), or of those up to t."""
+
+    def __init__(self, *, width, causal):
+        super().__init__()
+        self.causal = causal
+        self.map = Linear(width, width, bias=False)
+
+    @classmethod
+    def build(cls, settings, context):
+        return cls(width=context.width, causal=context.causal)
+
+    def weights(self, x, mask):
+        """(batch, queries, keys)."""
+        seen = x.new_ones(x.shape[1], x.shape[1])
+        seen = (seen.tril() if self.causal else seen).expand(len(x), -1, -1)
+        return seen if mask is None else seen * mask[:, None, :]
+
+    def forward(self, x, mask=None):
+        weights = self.weights(x, mask)
+        x = x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
+        return self.map(weights / weights.sum(-1, keepdim=True) @ x)
+
+
+class Leaking(Sound):
+    """Hides no future."""
+
+    def weights(self, x, mask):
+        causal, self.causal = self.causal, False
+        weights = super().weights(x, mask)
+        self.causal = causal
+        return weights
+
+
+class Unmasked(Sound):
+    """Reads what stands at padding."""
+
+    def forward(self, x, mask=None):
+        return super().forward(x, None)
+
+
+class Wider(Sound):
+    """Has a bias that nobody told of."""
+
+    def __init__(self, *, width, causal):
+        super().__init__(width=width, causal=causal)
+        self.map = Linear(width, width, bias=True)
+
+
+class Mixing(Sound):
+    """Lets the sequences of a batch see each other."""
+
+    def forward(self, x, mask=None):
+        return super().forward(x, mask) + x.mean(0, keepdim=True)
+
+
+class Reckless(Sound):
+    """Draws from the global generator."""
+
+    def __init__(self, *, width, causal):
+        super().__init__(width=width, causal=causal)
+        self.offset = torch.nn.Parameter(torch.rand(width))
+
+
+class Branching(Sound):
+    """Goes another way for other data."""
+
+    def forward(self, x, mask=None):
+        return super().forward(x, mask) * (1.0 if x.sum() > 0 else 2.0)
+
+
+def cost(_settings, context):
+    products = 2 * context.length**2 * context.width + 2 * context.length * context.width**2
+    saved = context.length**2 + context.length * context.width  # the weights of the mean, and the mean
+    return Cost(parameters=context.width**2, flops=products, saved=saved, saves_input=False)
+
+
+def reach(_settings, context):
+    return Reach(left=spec.UNBOUNDED, right=0 if context.causal else spec.UNBOUNDED)
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Make a block of a class known as `tried` for the length of a test."""
+
+    def make_known(cls):
+        words = {"summary": "tried", "equation": "y", "source": "the tests", "owner": "the tests"}
+        spec = Spec(name="tried", role=Role.MIXER, cost=cost, reach=reach, **words)
+        monkeypatch.setitem(registry._specs, "tried", spec)
+        monkeypatch.setitem(block.BLOCKS.classes, "tried", cls)
+
+    return make_known
+
+
+def failures(*, causal):
+    """The checks that `tried` fails."""
+    failed = set()
+    for check in CHECKS:
+        try:
+            check("tried", causal=causal)
+        except (AssertionError, RuntimeError, ValueError):  # gradcheck and vmap have errors of their own
+            failed.add(check.__name__)
+    return failed
+
+
+@pytest.mark.parametrize(
+    ("cls", "causal", "among"),
+    [
+        (Leaking, True, "future_is_hidden"),
+        (Unmasked, False, "padding_changes_nothing"),
+        (Wider, True, "parameters_are_counted"),
+        (Mixing, True, "sequences_are_independent"),
+        (Reckless, True, "seed_decides"),
+        (Branching, True, "weights_can_be_stacked"),
+    ],
+)
+def test_a_block_that_breaks_a_rule_is_found(known, cls, causal, among):
+    known(cls)
+    assert among in failures(causal=causal)
+
+
+@both_ways
+def test_a_block_that_breaks_none_passes(known, causal):
+    known(Sound)
+    assert failures(causal=causal) == set()
+
+
+def test_a_check_takes_one_block():
+    with pytest.raises(ValueError, match=r"^expected one block, got sa \+ ff\(4\)$"):
+        parse_block("sa + ff(4)")

@@ -1,0 +1,82 @@
+"""Every block equals its slow reference over a grid of shapes, with and without padding."""
+
+import pytest
+import torch
+
+from activemem.blocks.core.activations import saturating_sigmoid
+from activemem.blocks.core.positional_encoding import sinusoidal_encoding
+from activemem.blocks.testing.fixtures import make_block, prefix_mask, random_sequences
+from activemem.grammar import parse
+
+from ..references import ACTS, REFERENCES, timing
+from ..references import hardsig as slow_hardsig
+
+CONVOLUTIONS = ("conv", "persistent_conv", "highway_conv", "cgru")
+
+RECIPES = [
+    *(f"{name}(k={k})" for name in CONVOLUTIONS for k in (1, 2, 3, 4, 7)),
+    *(f"{name}(k=4, act={act})" for name in ("conv", "persistent_conv") for act in ACTS),
+    *(f"ff(5, act={act})" for act in ACTS),
+    "sa(heads=1, head_width=3)",
+    "sa(heads=3, head_width=2)",
+    "sa",
+    "lstm",
+    "lstm(layers=3)",
+    "gru",
+    "gru(layers=3)",
+]
+
+
+def reference(node, block, x, causal):
+    with torch.no_grad():
+        return REFERENCES[node.name](block, x, causal=causal, **dict(node.arguments))
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@pytest.mark.parametrize("length", [1, 2, 5, 9], ids="length{}".format)
+@pytest.mark.parametrize("text", RECIPES)
+def test_a_block_equals_its_reference(text, length, causal):
+    node = parse(text).root
+    block = make_block(node, causal=causal)
+    x = random_sequences(2, length)
+    expected = torch.stack([reference(node, block, row, causal) for row in x])
+    torch.testing.assert_close(block(x), expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@pytest.mark.parametrize("text", RECIPES)
+def test_a_padded_block_equals_the_reference_of_each_sequence(text, causal):
+    node = parse(text).root
+    block = make_block(node, causal=causal)
+    lengths = [9, 1, 2, 4, 8]
+    x = random_sequences(len(lengths), 9)
+    y = block(x, prefix_mask(lengths, 9))
+    for row, out, length in zip(x, y, lengths, strict=True):
+        expected = reference(node, block, row[:length], causal)
+        torch.testing.assert_close(out[:length], expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "padded"])
+@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+def test_attention_over_long_sequences_equals_the_reference(causal, masked):
+    node = parse("sa(heads=2, head_width=3)").root
+    block = make_block(node, causal=causal)
+    x = random_sequences(2, 70)
+    y = block(x, prefix_mask([70, 66], 70) if masked else None)
+    for row, out, length in zip(x, y, [70, 66 if masked else 70], strict=True):
+        expected = reference(node, block, row[:length], causal)
+        torch.testing.assert_close(out[:length], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_the_hard_sigmoid_equals_its_reference_and_saturates():
+    x = torch.linspace(-6, 6, 49, dtype=torch.float64)
+    torch.testing.assert_close(saturating_sigmoid(x), slow_hardsig(x))
+    assert saturating_sigmoid(x)[0] == 0
+    assert saturating_sigmoid(x)[-1] == 1
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 8, 9])
+@pytest.mark.parametrize("length", [1, 5])
+def test_the_timing_signal_equals_its_reference(length, width):
+    signal = sinusoidal_encoding(length, width, like=torch.zeros((), dtype=torch.float64))
+    torch.testing.assert_close(signal, timing(length, width))

@@ -1,0 +1,78 @@
+"""The Neural GPU family once more, slow and plain: loops over positions, columns and taps, one sequence.
+
+An image is (length, width, maps); the tape is kept whole, and convolved whole at every step.
+"""
+
+import torch
+
+from ..references import hardsig
+
+
+def convolve(weight, image):
+    """Weight (outputs, k across the width, k along the length, inputs), zeros around the image."""
+    length, width, _ = image.shape
+    kernel = weight.shape[1]
+    before = (kernel - 1) // 2
+    result = image.new_zeros(length, width, len(weight))
+    for i in range(length):
+        for c in range(width):
+            for a in range(kernel):
+                for b in range(kernel):
+                    row, column = i + a - before, c + b - before
+                    if 0 <= row < length and 0 <= column < width:
+                        result[i, c] += weight[:, b, a] @ image[row, column]
+    return result
+
+
+def cgru_step(cell, image, tape=None):
+    """One CGRU; with a tape the one of the decoder."""
+    weights = [*cell.gates.chunk(2), cell.candidate]
+    biases = [*cell.gates_bias.chunk(2), cell.candidate_bias]
+    tapes = [None] * 3 if tape is None else cell.tape.chunk(3)
+    added = [0.0 if w is None else convolve(w, tape) for w in tapes]
+    u = hardsig(convolve(weights[0], image) + added[0] + biases[0])
+    r = hardsig(convolve(weights[1], image) + added[1] + biases[1])
+    return u * image + (1 - u) * torch.tanh(convolve(weights[2], r * image) + added[2] + biases[2])
+
+
+def apply_linear(linear, x):
+    return x if linear is None else x @ linear.weight.T
+
+
+def encode_image(reader, source, length):
+    """The image after as many steps as it is long; source (n, inputs)."""
+    start = apply_linear(reader.entry, source)
+    image = start.new_zeros(length, reader.width, start.shape[1])
+    image[: len(source), 0] = start
+    for _ in range(length):
+        for cell in reader.stack.units:
+            image = cgru_step(cell, image)
+    return image
+
+
+def neural_gpu(model, source, target):
+    return encode_image(model.reader, source, max(len(source), len(target)))[: len(target), 0]
+
+
+def markov_neural_gpu(model, source, target):
+    return torch.cat([neural_gpu(model, source, target), target], 1)
+
+
+def extended_neural_gpu(model, source, target):
+    image = encode_image(model.reader, source, max(len(source), len(target)))
+    tape, outputs = torch.zeros_like(image), []
+    for t in range(len(target)):
+        if t > 0:
+            tape = tape.clone()
+            tape[t - 1, : tape.shape[1] if model.everywhere else 1] = apply_linear(model.written, target[t])
+        for cell in model.decoder.units:
+            image = cgru_step(cell, image, tape)
+        outputs.append(image[t, 0])
+    return torch.stack(outputs)
+
+
+REFERENCES = {
+    "neural_gpu": neural_gpu,
+    "markov_neural_gpu": markov_neural_gpu,
+    "extended_neural_gpu": extended_neural_gpu,
+}

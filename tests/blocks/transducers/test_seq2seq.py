@@ -1,0 +1,191 @@
+"""Encoder-decoders equal plain loops over positions; where they begin, what they share and attend to."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from activemem.blocks import Context
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.core.transducer import build_transducer_block
+from activemem.blocks.layers.recurrent import disable_fused_kernels
+from activemem.blocks.testing.conformance import parse_block
+from activemem.blocks.testing.fixtures import prefix_mask, random_sequences
+from activemem.blocks.testing.transducer_conformance import make_transducer
+from activemem.blocks.transducers.cross_attention import CrossAttention
+
+from ..references import REFERENCES, gru_layer, lstm_layer, norm, timing
+
+SOURCES, TARGETS = [6, 1, 4], [3, 5, 2]
+
+
+def pair():
+    return random_sequences(3, 6, seed=1), random_sequences(3, 5, seed=2)
+
+
+def layered(block, x, starts):
+    """The outputs of recurrent layers from a state for each, and the last state of each."""
+    lasts = []
+    for layer, start in zip(block.layers, starts, strict=True):
+        steps = (lstm_layer if len(start) == 2 else gru_layer)(layer, x, *start)
+        x = steps[0]
+        lasts.append([part[-1] for part in steps[: len(start)]])
+    return x, lasts
+
+
+def attended(alignment, h, values, positions):
+    """The weights of one state (width,) over values (n, width), and their mean."""
+    keys = alignment.keys.weight
+    signal = timing(len(values), positions) if positions else torch.zeros(len(values), 0)
+    known = [keys @ torch.cat([value, place]) for value, place in zip(values, signal, strict=True)]
+    if hasattr(alignment, "vector"):
+        query = alignment.queries.weight @ h
+        scores = [alignment.vector.weight[0] @ torch.tanh(key + query) for key in known]
+    else:
+        scores = [key @ h for key in known]
+    weights = torch.exp(torch.stack(scores))
+    weights = weights / weights.sum()
+    return weights, sum(weight * value for weight, value in zip(weights, values, strict=True))
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru(layers=2)"])
+@pytest.mark.parametrize(
+    ("words", "positions"),
+    [
+        ("attention=none", None),
+        ("attention=luong", 0),
+        ("attention=bahdanau", 0),
+        ("attention=luong, attend=inputs", 10),
+        ("attention=bahdanau, attend=inputs, positions=5", 5),
+    ],
+)
+def test_a_recurrent_encoder_decoder_equals_its_reference(cell, words, positions):
+    model, (source, target) = make_transducer(f"seq2seq({cell}, {cell}, {words})"), pair()
+    masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
+    with torch.no_grad():
+        found = model(source, target, *masks)
+        shares = model.alignment(source, target, masks[0])
+        for row, (n, m) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+            x, nothing = source[row, :n], torch.zeros_like(source[0, 0])
+            starts = [[nothing] * model.encoder.layer_class.state_count for _ in model.encoder.layers]
+            outputs, lasts = layered(model.encoder, x, starts)
+            hidden, _ = layered(model.decoder.block, target[row, :m], lasts)
+            if positions is None:
+                assert_close(found[row, :m], hidden)
+                continue
+            for place, h in enumerate(hidden):
+                values = x if positions else outputs
+                weights, mean = attended(model.decoder.alignment, h, values, positions)
+                assert_close(found[row, place], torch.cat([mean, h]))
+                assert_close(shares[row, place, :n], weights)
+                assert (shares[row, place, n:] == 0).all()
+    assert (shares is None) == (positions is None)
+
+
+def crossed(layer, x, known):
+    """A residual attention of x (m, width) to known (n, width), pre-norm, one position and head at a time."""
+    y = norm(layer.norm, x)
+    keys, values = layer.keys_values.weight.chunk(2)
+    heads = [w.unflatten(0, (layer.heads, -1)) for w in (layer.queries.weight, keys, values)]
+    rows = []
+    for row in y:
+        joined = []
+        for wq, wk, wv in zip(*heads, strict=True):
+            scores = torch.stack([(wq @ row) @ (wk @ one) for one in known]) / math.sqrt(len(wq))
+            weights = torch.exp(scores) / torch.exp(scores).sum()
+            joined.append(sum(weight * (wv @ one) for weight, one in zip(weights, known, strict=True)))
+        rows.append(layer.output.weight @ torch.cat(joined))
+    return x + torch.stack(rows)
+
+
+def test_a_stack_attends_to_the_source_behind_each_layer_that_mixes():
+    heads = {"heads": 2, "head_width": 3}
+    text = "seq2seq(sa(heads=2, head_width=3) >> ff(7), tied(2 * (sa(heads=2, head_width=3) >> ff(7))))"
+    model, (source, target) = make_transducer(text), pair()
+    encoder, decoder = model.encoder, model.decoder
+    with torch.no_grad():
+        found = model(source, target, prefix_mask(SOURCES, 6))
+        for row, n in enumerate(SOURCES):
+            known = source[row, :n]
+            for layer, name in zip(encoder.body.layers, ("sa", "ff"), strict=True):
+                settings = {"causal": False, **(heads if name == "sa" else {})}
+                known = known + REFERENCES[name](layer.part, norm(layer.norm, known), **settings)
+            known = norm(encoder.norm, known)
+            x = target[row]
+            for _ in range(2):
+                mixing, channel = decoder.body.layers
+                x = x + REFERENCES["sa"](mixing.part, norm(mixing.norm, x), causal=True, **heads)
+                x = crossed(decoder.crossings[0], x, known)
+                x = x + REFERENCES["ff"](channel.part, norm(channel.norm, x))
+            assert_close(found[row], norm(decoder.norm, x))
+
+
+@pytest.mark.parametrize(
+    ("layer", "heads"),
+    [
+        ("conv(k=3)", (8, 64)),
+        ("sa(heads=3, head_width=5)", (3, 5)),
+        ("(conv(k=3) + (ff(4) >> sa(heads=2)))", (2, 64)),
+    ],
+)
+def test_the_heads_are_those_of_the_layer_or_as_many_as_those_of_sa(layer, heads):
+    decoder = make_transducer(f"seq2seq(ff(4), ff(4) >> {layer})").decoder
+    _, crossing = decoder.crossings
+    assert isinstance(crossing, CrossAttention)
+    assert (crossing.heads, crossing.queries.weight.shape[0] // crossing.heads) == heads
+
+
+def test_encoder_and_decoder_share_their_padding_each_within_itself():
+    text = "seq2seq(2 * persistent_conv(k=4), 2 * persistent_conv(k=4))"
+    model = make_transducer(text)
+    sides = [[layer.part.padding for layer in stack.body.layers] for stack in (model.encoder, model.decoder)]
+    assert sides[0][0] is sides[0][1]
+    assert sides[1][0] is sides[1][1]
+    assert sides[0][0].right is not None
+    assert sides[1][0].right is None
+
+
+def test_a_decoder_behind_another_encoder_begins_in_zeros():
+    model, (source, target) = make_transducer("seq2seq(ff(5), gru, attention=luong)"), pair()
+    nothing = torch.zeros_like(source[0, 0])
+    with torch.no_grad():
+        hidden, _ = layered(model.decoder.block, target[0], [[nothing]])
+        assert_close(model(source, target)[0, :, 6:], hidden)
+
+
+def test_a_long_source_is_attended_to_as_a_short_one():
+    model = make_transducer("seq2seq(ff(5), conv(k=3))")
+    source, target = random_sequences(2, 70, seed=1), random_sequences(2, 3, seed=2)
+    with torch.no_grad():
+        found = model(source, target, prefix_mask([70, 66], 70))
+        for row, n in enumerate([70, 66]):
+            known = model.encode(source[row : row + 1, :n], None).outputs[0]
+            x = model.decoder.body(target[row : row + 1])[0]
+            expected = crossed(model.decoder.crossings[0], x, known)
+            assert_close(found[row], norm(model.decoder.norm, expected))
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["kernels", "steps"])
+@pytest.mark.parametrize("cell", ["lstm(layers=2)", "gru(layers=2)"])
+def test_under_autocast_outputs_are_near_those_in_full_precision(cell, fused):
+    text = f"seq2seq({cell}, {cell}, attention=bahdanau, attend=inputs)"
+    model = make_transducer(text, dtype=torch.float32)
+    source, target = (x.float() for x in pair())
+    masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
+    expected = model(source, target, *masks)
+    model = model if fused else disable_fused_kernels(model)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = model(source, target, *masks)
+    assert_close(found.float(), expected, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("text", ["seq2seq(lstm, lstm, attention=luong)", "seq2seq(sa, 1 * sa)"])
+def test_the_weights_of_attention_are_dropped_in_training_alone(text):
+
+    context = Context(width=6, causal=False, dropout=0.0, attention_dropout=0.5)
+    model = build_transducer_block(parse_block(text), context)
+    initialise(model, None)
+    source, target = (x.float() for x in pair())
+    assert model.eval()(source, target).equal(model(source, target))
+    assert not model.train()(source, target).equal(model(source, target))

@@ -1,0 +1,199 @@
+"""Claims on the command line: for eyes in eighty columns, for programs in JSON, for scripts as a status."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from activemem.reporting.claims.terminal import format_p
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from ..store_factories import store_outcome
+
+CLAIMS = '''
+[[claim]]
+name = "convolution goes further than attention"
+source = "Table 4"
+holds = """
+all(max_length[task=t, mixer=conv(k=3)] > max_length[task=t, mixer=sa(heads=1, head_width=4)] for t in task)
+"""
+
+[[claim]]
+name = "attention reaches 7 on not"
+holds = "max_length[task=not, mixer=sa(heads=1, head_width=4)] >= 7"
+
+[[claim]]
+name = "attention passes 7 on not"
+holds = "max_length[task=not, mixer=sa(heads=1, head_width=4)] > 7"
+'''
+VALUES = {
+    ("sa(heads=1, head_width=4)", "not"): (7.0, 7.0, 7.0),
+    ("sa(heads=1, head_width=4)", "reverse"): (9.0, 8.0, 12.0),
+    ("conv(k=3)", "not"): (41.0, 40.0, 41.0),
+    ("conv(k=3)", "reverse"): (11.0, 9.0, 11.0),
+}
+
+SHOWN = """\
+  undecided   convolution goes further than attention
+                                     +0.7 [−4.8,  6.1]  n = 3, 53 would do
+              2 comparisons, intervals at 97.5 %
+    confirmed   not                 +33.7 [31.6, 35.7]  p < .001  n = 3
+    undecided   reverse              +0.7 [−4.8,  6.1]  n = 3, 53 would do
+
+  confirmed   attention reaches 7 on not
+                                      0.0 [−0.7,  0.7]  p = .027  n = 3
+
+  undecided   attention passes 7 on not
+                                      0.0 [−0.7,  0.7]  n = 3, > 10,000 would do
+
+  Effect: left less right, paired by seed, with its t interval at 95 %, wider
+  where not all comparisons of a claim are decided (Hochberg).
+  Tested by that interval, which takes the differences to be normal, and their
+  spread to be no less than rounding's.
+  So many seeds would do: with a chance of 80 %, at this effect and spread.
+  12 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28
+"""
+
+
+@pytest.fixture
+def claiming(tiny):
+    """A store in which a study with claims has run; more claims may be given, and fewer values."""
+
+    def write(claims=CLAIMS, values=VALUES):
+        path = Path(tiny)
+        text = path.read_text(encoding="utf-8").replace("seed = [0, 1]", "seed = [0, 1, 2]") + claims
+        path.write_text(text, encoding="utf-8")
+        study, store = load_study(path), Store("results")
+        for trial in study.trials():
+            ends = values.get((trial.levels["mixer"], trial.levels["task"]), ())
+            if len(ends) > trial.levels["seed"]:
+                store_outcome(trial, store, value=ends[trial.levels["seed"]])
+        store.save_study_record(study.name, {"text": text, "overrides": [], "path": str(path)})
+
+    return write
+
+
+def test_claims_are_told_in_eighty_columns(run, claiming):
+    claiming()
+    result = run("claim", "check")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == SHOWN
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_a_refuted_claim_is_told_by_the_exit_status(run, claiming):
+    claiming(CLAIMS + '[[claim]]\nname = "no"\nholds = "max_length[task=not, mixer=conv(k=3)] <= 7"\n')
+    result = run("claim", "check", "tiny")
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert "  refuted     no                  " in result.stdout
+
+
+def test_claims_for_a_program(run, claiming):
+    claiming()
+    page = json.loads(run("claim", "check", "--json").stdout)
+    assert page["study"] == "tiny"
+    first, second, _third = page["claims"]
+    assert {key: first[key] for key in first if key != "comparisons"} == {
+        "name": "convolution goes further than attention",
+        "holds": "all(max_length[task=t, mixer=conv(k=3)] >"
+        " max_length[task=t, mixer=sa(heads=1, head_width=4)] for t in task)",
+        "source": "Table 4",
+        "verdict": "undecided",
+        "test": "t",
+        "level": 0.95,
+        "interval_level": 0.975,
+        "seeds": 3,
+        "needed": 53,
+        "deciding": 1,
+    }
+    (only,) = second["comparisons"]
+    assert only == {
+        "text": "max_length[mixer=sa(heads=1, head_width=4), task=not] >= 7",
+        "verdict": "confirmed",
+        "effect": 0.0,
+        "interval": pytest.approx([-0.717, 0.717], abs=1e-3),
+        "p": pytest.approx(0.0267, abs=1e-4),
+        "n": 3,
+        "needed": None,
+        "missing": [],
+    }
+
+
+def test_what_has_not_run_is_told_in_a_line(run, claiming):
+    claiming(values={})
+    result = run("claim", "check")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[:2] == [
+        "  undecided   convolution goes further than attention                 n = 0 of 3",
+        "              4 cells: 3 of 3 seeds not run",
+    ]
+    claiming(claims="", values={**VALUES, ("conv(k=3)", "not"): (41.0, 40.0)})
+    told = run("claim", "check").stdout
+    assert "              mixer=conv(k=3), task=not: 1 of 3 seeds not run\n" in told
+    assert "    undecided   not " in told
+    assert told.count("n = 2 of 3") == 2
+
+
+def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_told(run, tiny):
+    result = run("claim", "check", tiny)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "study tiny makes no claim: it has no [[claim]]\n"
+    with Path(tiny).open("a", encoding="utf-8") as file:
+        file.write('\n[[claim]]\nname = "x"\nholds = "los[task=not] > 3"\n')
+    result = run("claim", "check", tiny)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "tiny.toml: 1 fault\n"
+        "\n"
+        '  39 | holds = "los[task=not] > 3"\n'
+        "                ^^^  [[claim]] holds: unknown metric 'los'; nearest: loss\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("study", "claims"),
+    [
+        ("algorithmic", 8),
+        ("algorithmic-small", 8),
+        ("language-modelling-small", 5),
+        ("language-modelling-dropout", 3),
+        ("persistent-vectors-small", 2),
+        ("attention-variants-small", 4),
+        ("all-attention-characters", 2),
+        ("all-attention-words-small", 1),
+    ],
+)
+def test_the_claims_of_the_papers_can_be_checked_before_anything_has_run(run, study, claims):
+    result = run("claim", "check", study)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.count("undecided") == claims
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        "algorithmic-small",
+        "attention-variants-small",
+        "language-modelling-small",
+        "memory-degradation",
+        "persistent-vectors-small",
+    ],
+)
+def test_the_claims_of_the_stored_results_fit_eighty_columns_with_every_name_whole(run, study):
+    results = Path(__file__).parents[3] / "studies" / "results"
+    lines = run("claim", "check", study, "--results", str(results)).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    words = {word for line in lines for word in re.findall(r"reverse_copy\w*", line)}
+    assert words <= {"reverse_copy", "reverse_copy_repeats", "reverse_copy_bigrams"}
+    assert not any("{" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(0.0001, "p < .001"), (0.035, "p = .035"), (0.0497, "p < .05"), (0.05, "p = .05"), (1, "p = 1")],
+)
+def test_a_p_just_below_the_usual_level_is_not_told_as_that_level(p, text):
+    assert format_p(p) == text

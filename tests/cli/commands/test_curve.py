@@ -1,0 +1,86 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from ..store_factories import make_partial_store
+
+CURVES = """
+[[curve]]
+name = "reached"
+kind = "bar"
+value = "max_length"
+x = "mixer"
+panels = "task"
+
+[[curve]]
+name = "fall"
+kind = "line"
+value = "loss"
+x = "epoch"
+series = "mixer"
+select.task = "not"
+"""
+
+
+@pytest.fixture
+def drawn(tiny):
+    """The tiny study with two figures, run in part."""
+    path = Path(tiny)
+    path.write_text(path.read_text(encoding="utf-8") + CURVES, encoding="utf-8")
+    make_partial_store(tiny)
+    return tiny
+
+
+def test_every_figure_of_the_last_study_is_drawn_here_and_named(run, drawn):
+    result = run("curve", "render")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "tiny-reached.svg\ntiny-fall.svg\n"
+    assert Path("tiny-reached.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "start"),
+    [
+        (("--out", "one.png"), "one.png", b"\x89PNG"),
+        (("--out", "one.pdf"), "one.pdf", b"%PDF"),
+        (("--out", "deep/one", "--format", "svg"), "deep/one", b"<?xml"),
+        (("--out", "folder/"), "folder/tiny-fall.svg", b"<?xml"),
+        (("--out", "folder/", "--format", "png"), "folder/tiny-fall.png", b"\x89PNG"),
+    ],
+)
+def test_a_file_is_named_and_its_name_says_what_it_is(run, drawn, arguments, name, start):
+    result = run("curve", "render", "tiny", "--curve", "fall", *arguments)
+    assert (result.exit_code, result.stdout) == (0, f"{name}\n")
+    assert Path(name).read_bytes().startswith(start)
+
+
+def test_the_numbers_behind_a_figure_are_data(run, drawn):
+    reached, fall = json.loads(run("curve", "render", "tiny", "--json").stdout)
+    assert [panel["title"] for panel in reached["panels"]] == ["not", "reverse"]
+    assert [bar["text"] for bar in reached["panels"][1]["content"]["bars"]] == ["7.5", "failed"]
+    assert [(point["x"], point["y"]) for point in fall["panels"][0]["content"]["lines"][0]["points"]] == [
+        (2.0, 0.5)
+    ]
+    assert not list(Path().glob("*.svg"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--curve", "fell"), "study tiny has no curve 'fell'; nearest: fall"),
+        (("--out", "one.svg"), "--out: expected a folder such as one.svg/ for 2 figures: reached, fall"),
+        (
+            ("--curve", "fall", "--out", "one.gif"),
+            "--out: expected a name in .svg, .png or .pdf, or --format, got 'one.gif'",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_told(run, drawn, arguments, told):
+    result = run("curve", "render", "tiny", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"{told}\n")
+
+
+def test_a_study_without_figures_says_so(run, tiny):
+    result = run("curve", "render", tiny)
+    assert (result.exit_code, result.stderr) == (2, "study tiny asks for no figure: it has no [[curve]]\n")

@@ -1,0 +1,238 @@
+import hashlib
+import io
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from activemem.cli.live import downloads
+from activemem.studies.catalog import dataset_names, datasets
+from activemem.studies.catalog.corpora import (
+    Corpus,
+    Download,
+    FileSlice,
+    SourceFile,
+    corpus_names,
+    register_corpus,
+)
+from activemem.studies.catalog.parallel_corpora import parallel_corpus_names
+from activemem.studies.catalog.treebanks import treebank_names
+
+from ...engine.corpora.http_host import HttpHost, serve
+
+PLACE = Path("texts")
+REAL = os.environ.get("ACTIVEMEM_TEST_DATA")  # here, since `run` takes all settings away
+
+
+def test_the_list_says_of_each_corpus_what_it_is_and_where_it_stands(run):
+    result = run("data", "list", "--data", str(PLACE))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    paragraphs = result.stdout.rstrip("\n").split("\n\n")
+    assert [each.split()[0] for each in paragraphs] == [
+        "texts",
+        *corpus_names(),
+        "pairs",
+        *parallel_corpus_names(),
+        "treebanks",
+        *treebank_names(),
+    ]
+    assert paragraphs[2:4] == [
+        "paradise-lost           0.5 MB   part of activemem\n"
+        "  Milton's Paradise Lost of 1674, 456 thousand characters\n"
+        "  public domain · Project Gutenberg 1992, after Raben 1965, stray signs removed",
+        "text8                 100.0 MB   not here: activemem data fetch text8\n"
+        "  100 million characters of Wikipedia, letters and spaces only\n"
+        "  CC BY-SA 3.0, GFDL · Mahoney, Large text compression benchmark",
+    ]
+    assert paragraphs[-4:-1] == [
+        "wmt14-en-fr       40.8 M pairs   not here: activemem data fetch wmt14-en-fr\n"
+        "  41 million pairs of the WMT 2014 translation task, English to French\n"
+        "  en to fr · WMT news task: free for research; Europarl, UN and 10^9 corpus:\n"
+        "  research only\n"
+        "  Bojar et al. 2014, Findings of the 2014 workshop on statistical machine\n"
+        "  translation",
+        "treebanks",
+        "wsj               43,948 trees   by hand: activemem data fetch wsj\n"
+        "  40 thousand sentences of the Wall Street Journal; sections 2 to 21, 22 and 23\n"
+        "  LDC99T42, to be had from the Linguistic Data Consortium\n"
+        "  Marcus et al. 1993, Building a large annotated corpus of English: the Penn\n"
+        "  Treebank",
+    ]
+
+
+def test_a_corpus_that_is_here_is_listed_with_its_folder(run):
+    (PLACE / "text8").mkdir(parents=True)
+    (PLACE / "text8" / "text8.zip").touch()
+    lines = run("data", "list", "--data", str(PLACE)).stdout.splitlines()
+    assert "text8                 100.0 MB   texts/text8" in lines
+    assert "text8-6m                6.9 MB   texts/text8" in lines
+
+
+def test_a_corpus_of_which_only_a_part_is_here_says_so(run):
+    (PLACE / "wikitext-2").mkdir(parents=True)
+    (PLACE / "wikitext-2" / "wiki.test.tokens").touch()
+    lines = run("data", "list", "--data", str(PLACE)).stdout.splitlines()
+    assert "wikitext-2             13.2 MB   not all here: activemem data fetch wikitext-2" in lines
+
+
+def test_the_list_as_json_has_every_corpus(run, monkeypatch):
+    monkeypatch.setenv("ACTIVEMEM_DATA", str(PLACE))
+    page = json.loads(run("data", "list", "--json").stdout)
+    assert [each["name"] for each in page] == list(dataset_names())
+    text8 = page[2]
+    assert (text8["here"], text8["files"], text8["characters"], text8["words"]) == (False, [], 28, None)
+    assert text8["downloads"][0]["name"] == "text8.zip"
+    assert page[1]["here"]
+    assert [each["kind"] for each in page[5:7]] == ["texts", "pairs"]
+    pairs, trees = page[6], page[-2]
+    assert (pairs["languages"], pairs["pairs"], pairs["by_hand"]) == (["en", "de"], 29_000, None)
+    assert trees["sentences"] == {"train": 39_832, "dev": 1_700, "test": 2_416}
+    assert trees["missing"] == ["wsj_0200.mrg and so on in texts/wsj"]
+    assert trees["by_hand"].startswith("licensed by the Linguistic Data Consortium, https://")
+
+
+def test_check_says_what_is_as_it_was_published(run):
+    result = run("data", "check", "paradise-lost", "text8", "--data", str(PLACE))
+    assert result.stdout == ("paradise-lost: as published\ntext8: not here: activemem data fetch text8\n")
+    assert result.exit_code == 1
+
+
+def test_check_of_all_reads_only_what_is_here(run):
+    result = run("data", "check", "--data", str(PLACE))
+    assert (result.stdout, result.exit_code) == ("paradise-lost: as published\n", 0)
+
+
+def test_check_tells_what_is_damaged(run):
+    (PLACE / "text8").mkdir(parents=True)
+    (PLACE / "text8" / "text8").write_bytes(b"abc")
+    result = run("data", "check", "--data", str(PLACE))
+    assert result.stdout == (
+        "paradise-lost: as published\n"
+        "text8: texts/text8/text8: expected 100,000,000 bytes of text, got 3\n"
+        "text8-6m: texts/text8/text8: expected 6,877,825 bytes of text, got 3\n"
+    )
+    assert result.exit_code == 1
+
+
+def test_a_corpus_that_does_not_exist_is_told_with_the_nearest(run):
+    for command in ("fetch", "check"):
+        result = run("data", command, "wikitext-3")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert re.fullmatch(r"unknown corpus 'wikitext-3'; nearest: wikitext-(2|103)\n", result.stderr)
+
+
+def test_the_nearest_name_is_that_of_any_kind(run):
+    for typed, meant in (("tatoeba-spa", "tatoeba-eng-spa"), ("wsj-simple", "wsj-sample"), ("txt8", "text8")):
+        result = run("data", "fetch", typed)
+        assert (result.exit_code, result.stderr) == (2, f"unknown corpus '{typed}'; nearest: {meant}\n")
+
+
+def test_what_has_no_address_says_where_it_is_to_be_had_and_where_it_belongs(run):
+    result = run("data", "fetch", "wsj", "--data", str(PLACE))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "wsj cannot be downloaded: licensed by the Linguistic Data Consortium, "
+        "https://catalog.ldc.upenn.edu/LDC99T42; what is needed lies in parsed/mrg/wsj of it, "
+        "in whatever folders\n"
+        "  expected wsj_0200.mrg and so on in texts/wsj, got nothing\n"
+        "  put them there, or have them copied: activemem data fetch wsj --from FOLDER\n"
+    )
+    assert not PLACE.exists()
+
+
+def test_check_tells_what_is_missing_of_what_is_here_in_part_and_as_json_too(run):
+    (PLACE / "wsj" / "02").mkdir(parents=True)
+    (PLACE / "wsj" / "02" / "wsj_0201.mrg").write_text("( (NP (NN x)))\n( (NP (NN y)))\n")
+    result = run("data", "check", "--data", str(PLACE))
+    told = result.stdout.splitlines()
+    assert (result.exit_code, told[0], len(told)) == (1, "paradise-lost: as published", 25)
+    assert told[1] == "wsj: expected 39,832 sentences in train, got 2"
+    assert told[4] == "wsj: expected some of wsj_0300.mrg to wsj_0399.mrg in texts/wsj, got nothing"
+    result = run("data", "check", "wsj", "--json", "--data", str(PLACE))
+    (page,) = json.loads(result.stdout)
+    assert (result.exit_code, page["here"], len(page["missing"])) == (1, False, 21)
+    assert page["faults"][2] == "wsj: expected 2,416 sentences in test, got 0"
+
+
+def test_a_file_that_is_only_shared_does_not_make_another_corpus_be_here(run):
+    if REAL is None:
+        pytest.skip("ACTIVEMEM_TEST_DATA names no folder with real pairs")
+    names = ("multi30k-en-de", "wmt-news-en-fr", "tatoeba-eng-ita", "wsj-sample")
+    assert run("data", "fetch", *names, "--from", REAL, "--data", str(PLACE)).exit_code == 0
+    result = run("data", "check", "--data", str(PLACE))
+    here = ("paradise-lost", "multi30k-en-de", "tatoeba-eng-ita", "wmt-news-en-fr", "wsj-sample")
+    assert result.stdout == "".join(f"{name}: as published\n" for name in here)
+    assert result.exit_code == 0
+    (PLACE / "ptb-sample" / "wsj_0001-0199.index.tsv").write_text("name\nnothing\n")
+    lines = run("data", "list", "--data", str(PLACE)).stdout.splitlines()
+    assert "wsj-sample         3,914 trees   damaged: activemem data check wsj-sample" in lines
+
+
+def test_what_is_part_of_the_package_need_not_be_fetched(run):
+    result = run("data", "fetch", "paradise-lost", "--data", str(PLACE))
+    assert (result.exit_code, result.stderr) == (0, "paradise-lost is part of activemem\n")
+    assert not PLACE.exists()
+
+
+def test_a_folder_without_the_text_is_told(run, tmp_path):
+    result = run("data", "fetch", "text8", "--from", str(tmp_path), "--data", str(PLACE))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"text8: expected text8 (.xz, .gz) or text8.zip in {tmp_path}, got nothing; "
+        "get it: activemem data fetch text8\n"
+    )
+
+
+@pytest.fixture
+def hosted_text():
+    """A corpus that a host on this machine has, while it runs."""
+    text = b"one two three\n"
+    digest = f"sha256:{hashlib.sha256(text).hexdigest()}"
+    source = SourceFile(names=("verses.txt",), size=len(text), digest=digest)
+    with serve(HttpHost({"/verses.txt": text})) as host:
+        register_corpus(
+            Corpus(
+                name="verses",
+                title="one line",
+                folder="verses",
+                downloads=(Download(name="verses.txt", urls=(f"{host.address}/verses.txt",), digest=digest),),
+                splits={split: FileSlice(source=source) for split in ("train", "dev", "test")},
+                alphabet=b"",
+                licence="none",
+                source="made here",
+            )
+        )
+        yield host
+        del datasets._datasets["verses"]
+
+
+def test_fetch_says_where_each_file_is_and_shows_no_bar_in_a_pipe(run, hosted_text):
+    result = run("data", "fetch", "verses", "--data", str(PLACE))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "verses: texts/verses/verses.txt\n"
+    assert run("data", "check", "verses", "--data", str(PLACE)).stdout == "verses: as published\n"
+
+
+def test_a_corpus_that_cannot_be_fetched_ends_with_status_two(run, hosted_text):
+    hosted_text.files.clear()
+    result = run("data", "fetch", "verses", "--data", str(PLACE))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"verses.txt could not be fetched\n  {hosted_text.address}/verses.txt: HTTP Error 404: Not Found\n"
+    )
+
+
+def test_on_a_terminal_a_bar_says_how_far_each_file_is(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        downloads,
+        "Console",
+        lambda **_: Console(file=screen, force_terminal=True, width=80, color_system=None),
+    )
+    with downloads.download_progress() as show:
+        show("text8.zip", 1_000_000, 4_000_000)
+    assert re.search(r"text8\.zip ━+[╸ ━]* 1\.0/4\.0 MB", screen.getvalue())

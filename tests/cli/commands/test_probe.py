@@ -1,0 +1,192 @@
+"""What `activemem probe run` says, and what tables, figures and claims make of what it has stored."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from activemem.reporting.results import open_study
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from ...engine.probes.probe_factories import LUONG, NAIVE, STACK, make_study, store_outcomes
+
+SHOWN = """
+[[table]]
+name = "change"
+rows = "model"
+value = ["theta[luong]", "memory_change", "gamma[4]"]
+
+[[curve]]
+name = "changes"
+kind = "box"
+value = "memory_change"
+x = "model"
+
+[[curve]]
+name = "decay"
+kind = "line"
+value = "gamma"
+x = "index"
+series = "model"
+
+[[curve]]
+name = "gates"
+kind = "box"
+value = "forget_gate"
+x = "index"
+panels = "model"
+
+[[curve]]
+name = "map"
+kind = "heat"
+value = "attention"
+x = "index2"
+y = "index"
+select = { model = "LUONG" }
+
+[[curve]]
+name = "thetas"
+kind = "bar"
+value = "theta[luong]"
+x = "model"
+
+[[claim]]
+name = "something moves"
+holds = "memory_change[model=LUONG] < 1 and gamma[4, model=LUONG] > 0"
+""".replace("LUONG", LUONG)
+
+
+def a_store(*models, more="", **options):
+    """The study in a file, and its trials in a store, as if they had been trained."""
+    study, store = make_study(*models, more=more), Store("results")
+    Path("memories.toml").write_text(study.text, encoding="utf-8")
+    store_outcomes(store, study, **options)
+    return study, store
+
+
+def test_it_says_what_became_of_each_trial(run):
+    a_store(STACK, LUONG, NAIVE, keeps_weights=lambda trial: trial.levels["model"] != NAIVE)
+    result = run("probe", "run", "memories.toml", "--sequences", "20")
+    assert (result.stdout, result.exit_code) == ("", 1)
+    lines = [re.sub(r"  +", " | ", line) for line in result.stderr.splitlines()]
+    change = re.search(r"Δ 0\.\d{3}$", lines[2])
+    assert change
+    assert lines == [
+        f" | left | {STACK} | epochs=1 | seed 3 | no recurrent encoder",
+        f" | left | {NAIVE} | epochs=1 | seed 3 | its weights were not kept",
+        f" | probed | {LUONG} | epochs=1 | seed 3 | {change.group()}",
+        "memories: 1 of 3 trials probed · 2 left",
+    ]
+
+
+def test_without_a_trial_that_is_done_it_says_so(run):
+    Path("memories.toml").write_text(make_study(LUONG).text, encoding="utf-8")
+    result = run("probe", "run", "memories.toml")
+    assert (result.stdout, result.exit_code) == ("", 2)
+    assert result.stderr == (
+        "study memories has no trial that is done in results; train it first:\n"
+        "  activemem study run memories.toml\n"
+    )
+
+
+def test_without_any_weights_it_says_how_to_get_them(run):
+    a_store(LUONG, NAIVE, keeps_weights=lambda trial: False)
+    result = run("probe", "run", "memories.toml", "--results", "./results")
+    assert (result.stdout, result.exit_code) == ("", 1)
+    assert result.stderr == (
+        "memories: no weights of its 2 trials that are done are in results; train them again here:\n"
+        "  activemem study run memories.toml --results ./results\n"
+    )
+
+
+def test_a_study_that_keeps_no_weights_is_told_the_key(run):
+    study, _ = a_store(LUONG, keeps_weights=lambda trial: False)
+    text = study.text.replace("keep_weights = true\n", "")
+    Path("memories.toml").write_text(text, encoding="utf-8")
+    result = run("probe", "run", "memories.toml")
+    assert (result.stdout, result.exit_code) == ("", 1)
+    assert result.stderr == (
+        "memories: no weights of its 1 trial that is done are in results; say keep_weights = true in [study]"
+        " and train it again here:\n"
+        "  activemem study run memories.toml\n"
+    )
+
+
+def test_nothing_is_measured_twice(run):
+    a_store(NAIVE, STACK)
+    assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0
+    result = run("probe", "run", "memories.toml", "--sequences", "20")
+    assert result.stderr.splitlines()[-1] == "memories: 0 of 2 trials probed · 1 left · 1 stored before"
+    assert result.exit_code == 0
+
+
+def test_what_waits_for_a_probe_is_told_with_the_command(run):
+    a_store(LUONG, NAIVE, more=SHOWN)
+    table = run("table", "render", "memories.toml").stdout
+    assert table.count("unprobed: not probed yet (activemem probe run memories).\n") == 1
+    assert [line.split()[-3:] for line in table.splitlines() if "seq2seq(" in line] == [["unprobed"] * 3] * 2
+    assert "without" not in table
+    changes, *others = json.loads(run("curve", "render", "memories.toml", "--json").stdout)
+    assert changes["notes"] == [
+        "Nothing to draw: no trial of it is probed.",
+        "Left out of 2 trials: 2 not probed yet (activemem probe run memories).",
+    ]
+    assert [bar["text"] for bar in others[-1]["panels"][0]["content"]["bars"]] == ["unprobed"] * 2
+    (claim,) = json.loads(run("claim", "check", "memories.toml", "--json").stdout)["claims"]
+    assert claim["comparisons"][0]["missing"] == [
+        f"model={LUONG}: 1 seed not probed yet (activemem probe run memories)"
+    ]
+
+
+def test_of_a_model_without_an_encoder_no_probe_is_awaited(run):
+    a_store(STACK, LUONG, more=SHOWN)
+    table = run("table", "render", "memories.toml", "--format", "csv").stdout
+    told = [(row["row"], row["status"], row["note"]) for row in csv.DictReader(table.splitlines())]
+    assert told[0] == (STACK, "none", "ended without a finite theta[luong]")
+    assert told[3:] == [(LUONG, "unprobed", "")] * 3
+
+
+def test_what_was_not_probed_of_a_cell_is_told_in_a_footnote(run):
+    a_store(LUONG, NAIVE)
+    assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0
+    more = "".join(SHOWN.partition("[[curve]]")[0])
+    study, store = make_study(LUONG, NAIVE, more=more), Store("results")
+    study = load_study(study.text.replace("seed = [3]", "seed = [3, 4]"))
+    Path("memories.toml").write_text(study.text, encoding="utf-8")
+    store_outcomes(store, study)
+    table = run("table", "render", "memories.toml").stdout
+    assert "  a   1 of 2 seeds not probed yet\n" in table
+
+
+def test_tables_figures_and_claims_show_what_was_measured(run):
+    study, store = a_store(LUONG, NAIVE, more=SHOWN)
+    assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0
+    naive = {row["name"]: row["value"] for row in store.metrics([study.trials()[1].id]).to_dicts()}
+    table = run("table", "render", "memories.toml", "--format", "csv").stdout
+    cells = {row["column"]: row for row in csv.DictReader(table.splitlines()) if row["row"] == NAIVE}
+    for name in ("theta[luong]", "memory_change", "gamma[4]"):
+        assert float(cells[name]["mean"]) == pytest.approx(naive[name])
+    curves = json.loads(run("curve", "render", "memories.toml", "--json").stdout)
+    changes, decay, gates, attention, thetas = (each["panels"] for each in curves)
+    boxes = changes[0]["content"]["boxes"]
+    assert [box["n"] for box in boxes] == [200, 200]
+    middle = np.median([naive[f"memory_change[{place}]"] for place in range(200)])
+    assert boxes[1]["quartiles"][1] == pytest.approx(middle)
+    assert curves[0]["notes"][0] == "Box: median and quartiles of 200 quantiles."
+    line = decay[0]["content"]["lines"][1]["points"]
+    assert [point["y"] for point in line] == [naive[f"gamma[{step}]"] for step in range(1, len(line) + 1)]
+    assert {box["n"] for box in gates[1]["content"]["boxes"]} == {20}
+    assert len(gates[1]["content"]["boxes"]) == len(line)
+    luong = {row["name"]: row["value"] for row in store.metrics([study.trials()[0].id]).to_dicts()}
+    for output, row in enumerate(attention[0]["content"]["values"], start=1):
+        assert row == [luong[f"attention[{output},{place}]"] for place in range(1, len(row) + 1)]
+    assert [bar["value"] for bar in thetas[0]["content"]["bars"]] == [0, naive["theta[luong]"]]
+    claim = run("claim", "check", "memories.toml", "--json").stdout
+    values = [each["effect"] for each in json.loads(claim)["claims"][0]["comparisons"]]
+    assert values == pytest.approx([luong["memory_change"] - 1, luong["gamma[4]"]])
+    assert run("table", "render", "--paper", "memory-degradation").exit_code == 0
+    assert f"{naive['gamma[4]']:.3f}" in open_study("memories.toml").table("change")._repr_html_()

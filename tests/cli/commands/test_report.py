@@ -1,0 +1,31 @@
+from pathlib import Path
+
+from ..store_factories import make_partial_store
+
+
+def test_the_last_study_is_written_to_a_page_of_its_name(run, tiny):
+    make_partial_store(tiny)
+    result = run("report", "build")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "tiny.html\n", "")
+    page = Path("tiny.html").read_text(encoding="utf-8")
+    assert "6 of 8 trials done · 1 failed · 1 left." in page
+    assert page.count("<img ") == 2
+
+
+def test_a_page_is_written_where_it_is_wanted(run):
+    result = run("report", "build", "tune-kernel", "--out", "a page.html")
+    assert (result.exit_code, result.stdout) == (0, "a page.html\n")
+    assert "<title>The kernel of a convolution" in Path("a page.html").read_text(encoding="utf-8")
+
+
+def test_a_study_that_is_not_there_is_told(run):
+    result = run("report", "build", "nothing.toml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("nothing.toml: 1 fault\n\n  there is no such file")
+    assert list(Path().iterdir()) == []
+
+
+def test_a_page_that_cannot_be_written_is_told(run):
+    result = run("report", "build", "quickstart", "--out", "no/folder.html")
+    assert result.exit_code == 2
+    assert "no/folder.html" in result.stderr

@@ -1,0 +1,194 @@
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from activemem.storage import checkpoint_notes
+
+from ..store_factories import make_partial_store
+
+PLAN = """\
+tiny · A study of seconds
+2 mixers × 2 tasks × 2 seeds = 8 trials · 7 in the store · 1 of them failed · 1
+to run
+
+  mixer                       parameters   MFLOPs/step   est. per trial
+  sa(heads=1, head_width=4)        2,020           1.3                –
+  conv(k=3)                        2,092           1.1                –
+
+  in all   no estimate before a first trial has run on this machine: activemem
+           study run … --max-trials 1
+
+  note   conv(k=3) on reverse: 1 layer reaches 1 to the left and 1 to the right,
+         so no length beyond 2 can be learnt
+"""
+
+STATUS = """\
+tiny · A study of seconds
+6 of 8 trials done · 1 failed · 1 left
+  1 failed   not a number at epoch 1
+"""
+
+WRONG = """\
+wrong.toml: 4 faults
+
+     13 | [train]
+          ^^^^^^^  [train] missing key 'batch_size'
+     15 | batchsize = 4
+          ^^^^^^^^^  [train] unknown key 'batchsize'; nearest: batch_size
+     21 | mixer = ["sa(heads=1, head_width=4)", "cov(k=3)"]
+                                                 ^^^
+          [factors] mixer: unknown block 'cov'; nearest: conv
+  --set | train.epoch=3
+                ^^^^^  [train] unknown key 'epoch'; nearest: epochs
+"""
+
+
+def test_a_plan_says_what_runs_what_it_costs_and_what_cannot_be_learnt(run, tiny):
+    make_partial_store(tiny)
+    result = run("study", "plan", tiny)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, PLAN, "")
+
+
+def test_a_plan_with_overrides_counts_other_trials(run, tiny):
+    make_partial_store(tiny)
+    result = run("study", "plan", tiny, "--set", "train.epochs=3", "--set", "factors.seed=[0, 1, 2]")
+    assert result.stdout.splitlines()[1] == (
+        "2 mixers × 2 tasks × 3 seeds = 12 trials · 0 in the store · 12 to run"
+    )
+
+
+def test_a_plan_as_json_has_every_trial(run, tiny):
+    make_partial_store(tiny)
+    page = json.loads(run("study", "plan", tiny, "--json").stdout)
+    assert (page["total"], page["left"], page["counts"]) == (8, 1, {"done": 6, "failed": 1})
+    assert page["estimate"] == {"seconds": None, "basis": "unknown"}
+    assert [each["status"] for each in page["trials"]] == ["done"] * 6 + ["failed", "missing"]
+    assert page["trials"][0]["levels"] == {"mixer": "sa(heads=1, head_width=4)", "task": "not", "seed": 0}
+    assert page["ceilings"] == [{"labels": ["conv(k=3)"], "left": 1, "right": 1, "lengths": {"reverse": 2}}]
+
+
+def test_a_plan_of_a_shipped_study_needs_no_file(run):
+    result = run("study", "plan", "algorithmic")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1] == (
+        "8 mixers × 6 tasks × 3 seeds = 144 trials · 0 in the store · 144 to run"
+    )
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", ["plan", "run", "status"])
+def test_an_unknown_study_is_told_with_the_nearest(run, command):
+    result = run("study", command, "algoritmic")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "algoritmic: 1 fault\n\n  there is no such file and no study of that name; nearest: algorithmic\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_wrong_study_file_is_told_with_all_its_faults(run, tiny, command):
+    text = Path(tiny).read_text(encoding="utf-8")
+    text = text.replace("batch_size", "batchsize").replace("conv(k=3)", "cov(k=3)")
+    Path("wrong.toml").write_text(text, encoding="utf-8")
+    result = run("study", command, "wrong.toml", "--set", "train.epoch=3")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", WRONG)
+    assert not Path("results").exists()
+
+
+def test_status_counts_and_says_why_trials_failed(run, tiny):
+    make_partial_store(tiny)
+    result = run("study", "status", "tiny")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, STATUS, "")
+
+
+def test_status_leaves_a_traceback_out(run, tiny):
+    make_partial_store(tiny, reason="KeyError: 'x' (at epoch 1)\nTraceback (most recent call last):\n  ...")
+    assert run("study", "status", "tiny").stdout.splitlines()[-1] == "  1 failed   KeyError: 'x' (at epoch 1)"
+
+
+def test_status_as_json(run, tiny):
+    store = make_partial_store(tiny)
+    page = json.loads(run("study", "status", "tiny", "--json").stdout)
+    assert page == {
+        "study": "tiny",
+        "title": "A study of seconds",
+        "trials": 8,
+        "done": 6,
+        "failed": 1,
+        "pruned": 0,
+        "left": 1,
+        "begun": 0,
+        "reached": [],
+        "weightless": 0,
+        "reasons": {"not a number at epoch 1": 1},
+        "best": [],
+    }
+    assert store.damaged == ()
+
+
+def test_a_name_means_the_study_as_it_last_ran_and_a_path_the_file(run, tiny):
+    store = make_partial_store(tiny)
+    text = Path(tiny).read_text(encoding="utf-8")
+    store.save_study_record("tiny", {"text": text, "overrides": ["factors.seed=[0]"], "path": tiny})
+    by_name, by_path = (run("study", "status", what).stdout.splitlines()[1] for what in ("tiny", f"./{tiny}"))
+    assert by_name == "3 of 4 trials done · 1 failed · 0 left"
+    assert by_path == "6 of 8 trials done · 1 failed · 1 left"
+
+
+def test_a_trial_that_has_a_checkpoint_counts_as_begun(run, tiny):
+    store = make_partial_store(tiny)
+    left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
+    store.checkpoint_dir(left).mkdir(parents=True)
+    assert run("study", "status", "tiny").stdout.splitlines()[1] == "6 of 8 trials done · 1 failed · 1 left"
+    (store.checkpoint_dir(left) / "state.pt").touch()
+    assert run("study", "status", "tiny").stdout.splitlines()[1] == (
+        "6 of 8 trials done · 1 failed · 1 left, 1 of them begun"
+    )
+
+
+def test_how_far_a_trial_came_is_told_with_how_long_ago_that_was(run, tiny):
+    store = make_partial_store(tiny)
+    left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
+    folder = store.checkpoint_dir(left)
+    folder.mkdir(parents=True)
+    (folder / "state.pt").touch()
+    checkpoint_notes.write_note(folder, 2, {"loss": 0.5, "accuracy": 0.25, "length": 9.0, "max_length": 8.0})
+    before = time.time() - 3600
+    os.utime(folder / "reached.json", (before, before))
+    *_, far, failed = run("study", "status", "tiny").stdout.splitlines()
+    assert far == "  conv  reverse  seed 1  epoch 2/2  length 9  acc 0.250  1.0 h ago"
+    assert failed == "  1 failed   not a number at epoch 1"
+    (only,) = json.loads(run("study", "status", "tiny", "--json").stdout)["reached"]
+    assert (only["trial"], only["epoch"], only["metrics"]["accuracy"]) == (left, 2, 0.25)
+
+
+def test_a_damaged_file_is_named_on_standard_error_and_its_trial_is_left(process, tiny):
+    store = make_partial_store(tiny)
+    damaged = sorted(store.root.glob("trials/**/*.parquet"))[0]
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    result = process("study", "status", "tiny")
+    assert result.returncode == 0
+    assert result.stderr.startswith(f"{damaged.relative_to(store.root)} is set aside: ")
+    assert " 2 left" in result.stdout
+
+
+def test_results_on_the_command_line_name_the_store(run, tiny):
+    make_partial_store(tiny, "elsewhere")
+    here = run("study", "status", tiny).stdout.splitlines()[1]
+    there = run("study", "status", tiny, "--results", "elsewhere").stdout.splitlines()[1]
+    assert (here, there) == ("0 of 8 trials done · 8 left", "6 of 8 trials done · 1 failed · 1 left")
+
+
+def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny):
+    make_partial_store(tiny)
+    lines = run("study", "list").stdout.splitlines()
+    assert lines[0].startswith("algorithmic ")
+    assert "  0/144 done   Active memory against self-" in lines[0]
+    (own,) = [line for line in lines if line.startswith("tiny ")]
+    assert own.endswith(" 6/8 done   A study of seconds")
+    page = json.loads(run("study", "list", "--json").stdout)
+    assert [each["study"] for each in page] == [line.split()[0] for line in lines]
+    assert [each["left"] for each in page if each["study"] == "tiny"] == [1]

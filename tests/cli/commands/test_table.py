@@ -1,0 +1,129 @@
+from pathlib import Path
+
+import pytest
+
+from activemem.studies.study import load_study
+
+from ..store_factories import make_partial_store
+
+RICH = """\
+Longest length with 100 % accuracy: mean ± s.d. of 2 seeds.
+Bold: highest in its column, with all that tie at the digits shown.
+
+  mixer                             not     reverse
+  sa(heads=1, head_width=4)   5.5 ± 0.7   7.5 ± 0.7
+  conv(k=3)                  *9.5 ± 0.7*     failed a,b
+
+  a   1 of 2 seeds failed: not a number at epoch 1
+  b   1 of 2 seeds not run
+  7 of 8 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28
+"""
+
+CSV_LOSSES = """\
+row,column,mean,deviation,n,published,status,note
+"sa(heads=1, head_width=4)",not,0.5,0.0,2,,done,
+"""
+
+
+def test_the_last_study_is_rendered_in_full_without_a_name(run, tiny):
+    make_partial_store(tiny)
+    result = run("table", "render")
+    assert (result.exit_code, result.stderr) == (0, "")
+    first, _, second = result.stdout.partition("\n\nLoss")
+    assert f"{first}\n" == RICH
+    assert second.startswith(", nats a token: mean ± s.d. of 2 seeds.\n")
+
+
+def test_one_table_in_the_format_that_is_asked_for(run, tiny):
+    make_partial_store(tiny)
+    result = run("table", "render", "tiny", "--table", "losses", "--format", "csv")
+    assert result.stdout.startswith(CSV_LOSSES)
+    assert len(result.stdout.splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [
+        ("rich", "Longest length"),
+        ("markdown", "Longest length"),
+        ("latex", "% \\usepackage"),
+        ("html", '<figure class="activemem-table" id="table4">'),
+        ("csv", "row,column,mean,"),
+    ],
+)
+def test_every_format_has_a_name_on_the_command_line_and_in_the_settings(run, tiny, monkeypatch, form, start):
+    make_partial_store(tiny)
+    by_option = run("table", "render", "--table", "table4", "--format", form)
+    monkeypatch.setenv("ACTIVEMEM_FORMAT", form)
+    by_setting = run("table", "render", "--table", "table4")
+    assert by_option.stdout.startswith(start)
+    assert by_option.stdout == by_setting.stdout
+
+
+def test_published_numbers_stand_beside_ours_where_the_paper_has_them(run):
+    result = run("table", "render", "algorithmic", "--published")
+    assert result.exit_code == 0
+    assert "Small: published, active-memory-transformer table4." in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_a_papers_tables_are_printed_without_anything_of_ours(run):
+    result = run("table", "render", "--paper", "active-memory-transformer", "--published")
+    assert (result.exit_code, result.stderr) == (0, "")
+    first, _, second = result.stdout.partition("\n\nPublished: ")
+    assert first.startswith("Published: active-memory-transformer table1 (nats, lower is better).\n")
+    assert second.startswith(
+        "active-memory-transformer table4 (tokens, higher is better).\nMean of 3 runs.\n"
+    )
+
+
+def test_ours_stand_in_a_papers_table_once_the_study_has_run(run, tiny):
+    make_partial_store(tiny)
+    result = run("table", "render", "--paper", "active-memory-transformer", "--table", "table4")
+    assert result.exit_code == 0
+    assert "  conv(k=3)                  *9.5 ± 0.7*     failed a,b" in result.stdout
+    assert "  persistent_conv" in result.stdout
+    assert "  study tiny · 7 of 8 trials" in result.stdout
+
+
+def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
+    store = make_partial_store(tiny)
+    left = next(trial for trial in load_study(tiny).trials() if trial.id not in store.latest_attempts())
+    store.checkpoint_dir(left.id).mkdir(parents=True)
+    (store.checkpoint_dir(left.id) / "state.pt").touch()
+    result = run("table", "render", "--table", "table4")
+    assert "  b   1 of 2 seeds begun, not ended\n" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            (),
+            "results: 1 fault\n\n  no study has run here yet; name one, as in: activemem table render NAME\n",
+        ),
+        (
+            ("tiny", "--paper", "all-attention"),
+            "expected a study or a paper, got tiny and --paper all-attention\n",
+        ),
+        (("--paper", "all-attention", "--table", "4"), "all-attention has no published table '4'{tables}\n"),
+        (("algorithmic", "--table", "table5"), "study algorithmic has no table 'table5'; nearest: table4\n"),
+        (
+            ("nothing.toml",),
+            "nothing.toml: 1 fault\n\n  there is no such file and no study of that name; known: {known}\n",
+        ),
+    ],
+)
+def test_what_cannot_be_rendered_is_told(run, arguments, message):
+    result = run("table", "render", *arguments)
+    known = ", ".join(line.split()[0] for line in run("study", "list").stdout.splitlines())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == message.format(known=known, tables="; known: table1, table2, table3")
+
+
+def test_a_study_without_tables_is_told(run, tiny):
+    text, _, _ = Path(tiny).read_text(encoding="utf-8").partition("[[table]]")
+    Path("bare.toml").write_text(text, encoding="utf-8")
+    result = run("table", "render", "bare.toml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "study tiny asks for no table: it has no [[table]]\n"

@@ -1,0 +1,54 @@
+import io
+import re
+
+from rich.console import Console
+
+from activemem.cli.live.display import STOPPING_MESSAGE, Display
+from activemem.cli.views.progress import StudyProgress
+from activemem.engine.core.events import Ended, EpochFinished, Started
+
+from ..trial_factories import make_trial
+
+PAIR = (make_trial("sa + persistent_conv(k=20)", "multiply"), make_trial("sa", "not"))
+
+
+def display(width=80, **options):
+    """A display of a study of two trials, one of them at half of its epochs, and what it draws on."""
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, **options)
+    shown = Display("small", StudyProgress(total=2, stored={}), console)
+    shown.on_planned(PAIR)
+    shown.on_event(Started(trial=PAIR[0].id, epoch=0))
+    shown.on_event(EpochFinished(trial=PAIR[0].id, epoch=5, metrics={"length": 9.0, "accuracy": 0.5}))
+    return shown, console
+
+
+def drawn(shown, console):
+    """What stands on the terminal, without colours."""
+    with console.capture() as capture:
+        console.print(shown.render())
+    return re.sub(r"\x1b\[[0-9;]*m", "", capture.get()).splitlines()
+
+
+def test_the_display_has_a_bar_and_a_line_for_each_running_trial():
+    first, *others = drawn(*display())
+    assert first.startswith("small ━━━━━━━━━━──────────────────────────────  0/2   1 running   ETA ")
+    assert others == ["  sa + persistent_conv(k=20)  multiply  seed 0  epoch 5/10  length 9  acc 0.500"]
+
+
+def test_the_display_says_the_same_without_colours():
+    assert drawn(*display(no_color=True))[1:] == drawn(*display())[1:]
+    assert "━" in drawn(*display(no_color=True))[0] and "─" in drawn(*display(no_color=True))[0]
+
+
+def test_no_line_of_the_display_is_wider_than_the_terminal():
+    for width in (60, 80, 120):
+        assert max(map(len, drawn(*display(width)))) <= width
+
+
+def test_the_display_says_that_it_stops_until_it_has():
+    shown, console = display()
+    shown.stopping()
+    shown.on_event(Ended(trial=PAIR[0].id, status="failed", reason="not a number at epoch 6"))
+    first, last = drawn(shown, console)
+    assert "1/2   0 running · 1 failed   ETA " in first
+    assert last == STOPPING_MESSAGE

@@ -1,0 +1,89 @@
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ..store_factories import make_partial_store
+
+SQL = """
+SELECT mixer, task, avg(max_length) AS length, count(*) AS n
+FROM trials WHERE status = 'done' GROUP BY mixer, task ORDER BY length
+"""
+
+RICH = """\
+mixer                      task     length  n
+sa(heads=1, head_width=4)  not         5.5  2
+sa(heads=1, head_width=4)  reverse     7.5  2
+conv(k=3)                  not         9.5  2
+
+(3 rows)
+"""
+
+MARKDOWN = """\
+| reason | loss |
+| :-- | --: |
+| a \\| b |  |
+"""
+
+
+def test_an_answer_stands_in_columns(run, tiny):
+    make_partial_store(tiny)
+    result = run("study", "query", SQL)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, RICH, "")
+
+
+def test_columns_without_room_follow_below(run, tiny):
+    make_partial_store(tiny)
+    result = run("study", "query", "SELECT * FROM trials ORDER BY mixer DESC, task, seed LIMIT 1")
+    lines = result.stdout.splitlines()
+    assert lines[0].split()[:4] == ["trial", "study", "mixer", "task"]
+    assert lines[-1] == "(1 row)"
+    assert max(map(len, lines)) <= 80
+
+
+def test_an_answer_as_markdown_json_and_csv(run, tiny):
+    make_partial_store(tiny, reason="a | b")
+    sql = "SELECT reason, loss, attempt = 0 AS first FROM trials WHERE status = 'failed'"
+    columns = sql.replace(", attempt = 0 AS first", "")
+    assert run("study", "query", columns, "--format", "markdown").stdout == MARKDOWN
+    assert run("study", "query", columns, "--format", "csv").stdout == "reason,loss\na | b,\n"
+    assert json.loads(run("study", "query", sql, "--json").stdout) == [
+        {"reason": "a | b", "loss": None, "first": True}
+    ]
+
+
+def test_json_has_times_as_text_and_no_number_that_json_lacks(run, tiny):
+    make_partial_store(tiny)
+    result = run(
+        "study", "query", "SELECT finished, parameters / (seed - seed) AS much FROM trials LIMIT 1", "--json"
+    )
+    assert json.loads(result.stdout) == [{"finished": "2026-11-28T12:00:00+00:00", "much": None}]
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("a.parquet", pl.read_parquet), ("a.csv", pl.read_csv), ("a.json", pl.read_json)]
+)
+def test_a_whole_table_is_exported_to_a_file(run, tiny, name, read):
+    make_partial_store(tiny)
+    result = run("study", "query", "SELECT * FROM metrics", "--out", name)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert read(name).columns == ["trial", "study", "mixer", "task", "seed", "epoch", "step", "name", "value"]
+    assert len(read(name)) == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("SELECT * FROM trial",), "query: there is no table 'trial'; nearest: trials\n"),
+        (
+            ("SELECT 1", "--out", "a.txt"),
+            "--out: expected a name that ends in .parquet, .csv, .json, got 'a.txt'\n",
+        ),
+    ],
+)
+def test_what_cannot_be_answered_or_written_is_told(run, tiny, arguments, message):
+    make_partial_store(tiny)
+    result = run("study", "query", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
+    assert not Path("a.txt").exists()

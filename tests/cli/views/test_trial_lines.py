@@ -1,0 +1,104 @@
+import pytest
+
+from activemem.cli.views import trial_lines
+from activemem.cli.views.progress import StudyProgress
+from activemem.cli.views.trial_names import TrialNameColumns
+from activemem.engine.core.events import Ended, EpochFinished, Started
+
+from ..trial_factories import make_trial
+
+METRICS = {"loss": 0.01, "accuracy": 0.998, "length": 19.0, "max_length": 18.0, "tokens_per_s": 1e4}
+
+
+def running(*trials, total=144):
+    """A progress in which these trials have trained 61 of 100 epochs, a second each."""
+    progress = StudyProgress(total=total, stored={f"{number:016x}": "done" for number in range(60)})
+    progress.on_planned(trials)
+    for each in trials:
+        progress.on_event(Started(trial=each.id, epoch=60), 0.0)
+    for each in trials:
+        progress.on_event(EpochFinished(trial=each.id, epoch=61, metrics=METRICS), 1.0)
+    return progress
+
+
+PAIR = (
+    make_trial("sa + persistent_conv(k=20)", "multiply", 1, epochs=100),
+    make_trial("sa", "not", epochs=100, dropout=0.1),
+)
+
+
+@pytest.mark.parametrize(
+    ("done", "full", "empty"),
+    [(0.0, "", "──────────"), (0.55, "━━━━━╸", "────"), (1.0, "━━━━━━━━━━", ""), (1.2, "━━━━━━━━━━", "")],
+)
+def test_the_full_and_the_empty_part_of_a_bar_differ_in_shape(done, full, empty):
+    assert trial_lines.format_bar(done, 10) == (full, empty)
+
+
+def test_the_heading_counts_and_fits_eighty_columns():
+    progress = running(*PAIR)
+    progress.on_event(Ended(trial=PAIR[1].id, status="failed", reason="not a number at epoch 62"), 1.0)
+    line = "".join(trial_lines.format_heading("algorithmic", progress, 80))
+    assert line == ("algorithmic ━━━━━━━━━━━───────────────  61/144   1 running · 1 failed   ETA 39 s")
+
+
+@pytest.mark.parametrize("width", [80, 72])
+def test_the_heading_of_a_long_name_shortens_its_bar(width):
+    assert (
+        len("".join(trial_lines.format_heading("a-study-with-a-long-name", running(*PAIR), width))) <= width
+    )
+
+
+def test_running_trials_stand_below_each_other_within_eighty_columns():
+    assert trial_lines.format_running(running(*PAIR), TrialNameColumns(PAIR), 80) == [
+        "  sa + persist…t_conv  multiply       seed 1  epoch 61/100  length 19  acc 0.998",
+        "  sa                   not       0.1  seed 0  epoch 61/100  length 19  acc 0.998",
+    ]
+
+
+def test_more_running_trials_than_lines_are_counted():
+    trials = [make_trial(seed=seed, epochs=100) for seed in range(9)]
+    lines = trial_lines.format_running(running(*trials), TrialNameColumns(trials), 80)
+    assert (len(lines), lines[-1]) == (trial_lines.MAX_RUNNING_LINES + 1, "  and 3 more")
+
+
+def test_a_trial_that_has_just_started_has_no_metrics_yet():
+    each, progress = make_trial(seed=2), StudyProgress(total=1, stored={})
+    progress.on_planned([each])
+    progress.on_event(Started(trial=each.id, epoch=0), 0.0)
+    assert trial_lines.format_running(progress, TrialNameColumns([each]), 80) == [
+        "  sa  sort  seed 2  epoch 0/10"
+    ]
+    assert trial_lines.format_heading("small", progress, 80)[-1] == "  0/1   1 running   ETA –"
+
+
+def test_a_finished_trial_is_one_line():
+    progress = running(*PAIR)
+    event = Ended(trial=PAIR[0].id, status="done", metrics=METRICS)
+    progress.on_event(event, 2.0)
+    assert trial_lines.format_ended(event, PAIR[0], progress, TrialNameColumns(PAIR[:1])) == (
+        " 61/144   done    sa + persistent_conv  multiply  seed 1  max 18  acc 0.998"
+    )
+
+
+def test_a_failed_trial_says_why_without_its_traceback():
+    progress = running(*PAIR)
+    event = Ended(trial=PAIR[0].id, status="failed", reason="ValueError: no (at epoch 3)\nTraceback\n  ...")
+    progress.on_event(event, 2.0)
+    assert trial_lines.format_ended(event, PAIR[0], progress, TrialNameColumns(PAIR[:1])) == (
+        " 61/144   failed  sa + persistent_conv  multiply  seed 1  ValueError: no (at epoch 3)"
+    )
+
+
+def test_lines_that_are_written_one_by_one_stand_below_each_other():
+    pair = (make_trial("sa + conv(k=20)", "multiply"), make_trial("sa", "not"))
+    progress, columns = running(*pair), TrialNameColumns(pair)
+    lines = []
+    for each in pair:
+        event = Ended(trial=each.id, status="done", metrics=METRICS)
+        progress.on_event(event, 2.0)
+        lines.append(trial_lines.format_ended(event, each, progress, columns))
+    assert lines == [
+        " 61/144   done    sa + conv(k=20)  multiply  seed 0  max 18  acc 0.998",
+        " 62/144   done    sa               not       seed 0  max 18  acc 0.998",
+    ]

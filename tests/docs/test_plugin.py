@@ -1,0 +1,104 @@
+"""The example of a package that adds a block, `docs/plugin`: installed elsewhere, and used everywhere."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from activemem import __version__
+
+PLUGIN = Path(__file__).parents[2] / "docs" / "plugin"
+README = (PLUGIN / "README.md").read_text(encoding="utf-8")
+SIZES = ("--d-model", "128", "--length", "40", "--vocab", "20")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder into which pip has installed the example."""
+    folder = tmp_path_factory.mktemp("installed")
+    shutil.copytree(PLUGIN, folder / "plugin")  # pip builds beside the sources
+    options = ("--quiet", "--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check")
+    target = ("--target", str(folder / "site"))
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", *options, *target, str(folder / "plugin")], check=True
+    )
+    return folder / "site"
+
+
+@pytest.fixture
+def run(site, tmp_path):
+    """Run a module where the example is installed, in a folder of its own; what it prints."""
+
+    def start(*arguments):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("ACTIVEMEM_")}
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments],
+            capture_output=True,
+            encoding="utf-8",
+            env={**environment, "PYTHONPATH": str(site), "PYTHONIOENCODING": "utf-8"},
+            cwd=tmp_path,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return start
+
+
+def test_recipes_with_the_block_are_checked_and_taken_apart(run):
+    text = "4 * (fading_memory(half_life=4) >> ff(512))"
+    assert run("activemem", "recipe", "check", text).startswith(
+        "4 * (fading_memory(half_life=4.0) >> ff(512))   id "
+    )
+    shown = run("activemem", "recipe", "show", text, *SIZES)
+    assert re.search(r"├─ fading_memory\(half_life=4\.0\) +16,768 ", shown)
+
+
+def test_the_block_is_listed_and_shown_with_its_package(run):
+    *_, owner, line = run("activemem", "block", "list").splitlines()
+    assert owner == "activemem-fading 0.1.0"
+    assert re.fullmatch(r"  fading_memory\(half_life=8\.0\) +mixer +average of the sequence that .*…", line)
+    first, *rest = run("activemem", "block", "show", "fading_memory").splitlines()
+    assert first == "fading_memory(half_life=8.0)                       mixer, activemem-fading 0.1.0"
+    assert "    parameters    16,512" in rest
+
+
+def test_its_own_tests_pass_with_the_conformance_suite_among_them(run):
+    assert re.search(
+        r"^\d\d passed in", run("pytest", "-q", "-p", "no:cacheprovider", str(PLUGIN)), re.MULTILINE
+    )
+
+
+def test_a_study_trains_it(run):
+    run("activemem", "study", "run", str(PLUGIN / "fading.toml"), "--local")
+    assert len(mixers(run)) == 3
+    frame = run("activemem", "table", "render", "fading", "--format", "markdown")
+    versions = re.findall(r"activemem (\S+(?: with \S+ [\d.]+)?)", frame)
+    assert versions == [__version__, f"{__version__} with activemem-fading 0.1.0"]
+
+
+@pytest.mark.slow
+def test_the_workers_of_a_cluster_find_it(run):
+    run("activemem", "study", "run", str(PLUGIN / "fading.toml"))
+    assert len(mixers(run)) == 3
+
+
+def mixers(run):
+    """The rows of the study's table that have a number."""
+    table = run("activemem", "table", "render", "fading", "--format", "csv")
+    return re.findall(r'^"?(?:fading_memory|sa).*\d', table, re.MULTILINE)
+
+
+def test_the_readme_names_the_files_and_the_entry_points_that_there_are():
+    named = re.findall(r"^\| `([^`]+)` \|", README, re.MULTILINE)
+    kept = [path for path in PLUGIN.rglob("*") if path.suffix in (".py", ".toml") and path.stem != "__init__"]
+    assert sorted(named) == sorted(str(path.relative_to(PLUGIN)) for path in kept)
+    snippet = re.search(r"^```toml\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    assert snippet is not None
+    project = tomllib.loads((PLUGIN / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert tomllib.loads(snippet[1])["project"]["entry-points"] == project["entry-points"]

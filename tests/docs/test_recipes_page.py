@@ -1,0 +1,62 @@
+"""`docs/recipes.md`: its recipes are recipes, its Python runs, its rules are those of the parser.
+
+What it shows of the program's output and of the code is compared in `test_documents`.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import activemem.grammar
+from activemem.grammar import lookup, parse, registered_names
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+
+
+def fences(language):
+    """The contents of the page's fences of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+FORMS = re.findall(r"^\| (\w+) \| [^|]* \| `(.+)` \|$", PAGE, re.MULTILINE)
+LINES = [line for fence in fences("recipe") for line in fence.splitlines()]
+
+
+@pytest.mark.parametrize("text", [*(text for _, text in FORMS), *LINES])
+def test_a_recipe_of_the_page_is_one_and_is_canonical(text):
+    assert parse(text).text == text
+
+
+def test_every_form_of_the_language_has_an_example():
+    assert [name for name, _ in FORMS] == [
+        *("block", "sum", "series", "repeat", "tied"),
+        *("hole", "choice", "integer"),
+    ]
+
+
+def test_the_example_of_precedence_says_the_same_with_parentheses():
+    one, other = re.search(r"`([^`]+)` is read as\n`([^`]+)`", PAGE).groups()
+    assert parse(one).root == parse(other).root
+
+
+@pytest.mark.parametrize("program", fences("python"))
+def test_the_python_of_the_page_runs(program):
+    exec(compile(program, "docs/recipes.md", "exec"), {})
+
+
+def test_the_rules_are_those_in_the_grammars_own_words():
+    stated = re.search(r"generated: grammar -->\n\n```\n(.*?)```", PAGE, re.DOTALL)[1]
+    for line in stated.splitlines():
+        assert " ".join(line.split()) in " ".join(activemem.grammar.__doc__.split())
+
+
+def test_every_block_is_in_both_tables():
+    for name in registered_names():
+        if lookup(name).owner == "activemem":
+            assert len(re.findall(rf"^\| `{name}\b", PAGE, re.MULTILINE)) == 2
+
+
+def test_the_page_is_two_pages():
+    assert len(PAGE.splitlines()) <= 300

@@ -1,0 +1,96 @@
+"""`docs/studies.md`: every study of the page loads, and every key of a study file is in its tables.
+
+That the tables are those of the models is compared in `test_documents`.
+"""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from activemem.studies.schema import settings
+from activemem.studies.schema.curve import CurveSpec
+from activemem.studies.schema.settings import StrictModel
+from activemem.studies.schema.table import TableSpec
+from activemem.studies.study import load_study
+
+PAGE = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+WHOLE, *PARTS = re.findall(r"^```toml(?: part)?\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def tables(text):
+    """The text of each table by its header, arrays of tables together."""
+    found = {}
+    for part in re.split(r"^(?=\[)", text, flags=re.MULTILINE):
+        found[part.partition("\n")[0]] = found.get(part.partition("\n")[0], "") + part
+    return found
+
+
+def completed(part):
+    """A part of a study with the tables that it lacks from the first study of the page."""
+    rest = {
+        header: text for header, text in tables(WHOLE).items() if header not in ("[factors]", "[[table]]")
+    }
+    return "".join({**rest, **tables(part)}.values()).replace('"{task}"', '"reverse"')
+
+
+def study(heading):
+    """The first study below a heading."""
+    below = PAGE[PAGE.index(f"## {heading}") :]
+    return load_study(completed(re.search(r"^```toml part\n(.*?)^```$", below, re.DOTALL | re.MULTILINE)[1]))
+
+
+def test_the_whole_study_of_the_page_loads():
+    assert len(load_study(WHOLE).trials()) == 2 * 2 * 3
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.split("\n", 1)[0])
+def test_every_part_of_the_page_completes_a_study(part):
+    found = load_study(completed(part))
+    assert found.search or found.trials()
+
+
+def test_what_the_page_says_of_its_studies_is_so():
+    assert [trial.settings.model.recipe for trial in study("Fragments").trials()][-1] == (
+        "4 * (sa + conv(k=9) >> ff(256))"
+    )
+    assert len(study("Designs").trials()) == 1 + 2 + 1 + 2
+    equal = study("Equal parameters")
+    assert {found.target for found in equal.size_matches.values()} == {
+        equal.size_matches[trial.id].parameters for trial in equal.trials() if trial.levels["mixer"] == "sa"
+    }
+    assert len({found.target for found in equal.size_matches.values()}) == 2
+    assert list(study("Searches").dimensions) == ["filter", "choice", "conv.k"]
+
+
+def keys(model, before=""):
+    """Every key of a model, those of inline tables with a dot."""
+    for key, field in model.model_fields.items():
+        yield f"{before}{key}"
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, StrictModel):
+                yield from keys(kind, f"{before}{key}.")
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("study", settings.StudySettings),
+        ("model", settings.ModelSettings),
+        ("task", settings.TaskSettings),
+        ("train", settings.TrainSettings),
+        ("search", settings.SearchSettings),
+        ("curve", CurveSpec),
+    ],
+)
+def test_every_key_is_on_the_page_and_says_what_it_means(name, model):
+    rows = re.search(rf"generated: keys_{name} -->\n(.*?)<!-- end", PAGE, re.DOTALL)[1]
+    meanings = dict(re.findall(r"^\| `(.*?)` \|.*\| ([^|]+) \|$", rows, re.MULTILINE))
+    assert list(meanings) == list(keys(model))
+    assert not {"", "None"} & set(meanings.values())
+
+
+def test_every_key_of_a_table_is_on_the_page():
+    rows = re.search(r"generated: keys_table -->\n(.*?)<!-- end", PAGE, re.DOTALL)[1]
+    assert re.findall(r"^\| `(.*?)` \|", rows, re.MULTILINE) == list(keys(TableSpec))

@@ -1,0 +1,226 @@
+"""Corpora from a host and from folders: whole, broken off, and not what they should be."""
+
+import hashlib
+import io
+import lzma
+import tarfile
+import zipfile
+
+import pytest
+
+from activemem.engine.corpora import (
+    DataError,
+    check_availability,
+    copy_from,
+    dataset_folder,
+    fetch,
+    read_source,
+)
+from activemem.studies.catalog.corpora import Corpus, Download, FileSlice, SourceFile
+
+from .http_host import HttpHost, serve
+
+TEXT = b"one two\nthree\n" * 100_000  # several reads of a download
+SPLITS = ("train", "dev", "test")
+
+
+def digest(data, rule="sha256"):
+    return f"{rule}:{hashlib.new(rule, data).hexdigest()}"
+
+
+def zipped(data=TEXT, name="inner/text"):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(name), data)
+    return file.getvalue()
+
+
+PUBLISHED = zipped()
+
+
+def corpus(*urls, published=PUBLISHED, name="text.zip"):
+    source = SourceFile(
+        names=("text", "inner/text"), size=len(TEXT), digest=digest(TEXT, "md5"), archive=name
+    )
+    return Corpus(
+        name="verses",
+        title="two lines, often",
+        folder="verses",
+        downloads=(Download(name=name, urls=urls, digest=digest(published)),),
+        splits={
+            split: FileSlice(source=source, start=place, stop=place + 1) for place, split in enumerate(SPLITS)
+        },
+        alphabet=b"",
+        licence="none",
+        source="made here",
+    )
+
+
+def silent(name, size, whole):
+    """No progress."""
+
+
+@pytest.fixture
+def host():
+    with serve(HttpHost({"/text.zip": PUBLISHED})) as running:
+        yield running
+
+
+def test_a_corpus_is_fetched_once_and_its_progress_told(host, tmp_path):
+    told, asked = [], corpus(f"{host.address}/text.zip")
+    (file,) = fetch(asked, tmp_path, lambda *each: told.append(each))
+    assert file == tmp_path / "verses" / "text.zip"
+    assert file.read_bytes() == PUBLISHED
+    assert told[-1] == ("text.zip", len(PUBLISHED), len(PUBLISHED))
+    assert [size for _, size, _ in told] == sorted({size for _, size, _ in told})
+    assert fetch(asked, tmp_path, silent) == [file]
+    assert host.requests == [("/text.zip", None)]
+    assert read_source(asked, asked.splits["train"].source, dataset_folder(asked, tmp_path)) == TEXT
+
+
+def test_a_download_that_broke_off_goes_on_where_it_stopped(host, tmp_path):
+    asked = corpus(f"{host.address}/text.zip")
+    host.byte_limit = 300_000
+    with pytest.raises(DataError) as caught:
+        fetch(asked, tmp_path, silent)
+    assert str(caught.value) == (
+        "text.zip could not be fetched\n"
+        f"  {host.address}/text.zip: expected {len(PUBLISHED):,} bytes, got 300,000"
+    )
+    assert not check_availability(asked, tmp_path).complete
+    host.byte_limit = None
+    (file,) = fetch(asked, tmp_path, silent)
+    assert file.read_bytes() == PUBLISHED
+    assert host.requests == [("/text.zip", None), ("/text.zip", "bytes=300000-")]
+
+
+def test_a_host_that_gives_no_parts_gives_all_again(host, tmp_path):
+    asked = corpus(f"{host.address}/text.zip")
+    host.byte_limit, host.supports_ranges = 300_000, False
+    with pytest.raises(DataError):
+        fetch(asked, tmp_path, silent)
+    host.byte_limit = None
+    (file,) = fetch(asked, tmp_path, silent)
+    assert file.read_bytes() == PUBLISHED
+
+
+def test_a_download_that_was_whole_but_not_yet_in_its_place_is_not_fetched_again(host, tmp_path):
+    asked = corpus(f"{host.address}/text.zip")
+    (tmp_path / "verses").mkdir()
+    (tmp_path / "verses" / ".text.zip.part").write_bytes(PUBLISHED)
+    (file,) = fetch(asked, tmp_path, silent)
+    assert file.read_bytes() == PUBLISHED
+    assert host.requests == [("/text.zip", f"bytes={len(PUBLISHED)}-")]
+
+
+def test_the_next_address_is_asked_where_one_has_not_the_file(host, tmp_path):
+    host.files["/wrong.zip"] = b"something else"
+    asked = corpus(*(f"{host.address}/{name}.zip" for name in ("none", "wrong", "text")))
+    (file,) = fetch(asked, tmp_path, silent)
+    assert file.read_bytes() == PUBLISHED
+    assert [path for path, _ in host.requests] == ["/none.zip", "/wrong.zip", "/text.zip"]
+
+
+def test_a_file_that_is_not_the_published_one_is_not_kept(host, tmp_path):
+    host.files["/text.zip"] = b"another"
+    asked = corpus(f"{host.address}/text.zip", f"{host.address}/none.zip")
+    with pytest.raises(DataError) as caught:
+        fetch(asked, tmp_path, silent)
+    assert str(caught.value) == (
+        "text.zip could not be fetched\n"
+        f"  {host.address}/text.zip: expected {digest(PUBLISHED)}, got {digest(b'another')}\n"
+        f"  {host.address}/none.zip: HTTP Error 404: Not Found"
+    )
+    assert [path.suffix for path in (tmp_path / "verses").iterdir()] == [".lock"]
+
+
+def test_a_file_that_was_damaged_later_is_fetched_anew(host, tmp_path):
+    asked = corpus(f"{host.address}/text.zip")
+    (file,) = fetch(asked, tmp_path, silent)
+    file.write_bytes(PUBLISHED[:-1])
+    fetch(asked, tmp_path, silent)
+    assert file.read_bytes() == PUBLISHED
+
+
+def tarred():
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        member = tarfile.TarInfo("inner/text")
+        member.size = len(TEXT)
+        archive.addfile(member, io.BytesIO(TEXT))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "published"),
+    [
+        ("text", TEXT, "text.zip"),
+        ("text.xz", lzma.compress(TEXT, preset=0), "text.zip"),
+        ("text.zip", PUBLISHED, "text.zip"),
+        ("text.tar.gz", tarred(), "text.tar.gz"),
+    ],
+    ids=["plain", "xz", "zip", "tar"],
+)
+@pytest.mark.parametrize("below", ["", "verses"], ids=["in the folder", "in the corpus' folder"])
+def test_a_corpus_is_taken_from_a_folder_as_it_is(tmp_path, name, content, published, below):
+    given, asked = tmp_path / "mine" / below, corpus(name=published)
+    given.mkdir(parents=True)
+    (given / name).write_bytes(content)
+    (file,) = copy_from(asked, tmp_path / "mine", tmp_path / "data")
+    assert file == tmp_path / "data" / "verses" / name
+    assert file.read_bytes() == content
+    assert read_source(asked, asked.splits["dev"].source, file.parent) == TEXT
+    assert check_availability(asked, tmp_path / "data", verify=True).complete
+
+
+def test_the_first_bytes_of_a_longer_text_may_be_all_that_counts(tmp_path):
+    asked = corpus()
+    (tmp_path / "text").write_bytes(TEXT + b"more")
+    assert read_source(asked, asked.splits["train"].source, tmp_path) == TEXT
+
+
+def fault(tmp_path, name, content):
+    """What is said of a text in such a file."""
+    (tmp_path / "verses").mkdir()
+    (tmp_path / "verses" / name).write_bytes(content)
+    found = check_availability(corpus(), tmp_path, verify=True)
+    assert found.complete
+    (told,) = found.faults
+    return told.replace(str(tmp_path / "verses"), "HERE")
+
+
+def test_a_text_that_is_cut_short_is_told(tmp_path):
+    assert fault(tmp_path, "text", TEXT[:-1]) == (
+        "verses: HERE/text: expected 1,400,000 bytes of text, got 1,399,999"
+    )
+
+
+def test_a_text_that_is_another_is_told(tmp_path):
+    other = TEXT.replace(b"three", b"seven")
+    assert fault(tmp_path, "text", other) == (
+        f"verses: HERE/text: expected a text of {digest(TEXT, 'md5')}, got {digest(other, 'md5')}"
+    )
+
+
+def test_an_archive_without_the_text_is_told(tmp_path):
+    assert fault(tmp_path, "text.zip", zipped(name="other")) == (
+        "verses: HERE/text.zip cannot be read: expected inner/text within, got other"
+    )
+
+
+def test_a_packed_file_that_is_cut_short_is_told(tmp_path):
+    assert fault(tmp_path, "text.xz", lzma.compress(TEXT, preset=0)[:-50]) == (
+        "verses: HERE/text.xz cannot be read: "
+        "Compressed file ended before the end-of-stream marker was reached"
+    )
+
+
+def test_a_text_that_is_not_there_says_where_it_was_looked_for(tmp_path):
+    asked = corpus()
+    with pytest.raises(DataError) as caught:
+        read_source(asked, asked.splits["train"].source, tmp_path)
+    assert str(caught.value) == (
+        f"verses: expected text (.xz, .gz) or text.zip in {tmp_path}, got nothing; "
+        "get it: activemem data fetch verses"
+    )
+    assert not check_availability(asked, tmp_path).complete

@@ -1,0 +1,281 @@
+"""Pairs and treebanks from a host and from folders: the same ways as texts, and what only they need."""
+
+import gzip
+import hashlib
+import io
+import lzma
+import zipfile
+from dataclasses import replace
+
+import pytest
+
+from activemem.engine.corpora import (
+    DataError,
+    available_datasets,
+    check_availability,
+    copy_from,
+    fetch,
+    iter_lines,
+    read_treebank,
+)
+from activemem.studies.catalog.datasets import Download, SourceFile
+from activemem.studies.catalog.parallel_corpora import PairFiles, ParallelCorpus
+from activemem.studies.catalog.treebanks import Treebank
+
+from .http_host import HttpHost, serve
+
+SPLITS = ("train", "dev", "test")
+TREES = {
+    1: b"( (NP (NN one)))\n( (NP (NN two)))\n",
+    2: b"( (S (NP (NN three))))\n",
+    7: b"( (NP (NN four)))\n",
+}
+
+
+def digest(data, rule="sha256"):
+    return f"{rule}:{hashlib.new(rule, data).hexdigest()}"
+
+
+def zipped(members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
+    return file.getvalue()
+
+
+PACKED = {
+    f"{split}.{side}.gz": gzip.compress(f"{split} {side}\n".encode()) for split in SPLITS for side in "ab"
+}
+ARCHIVE = zipped({f"{split}.{side}": f"{split} {side}\n".encode() for split in SPLITS for side in "ab"})
+BANK = zipped({f"bank/all/wsj_{number:04}.mrg": text for number, text in TREES.items()})
+
+
+def pairs(home="pairs", **more):
+    return ParallelCorpus(
+        name=home,
+        title="a line a split",
+        languages=("a", "b"),
+        folder=home,
+        pairs=1,
+        licence="none",
+        source="made here",
+        **more,
+    )
+
+
+def packed(host):
+    """Pairs whose files are published one by one."""
+    files = {}
+    for split in SPLITS:
+        texts = {side: f"{split} {side}\n".encode() for side in "ab"}
+        sides = [
+            SourceFile(names=(f"{split}.{side}",), size=len(text), digest=digest(text))
+            for side, text in texts.items()
+        ]
+        files[split] = (PairFiles(source=sides[0], target=sides[1]),)
+    downloads = (
+        Download(name=name, urls=(f"{host.address}/{name}",), digest=digest(data))
+        for name, data in PACKED.items()
+    )
+    return pairs(files=files, downloads=tuple(downloads))
+
+
+def archived(host):
+    """Pairs that are published in one archive, within which nothing has a checksum."""
+    files = {
+        split: (
+            PairFiles(
+                source=SourceFile(names=(f"{split}.a",), archive="pairs.zip"),
+                target=SourceFile(names=(f"{split}.b",), archive="pairs.zip"),
+            ),
+        )
+        for split in SPLITS
+    }
+    download = Download(name="pairs.zip", urls=(f"{host.address}/pairs.zip",), digest=digest(ARCHIVE))
+    return pairs(files=files, downloads=(download,))
+
+
+def bank(*downloads, **more):
+    return Treebank(
+        name="bank",
+        title="four trees",
+        folder="bank",
+        downloads=downloads,
+        splits={"train": (range(1, 2), range(2, 4)), "dev": (range(7, 8),)},
+        sentences={"train": 3, "dev": 1},
+        licence="none",
+        source="made here",
+        **more,
+    )
+
+
+def published(host):
+    """A treebank that is published in one archive."""
+    download = Download(name="bank.zip", urls=(f"{host.address}/bank.zip",), digest=digest(BANK, "md5"))
+    return bank(download, digest=digest(b"".join(TREES.values())))
+
+
+def silent(name, size, whole):
+    """No progress."""
+
+
+@pytest.fixture
+def host():
+    served = {f"/{name}": data for name, data in PACKED.items()}
+    with serve(HttpHost(served | {"/pairs.zip": ARCHIVE, "/bank.zip": BANK})) as running:
+        yield running
+
+
+@pytest.mark.parametrize("made", [packed, archived, published], ids=["one by one", "archive", "treebank"])
+def test_what_is_published_is_fetched_checked_and_fetched_no_more_than_once(host, tmp_path, made):
+    asked = made(host)
+    files = fetch(asked, tmp_path, silent)
+    assert [path.name for path in files] == [each.name for each in asked.downloads]
+    found = check_availability(asked, tmp_path, verify=True)
+    assert (found.files, found.missing, found.faults) == (tuple(files), (), ())
+    requests = len(host.requests)
+    assert fetch(asked, tmp_path, silent) == files
+    assert len(host.requests) == requests == len(asked.downloads)
+
+
+def test_a_broken_download_of_an_archive_goes_on_where_it_stopped(host, tmp_path):
+    asked, host.byte_limit = archived(host), 100
+    with pytest.raises(DataError):
+        fetch(asked, tmp_path, silent)
+    assert check_availability(asked, tmp_path).missing == (f"pairs.zip in {tmp_path / 'pairs'}",)
+    host.byte_limit = None
+    fetch(asked, tmp_path, silent)
+    assert host.requests[-1] == ("/pairs.zip", "bytes=100-")
+    source = asked.files["dev"][0].source
+    assert list(iter_lines(asked, source, tmp_path / "pairs")) == [b"dev a\n"]
+
+
+def test_an_archive_that_is_another_is_told_once_and_fetched_anew(host, tmp_path):
+    asked = archived(host)
+    (path,) = fetch(asked, tmp_path, silent)
+    path.write_bytes(ARCHIVE + b"!")
+    assert check_availability(asked, tmp_path, verify=True).faults == (
+        f"pairs: {path}: expected {digest(ARCHIVE)}, got {digest(ARCHIVE + b'!')}",
+    )
+    fetch(asked, tmp_path, silent)
+    assert path.read_bytes() == ARCHIVE
+
+
+def test_what_has_no_address_is_told_with_all_that_is_missing_or_wrong_until_it_is_there(tmp_path):
+    sides = [SourceFile(names=(f"x.{side}",), size=2, digest=digest(side.encode() + b"\n")) for side in "ab"]
+    files = {"train": (PairFiles(source=sides[0], target=sides[1]),)}
+    asked, place = pairs(files=files, manual_instructions="write them yourself"), tmp_path / "pairs"
+    place.mkdir()
+    (place / "x.a").write_bytes(b"c\n")
+    with pytest.raises(DataError) as caught:
+        fetch(asked, tmp_path, silent)
+    assert str(caught.value) == (
+        "pairs cannot be downloaded: write them yourself\n"
+        f"  pairs: {place / 'x.a'}: expected a text of {sides[0].digest}, got {digest(b'c' + bytes([10]))}\n"
+        f"  expected x.b (.xz, .gz) in {place}, got nothing\n"
+        "  put them there, or have them copied: activemem data fetch pairs --from FOLDER"
+    )
+    (place / "x.a").write_bytes(b"a\n")
+    (place / "x.b.xz").write_bytes(lzma.compress(b"b\n"))
+    assert fetch(asked, tmp_path, silent) == [place / "x.a", place / "x.b.xz"]
+
+
+def loose(folder):
+    for number, text in TREES.items():
+        (folder / f"{number // 2}").mkdir(parents=True)
+        (folder / f"{number // 2}" / f"wsj_{number:04}.mrg").write_bytes(text)
+    (folder / "notes.mrg").write_bytes(b"not one of them")
+
+
+def joined(folder):
+    rows = "".join(f"wsj_{number:04}.mrg\t{len(text)}\t1\n" for number, text in TREES.items())
+    (folder / "all.index.tsv").write_text(f"file\tbytes\ttrees\n{rows}")
+    (folder / "all.mrg.xz").write_bytes(lzma.compress(b"".join(TREES.values())))
+
+
+def zip_of_all(folder):
+    (folder / "bank.zip").write_bytes(BANK)
+
+
+@pytest.mark.parametrize("write", [loose, joined, zip_of_all])
+@pytest.mark.parametrize("below", ["", "bank"], ids=["in the folder", "in the treebank's folder"])
+def test_a_treebank_is_taken_from_a_folder_in_any_of_its_forms(host, tmp_path, write, below):
+    given = tmp_path / "mine" / below
+    given.mkdir(parents=True)
+    write(given)
+    files = copy_from(published(host), tmp_path / "mine", tmp_path / "data")
+    assert files == sorted(path for path in (tmp_path / "data").rglob("*") if path.is_file())
+    assert not any(path.name == "notes.mrg" for path in files)
+    assert check_availability(published(host), tmp_path / "data", verify=True).faults == ()
+    assert read_treebank(published(host), tmp_path / "data" / "bank") == list(TREES.items())
+
+
+def test_a_treebank_lacks_what_some_range_has_nothing_of_and_is_taken_only_whole(tmp_path):
+    loose(tmp_path / "bank")
+    (tmp_path / "bank" / "1" / "wsj_0002.mrg").unlink()
+    whole = f"bank: expected some of wsj_0002.mrg to wsj_0003.mrg in {tmp_path / 'bank'}, got nothing"
+    with pytest.raises(DataError) as caught:
+        copy_from(bank(), tmp_path, tmp_path / "data")
+    assert str(caught.value) == (
+        "bank: expected 3 sentences in train, got 2\n" + whole + "; get it: activemem data fetch bank"
+    )
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_treebank_whose_files_are_others_is_told(host, tmp_path):
+    loose(tmp_path / "bank")
+    (tmp_path / "bank" / "3" / "wsj_0007.mrg").write_bytes(b"( (NP (NN five)))\n")
+    (told,) = check_availability(published(host), tmp_path, verify=True).faults
+    assert told.startswith(f"bank: {tmp_path / 'bank'}: expected {published(host).digest}, got sha256:")
+    assert check_availability(bank(), tmp_path, verify=True).faults == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        (
+            "all.index.tsv",
+            b"file\nwsj_1.mrg\t3\n",
+            "HERE/all.index.tsv: expected wsj_0001.mrg and its bytes, got ",
+        ),
+        ("all.mrg.xz", b"no archive", "HERE/all.mrg.xz cannot be read: "),
+        ("bank.zip", b"no archive", "HERE/bank.zip cannot be read: File is not a zip file"),
+    ],
+)
+def test_a_treebank_that_is_damaged_is_told_with_its_file(host, tmp_path, name, content, fault):
+    place = tmp_path / "bank"
+    place.mkdir()
+    if name != "bank.zip":
+        joined(place)
+    (place / name).write_bytes(content)
+    (told,) = check_availability(published(host), tmp_path, verify=True).faults
+    assert told.replace(str(place), "HERE").startswith(f"bank: {fault}")
+    fetched = fetch(published(host), tmp_path, silent) if name == "bank.zip" else None
+    assert fetched is None or check_availability(published(host), tmp_path, verify=True).faults == ()
+
+
+def test_an_index_without_its_file_is_told(tmp_path):
+    joined(tmp_path)
+    (tmp_path / "all.mrg.xz").unlink()
+    with pytest.raises(DataError) as caught:
+        read_treebank(bank(), tmp_path)
+    assert str(caught.value) == (
+        f"bank: expected all.mrg (.xz) in {tmp_path}, got nothing; get it: activemem data fetch bank"
+    )
+
+
+def test_what_is_here_is_what_has_a_file_of_its_own(host, tmp_path):
+    one = packed(host)
+    other = replace(
+        one,
+        name="more",
+        files=one.files
+        | {"train": (*one.files["train"], PairFiles(source=SourceFile(names=("y",), size=0, digest="")))},
+    )
+    fetch(one, tmp_path, silent)
+    assert not check_availability(other, tmp_path).complete
+    assert available_datasets([one, other], tmp_path) == [one]
+    (tmp_path / "pairs" / "train.a.gz").unlink()
+    assert available_datasets([one, other], tmp_path) == [one, other]
+    assert available_datasets([one, other], tmp_path / "elsewhere") == []

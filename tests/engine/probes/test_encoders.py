@@ -1,0 +1,253 @@
+"""What is measured inside of trained models, against plain loops over written-out cells."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from activemem.engine.core.resources import Machine
+from activemem.engine.objectives.generation import PairData
+from activemem.engine.probes import EncoderProbe, ProbeError, probe_study, quantiles, theta
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from .probe_factories import (
+    BAHDANAU,
+    GRU,
+    INPUTS,
+    LUONG,
+    NAIVE,
+    STACK,
+    make_model,
+    make_study,
+    store_outcomes,
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def probe(study, store, sequences=40):
+    return list(probe_study(study, store, Machine(), sequences=sequences))
+
+
+def stored(store, trial):
+    frame = store.metrics([trial.id])
+    return dict(zip(frame["name"], frame["value"], strict=True))
+
+
+def sources(study, count):
+    """The first sources of the test split, as lists."""
+    side = PairData(study.trials()[0].settings, None).test.source
+    lines, tokens = side.lines.tolist(), side.tokens.tolist()
+    return [tokens[lines[number] : lines[number + 1]] for number in range(count)]
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm_by_hand(model, source):
+    """The cell states and forget gates of a source, step by step in double precision."""
+    held = {name: weight.double().numpy() for name, weight in model.state_dict().items()}
+    layer = {name: held[f"body.encoder.layers.0.{name}"] for name in ("weight_x", "weight_h", "bias")}
+    width = len(layer["bias"]) // 4
+    h, s, cells, gates = np.zeros(width), np.zeros(width), [], []
+    for symbol in source:
+        x = held["source.weight"][symbol] * model.scale
+        mixed = layer["weight_x"] @ x + layer["weight_h"] @ h + layer["bias"]
+        i, f, c, o = (mixed[place * width : (place + 1) * width] for place in range(4))
+        s = sigmoid(f) * s + sigmoid(i) * np.tanh(c)
+        h = sigmoid(o) * np.tanh(s)
+        cells.append(s)
+        gates.append(sigmoid(f))
+    return cells, gates
+
+
+def cosines(cells):
+    return [a @ b / math.sqrt((a @ a) * (b @ b)) for a, b in pairwise(cells)]
+
+
+def by_hand(study, number, count):
+    """The cosines of all sources in a row, and by step the products of gates and the gates."""
+    model, changes, kept, gates = make_model(study.trials()[number], number), [], {}, {}
+    for source in sources(study, count):
+        cells, forget = lstm_by_hand(model, source)
+        changes += cosines(cells)
+        product = np.ones_like(forget[0])
+        for step, gate in enumerate(forget, start=1):
+            product = product * gate
+            kept.setdefault(step, []).append(product.mean())
+            gates.setdefault(step, []).extend(gate)
+    return changes, {step: np.mean(each) for step, each in kept.items()}, gates
+
+
+def test_all_measures_are_those_of_plain_loops_in_double_precision(store):
+    study = make_study(LUONG, NAIVE)
+    store_outcomes(store, study)
+    probe(study, store)
+    luong, naive = (by_hand(study, number, 40) for number in range(2))
+    found = stored(store, study.trials()[1])
+    changes, kept, gates = naive
+    assert found["memory_change"] == pytest.approx(np.mean(changes), abs=1e-12)
+    wanted = np.quantile(changes, (np.arange(200) + 0.5) / 200, method="hazen")
+    assert [found[f"memory_change[{place}]"] for place in range(200)] == pytest.approx(wanted, abs=1e-12)
+    assert {name for name in found if name.startswith("gamma")} == {f"gamma[{step}]" for step in kept}
+    assert [found[f"gamma[{step}]"] for step in kept] == pytest.approx(list(kept.values()), abs=1e-12)
+    for step, values in gates.items():
+        wanted = np.quantile(values, (np.arange(20) + 0.5) / 20, method="hazen")
+        got = [found[f"forget_gate[{step},{place}]"] for place in range(20)]
+        assert got == pytest.approx(wanted, abs=1e-6)
+    below = np.mean([ours < theirs for ours, theirs in zip(luong[0], changes, strict=True)])
+    assert found["theta[luong]"] == pytest.approx(below, abs=1e-12)
+    assert 0 < below < 1
+    assert (found["probed[asked]"], found["probed[measured]"]) == (40, 40)
+
+
+def test_of_a_gru_the_state_is_the_memory_and_its_last_layer_is_measured(store):
+    study = make_study(GRU)
+    store_outcomes(store, study)
+    probe(study, store)
+    model = make_model(study.trials()[0], 0).double().eval()
+    encoder, changes = model.body.encoder, []
+    for source in sources(study, 40):
+        x, state = model.source(torch.tensor([source])) * model.scale, None
+        outputs = []
+        for step in range(x.shape[1]):
+            y, state = encoder.step_with_grad(x[:, step : step + 1], state)
+            outputs.append(y[0, 0].detach().numpy())
+        changes += cosines(outputs)
+    assert stored(store, study.trials()[0])["memory_change"] == pytest.approx(np.mean(changes), abs=1e-12)
+
+
+def test_the_map_of_attention_is_that_of_the_first_of_the_longest_sources(store):
+    study = make_study(LUONG)
+    store_outcomes(store, study)
+    probe(study, store)
+    found, lengths = stored(store, study.trials()[0]), [len(source) for source in sources(study, 40)]
+    pair = lengths.index(max(lengths))
+    assert found["probed[shown]"] == pair
+    model = make_model(study.trials()[0], 0).double().eval()
+    split = PairData(study.trials()[0].settings, None).test
+    target = split.target.tokens[split.target.lines[pair] : split.target.lines[pair + 1]][None]
+    source = torch.tensor([sources(study, 40)[pair]])
+    state = model.begin(source, torch.tensor([target.shape[1]]))
+    previous = torch.zeros(1, dtype=torch.int64)
+    for step, symbol in enumerate(target[0], start=1):
+        _, state = model.step(state, previous)
+        weights_now = model.body.attention_weights(state)[0].tolist()
+        got = [found[f"attention[{step},{place}]"] for place in range(1, len(weights_now) + 1)]
+        assert got == pytest.approx(weights_now, abs=1e-12)
+        previous = symbol[None]
+    assert sum(name.startswith("attention[") for name in found) == target.shape[1] * source.shape[1]
+
+
+def test_theta_of_a_model_with_itself_is_zero(store):
+    study = make_study(LUONG)
+    store_outcomes(store, study)
+    (probed,) = probe(study, store)
+    assert probed.metrics["theta[luong]"] == 0
+
+
+def test_theta_is_the_share_of_steps_at_which_the_standard_changes_more():
+    standard, compared = torch.tensor([0.1, 0.5, 0.9]), torch.tensor([0.2, 0.5, 0.8])
+    assert theta(standard, compared) == pytest.approx(1 / 3)
+
+
+def test_quantiles_of_as_many_values_are_the_values_themselves():
+    values = torch.rand(20, dtype=torch.float64)
+    assert quantiles(values, 20) == pytest.approx(sorted(values.tolist()), abs=1e-15)
+
+
+def test_a_stored_probe_is_not_taken_twice(store):
+    study = make_study(LUONG, NAIVE)
+    store_outcomes(store, study)
+    assert all(probed.metrics for probed in probe(study, store))
+    before = store.metrics()
+    for trial in study.trials():
+        store.weights_file(trial.id).write_bytes(b"nobody reads this")
+    assert [(probed.metrics, probed.reason) for probed in probe(study, store)] == [({}, None)] * 2
+    assert store.metrics().equals(before)
+
+
+def test_another_number_of_sequences_replaces_what_was_stored(store):
+    study = make_study(NAIVE)
+    store_outcomes(store, study)
+    probe(study, store)
+    probe(study, store, sequences=30)
+    found = store.metrics([study.trials()[0].id])
+    assert found["name"].is_unique().all()
+    assert found.filter(name="probed[measured]")["value"].to_list() == [30]
+
+
+def test_a_model_that_came_later_is_compared_with(store):
+    study = make_study(NAIVE, LUONG)
+    naive, luong = study.trials()
+    store_outcomes(store, study, keeps_weights=lambda trial: trial.id == naive.id)
+    assert [probed.reason for probed in probe(study, store)] == ["its weights were not kept", None]
+    assert "theta[luong]" not in stored(store, naive)
+    store_outcomes(store, study, keeps_weights=lambda trial: trial.id == luong.id)
+    assert all(probed.metrics for probed in probe(study, store))
+    assert "theta[luong]" in stored(store, naive)
+
+
+def test_what_cannot_be_measured_is_told_and_the_rest_goes_on(store):
+    study = make_study(STACK, LUONG, BAHDANAU, NAIVE)
+    stack, luong, bahdanau, naive = study.trials()
+    store_outcomes(store, study, keeps_weights=lambda trial: trial.id != luong.id)
+    store.weights_file(bahdanau.id).write_bytes(b"no weights")
+    reasons = {probed.trial.id: probed.reason for probed in probe(study, store)}
+    assert reasons == {
+        stack.id: "no recurrent encoder",
+        luong.id: "its weights were not kept",
+        bahdanau.id: f"its weights cannot be read: {store.weights_file(bahdanau.id)}",
+        naive.id: None,
+    }
+    assert {name for name in stored(store, naive) if name.startswith("theta")} == set()
+
+
+def test_a_model_is_compared_with_others_whatever_they_were_trained_for(store):
+    more = f'[[cells]]\nmodel = "{NAIVE}"\nepochs = 5\n'
+    study = make_study(LUONG, BAHDANAU, INPUTS, more=more)
+    store_outcomes(store, study)
+    found = {probed.trial.levels["model"]: set(probed.metrics) for probed in probe(study, store)}
+    thetas = {model: {name for name in names if "theta" in name} for model, names in found.items()}
+    both = {"theta[luong]", "theta[bahdanau]"}
+    assert thetas == dict.fromkeys((LUONG, BAHDANAU, INPUTS, NAIVE), both)
+
+
+def test_of_several_standards_the_one_that_was_trained_as_long_is_meant(store):
+    study = load_study(make_study(LUONG, INPUTS).text.replace("epochs = [1]", "epochs = [1, 2]"))
+    store_outcomes(store, study)
+    probed = probe(study, store)
+    assert all(each.ambiguous == () for each in probed)
+    inputs = [each for each in probed if each.trial.levels["model"] == INPUTS]
+    assert inputs[0].metrics["theta[luong]"] != inputs[1].metrics["theta[luong]"]
+
+
+def test_where_no_standard_was_trained_as_long_none_is_compared_with(store):
+    more = f'[[cells]]\nmodel = "{NAIVE}"\nepochs = 5\n'
+    study = load_study(make_study(LUONG, more=more).text.replace("epochs = [1]", "epochs = [1, 2]"))
+    store_outcomes(store, study)
+    (naive,) = [each for each in probe(study, store) if each.trial.levels["model"] == NAIVE]
+    assert naive.ambiguous == ("luong",)
+    assert "theta[luong]" not in naive.metrics
+
+
+def test_an_encoder_without_recurrence_is_refused(store):
+    (trial,) = make_study(STACK).trials()
+    with pytest.raises(ProbeError, match=r"^no recurrent encoder$"):
+        EncoderProbe(trial.settings, store.weights_file(trial.id))
+
+
+def test_probes_survive_compaction_beside_the_metrics_of_their_trials(store):
+    study = make_study(NAIVE)
+    store_outcomes(store, study)
+    probe(study, store)
+    before = store.metrics()
+    store.compact()
+    assert store.metrics().equals(before)

@@ -1,0 +1,283 @@
+"""A verdict says no more than the seeds do: each case worked out by hand."""
+
+import math
+import random
+
+import polars as pl
+import pytest
+from scipy import stats
+
+from activemem.reporting.claims.check import check_claims, needs_metrics
+from activemem.reporting.claims.hypothesis_test import PairedTest
+from activemem.reporting.claims.verdicts import MissingTrials, Verdict
+from activemem.reporting.statistics.statistics import hochberg_threshold
+
+from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
+
+CONFIRMED, REFUTED, UNDECIDED = Verdict.CONFIRMED, Verdict.REFUTED, Verdict.UNDECIDED
+T = 4.302652729911275  # of a two-sided interval at 95 % with 2 degrees of freedom
+SA_BEATS_CONV = "max_length[task={0}, mixer=sa] > max_length[task={0}, mixer=conv(k=3)]"
+
+
+def checked(holds, found, *, metric="max_length", **how):
+    """What comes of one claim when these are the outcomes."""
+    study = study_with_claims(holds, **how)
+    (one,) = check_claims(study, make_outcomes(study, found, metric=metric))
+    return one
+
+
+def pair(first, second, task="reverse"):
+    return {("sa", task): first, ("conv(k=3)", task): second}
+
+
+def test_a_clear_difference_is_confirmed_with_effect_interval_p_and_n():
+    one = checked(SA_BEATS_CONV.format("reverse"), pair((40, 43, 43), (10, 11, 12)))
+    effect, error = 31.0, 1 / math.sqrt(3)  # of 30, 32 and 31
+    assert (one.verdict, one.level, one.needed, len(one.findings)) == (CONFIRMED, 0.95, None, 1)
+    found = one.deciding
+    assert (found.effect, found.n, found.needed, found.gaps) == (effect, 3, None, ())
+    assert found.interval == pytest.approx((effect - T * error, effect + T * error))
+    assert found.p == pytest.approx(2 * stats.t.sf(effect / error, 2))
+
+
+def test_the_same_difference_in_every_seed_counts_as_known_to_rounding_only():
+    """The paper's 41 against 7 on addition, where lengths go in steps of 2."""
+    one = checked(SA_BEATS_CONV.format("addition"), pair((41, 41, 41), (7, 7, 7), "addition"))
+    half = T * math.sqrt(2 * 2**2 / 12) / math.sqrt(3)
+    assert one.verdict is CONFIRMED
+    assert one.deciding.interval == pytest.approx((34 - half, 34 + half))
+    by_one = checked(SA_BEATS_CONV.format("addition"), pair((9, 9, 9), (7, 7, 7), "addition"))
+    assert (by_one.verdict, by_one.needed) == (UNDECIDED, 4)
+
+
+def test_the_other_way_round_it_is_refuted():
+    one = checked(SA_BEATS_CONV.format("reverse"), pair((10, 11, 12), (40, 43, 43)))
+    assert (one.verdict, one.deciding.effect) == (REFUTED, -31.0)
+
+
+def test_noise_is_undecided_and_it_is_said_how_many_seeds_would_do():
+    one = checked(SA_BEATS_CONV.format("reverse"), pair((14, 9, 12), (10, 11, 10)))
+    size = (4 / 3) / math.sqrt(28 / 3)  # of 4, −2 and 2
+    assert one.verdict is UNDECIDED
+    assert one.deciding.interval[0] < 0 < one.deciding.interval[1]
+
+    def power(n):
+        return stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, size * math.sqrt(n))
+
+    assert power(one.needed) >= 0.8 > power(one.needed - 1)
+    tied = checked(SA_BEATS_CONV.format("reverse"), pair((14, 9, 12), (14, 9, 12)))
+    assert (tied.verdict, tied.needed, tied.deciding.p) == (UNDECIDED, None, 1.0)
+
+
+def test_one_seed_decides_nothing_and_two_little():
+    alone = checked(SA_BEATS_CONV.format("reverse"), pair((40,), (10,)), overrides=["factors.seed=[0]"])
+    assert (alone.verdict, alone.deciding.interval, alone.deciding.n) == (UNDECIDED, None, 1)
+    assert (alone.deciding.p, alone.needed) == (None, None)
+    two = pair((40, 41), (10, 12))
+    assert (
+        checked(SA_BEATS_CONV.format("reverse"), two, overrides=["factors.seed=[0, 1]"]).verdict is CONFIRMED
+    )
+    two = pair((15, 17), (10, 11))
+    assert (
+        checked(SA_BEATS_CONV.format("reverse"), two, overrides=["factors.seed=[0, 1]"]).verdict is UNDECIDED
+    )
+
+
+@pytest.mark.parametrize(
+    ("end", "what"),
+    [
+        (None, "1 of 3 seeds not run"),
+        ("failed: not a number at epoch 8\nand more", "1 of 3 seeds failed: not a number at epoch 8"),
+        ("pruned: behind the others", "1 of 3 seeds pruned: behind the others"),
+        (math.nan, "1 of 3 seeds ended without a finite max_length"),
+    ],
+)
+def test_what_is_missing_leaves_a_claim_undecided_and_is_told(end, what):
+    one = checked(SA_BEATS_CONV.format("reverse"), pair((40, 41, end), (10, 11, 10)))
+    assert (one.verdict, one.needed, one.deciding.p) == (UNDECIDED, None, None)
+    assert (one.deciding.effect, one.deciding.n) == (30.0, 2)
+    assert one.deciding.gaps == (MissingTrials(where="mixer=sa, task=reverse", what=what),)
+
+
+def test_a_part_that_is_refuted_refutes_all_whatever_is_missing_elsewhere():
+    holds = f"{SA_BEATS_CONV.format('reverse')} and {SA_BEATS_CONV.format('not')}"
+    one = checked(holds, pair((10, 11, 12), (40, 43, 43)))
+    assert one.verdict is REFUTED
+    assert [each.verdict for each in one.findings] == [REFUTED, UNDECIDED]
+    assert one.deciding is one.findings[0]
+    assert one.level == pytest.approx(1 - 0.05 / 2)  # it pays for having been one of two
+    assert one.findings[0].p == pytest.approx(2 * 2 * stats.t.sf(31 * math.sqrt(3), 2))
+
+
+def test_all_is_confirmed_where_each_part_would_be_and_hangs_on_the_least_sure():
+    found = pair((20, 20, 21), (10, 15, 12)) | pair((20, 20, 21), (10, 11, 12), "not")
+    one = checked(f"{SA_BEATS_CONV.format('reverse')} and {SA_BEATS_CONV.format('not')}", found)
+    least = stats.ttest_1samp([10, 5, 9], 0).pvalue
+    assert 0.025 < least < 0.05  # Holm would leave both undecided
+    assert (one.verdict, one.level) == (CONFIRMED, 0.95)
+    assert (one.deciding, one.deciding.p) == (one.findings[0], pytest.approx(least))
+
+
+def test_any_is_confirmed_by_one_part_at_the_price_of_all_and_refuted_by_every_one():
+    holds = f"{SA_BEATS_CONV.format('reverse')} or {SA_BEATS_CONV.format('not')}"
+    sure, unsure, against = (
+        ((40, 43, 43), (10, 11, 12)),
+        ((14, 9, 12), (10, 11, 10)),
+        ((7, 7, 8), (31, 30, 33)),
+    )
+    assert checked(holds, pair(*sure) | pair(*unsure, "not")).verdict is CONFIRMED
+    assert checked(holds, pair(*unsure) | pair(*against, "not")).verdict is UNDECIDED
+    one = checked(holds, pair(*against) | pair(*against, "not"))
+    assert (one.verdict, one.level) == (REFUTED, 0.95)
+
+
+def test_not_turns_a_verdict_round():
+    denied = f"not ({SA_BEATS_CONV.format('reverse')})"
+    assert checked(denied, pair((40, 43, 43), (10, 11, 12))).verdict is REFUTED
+    assert checked(denied, pair((10, 11, 12), (40, 43, 43))).verdict is CONFIRMED
+    assert checked(denied, pair((14, 9, 12), (10, 11, 10))).verdict is UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("statement", "values", "verdict"),
+    [
+        (">= 104", (104, 104, 104), CONFIRMED),  # above 103, as lengths go by 1
+        ("> 103", (104, 104, 104), CONFIRMED),
+        ("> 104", (104, 104, 104), UNDECIDED),
+        ("== 104", (104, 104, 104), CONFIRMED),
+        ("!= 104", (104, 104, 104), REFUTED),
+        ("== 104", (104, 104, 90), UNDECIDED),
+        ("== 104", (60, 61, 60), REFUTED),
+        ("!= 104", (60, 61, 60), CONFIRMED),
+        ("<= 36", (36, 36, 36), CONFIRMED),
+        ("<= 36", (50, 51, 50), REFUTED),
+        ("within 2 of 50", (50, 51, 50), CONFIRMED),
+        ("within 1 of 50", (50, 52, 49), UNDECIDED),
+        ("within 2 of 50", (60, 61, 60), REFUTED),
+        ("> 45 + 2", (50, 51, 50), CONFIRMED),
+    ],
+)
+def test_a_comparison_with_a_number(statement, values, verdict):
+    one = checked(f"max_length[task=not, mixer=sa] {statement}", {("sa", "not"): values})
+    assert one.verdict is verdict
+
+
+def test_sums_and_folds_are_taken_seed_by_seed():
+    found = pair((40, 43, 43), (10, 11, 12)) | {("conv(k=20)", "reverse"): (12, 9, 10)}
+    sa, three, twenty = (
+        f"max_length[task=reverse, mixer={mixer}]" for mixer in ("sa", "conv(k=3)", "conv(k=20)")
+    )
+    for statement, effect in (
+        (f"{sa} > max({three}, {twenty})", ((40 - 12) + (43 - 11) + (43 - 12)) / 3),
+        (f"{sa} > min({three}, {twenty})", ((40 - 10) + (43 - 9) + (43 - 10)) / 3),
+        (f"{sa} > mean({three}, {twenty})", ((40 - 11) + (43 - 10) + (43 - 11)) / 3),
+        (f"{sa} - {three} > {twenty} + 1", ((40 - 10 - 13) + (43 - 11 - 10) + (43 - 12 - 11)) / 3),
+    ):
+        assert checked(statement, found).deciding.effect == pytest.approx(effect)
+
+
+def test_rounding_adds_up_over_terms_and_shrinks_in_a_mean():
+    def blur(statement):
+        study = study_with_claims(statement)
+        cells = {
+            (mixer, task): (20, 20, 20) for mixer in study.factors["mixer"] for task in ("not", "reverse")
+        }
+        (one,) = check_claims(study, make_outcomes(study, cells))
+        low, high = one.deciding.interval
+        return (high - low) / 2 * math.sqrt(3) / T
+
+    sa, conv = "max_length[task=not, mixer=sa]", "max_length[task=not, mixer=conv(k=3)]"
+    assert blur(f"{sa} > 3") == pytest.approx(1 / math.sqrt(12))
+    assert blur(f"{sa} - {conv} > 3 - {sa}") == pytest.approx(math.sqrt(3 / 12))
+    assert blur(f"mean({sa}, {conv}) > 3") == pytest.approx(math.sqrt(2 / 12) / 2)
+    assert blur(f"max({sa}, {conv}) > 3") == pytest.approx(1 / math.sqrt(12))
+
+
+def test_a_permutation_or_a_wilcoxon_test_takes_six_seeds_at_least():
+    clear = pair((40, 43, 43), (10, 11, 12))
+    for test in ("permutation", "wilcoxon"):
+        one = checked(SA_BEATS_CONV.format("reverse"), clear, test=test)
+        assert (one.verdict, one.deciding.p, one.needed) == (UNDECIDED, 0.25, 6)
+    six = pair((40, 43, 43, 41, 42, 40), (10, 11, 12, 10, 11, 12))
+    how = {"text": STUDY_TEXT.replace("[0, 1, 2]", "[0, 1, 2, 3, 4, 5]"), "test": "permutation"}
+    one = checked(SA_BEATS_CONV.format("reverse"), six, **how)
+    assert (one.verdict, one.deciding.p) == (CONFIRMED, 2 / 64)
+    assert checked("max_length[task=reverse, mixer=sa] within 5 of 41", six, **how).verdict is CONFIRMED
+
+
+def test_a_stricter_level_takes_more():
+    found = pair((20, 20, 21), (10, 14, 12))
+    assert checked(SA_BEATS_CONV.format("reverse"), found).verdict is CONFIRMED
+    one = checked(SA_BEATS_CONV.format("reverse"), found, level=0.99)
+    assert (one.verdict, one.level) == (UNDECIDED, 0.99)
+
+
+def test_what_is_counted_needs_no_second_seed():
+    holds = "parameters[task=not, mixer={}] < parameters[task=not, mixer=conv(k=3)]"
+    found = pair((1,), (1,), "not")
+    one = checked(holds.format("sa"), found, overrides=["factors.seed=[0]"])
+    assert (one.verdict, one.deciding.effect, one.deciding.interval) == (CONFIRMED, -7.0, (-7.0, -7.0))
+    found[("sa + conv(k=3)", "not")] = (1,)
+    assert checked(holds.format("sa + conv(k=3)"), found, overrides=["factors.seed=[0]"]).verdict is REFUTED
+
+
+def test_a_metric_with_an_index_has_its_last_value():
+    study = study_with_claims("bleu[10-20, task=not, mixer=sa] > bleu[20-30, task=not, mixer=sa]")
+    rows = make_outcomes(study, {("sa", "not"): (1, 1, 1)})
+    long = [
+        {"trial": trial, "step": step, "name": f"bleu[{index}]", "value": value + number / 10}
+        for number, trial in enumerate(rows["trial"])
+        for step, index, value in ((9, "10-20", 30.0), (4, "10-20", 1.0), (9, "20-30", 20.0))
+    ]
+    assert needs_metrics(study)
+    (one,) = check_claims(study, rows, pl.DataFrame(long))
+    assert (one.verdict, one.deciding.effect) == (CONFIRMED, pytest.approx(10.0))
+    assert not needs_metrics(study_with_claims("bleu[task=not, mixer=sa] > 3"))
+
+
+def test_levels_that_an_override_has_taken_away_leave_claims_undecided():
+    study = study_with_claims(
+        "best(max_length[task=not]) is sa",
+        "max_length[task=not, mixer=conv(k=3)] > 3",
+        "all(max_length[task=not, mixer=m] > 3 for m in mixer except [sa])",
+        overrides=['factors.mixer=["sa"]'],
+    )
+    found = check_claims(study, make_outcomes(study, {("sa", "not"): (9, 9, 9)}))
+    assert [each.verdict for each in found] == [UNDECIDED] * 3
+    assert [str(each.deciding.gaps[0]) for each in found] == [
+        "what it speaks of: not in the study as overridden",
+        "mixer=conv(k=3): not in the study as overridden",
+        "what it speaks of: not in the study as overridden",
+    ]
+
+
+def test_a_cell_that_is_another_under_a_second_name_has_its_trials():
+    text = STUDY_TEXT.replace('"sa + conv(k=3)"]', '"sa + conv(k=3)", "conv(k=3) + sa(heads=8)"]')
+    study = study_with_claims(
+        "max_length[task=not, mixer='conv(k=3) + sa(heads=8)'] within 2 of"
+        " max_length[task=not, mixer='sa + conv(k=3)']",
+        text=text,
+    )
+    one = check_claims(study, make_outcomes(study, {("sa + conv(k=3)", "not"): (9, 12, 9)}).unique("trial"))[
+        0
+    ]
+    assert (one.verdict, one.deciding.effect) == (CONFIRMED, 0.0)
+
+
+@pytest.mark.parametrize("family", [1, 8])
+def test_where_nothing_is_true_a_claim_says_something_wrong_in_no_more_than_five_of_a_hundred(family):
+    chance, wrong, rounds = random.Random(0), 0, 2000
+    for _ in range(rounds):
+        tried = [
+            PairedTest(
+                differences={seed: chance.gauss(0, 1) for seed in range(3)},
+                region=(0.0, math.inf),
+                rounding_sd=0.0,
+                test="t",
+                complete=True,
+            )
+            for _ in range(family)
+        ]
+        p_values = [each.p for each in tried]
+        wrong += min(p_values) <= hochberg_threshold(p_values, 0.05)
+    assert wrong / rounds < 0.05 + 3 * math.sqrt(0.05 * 0.95 / rounds)

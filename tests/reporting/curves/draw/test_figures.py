@@ -1,0 +1,179 @@
+"""Figures as files: the same bytes for the same data, every kind held to a golden file."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import pytest
+
+from activemem.reporting.curves.curve import (
+    Axis,
+    Bar,
+    Bars,
+    Box,
+    Boxes,
+    Cloud,
+    Curve,
+    Line,
+    Lines,
+    Matrix,
+    Panel,
+    Point,
+)
+from activemem.reporting.curves.draw import FORMATS, draw
+from activemem.studies.study import load_study
+
+from ..curve_factories import STUDY_TEXT, make_curve, make_store
+
+GOLDEN = Path(__file__).with_name("golden")
+CONSTRAINTS = Path(__file__).parents[4] / "constraints.txt"
+PINNED = re.search(r"^matplotlib==(.*)$", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def curve(*contents, **changes):
+    titles = [""] if len(contents) == 1 else [str(number) for number in range(len(contents))]
+    panels = tuple(Panel(title=t, content=each) for t, each in zip(titles, contents, strict=True))
+    plain = Curve(
+        name="it", caption="It", notes=(), x=Axis(title="x"), y=Axis(title="it"), panels=panels, provenance=""
+    )
+    return replace(plain, **changes)
+
+
+def points(*ys):
+    return tuple(Point(x=x, y=y, low=y - 1, high=y + 1, n=3) for x, y in enumerate(ys, start=1))
+
+
+LINES = Lines(
+    lines=(
+        Line(name="a", points=points(1, 2, 3), published=((2, 2.5),)),
+        Line(name="b", number=1, points=points(3, 2, 3), accent=True),
+    )
+)
+BARS = Bars(
+    bars=(
+        Bar(name="a", text="3.0", value=3.0, low=2.0, high=4.0, published=2.5),
+        Bar(name="b", text="1.0", value=1.0, accent=True),
+        Bar(name="c", text="failed"),
+    ),
+    points=False,
+)
+BOXES = (
+    Box(name="a", at=0, n=12, quartiles=(1, 2, 3), whiskers=(0, 4), values=(7.0,)),
+    Box(name="b", at=1, n=3, values=(1.0, 2.0, 2.5), accent=True),
+    Box(name="c", at=2, n=0, text="failed"),
+)
+MATRIX = Matrix(
+    rows=("a", "b"),
+    columns=("c", "d"),
+    values=((1.0, 2.0), (3.0, None)),
+    texts=(("1", "2"), ("3", "–")),
+    ends=((1.0, "1"), (3.0, "3")),
+)
+CLOUD = Cloud(
+    lines=(Line(name="a", points=points(3, 2)), Line(name="b", points=points(2.5, 1, 4), accent=True)),
+    front=(points(2.5)[0], points(2.5, 1)[1]),
+    steps="post",
+)
+KINDS = {
+    "lines": curve(LINES),
+    "bars": curve(BARS),
+    "points": curve(replace(BARS, points=True)),
+    "boxes": curve(Boxes(boxes=BOXES, rows=True)),
+    "upright": curve(Boxes(boxes=BOXES[:2], rows=False)),
+    "heat": curve(MATRIX),
+    "pareto": curve(CLOUD),
+    "panels": curve(LINES, Lines(lines=LINES.lines[:1], context=LINES.lines[1:])),
+}
+EMPTY = {
+    "lines": Lines(lines=()),
+    "bars": Bars(bars=(), points=False),
+    "boxes": Boxes(boxes=(), rows=True),
+    "upright": Boxes(boxes=(), rows=False),
+    "heat": Matrix(rows=(), columns=(), values=(), texts=(), ends=((0.0, ""), (0.0, ""))),
+    "pareto": Cloud(lines=(), front=(), steps="post"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.skipif(
+    PINNED is None or matplotlib.__version__ != PINNED[1], reason="another matplotlib draws other bytes"
+)
+def test_every_kind_is_drawn_as_its_golden_file_has_it(kind):
+    golden = GOLDEN / f"{kind}.svg"
+    drawn = draw(KINDS[kind], "svg")
+    assert drawn == golden.read_bytes(), "if meant: python -m tests.reporting.curves.draw.test_figures"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_one_figure_is_one_file_whatever_the_user_has_set(form):
+    first = draw(KINDS["lines"], form)
+    with matplotlib.rc_context({"font.size": 30, "axes.grid": True, "svg.fonttype": "none"}):
+        assert draw(KINDS["lines"], form) == first
+        assert matplotlib.rcParams["font.size"] == 30
+    assert first.startswith({"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[form])
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+def test_a_figure_of_nothing_is_drawn_too(kind):
+    ElementTree.fromstring(draw(curve(EMPTY[kind]), "svg"))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_names_are_text_whatever_signs_they_have(form):
+    odd = "$x^2$ <&> \N{CJK UNIFIED IDEOGRAPH-6F22}\\frac{" + "long " * 30
+    lines = Lines(lines=(replace(LINES.lines[0], name=odd), LINES.lines[1]))
+    drawn = draw(curve(lines, caption=odd, notes=(odd,), y=Axis(title=odd)), form)
+    if form == "svg":
+        ElementTree.fromstring(drawn)
+    assert drawn == draw(curve(lines, caption=odd, notes=(odd,), y=Axis(title=odd)), form)
+
+
+def test_a_caption_is_the_title_of_the_file_and_no_date_is_in_it():
+    drawn = draw(KINDS["bars"], "svg").decode()
+    assert "<title>It</title>" in drawn
+    assert "date" not in drawn.lower()
+    assert b"CreationDate" not in draw(KINDS["bars"], "pdf")
+
+
+def test_logarithmic_axes_show_zero_in_front():
+    line = Line(name="", points=tuple(Point(x=x, y=y) for x, y in ((0, 1), (1, 10), (10, 100), (100, 1000))))
+    ticks = tuple((place, f"{place}") for place in (0, 1, 10, 100))
+    made = curve(Lines(lines=(line,)), x=Axis(title="x", log=True, ticks=ticks), y=Axis(title="y", log=True))
+    found = re.search(
+        rb'<g id="line2d_[0-9]+">\s*<path d="(M[^"]*)" style="fill: none; stroke: #1a1a1a', draw(made, "svg")
+    )
+    assert found is not None
+    numbers = [float(number) for number in re.findall(rb"[0-9.]+", found[1])]
+    steps = [round(b - a) for a, b in zip(numbers[:-2:2], numbers[2::2], strict=True)]
+    assert len(steps) == 3
+    assert len(set(steps)) == 1  # from 0 to 1 as far as from 1 to 10
+
+
+def test_ticks_that_would_stand_over_each_other_have_no_text():
+    ticks = tuple((place, f"level {place}") for place in (1, 2, 3, 1000))
+    line = Line(name="", points=tuple(Point(x=place, y=1) for place, _ in ticks))
+    drawn = draw(curve(Lines(lines=(line,)), x=Axis(title="x", ticks=ticks)), "svg").decode()
+    assert re.findall("<!-- (level [0-9]+) -->", drawn) == ["level 1", "level 1000"]
+
+
+def test_every_kind_is_drawn_from_a_store(tmp_path):
+    study = load_study(STUDY_TEXT)
+    found = make_store(study, tmp_path)
+    frames = found.trials(), found.metrics()
+    sort = {"task": "sort", "filter": 8}
+    for spec in (
+        {"kind": "line", "value": "length", "x": "epoch", "series": "mixer", "select": sort},
+        {"kind": "bar", "value": "loss", "x": "mixer", "panels": "filter", "select": {"task": "reverse"}},
+        {"kind": "box", "value": "memory_change", "x": "mixer", "select": sort},
+        {"kind": "heat", "value": "loss", "x": "filter", "y": "mixer", "select": {"task": "sort"}},
+        {"kind": "pareto", "value": "loss", "x": "parameters", "series": "mixer", "logx": True},
+    ):
+        ElementTree.fromstring(draw(make_curve(study, frames, **spec), "svg"))
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for name, each in KINDS.items():
+        (GOLDEN / f"{name}.svg").write_bytes(draw(each, "svg"))

@@ -1,0 +1,329 @@
+"""What a figure is made of: every number of it, from a store whose numbers are known."""
+
+import polars as pl
+import pytest
+
+from activemem.reporting.curves.build import build_curve
+from activemem.reporting.curves.curve import CurveError
+from activemem.storage import Store
+from activemem.studies.schema.curve import CurveSpec
+from activemem.studies.study import load_study
+
+from .curve_factories import STUDY_TEXT, make_curve, make_rows, make_store
+
+
+@pytest.fixture(scope="module")
+def study():
+    return load_study(STUDY_TEXT)
+
+
+@pytest.fixture(scope="module")
+def frames(study, tmp_path_factory):
+    found = make_store(study, tmp_path_factory.mktemp("results"))
+    return found.trials(), found.metrics()
+
+
+@pytest.fixture
+def drawn(study, frames):
+    return lambda **spec: make_curve(study, frames, **spec)
+
+
+def only(made):
+    assert len(made.panels) == 1
+    return made.panels[0].content
+
+
+def test_a_line_has_the_mean_of_the_seeds_at_every_level_with_its_band(drawn):
+    made = drawn(kind="line", value="max_length", x="filter", series="mixer", select={"task": "sort"})
+    lines = only(made).lines
+    assert [line.name for line in lines] == ["sa", "conv", "sa + conv"]
+    assert [(p.x, p.y, round(p.low, 6), round(p.high, 6), p.n) for p in lines[1].points] == [
+        (8, 21, 20.9, 21.1, 3),
+        (80, 22, 21.9, 22.1, 3),
+        (800, 23, 22.9, 23.1, 3),
+    ]
+    assert made.caption == "Longest length with 100 % accuracy by filter; task sort"
+    assert made.notes == ("Line: mean of 3 seeds; band: ± 1 s.d.",)
+    assert made.x.ticks == ((8, "8"), (80, "80"), (800, "800"))
+    assert made.provenance == "27 trials · activemem 0.1.0 · a processor · 2026-11-28"
+
+
+@pytest.mark.parametrize(
+    ("band", "half", "called"),
+    [
+        ("sd", 0.1, "± 1 s.d"),
+        ("se", 0.1 / 3**0.5, "± 1 standard error"),
+        ("ci", 4.302653 * 0.1 / 3**0.5, "95 % t interval"),
+        ("minmax", 0.1, "lowest to highest"),
+    ],
+)
+def test_a_band_is_what_the_study_asks_for_and_the_note_says_which(drawn, band, half, called):
+    made = drawn(kind="bar", value="max_length", x="mixer", select={"task": "sort", "filter": 8}, band=band)
+    bar = only(made).bars[0]
+    assert (bar.value, bar.text) == (11, "11.0")
+    assert (bar.low, bar.high) == pytest.approx((11 - half, 11 + half))
+    assert made.notes == (f"Bar: mean of 3 seeds; whisker: {called}.",)
+
+
+def test_a_learning_curve_runs_over_epochs_or_steps(drawn):
+    made = drawn(
+        kind="line", value="length", x="epoch", series="mixer", select={"task": "sort", "filter": 800}
+    )
+    assert [(p.x, p.y) for p in only(made).lines[0].points] == [
+        (1, pytest.approx(13 / 3)),
+        (2, pytest.approx(26 / 3)),
+        (3, 13),
+    ]
+    assert made.caption == "Length, tokens, by epoch; filter 800; task sort"
+    steps = drawn(
+        kind="line", value="length", x="step", series="mixer", select={"task": "sort", "filter": 800}
+    )
+    assert [p.x for p in only(steps).lines[0].points] == [10, 20, 30]
+
+
+def test_a_family_runs_over_its_index_each_range_in_its_middle(drawn):
+    made = drawn(kind="line", value="bleu", x="index", series="mixer", select={"task": "sort", "filter": 8})
+    assert [(p.x, p.y) for p in only(made).lines[0].points] == [(5, 11), (15, 10), (25, 9)]
+    assert made.x.ticks == ((5, "0–10"), (15, "10–20"), (25, "20–30"))
+    assert made.x.title == "Source length, words"
+    assert made.caption == "BLEU by source length; filter 8; task sort"
+
+
+def test_a_member_of_a_family_is_a_metric_of_its_own_where_it_is_final(study, frames):
+    outcomes, metrics = frames
+    finals = pl.col("metrics").list.eval(
+        pl.struct(name=pl.lit("bleu[10-20]"), value=pl.element().struct.field("value"))
+    )
+    spec = CurveSpec(
+        name="each", kind="bar", value="bleu[10-20]", x="mixer", select={"task": "sort", "filter": 8}
+    )
+    made = build_curve(study, spec, outcomes.with_columns(finals), metrics)
+    assert made.y.title == "BLEU[10-20]"
+    assert [bar.text for bar in only(made).bars] == ["1.1", "2.1", "3.1"]
+
+
+def test_trials_without_a_value_are_left_out_and_counted(drawn):
+    made = drawn(kind="bar", value="max_length", x="mixer", select={"task": "reverse", "filter": 8})
+    assert [bar.text for bar in only(made).bars] == ["11.0", "failed", "31.0"]
+    assert made.notes == (
+        "Bar: mean of 3 seeds; whisker: ± 1 s.d.",
+        "Left out of 9 trials: 1 failed, 1 stopped early, 1 not run.",
+    )
+    other = drawn(kind="bar", value="max_length", x="mixer", select={"task": "reverse", "filter": 800})
+    assert other.notes == (
+        "Bar: mean of 2 to 3 seeds; whisker: ± 1 s.d.",
+        "Left out of 9 trials: 1 without a finite value.",
+    )
+
+
+def test_bars_are_points_where_zero_is_far(drawn):
+    near = drawn(kind="bar", value="max_length", x="mixer", select={"task": "sort", "filter": 8})
+    far = drawn(kind="bar", value="max_length", x="filter", select={"task": "sort", "mixer": "sa"})
+    assert (only(near).points, only(far).points) == (False, True)
+    assert far.notes == ("Point: mean of 3 seeds; whisker: ± 1 s.d.",)
+    assert [bar.name for bar in only(far).bars] == ["filter 8", "filter 80", "filter 800"]
+
+
+def test_published_numbers_stand_where_the_paper_has_them(drawn):
+    bars = drawn(
+        kind="bar", value="max_length", x="mixer", panels="task", select={"filter": 8}, published="table4"
+    )
+    assert [panel.title for panel in bars.panels] == ["sort", "reverse"]
+    assert [bar.published for bar in bars.panels[0].content.bars] == [14.0, 20.7, 23.3]
+    assert bars.notes[1] == "Diamonds: published, active-memory-transformer table4."
+    lines = drawn(
+        kind="line",
+        value="max_length",
+        x="filter",
+        series="mixer",
+        select={"task": "sort", "filter": [8, 80]},
+        published="table4",
+    )
+    assert only(lines).lines[0].published == ((8, 14.0), (80, 14.0))
+
+
+def test_a_box_has_the_quartiles_of_all_samples_of_all_seeds(drawn):
+    made = drawn(kind="box", value="memory_change", x="mixer", select={"task": "sort", "filter": 8})
+    box = only(made).boxes[0]
+    assert (box.n, box.quartiles, box.whiskers) == (33, pytest.approx((0.2, 0.5, 0.8)), (0.0, 1.0))
+    assert made.notes == (
+        "Box: median and quartiles of 33 quantiles.",
+        "Whisker: to the last value within 1.5 interquartile ranges; dots: those beyond.",
+    )
+
+
+def test_a_box_of_few_values_is_the_values(drawn):
+    made = drawn(kind="box", value="max_length", x="mixer", select={"task": "sort", "filter": 8}, accent="sa")
+    box = only(made).boxes[0]
+    assert (box.n, box.quartiles, box.values, box.accent) == (3, None, (10.9, 11.0, 11.1), True)
+    assert made.notes == ("Dots: the values themselves, where they are fewer than 10.",)
+
+
+def test_boxes_stand_along_an_index_too(drawn):
+    made = drawn(
+        kind="box", value="memory_change", x="index", select={"task": "sort", "filter": 8, "mixer": "sa"}
+    )
+    assert [(box.at, box.values) for box in only(made).boxes][:2] == [(0, (0, 0, 0)), (1, (0.1, 0.1, 0.1))]
+    assert not only(made).rows
+
+
+def test_every_panel_has_the_same_rows_and_lines_whatever_is_missing(drawn):
+    boxes = drawn(kind="box", value="max_length", x="mixer", panels="task", select={"filter": 8})
+    sort, reverse = (panel.content.boxes for panel in boxes.panels)
+    assert [(box.name, box.text) for box in reverse] == [("sa", ""), ("conv", "failed"), ("sa + conv", "")]
+    assert [box.name for box in sort] == [box.name for box in reverse]
+    lines = drawn(kind="line", value="length", x="epoch", series="mixer", panels="task", select={"filter": 8})
+    assert [line.number for line in lines.panels[0].content.lines] == [0, 1, 2]
+    assert [line.number for line in lines.panels[1].content.lines] == [0, 2]
+
+
+def test_a_figure_of_final_values_needs_no_others(study, frames):
+    spec = CurveSpec(name="each", kind="heat", value="loss", x="filter", y="mixer", select={"task": "sort"})
+    assert build_curve(study, spec, frames[0]) == build_curve(study, spec, *frames)
+    learning = CurveSpec(
+        name="each",
+        kind="line",
+        value="length",
+        x="epoch",
+        select={"task": "sort", "filter": 8, "mixer": "sa"},
+    )
+    with pytest.raises(ValueError, match=r"^expected the metrics of the store for the curve each, got none$"):
+        build_curve(study, learning, frames[0])
+
+
+def test_values_beyond_the_whiskers_are_kept(study, frames):
+    outcomes, metrics = frames
+    far = metrics.with_columns(
+        value=pl.when(pl.col("name") == "memory_change[10]").then(9.0).otherwise(pl.col("value"))
+    )
+    spec = CurveSpec(
+        name="each", kind="box", value="memory_change", x="mixer", select={"task": "sort", "filter": 8}
+    )
+    box = only(build_curve(study, spec, outcomes, far)).boxes[0]
+    assert (box.whiskers, box.values) == ((0.0, 0.9), (9.0, 9.0, 9.0))
+
+
+def test_a_heat_map_has_the_mean_of_every_row_and_column(drawn):
+    content = only(drawn(kind="heat", value="max_length", x="filter", y="mixer", select={"task": "reverse"}))
+    assert content.rows == ("sa", "conv", "sa + conv")
+    assert content.columns == ("8", "80", "800")
+    assert content.texts == (("11.0", "12.0", "12.9"), ("failed", "22.0", "23.0"), ("31.0", "32.0", "33.0"))
+    assert content.ends == ((11.0, "11.0"), (33.0, "33.0"))
+
+
+def test_a_heat_map_of_two_indices_has_them_in_the_order_of_numbers(drawn):
+    made = drawn(
+        kind="heat",
+        value="attention",
+        y="index",
+        x="index2",
+        panels="mixer",
+        select={"task": "sort", "filter": 8},
+    )
+    assert [panel.title for panel in made.panels] == ["sa", "conv", "sa + conv"]
+    content = made.panels[0].content
+    assert (content.rows, content.columns) == (("0", "1", "2"),) * 2
+    assert content.values == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    assert made.caption == "Weight of attention by output position and input position; filter 8; task sort"
+
+
+def test_a_front_has_the_cells_that_no_other_surpasses(drawn):
+    made = drawn(kind="pareto", value="loss", x="parameters", series="mixer", select={"task": "sort"})
+    content = only(made)
+    assert [line.name for line in content.lines] == ["sa", "conv", "sa + conv"]
+    assert [(point.x, point.y) for point in content.front] == [(8000, pytest.approx(1.1))]
+    longest = only(drawn(kind="pareto", value="max_length", x="parameters", select={"task": "sort"}))
+    assert [point.y for point in longest.front] == [31, 32, 33]
+    assert [line.name for line in longest.lines][:2] == ["sa, filter 8", "sa, filter 80"]
+    assert longest.steps == "post"
+
+
+def test_a_cost_that_differs_by_seed_is_averaged_like_the_result(study, frames):
+    outcomes, metrics = frames
+    timed = outcomes.with_columns(seconds=60.0 + pl.col("seed"))
+    spec = CurveSpec(
+        name="each", kind="pareto", value="loss", x="seconds", select={"task": "sort", "filter": 8}
+    )
+    made = build_curve(study, spec, timed, metrics)
+    assert [(line.name, line.points[0].x, line.points[0].n) for line in only(made).lines] == [
+        ("sa", 61, 3),
+        ("conv", 61, 3),
+        ("sa + conv", 61, 3),
+    ]
+    assert made.notes == ("Point: mean of 3 seeds; whisker: ± 1 s.d.",)
+
+
+def test_a_second_index_that_is_not_drawn_is_averaged_within_each_trial(drawn):
+    made = drawn(
+        kind="line", value="attention", x="index", series="mixer", select={"task": "sort", "filter": 8}
+    )
+    points = only(made).lines[0].points
+    assert [(point.x, point.y, point.n) for point in points] == [
+        (place, pytest.approx(1 / 3), 3) for place in range(3)
+    ]
+
+
+def test_a_trial_stands_in_every_cell_that_it_is_the_trial_of(tmp_path):
+    twice = load_study(STUDY_TEXT.replace('"sa", "conv(k=20)", "sa + conv(k=20)"', '"sa", "sa(heads=8)"'))
+    found = Store(tmp_path)
+    for trial in twice.trials():
+        found.write(*make_rows(trial, "done"))
+    select = {"task": "sort", "filter": 8}
+    made = make_curve(
+        twice, (found.trials(), found.metrics()), kind="bar", value="max_length", x="mixer", select=select
+    )
+    assert [(bar.name, bar.value) for bar in only(made).bars] == [("sa", 11), ("sa(heads=8)", 11)]
+    assert made.provenance.startswith("3 trials")
+
+
+def test_many_lines_stand_in_panels_with_the_others_behind(tmp_path):
+    many = load_study(STUDY_TEXT.replace("seed = [0, 1, 2]", "seed = [0, 1, 2, 3, 4, 5]"))
+    found = make_store(many, tmp_path)
+    where = {"task": "sort", "mixer": "sa"}
+    frames = found.trials(), found.metrics()
+    made = make_curve(
+        many, frames, kind="line", value="loss", x="filter", series="seed", select=where, accent=0
+    )
+    assert [panel.title for panel in made.panels] == [f"seed {seed}" for seed in range(6)]
+    second = made.panels[1].content
+    assert [line.name for line in second.lines] == ["seed 1"]
+    assert [line.name for line in second.context if line.accent] == ["seed 0"]
+    assert made.notes == ("Line: one seed.", "Grey: the other panels' lines; in colour: seed 0.")
+
+
+def test_an_empty_store_gives_a_figure_that_says_so(study, frames):
+    outcomes, metrics = frames
+    spec = CurveSpec(
+        name="each", kind="bar", value="max_length", x="mixer", select={"task": "sort", "filter": 8}
+    )
+    made = build_curve(study, spec, outcomes.clear(), metrics.clear())
+    assert [bar.text for bar in only(made).bars] == ["not run"] * 3
+    assert made.notes == (
+        "Nothing to draw: no trial of it is done.",
+        "Left out of 9 trials: 9 not run.",
+    )
+
+
+def test_the_order_of_the_store_changes_nothing(study, frames):
+    outcomes, metrics = frames
+    spec = CurveSpec(
+        name="each",
+        kind="line",
+        value="length",
+        x="epoch",
+        series="mixer",
+        select={"task": "sort", "filter": 8},
+    )
+    assert build_curve(study, spec, outcomes, metrics) == build_curve(
+        study, spec, outcomes.reverse(), metrics.reverse()
+    )
+
+
+def test_a_specification_that_does_not_fit_is_told_with_every_fault(study, frames):
+    spec = CurveSpec(name="each", kind="line", value="los", x="mixers", series="task")
+    with pytest.raises(CurveError) as caught:
+        build_curve(study, spec, *frames)
+    assert str(caught.value) == (
+        "curve each: x: unknown factor 'mixers'; nearest: mixer\n"
+        "curve each: value: unknown metric 'los'; nearest: loss"
+    )

@@ -1,0 +1,248 @@
+"""The report's structure and words; test_in_browser.py looks at it in a browser."""
+
+import re
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+
+import pytest
+
+from activemem.reporting.page import report
+from activemem.reporting.page.section_question import leading_comment
+from activemem.storage import Store, TrialRow
+from activemem.studies.study import load_study
+
+NOTHING_YET = ["question", "standing", "recipes", "tables", "settings", "reproduce"]
+EVERYTHING = [*NOTHING_YET[:4], "failures", "settings", "provenance", "reproduce"]
+
+
+class Reader(HTMLParser):
+    """What is on a page: its tags with their attributes, its text by section."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.texts, self._section = [], {}, ""
+        self.open = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag == "section":
+            self._section = dict(attributes)["aria-labelledby"]
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts[self._section] = self.texts.get(self._section, "") + data
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def drawn(settings):
+    """A diagram for tests."""
+    return f'<svg xmlns="http://www.w3.org/2000/svg"><title>{settings.model.d_model}</title></svg>'
+
+
+@pytest.fixture(scope="module")
+def page(everything, kept):
+    return report(everything, kept, drawn)
+
+
+@pytest.fixture(scope="module")
+def read(page):
+    return Reader(page)
+
+
+def test_each_section_that_has_something_to_say_is_there_in_order(read):
+    assert [each["aria-labelledby"] for each in read.all("section")] == EVERYTHING
+    assert [each["href"] for each in read.all("a")] == [f"#{name}" for name in EVERYTHING]
+
+
+def test_what_has_nothing_to_say_is_left_out(everything, tmp_path):
+    read = Reader(report(everything, Store(tmp_path)))
+    assert [each["aria-labelledby"] for each in read.all("section")] == NOTHING_YET
+    assert read.all("img") == []
+
+
+def test_the_same_store_gives_the_same_page(everything, kept, page):
+    assert report(everything, kept, drawn) == page
+
+
+def test_nothing_is_loaded_and_nothing_runs(page, read):
+    names = {tag for tag, _ in read.tags}
+    assert not names & {"script", "link", "iframe", "object", "form", "base"}
+    assert all(each["src"].startswith("data:image/svg+xml;base64,") for each in read.all("img"))
+    assert not re.search(r"url\(|@import|https?:", re.sub(r"base64,[A-Za-z0-9+/=]*", "", page))
+    [policy] = [each["content"] for each in read.all("meta") if "http-equiv" in each]
+    assert policy.startswith("default-src 'none'; ")
+
+
+def test_every_tag_is_closed_and_every_id_is_there_once(read):
+    assert read.open == []
+    ids = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_landmarks_headings_and_words_for_pictures_are_there(read):
+    names = [tag for tag, _ in read.tags]
+    assert [names.count(each) for each in ("header", "nav", "main", "footer", "h1")] == [1] * 5
+    assert all(each["alt"] for each in read.all("img"))
+    boxes = [each for each in read.all("div") if each.get("class") == "scroll"]
+    assert all(each["role"] == "region" and each["aria-label"] and each["tabindex"] == "0" for each in boxes)
+    assert {each["scope"] for each in read.all("th")} == {"col", "row"}
+
+
+def test_a_page_says_how_far_the_study_is(read):
+    assert "19 of 36 trials done · 5 failed · 3 pruned · 9 left." in read.texts["standing"]
+    assert "Training took 40 s, one trial after the other." in read.texts["standing"]
+
+
+def test_recipes_have_costs_and_a_diagram_each(read):
+    assert "Every model is 2 * ({mixer} >> ff(8))." in read.texts["recipes"]
+    assert "conv(k=20): 2 layers reach 18 to the left, so" not in read.texts["recipes"]
+    assert "parametersMFLOPs/stepreachdonetime/trialpeak memory" in read.texts["recipes"]
+    assert [each["alt"] for each in read.all("img")] == [
+        "Diagram of 2 * (sa >> ff(8))",
+        "Diagram of 2 * (conv(k=20) >> ff(8))",
+        "Diagram of 2 * (persistent_conv(k=20) + sa >> ff(8))",
+        "Diagram of 2 * (conv(k=3) + conv(k=5) >> ff(8))",
+    ]
+
+
+def test_figures_are_drawn_once_there_is_something_to_draw(everything, kept, tmp_path):
+    spec = (
+        '[[curve]]\nname = "by_task"\nkind = "bar"\nx = "task"\nvalue = "loss"\nselect = { mixer = "sa" }\n'
+    )
+    study = load_study(everything.text + spec)
+    read = Reader(report(study, kept))
+    assert [each["aria-labelledby"] for each in read.all("section")][3:5] == ["tables", "figures"]
+    [image] = read.all("img")
+    assert image["alt"].startswith("Loss, nats a token, by task; mixer sa.")
+    assert report(study, kept) == report(study, kept)
+    assert "figures" not in Reader(report(study, Store(tmp_path))).texts
+
+
+def test_claims_have_their_verdicts_and_every_comparison(everything, kept, tmp_path):
+    claim = """
+[[claim]]
+name = "convolution wins <on> sort"
+source = "Table 4"
+holds = "max_length[task=sort, mixer=conv(k=20)] > max_length[task=sort, mixer=sa]"
+"""
+    study = load_study(everything.text + claim)
+    read = Reader(report(study, kept))
+    assert [each["aria-labelledby"] for each in read.all("section")][3:5] == ["tables", "claims"]
+    text = " ".join(read.texts["claims"].split())
+    assert "0 confirmed · 0 refuted · 1 undecided." in text
+    assert "undecidedconvolution wins <on> sortTable 4+15.0[−7.4, 37.4]n = 3, 6 would do" in text
+    assert (
+        "convolution wins <on> sort: max_length[task=sort, mixer=conv(k=20)] > max_length[task=sort" in text
+    )
+    assert "claims" not in Reader(report(study, Store(tmp_path))).texts
+
+
+def test_failures_have_their_levels_and_reasons_whole_on_demand(read):
+    text = read.texts["failures"]
+    assert "3 × 90 % of <memory> & more _x_ | $y^2 {#1} ~ \\" in text
+    assert "2 × not a number at epoch 8" in text
+    assert text.count("Traceback") == 3
+    assert "sareverse22not a number at epoch 8" in re.sub(
+        r"\s", "", text.replace("not a number", "notanumber")
+    ).replace("notanumber", "not a number").replace("atepoch8", " at epoch 8")
+
+
+def test_settings_have_defaults_and_holes(read):
+    text = " ".join(read.texts["settings"].split())
+    assert "train.optimizer.betas[0.9, 0.999]" in text
+    assert "task.name{task}" in text
+    assert "seed" not in text
+
+
+def test_provenance_tells_programs_devices_and_dates(read):
+    text = read.texts["provenance"]
+    assert "a1b2c3d" in text
+    assert "a1b2c3d4" not in text
+    assert "H200 & 2 others" in text
+    assert "2026-11-28 09:00 UTC" in text
+
+
+def test_a_study_that_does_not_come_along_is_on_the_page_to_be_saved(everything, read):
+    text = read.texts["reproduce"]
+    assert "Save the study file below as everything.toml." in text
+    assert "activemem study run everything.toml\nactivemem table render everything --published\n" in text
+    assert everything.text in text
+
+
+def test_a_study_that_comes_along_is_named_with_its_overrides(tmp_path):
+    text = Reader(report(load_study("quickstart", ["train.epochs=3"]), Store(tmp_path))).texts["reproduce"]
+    assert "activemem study run quickstart --set train.epochs=3\n" in text
+    assert "Save" not in text
+
+
+def test_trials_of_another_study_are_told(everything, kept, tmp_path):
+    [first, *_] = kept.trials().drop("metrics").filter(study="everything").iter_rows(named=True)
+    store = Store(tmp_path)
+    store.write(TrialRow(metrics=(), **{**first, "study": "before"}), [])
+    assert "1 trial trained for the study before." in Reader(report(everything, store)).texts["provenance"]
+
+
+def test_what_a_file_says_is_shown_and_never_obeyed(everything, tmp_path):
+    wild = '<script>alert(1)</script> & \\"quotes\\"'
+    study = load_study(
+        f"# <b>why</b>\n{everything.text.lstrip().replace('Everything that can happen to a cell', wild)}"
+    )
+    read = Reader(report(study, Store(tmp_path)))
+    assert read.all("script") == read.all("b") == []
+    assert '<script>alert(1)</script> & "quotes"' in read.texts[""]
+    assert "<b>why</b>" in read.texts["question"]
+
+
+def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
+    study, store = load_study("tune-kernel"), Store(tmp_path)
+    [trial] = study.point_trials({"k": 7, "dropout": 0.25})
+    when = datetime(2026, 11, 28, tzinfo=UTC)
+    row = TrialRow(
+        trial=trial.id,
+        attempt=0,
+        study=study.name,
+        recipe=trial.settings.model.recipe,
+        recipe_id="0" * 8,
+        task="addition",
+        seed=0,
+        status="done",
+        factors='{"k": 7, "dropout": 0.25, "seed": 0}',
+        settings=trial.settings.model_dump_json(),
+        metrics=(("max_length", 19.0),),
+        parameters=1,
+        flops=1.0,
+        epochs=20,
+        steps=1,
+        seconds=1.0,
+        peak_mib=1.0,
+        version="0.1.0",
+        device="a processor",
+        host="elsewhere",
+        started=when,
+        finished=when,
+    )
+    store.write(row, [])
+    texts = Reader(report(study, store, drawn)).texts
+    assert "A search of 20 points for the highest max_length" in texts["question"]
+    assert "How far should a convolution see to learn addition?" in texts["question"]
+    assert "max_lengthkdropout\n\n19.070.25" in texts["standing"]
+    assert "model.dropout0.25" in texts["settings"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("# Why?\n#\n# Because.\n\n# Not this.\n[study]\n", "Why? Because."),
+        ("[study]\n# Not at the head.\n", ""),
+        ("\n\n#tight\n", "tight"),
+    ],
+)
+def test_the_comment_at_the_head_of_a_file_is_the_question(text, words):
+    assert leading_comment(text) == words

@@ -1,0 +1,218 @@
+"""A table can say what stands in a cell that has no value of its metric: how far it came instead."""
+
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.pick_best import pick_best
+from activemem.reporting.tables.render import to_csv, to_markdown
+from activemem.reporting.tables.table import Cell, CellStatus, Table
+from activemem.reporting.tables.tally import Tally
+from activemem.reporting.tables.tidy import tidy_frame
+from activemem.storage.rows import trial_frame
+from activemem.studies.schema.table import TableSpec
+from activemem.studies.schema.table_checks import table_faults
+from activemem.studies.study import Study, load_study
+
+from ..conftest import made_row
+
+STUDY = """
+[study]
+name = "solving"
+title = "Who solves it, and when"
+
+[model]
+recipe = "{pool}"
+d_model = 8
+
+[task]
+name = "recall_addition"
+length = "{length}"
+
+[train]
+optimizer = { name = "adam", lr = "{lr}" }
+batch_size = 4
+epochs = 9
+steps_per_epoch = 2
+
+[factors]
+pool = ["attention_pool", "mean_pool", "last"]
+length = [50, 100]
+lr = [0.01, 0.001]
+seed = [0, 1, 2]
+
+[[table]]
+name = "solved"
+rows = "pool"
+columns = "length"
+value = "solved_epochs"
+otherwise = "best_accuracy"
+over = "lr"
+pick = "best"
+"""
+
+# By pool, length and lr, for each seed: the epochs it took, or below 1 the accuracy that was reached.
+ENDS: dict[tuple[str, int, float], tuple[float | str | None, ...]] = {
+    ("attention_pool", 50, 0.01): (1, 0.9, 0.8),
+    ("attention_pool", 50, 0.001): (2, 3, 4),
+    ("attention_pool", 100, 0.01): (0.5, 0.5, 0.5),
+    ("attention_pool", 100, 0.001): (7, 0.25, 0.75),
+    ("mean_pool", 50, 0.01): (0.5, 0.5, 0.5),
+    ("mean_pool", 50, 0.001): (0.75, 0.875, "failed: not a number at epoch 2"),
+    ("mean_pool", 100, 0.01): ("failed: not a number at epoch 1",) * 3,
+    ("mean_pool", 100, 0.001): (0.25, 0.25, 0.25),
+}
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return load_study(STUDY)
+
+
+@pytest.fixture(scope="module")
+def outcomes(study: Study) -> pl.DataFrame:
+    frames = []
+    for number, trial in enumerate(study.trials()):
+        pool, length, lr = (trial.levels[name] for name in ("pool", "length", "lr"))
+        ends = ENDS.get((str(pool), int(length), float(lr)), (None,) * 3)
+        end = ends[int(trial.levels["seed"])]
+        if end is None:
+            continue
+        metrics: dict[str, float] | str = end if isinstance(end, str) else {"best_accuracy": min(end, 1.0)}
+        if not isinstance(end, str) and end >= 1 and isinstance(metrics, dict):
+            metrics["solved_epochs"] = end
+        frames.append(trial_frame(made_row(trial, metrics, number)))
+    return pl.concat(frames).sort("trial")
+
+
+@pytest.fixture(scope="module")
+def made(study: Study, outcomes: pl.DataFrame) -> Table:
+    return build_table(study, study.tables[0], outcomes)
+
+
+def spec(study: Study, **changes: Any) -> TableSpec:
+    keys = study.tables[0].model_dump(exclude={"published"}, exclude_none=True) | changes
+    return TableSpec.model_validate({key: value for key, value in keys.items() if value is not None})
+
+
+def cell_of(made: Table, row: str, column: str) -> Cell:
+    return made.cells[made.rows.index(row)][made.columns.index(column)]
+
+
+def notes(made: Table, cell: Cell) -> list[str]:
+    return [note.text for note in made.footnotes if note.mark in cell.marks]
+
+
+def test_of_levels_the_one_is_picked_that_more_seeds_solve_and_then_the_quicker(made: Table) -> None:
+    cell = cell_of(made, "attention_pool", "50")
+    assert (cell.full_text, cell.picked, cell.metric) == ("3 ± 1", "lr 0.001", "")
+    some = cell_of(made, "attention_pool", "100")
+    assert (some.full_text, some.picked, some.status) == ("7", "lr 0.001", CellStatus.PARTIAL)
+    assert notes(made, some) == ["lr 0.001", "2 of 3 seeds ended without a finite solved_epochs"]
+
+
+def test_where_none_is_solved_the_other_metric_stands_in_parentheses_and_picks(made: Table) -> None:
+    cell = cell_of(made, "mean_pool", "50")
+    assert (cell.full_text, cell.picked, cell.metric) == ("(0.812 ± 0.088)", "lr 0.001", "best_accuracy")
+    assert (cell.status, cell.best) == (CellStatus.PARTIAL, False)
+    assert notes(made, cell) == ["lr 0.001", "1 of 3 seeds failed: not a number at epoch 2"]
+
+
+def test_a_level_without_either_metric_is_told(made: Table) -> None:
+    cell = cell_of(made, "mean_pool", "100")
+    assert cell.full_text == "(0.250 ± 0.000)"
+    assert notes(made, cell) == ["lr 0.001", "1 of 2 levels of lr gave no value"]
+
+
+def test_what_has_not_run_says_so(made: Table) -> None:
+    assert cell_of(made, "last", "50").full_text == "–"
+
+
+def test_the_caption_says_what_the_parentheses_are(made: Table) -> None:
+    assert made.caption == (
+        "Epochs until all test sequences were right: mean ± s.d. of 3 seeds, each cell at its best of 2"
+        " levels of lr.",
+        "In parentheses, where there is none: highest accuracy, share of sequences.",
+        "–: not run.",
+    )
+
+
+def test_of_one_level_nothing_is_picked_and_nothing_said() -> None:
+    one = load_study(STUDY, ["factors.lr=[0.001]", "factors.seed=[0]"])
+    rows = [trial_frame(made_row(trial, {"solved_epochs": 2.0}, n)) for n, trial in enumerate(one.trials())]
+    assert build_table(one, one.tables[0], pl.concat(rows)).caption[0] == (
+        "Epochs until all test sequences were right: one seed."
+    )
+
+
+def test_a_trial_that_is_done_without_the_metric_did_not_fail(study: Study, outcomes: pl.DataFrame) -> None:
+    changes = {"otherwise": None, "over": None, "pick": None, "select": {"lr": 0.01}}
+    alone = build_table(study, spec(study, **changes), outcomes)
+    cell = cell_of(alone, "mean_pool", "50")
+    assert (cell.full_text, cell.status) == ("none", CellStatus.NO_VALUE)
+    assert notes(alone, cell) == ["3 of 3 seeds ended without a finite solved_epochs"]
+
+
+def test_programs_are_told_which_metric_a_number_is(made: Table) -> None:
+    frame = tidy_frame(made).filter(pl.col("column") == "50").select("row", "metric", "value")
+    assert frame.rows() == [
+        ("attention_pool", "solved_epochs", 3.0),
+        ("mean_pool", "best_accuracy", 0.8125),
+        ("last", "solved_epochs", None),
+    ]
+    lines = to_csv(made).splitlines()
+    assert lines[0] == "row,column,metric,mean,deviation,n,picked,published,status,note"
+    assert lines[3].startswith("mean_pool,50,best_accuracy,0.8125,")
+    assert "(0.812 ± 0.088)" in to_markdown(made)
+
+
+def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcomes: pl.DataFrame) -> None:
+    one = build_table(study, spec(study, over=None, pick=None, select={"lr": 0.01}), outcomes)
+    assert cell_of(one, "attention_pool", "50").full_text == "1"
+    assert cell_of(one, "attention_pool", "100").full_text == "(0.500 ± 0.000)"
+    assert cell_of(one, "mean_pool", "100").full_text == "failed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        (
+            {"otherwise": "best_acuracy"},
+            [(("otherwise",), "unknown metric 'best_acuracy'; nearest: best_accuracy")],
+        ),
+        ({"otherwise": "flops"}, [(("otherwise",), "neither side of 'flops' is better")]),
+        ({"value": "best_accuracy"}, [(("otherwise",), "the metric 'best_accuracy' stands there already")]),
+        (
+            {"value": ["solved_epochs", "loss"]},
+            [(("otherwise",), "expected one metric in value, which it stands for, got 2")],
+        ),
+        (
+            {"baseline": "last"},
+            [(("otherwise",), "the differences from the baseline stand in parentheses")],
+        ),
+        (
+            {"digits": {"loss": 2}},
+            [(("digits", "loss"), "unknown metric 'loss'; known: best_accuracy, solved_epochs")],
+        ),
+        ({"digits": {"best_accuracy": 2}}, []),
+    ],
+    ids=str,
+)
+def test_what_cannot_stand_there_is_a_fault(study: Study, changes: dict[str, Any], faults: list[Any]) -> None:
+    assert table_faults(spec(study, **changes), study.design, None) == faults
+
+
+def test_a_level_that_has_not_run_is_told_from_one_that_gave_no_value() -> None:
+    spec = load_study(STUDY).tables[0]
+    done = Tally(trials=1, values=(3.0,), failed=(), pruned=(), missing=0)
+    failed, open_ = replace(done, values=(), failed=("x",)), replace(done, values=(), missing=1)
+    place = ("mean_pool", "50", spec.value[0])
+    for others, told in (
+        ((open_, open_), "2 of 3 levels of lr not run"),
+        ((failed, open_), "2 of 3 levels of lr gave no value"),
+    ):
+        found = {place: (done, *others), (*place[:2], spec.otherwise): (done, *others)}
+        assert pick_best(spec, found)[1][place] == told

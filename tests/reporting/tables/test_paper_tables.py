@@ -1,0 +1,120 @@
+"""Every published table can be printed: by itself, and with ours beside it once there are some."""
+
+import tomllib
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from activemem.reporting.tables.paper_tables import (
+    paper_tables,
+    published_only_table,
+    published_tables_of,
+    studies_of_paper,
+)
+from activemem.reporting.tables.render import to_csv, to_html, to_latex, to_markdown, to_terminal
+from activemem.reporting.tables.table import CellStatus, ColumnKey, TableError
+from activemem.reporting.tables.tidy import tidy_frame
+from activemem.storage import Store
+from activemem.studies.catalog.published import HIGHER_IS_BETTER_BY_UNIT, published_tables
+from activemem.studies.study import Study, load_study
+
+PAPER = "active-memory-transformer"
+TABLES = list(published_tables().values())
+IDS = [f"{each.paper} {each.name}" for each in TABLES]
+
+
+@pytest.mark.parametrize("theirs", TABLES, ids=IDS)
+def test_every_published_number_stands_in_its_table_in_every_format(theirs):
+    made = published_only_table(theirs)
+    printed = {
+        (row, column): cell.text
+        for row, cells in zip(made.rows, made.cells, strict=True)
+        for column, cell in zip(theirs.columns, cells, strict=True)
+        if cell.status is CellStatus.PUBLISHED
+    }
+    assert printed == {place: number.text_with_deviation for place, number in theirs.cells.items()}
+    for render in (to_terminal, to_markdown, to_latex, to_html):
+        text = render(made)
+        assert all(number.text in text for number in theirs.cells.values())
+    assert len(to_csv(made).splitlines()) == 1 + len(theirs.rows) * len(theirs.columns)
+    assert tidy_frame(made)["published"].drop_nulls().len() == sum(
+        bool(n.text) for n in theirs.cells.values()
+    )
+
+
+@pytest.mark.parametrize("theirs", TABLES, ids=IDS)
+def test_no_line_of_a_published_table_is_wider_than_a_terminal(theirs):
+    assert max(map(len, to_terminal(published_only_table(theirs)).splitlines())) <= 80
+
+
+def test_every_unit_of_the_file_has_a_side():
+    assert {
+        number.unit for theirs in TABLES for number in theirs.cells.values()
+    } == HIGHER_IS_BETTER_BY_UNIT.keys()
+
+
+def test_a_deviation_of_the_paper_is_printed_and_not_told_twice():
+    made = published_only_table(published_tables()["memory-degradation", "table2"])
+    assert made.cells[0][0].text == "0.77 ± 0.05"
+    assert made.caption == ("Published: memory-degradation table2 (fraction).", "Over 10 trainings.")
+    assert made.heading_spans() == ((("theta_vs_luong", 3), ("theta_vs_bahdanau", 3)),)
+    assert made.keys[1] == ColumnKey(metric="theta_vs_luong", level="luong_inputs")
+    assert made.footnotes == ()
+
+
+def test_words_of_the_paper_stand_where_its_number_would():
+    made = published_only_table(published_tables()["extended-neural-gpu", "table1"])
+    assert [cell.text for cell in made.cells[0]] == ["30.1", "below 5"]
+    assert made.columns == ("perplexity ↓", "bleu ↑")
+
+
+def test_notes_that_are_not_of_all_numbers_are_footnotes():
+    made = published_only_table(published_tables()["all-attention", "table2"])
+    assert made.footnotes[0].text == "text8; 38M"
+    assert (made.cells[0][0].marks, made.cells[0][1].marks, made.cells[4][0].marks) == (("a",), ("a",), ())
+    assert made.caption == ("Published: all-attention table2 (bpc, lower is better).",)
+
+
+def test_ours_stand_in_the_papers_table_as_soon_as_there_are_any(everything: Study, rows: pl.DataFrame):
+    first, second = paper_tables(published_tables_of(PAPER), [everything], rows)
+    assert (first.name, second.name) == (f"{PAPER}-table1", f"{PAPER}-table4-everything")
+    assert second.provenance.startswith("study everything · 27 of 36 trials · ")
+    assert second.rows == (*everything.factors["mixer"], "cgru", "persistent_conv", *second.rows[6:])
+    assert second.rows[6:] == ("highway_conv", "sa+conv", "sa+highway_conv")
+    assert second.columns == ("sort", "reverse", "copy", "addition", "multiply", "not", "remember")
+
+
+def test_a_study_without_a_trial_leaves_the_paper_alone(everything: Study, rows: pl.DataFrame):
+    (made,) = paper_tables(published_tables_of(PAPER, "table4"), [everything], rows.clear())
+    assert made == published_only_table(published_tables()[PAPER, "table4"])
+
+
+def test_two_studies_of_one_table_are_two_tables(everything: Study, rows: pl.DataFrame):
+    other = load_study(everything.text.replace('name = "everything"', 'name = "again"'))
+    made = paper_tables(published_tables_of(PAPER, "table4"), [everything, other], rows)
+    assert [each.name for each in made] == [f"{PAPER}-table4-everything", f"{PAPER}-table4-again"]
+
+
+def test_the_studies_of_a_paper_are_those_that_come_along_and_those_that_ran(tmp_path, everything: Study):
+    store = Store(tmp_path)
+    shipped = {
+        path.stem: tomllib.loads(path.read_text(encoding="utf-8"))["study"].get("paper")
+        for path in (Path(__file__).parents[3] / "studies").glob("*.toml")
+    }
+    for paper in (PAPER, "all-attention", "a paper of nobody"):
+        own = {name for name, its in shipped.items() if its == paper}
+        assert {study.name for study in studies_of_paper(paper, store)} == own
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (("all-atention",), "there are no published numbers of 'all-atention'; nearest: all-attention"),
+        (("all-attention", "table4"), "all-attention has no published table 'table4'; nearest: table3"),
+    ],
+)
+def test_what_no_paper_has_is_told(name, message):
+    with pytest.raises(TableError) as error:
+        published_tables_of(*name)
+    assert str(error.value) == message

@@ -1,0 +1,24 @@
+"""Reads a store while a merged file comes into it. Usage: concurrent_compaction.py ROOT FILE PLACE.
+
+The file is put in its place when the first data file is opened, which is after the folder was listed;
+prints the trials that are found.
+"""
+
+import sys
+from pathlib import Path
+
+from activemem.storage import Store
+
+
+def main(root: str, file: str, place: str) -> None:
+    moving = Path(file)
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "open" and str(arguments[0]).startswith(str(Path(place).parent)) and moving.exists():
+            moving.rename(place)
+
+    sys.addaudithook(hook)
+    print(*Store(root).latest_attempts())  # noqa: T201  read by the test
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,69 @@
+"""Does one thing to copies of a store, each time in a process that is killed one step later.
+
+Usage: kill_at_every_step.py TEMPLATE FOLDER write|compact|remember. Copies are FOLDER/0, FOLDER/1, ...; the
+last one is not killed, and prints its steps, one a line: what it asks of the file system.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pyarrow.parquet  # noqa: F401  loaded once, before the forks
+from factories import copy_store, make_metric_rows, make_trial_row
+
+from activemem.storage import Store
+
+AUDIT_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.scandir", "os.listdir"}
+ACTIONS = {
+    "write": lambda store: store.write(make_trial_row(9), make_metric_rows(9)),
+    "compact": lambda store: store.compact(),
+    "remember": lambda store: store.save_study_record("alpha", {"text": "new"}),
+}
+
+
+def kill_after(steps: int, root: str) -> list[str]:
+    """Have this process killed before its next step after so many below a root; return those it took."""
+    taken: list[str] = []
+    real_fsync = os.fsync
+
+    def step(name: str) -> None:
+        if len(taken) == steps:
+            os.kill(os.getpid(), signal.SIGKILL)
+        taken.append(name)
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event in AUDIT_EVENTS and str(arguments[0]).startswith(root):
+            step(event.removeprefix("os."))
+
+    def fsync(descriptor: int) -> None:
+        step("fsync")
+        real_fsync(descriptor)
+
+    sys.addaudithook(hook)
+    os.fsync = fsync
+    return taken
+
+
+def was_killed(steps: int, root: Path, action: str) -> bool:
+    """Act on a store in a new process; say whether it was killed."""
+    child = os.fork()
+    if child == 0:
+        taken = kill_after(steps, str(root))
+        ACTIONS[action](Store(root))
+        print("\n".join(taken), flush=True)  # noqa: T201  read by the test
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        return True
+    assert os.waitstatus_to_exitcode(status) == 0, status
+    return False
+
+
+def main(template: str, folder: str, action: str) -> None:
+    steps = 0
+    while was_killed(steps, copy_store(template, Path(folder, str(steps))), action):
+        steps += 1
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,26 @@
+"""Keeps a store busy. Usage: load_generator.py ROOT SECONDS write|compact; prints how often it did it."""
+
+import sys
+import time
+
+from factories import make_metric_rows, make_trial_row
+
+from activemem.storage import Store
+
+TRIALS = 60
+
+
+def main(root: str, seconds: str, action: str) -> None:
+    store, rounds = Store(root), 0
+    end = time.monotonic() + float(seconds)
+    while time.monotonic() < end:
+        if action == "write":
+            store.write(make_trial_row(rounds % TRIALS), make_metric_rows(rounds % TRIALS))
+        else:
+            store.compact()
+        rounds += 1
+    assert store.damaged == ()
+    print(rounds)  # noqa: T201  read by the test
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,232 @@
+import io
+import itertools
+import logging
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activemem.storage import Store, StoreError
+from activemem.storage.checksum import DamagedError, add_checksum, verify_checksum
+from activemem.storage.durable_write import encode
+from activemem.storage.rows import metric_frame, trial_frame
+
+from .factories import (
+    fill_store,
+    make_metric_rows,
+    make_trial_id,
+    make_trial_row,
+    store_contents,
+    uncompacted_path,
+)
+
+TRIAL = encode(trial_frame(make_trial_row()))
+METRICS = encode(metric_frame(make_trial_row(), make_metric_rows()))
+MERGED = encode(pl.concat([trial_frame(make_trial_row(number)) for number in range(3)]))
+FILES = {"trial": TRIAL, "metrics": METRICS, "merged": MERGED}
+SEAL_REASON = "its bytes do not match its seal"
+END_REASON = "it is cut short or its end is altered"
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog):
+    caplog.set_level(logging.WARNING)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_sealed_file_is_sound_and_an_ordinary_parquet_file(kind):
+    verify_checksum(FILES[kind])
+    polars, arrow = pl.read_parquet(FILES[kind]), pq.read_table(io.BytesIO(FILES[kind]))
+    assert polars.height == arrow.num_rows > 0
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_every_flipped_bit_is_found(kind):
+    data = bytearray(FILES[kind])
+    for place, bit in itertools.product(range(len(data)), range(8)):
+        data[place] ^= 1 << bit
+        with pytest.raises(DamagedError):
+            verify_checksum(bytes(data))
+        data[place] ^= 1 << bit
+    verify_checksum(bytes(data))
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_every_truncation_is_found(kind):
+    for length in range(len(FILES[kind])):
+        with pytest.raises(DamagedError):
+            verify_checksum(FILES[kind][:length])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    start=st.integers(0, len(TRIAL)),
+    removed=st.integers(0, 200),
+    put=st.one_of(st.binary(max_size=200), st.integers(0, len(TRIAL)).map(lambda at: TRIAL[at : at + 300])),
+)
+def test_any_other_bytes_are_found(start, removed, put):
+    data = TRIAL[:start] + put + TRIAL[start + removed :]
+    if data != TRIAL:
+        with pytest.raises((DamagedError, StoreError)):
+            verify_checksum(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1PAR1", bytes(100), b"\xff" * 5000, TRIAL + TRIAL[-8:]])
+def test_bytes_that_are_no_file_of_ours_are_damaged(data):
+    with pytest.raises(DamagedError, match=END_REASON):
+        verify_checksum(data)
+
+
+def places(root, number):
+    """A byte in each tenth of a trial's file, and the last."""
+    size = uncompacted_path(root, number).stat().st_size
+    return [*range(0, size, size // 10), size - 1]
+
+
+def test_a_flipped_byte_anywhere_sets_the_file_aside_and_leaves_the_others(root):
+    fill_store(root, [1, 2])
+    path = uncompacted_path(root, 2)
+    sound = path.read_bytes()
+    before = store_contents(root)
+    for place in places(root, 2):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 0x10]) + sound[place + 1 :])
+        store = Store(root)
+        assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
+        assert len(store.damaged) == 1
+        assert store.damaged[0].read_bytes() != sound
+        assert not path.exists()
+    path.write_bytes(sound)
+    assert str(store_contents(root)) == str(before)
+
+
+def test_what_is_set_aside_is_named_listed_warned_of_and_noted(root, caplog):
+    fill_store(root, [1])
+    path = uncompacted_path(root, 1)
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    store = Store(root)
+    aside = root / "set-aside/trials/alpha" / path.name
+    assert store.trials().is_empty()
+    assert store.damaged == (aside,)
+    assert aside.read_bytes() == data[:-1]
+    line = f"trials/alpha/{path.name}"
+    assert caplog.messages == [f"{line} is set aside: {END_REASON}; what it held counts as missing"]
+    time, note = (root / "set-aside/notes.txt").read_text().split("  ")
+    assert note == f"{line}: {END_REASON}\n"
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(time)) < timedelta(minutes=2)
+    assert Store(root).damaged == ()
+
+
+def test_a_file_that_is_damaged_twice_is_kept_twice(root):
+    store = Store(root)
+    for count in range(3):
+        fill_store(root, [1])
+        path = uncompacted_path(root, 1)
+        path.write_bytes(path.read_bytes()[: count + 10])
+        assert store.latest_attempts() == {}
+    assert [path.name for path in store.damaged] == [
+        f"{make_trial_id(1)}-0.parquet{ending}" for ending in ("", ".2", ".3")
+    ]
+    assert [path.stat().st_size for path in store.damaged] == [10, 11, 12]
+
+
+def test_a_damaged_trial_is_not_held_and_can_be_written_again(root):
+    store = fill_store(root, [1])
+    uncompacted_path(root, 1).write_bytes(b"")
+    assert store.latest_attempts() == {}
+    fill_store(root, [1])
+    assert list(store.latest_attempts()) == [make_trial_id(1)]
+    assert store.metrics().height == 4
+
+
+def test_damaged_metrics_leave_their_trial(root):
+    store = fill_store(root, [1, 2])
+    uncompacted_path(root, 1, dataset="metrics").write_bytes(METRICS[:-20])
+    assert store.metrics()["trial"].unique().to_list() == [make_trial_id(2)]
+    assert list(store.latest_attempts()) == [make_trial_id(1), make_trial_id(2)]
+    assert [path.parent.parent.name for path in store.damaged] == ["metrics"]
+
+
+def test_a_damaged_merged_file_is_set_aside_and_its_trials_are_missing(root, caplog):
+    store = fill_store(root, [1, 2])
+    store.compact()
+    fill_store(root, [3])
+    (merged,) = (root / "trials/alpha").glob("compacted-*")
+    data = bytearray(merged.read_bytes())
+    data[len(data) // 2] ^= 1
+    merged.write_bytes(data)
+    assert store.latest_attempts() == {make_trial_id(3): ("done", 0)}
+    assert store.damaged == (root / "set-aside/trials/alpha" / merged.name,)
+    assert caplog.messages == [
+        f"trials/alpha/{merged.name} is set aside: {SEAL_REASON}; what it held counts as missing"
+    ]
+
+
+def test_compaction_sets_damaged_files_aside_and_merges_the_rest(root):
+    store = fill_store(root, [1, 2, 3])
+    uncompacted_path(root, 2).write_bytes(b"PAR1")
+    assert store.compact() == 2 + 3
+    assert list(store.latest_attempts()) == [make_trial_id(1), make_trial_id(3)]
+    assert [path.name for path in store.damaged] == [f"{make_trial_id(2)}-0.parquet"]
+
+
+def test_a_damaged_file_that_cannot_be_moved_is_left_out_where_it_is(root, caplog):
+    store = fill_store(root, [1, 2])
+    path = uncompacted_path(root, 2)
+    path.write_bytes(b"PAR1")
+    (root / "set-aside").write_text("in the way")
+    for _ in range(2):
+        assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
+    assert store.damaged == (path,)
+    assert path.read_bytes() == b"PAR1"
+    assert caplog.messages[0] == (
+        f"trials/alpha/{path.name} is set aside: {END_REASON}; it could not be moved (Not a directory); "
+        "what it held counts as missing"
+    )
+
+
+def write_unsealed(frame, path, version=None):
+    """What another tool would write."""
+    table = frame.to_arrow()
+    table = table.replace_schema_metadata({"activemem.schema": version} if version else {})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path)
+
+
+@pytest.mark.parametrize("dataset", ["trials", "metrics"])
+def test_an_unknown_schema_version_is_refused_and_left_alone(root, dataset):
+    store = fill_store(root, [1, 2])
+    path = uncompacted_path(root, 2, dataset=dataset)
+    data = path.read_bytes()
+    start = data.index(b"activemem.sealed")
+    path.write_bytes(add_checksum(data[:start] + data[start + 52 :], version=2))
+    for read in (store.metrics, store.compact):
+        with pytest.raises(StoreError) as caught:
+            read()
+        assert str(caught.value) == f"{path}: expected activemem.schema 1, got 2"
+        assert sorted(path.parent.iterdir()) == [
+            uncompacted_path(root, number, dataset=dataset) for number in (1, 2)
+        ]
+    assert store.damaged == ()
+
+
+@pytest.mark.parametrize(("version", "found"), [("2", "2"), ("1.1", "1.1"), (None, "none")])
+def test_parquet_that_the_store_did_not_write_is_refused(root, version, found):
+    path = uncompacted_path(root, 1)
+    write_unsealed(trial_frame(make_trial_row(1)), path, version)
+    with pytest.raises(StoreError) as caught:
+        Store(root).latest_attempts()
+    assert str(caught.value) == f"{path}: expected activemem.schema 1, got {found}"
+    assert path.exists()
+
+
+def test_a_file_of_our_version_without_its_seal_is_damaged(root, caplog):
+    path = uncompacted_path(root, 1)
+    write_unsealed(trial_frame(make_trial_row(1)), path, "1")
+    assert Store(root).latest_attempts() == {}
+    assert caplog.messages == [
+        f"trials/alpha/{path.name} is set aside: its seal is missing; what it held counts as missing"
+    ]

@@ -1,0 +1,154 @@
+"""Everything that is wrong with a [[curve]] is told at once, under the line where it stands."""
+
+import pytest
+
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ...reporting.curves.curve_factories import STUDY_TEXT, study_with_curves
+
+GOOD = 'name = "good"\nkind = "line"\nvalue = "loss"\nx = "filter"\nseries = "mixer"\nselect.task = "sort"\n'
+
+
+def message(text, *overrides):
+    with pytest.raises(StudyError) as caught:
+        load_study(text, overrides)
+    return str(caught.value)
+
+
+WRONG = """
+[[curve]]
+name = "first"
+kind = "line"
+value = "los"
+x = "filtr"
+series = "mixer"
+select = { task = "sorted", mixers = "sa" }
+
+[[curve]]
+name = "second"
+kind = "heat"
+value = "loss"
+x = "filter"
+logx = true
+select.task = []
+
+[[curve]]
+name = "third"
+kind = "line"
+value = "loss"
+x = "mixer"
+series = "mixer"
+bands = "sd"
+
+[[curve]]
+name = "fourth"
+kind = "pareto"
+value = "memory_change"
+x = "second"
+series = "mixer"
+
+[[curve]]
+name = "fourth"
+kind = "lines"
+value = "loss"
+x = "filter"
+band = "std"
+"""
+
+TOLD = """\
+study: 12 faults
+
+  29 | value = "los"
+               ^^^^^  [[curve]] value: unknown metric 'los'; nearest: loss
+  30 | x = "filtr"
+           ^^^^^^^  [[curve]] x: unknown factor 'filtr'; nearest: filter
+  32 | select = { task = "sorted", mixers = "sa" }
+                         ^^^^^^^^
+       [[curve]] select.task: no level 'sorted'; nearest: sort
+                                            ^^^^
+       [[curve]] select.mixers: unknown factor 'mixers'; nearest: mixer
+  34 | [[curve]]
+       ^^^^^^^^^  [[curve]] missing key 'y'
+  39 | logx = true
+              ^^^^
+       [[curve]] logx: kind 'heat' has no logx; line and pareto have
+  40 | select.task = []
+                     ^^
+       [[curve]] select.task: expected at least one level, got an empty list
+  48 | bands = "sd"
+       ^^^^^  [[curve]] unknown key 'bands'; nearest: band
+  53 | value = "memory_change"
+               ^^^^^^^^^^^^^^^
+       [[curve]] value: expected a metric with a better side, got 'memory_change'
+  54 | x = "second"
+           ^^^^^^^^
+       [[curve]] x: expected a cost or a metric, got 'second'; nearest: seconds
+  59 | kind = "lines"
+              ^^^^^^^
+       [[curve]] kind: expected 'line', 'bar', 'box', 'heat' or 'pareto', got 'lines'
+  62 | band = "std"
+              ^^^^^
+       [[curve]] band: expected 'sd', 'se', 'ci' or 'minmax', got 'std'"""
+
+
+def test_everything_that_is_wrong_is_told_at_once():
+    assert message(STUDY_TEXT + WRONG) == TOLD
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (
+            'kind = "line"\nx = "epoch"\nvalue = "loss"\nselect.task = "sort"',
+            "x: expected every other factor but seed to have one level, got "
+            "mixer (sa, conv(k=20), sa + conv(k=20)) and filter (8, 80, 800)",
+        ),
+        (
+            'kind = "line"\nx = "mixer"\nvalue = "loss"\nselect = { task = "sort", filter = 8 }',
+            "x: expected a factor of numbers, got 'sa', 'conv(k=20)', 'sa + conv(k=20)'",
+        ),
+        (
+            'kind = "pareto"\nx = "second"\nvalue = "loss"',
+            "x: expected a cost or a metric, got 'second'; nearest: seconds",
+        ),
+        (f'{GOOD[14:]}accent = "conv(k=2)"', "accent: no level 'conv(k=2)'; nearest: conv(k=20)"),
+        (
+            f'{GOOD[14:]}published = "table9"',
+            "published: no published table 'table9' of active-memory-transformer; nearest: table4",
+        ),
+        (f'{GOOD[14:]}y = "task"', "y: kind 'line' has no y; heat has"),
+        (f'{GOOD[14:]}panels = "filter"', "panels: expected something other than x's, got 'filter'"),
+        (
+            'kind = "line"\nx = "filter"\nvalue = "loss"\naccent = "sa"\n'
+            'select = { task = "sort", mixer = "sa" }',
+            "accent: expected a factor that it is a level of, as series",
+        ),
+        (
+            'kind = "line"\nx = "step"\nvalue = "loss"\nseries = "mixer"\npublished = "table4"\n'
+            'select = { task = "sort", filter = 8 }',
+            "published: a paper's numbers stand at levels, not over time",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told(lines, told):
+    first, *rest = message(STUDY_TEXT + f'\n[[curve]]\nname = "one"\n{lines}\n').splitlines()
+    assert (first, rest[-1].strip(" ^")) == ("study: 1 fault", f"[[curve]] {told}")
+
+
+def test_a_search_has_no_figures():
+    text = STUDY_TEXT.replace(
+        "[factors]", '[search]\ntrials = 2\nmetric = "loss"\ndirection = "min"\n\n[factors]'
+    )
+    assert "a figure shows the cells of a grid; a search has none" in message(text + "\n[[curve]]\n" + GOOD)
+
+
+def test_no_figure_changes_a_trial():
+    assert [trial.id for trial in study_with_curves(GOOD).trials()] == [
+        trial.id for trial in load_study(STUDY_TEXT).trials()
+    ]
+
+
+def test_figures_stand_in_the_order_of_the_file():
+    study = study_with_curves(GOOD, GOOD.replace("good", "better"))
+    assert [spec.name for spec in study.curves] == ["good", "better"]
