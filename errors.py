@@ -9,7 +9,7 @@ ActivememError      a ValueError
 ├── TableError      a table that does not fit its study     activemem.reporting.tables.table
 ├── CurveError      a figure that does not fit its study   activemem.reporting.curves.curve
 ├── ClaimError      claims that a study does not make       activemem.reporting.claims.verdicts
-├── StatisticsError values of which nothing can be said    activemem.reporting.statistics.statistics
+├── StatisticsError values of which nothing can be said    activemem.reporting.statistics.estimates
 ├── TaskError       a task, or a length that it cannot have activemem.studies.catalog.tasks
 ├── CorpusError     a text, or tokens that it cannot have   activemem.studies.catalog.corpora
 ├── DataError       a text that is not here, or another     activemem.engine.corpora

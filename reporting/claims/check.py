@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric
 from ...studies.claims.comparisons import Comparison, Quantity, iter_comparisons, iter_quantities
 from ...studies.claims.spec import Claim
-from ..statistics.statistics import hochberg_adjusted, hochberg_threshold
+from ..statistics.corrections import hochberg_adjusted, hochberg_threshold
 from .cell_values import CellResults
 from .hypothesis_test import PairedTest
 from .labels import comparison_labels, full_text

@@ -13,15 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...studies.claims.spec import Test
-from ..statistics.statistics import (
-    compare_paired,
-    mean,
-    pairs_needed,
-    sample_sd,
-    smallest_p,
-    t_quantile,
-    t_test_p,
-)
+from ..statistics.estimates import mean, sample_sd, t_quantile
+from ..statistics.paired_tests import paired_p, smallest_p, t_test_p
+from ..statistics.power import pairs_needed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +102,7 @@ class PairedTest:
         """The two-sided p of a mean difference that is `end`."""
         assert self.effect is not None
         if self.test != "t":
-            return compare_paired(self.differences, dict.fromkeys(self.differences, end), test=self.test).p
+            return paired_p(self.differences, dict.fromkeys(self.differences, end), test=self.test)
         if self.spread is None:
             return 1.0
         off = self.effect - end

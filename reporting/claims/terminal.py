@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from ...studies.catalog.metrics import with_sign
-from ..statistics.statistics import MAX_PAIRS, TESTS
+from ..statistics.paired_tests import TESTS
+from ..statistics.power import MAX_PAIRS
 from .verdicts import ClaimResult, ComparisonResult, Verdict
 
 INDENT = 2

@@ -11,7 +11,7 @@ import polars as pl
 
 from ...studies.catalog.metrics import Metric
 from ...studies.schema.curve import Band
-from ..statistics.statistics import estimate, mean
+from ..statistics.estimates import estimate, mean
 from .curve import MIN_BOX_VALUES, Bar, Box, Boxes, Cloud, Line, Matrix, Point
 
 _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")

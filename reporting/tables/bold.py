@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from ...studies.catalog.metrics import Metric
 from ...studies.schema.table import TableSpec
-from ..statistics.statistics import Estimate, compare_paired, holm_adjusted
+from ..statistics.corrections import holm_adjusted
+from ..statistics.estimates import Estimate
+from ..statistics.paired_tests import paired_p
 from .tally import CellKey, Tally
 
 SIGNIFICANCE_LEVEL = 0.05
@@ -47,7 +49,5 @@ def _significantly_different(
     """
     own = tallies[first].values_by_unit
     met = [place for place in others if own.keys() & tallies[place].values_by_unit.keys()]
-    p_values = holm_adjusted(
-        [compare_paired(own, tallies[place].values_by_unit, test=spec.test).p for place in met]
-    )
+    p_values = holm_adjusted([paired_p(own, tallies[place].values_by_unit, test=spec.test) for place in met])
     return {place for place, p in zip(met, p_values, strict=True) if p < SIGNIFICANCE_LEVEL}

@@ -10,7 +10,7 @@ from ...studies.planning.probe_targets import probe_command
 from ...studies.schema.level_names import level_name, one_line
 from ...studies.schema.settings import Level
 from ...studies.schema.table import TableSpec
-from ..statistics.statistics import TESTS, smallest_p
+from ..statistics.paired_tests import TESTS, smallest_p
 from .axes import TableColumn
 from .bold import SIGNIFICANCE_LEVEL
 from .cells import NOT_RUN

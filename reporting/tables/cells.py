@@ -9,7 +9,7 @@ from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, with
 from ...studies.catalog.published import PublishedNumber
 from ...studies.schema.level_names import level_text
 from ...studies.schema.table import TableSpec
-from ..statistics.statistics import Estimate
+from ..statistics.estimates import Estimate
 from .axes import TableColumn, TableRow
 from .bold import best_places
 from .published_match import PublishedMatch, difference_from_baseline, difference_from_published

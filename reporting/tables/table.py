@@ -8,7 +8,7 @@ from enum import StrEnum
 from ...errors import ActivememError
 from ...studies.catalog.published import PublishedNumber
 from ...studies.schema.table import Center, Spread
-from ..statistics.statistics import Estimate
+from ..statistics.estimates import Estimate
 
 
 class TableError(ActivememError):

@@ -15,7 +15,7 @@ from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_names, level_text, one_line
 from ...studies.schema.table import Center, Spread
 from ..probe_metrics import unprobed_trials
-from ..statistics.statistics import Estimate, estimate
+from ..statistics.estimates import Estimate, estimate
 from .table import CellStatus
 
 CellKey = tuple[str, str, str]

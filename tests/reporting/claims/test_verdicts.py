@@ -10,7 +10,7 @@ from scipy import stats
 from activemem.reporting.claims.check import check_claims, needs_metrics
 from activemem.reporting.claims.hypothesis_test import PairedTest
 from activemem.reporting.claims.verdicts import MissingTrials, Verdict
-from activemem.reporting.statistics.statistics import hochberg_threshold
+from activemem.reporting.statistics.corrections import hochberg_threshold
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
 

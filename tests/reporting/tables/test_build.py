@@ -5,7 +5,7 @@ import itertools
 import polars as pl
 import pytest
 
-from activemem.reporting.statistics.statistics import Estimate
+from activemem.reporting.statistics.estimates import Estimate
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.table import Cell, CellStatus, Footnote, Table, TableError
 from activemem.studies.catalog.published import PublishedNumber

@@ -6,7 +6,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from activemem.reporting.statistics.statistics import compare_paired, estimate, holm_adjusted
+from activemem.reporting.statistics.corrections import holm_adjusted
+from activemem.reporting.statistics.estimates import estimate
+from activemem.reporting.statistics.paired_tests import paired_p
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table
 from activemem.reporting.tables.tidy import tidy_frame
@@ -92,7 +94,7 @@ def test_a_test_marks_all_that_it_cannot_tell_apart_from_the_best(make: Make, fo
     assert [cell.best for cell in (row[0] for row in made.cells)] == [True, True, False, False]
     best = values_of(forms, mixer="highway_conv(k=20)", task="sort", lr=1e-3)
     others = [values_of(forms, mixer=row, task="sort", lr=1e-3) for row in ("sa", *made.rows[2:])]
-    corrected = holm_adjusted([compare_paired(best, other).p for other in others])
+    corrected = holm_adjusted([paired_p(best, other) for other in others])
     assert [p < 0.05 for p in corrected] == [False, True, True]
     assert made.caption[1] == (
         "Bold: highest in its column, with all that a paired permutation test"

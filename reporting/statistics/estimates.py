@@ -1,0 +1,158 @@
+"""The centre of a few values and its spread: a deviation, a standard error or a confidence interval.
+
+Everything is the same to the last bit in any order of the values, and in any process. NumPy and SciPy are
+loaded by the first call that needs them, so that plain tables stay quick.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ...errors import ActivememError
+from ...studies.schema.table import Center, Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+    Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+_RESAMPLES = 9_999  # of a bootstrap
+
+
+class StatisticsError(ActivememError):
+    """Values from which nothing can be computed; the message says what was expected and what came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A centre of `n` values, and how far it may be off.
+
+    `spread` is what was asked for, half the interval's width for "ci"; `low` and `high` lie that far from the
+    value, or bound its interval. All three are None where so few values do not allow them.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    spread: float | None
+    n: int
+
+
+def estimate(
+    values: Iterable[float], *, center: Center = "mean", spread: Spread = "sd", level: float = 0.95
+) -> Estimate:
+    """The centre of the values, and their spread; StatisticsError without values, or with one not finite.
+
+    "iqm" is the mean of what is left when a quarter of the values, rounded down, is cut off at either end
+    (Agarwal et al. 2021). "sd" is the sample standard deviation around the mean, whatever the centre. "se" is
+    the standard error and "ci" the t interval of a mean; of the other centres both are a bootstrap's, and
+    there is no interval below the number of values that its level takes: 6 for 95 %.
+    """
+    ordered = sorted(finite_values(values))
+    count, value = len(ordered), _CENTERS[center](ordered)
+    half = None
+    if spread == "sd":
+        half = sample_sd(ordered)
+    elif center == "mean":
+        half = _standard_error(ordered)
+        if half is not None and spread == "ci":
+            half *= t_quantile(level, count)
+    elif spread == "se":
+        half = _bootstrap_error(ordered, center)
+    elif interval := _bootstrap_interval(ordered, center, level):
+        low, high = interval
+        return Estimate(value=value, low=low, high=high, spread=(high - low) / 2, n=count)
+    if half is None:
+        return Estimate(value=value, low=None, high=None, spread=None, n=count)
+    return Estimate(value=value, low=value - half, high=value + half, spread=half, n=count)
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean, the same to the last bit in any order of the values."""
+    return math.fsum(values) / len(values)
+
+
+def sample_sd(values: Sequence[float]) -> float | None:
+    """The sample standard deviation, of squares divided by count - 1; None below two values."""
+    if len(values) < 2:
+        return None
+    center = mean(values)
+    return math.sqrt(math.fsum((value - center) ** 2 for value in values) / (len(values) - 1))
+
+
+@lru_cache(maxsize=1024)
+def t_quantile(level: float, count: int) -> float:
+    """How many standard errors a two-sided t interval of this many values reaches to either side."""
+    from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
+
+    return float(stdtrit(count - 1, (1 + level) / 2))
+
+
+def finite_values(values: Iterable[float]) -> list[float]:
+    """The values as a list; StatisticsError if there are none, or one is not finite."""
+    found = [float(value) for value in values]
+    wrong = [value for value in found if not math.isfinite(value)]
+    if not found or wrong:
+        raise StatisticsError(f"expected finite values, got {', '.join(map(str, wrong)) or 'none'}")
+    return found
+
+
+def _median(ordered: Sequence[float]) -> float:
+    half, odd = divmod(len(ordered), 2)
+    return ordered[half] if odd else mean(ordered[half - 1 : half + 1])
+
+
+def _interquartile_mean(ordered: Sequence[float]) -> float:
+    cut = len(ordered) // 4
+    return mean(ordered[cut : len(ordered) - cut])
+
+
+_CENTERS: Mapping[Center, Callable[[Sequence[float]], float]] = {
+    "mean": mean,
+    "median": _median,
+    "iqm": _interquartile_mean,
+}
+
+
+def _standard_error(values: Sequence[float]) -> float | None:
+    spread = sample_sd(values)
+    return None if spread is None else spread / math.sqrt(len(values))
+
+
+def _bootstrap(ordered: Sequence[float], center: Center) -> Floats:
+    """The centre of each of many resamples, sorted."""
+    import numpy as np  # noqa: PLC0415 -- only a median or an iqm needs it
+
+    generator, count = np.random.default_rng(0), len(ordered)
+    picks = generator.integers(count, size=(_RESAMPLES, count))
+    samples = np.sort(np.asarray(ordered)[picks], axis=1)  # (resamples, values)
+    cut = (count - 1) // 2 if center == "median" else count // 4
+    return np.sort(samples[:, cut : count - cut].mean(axis=1))
+
+
+def _bootstrap_error(ordered: Sequence[float], center: Center) -> float | None:
+    """The standard deviation of the centre over resamples; None below two values."""
+    return float(_bootstrap(ordered, center).std(ddof=1)) if len(ordered) > 1 else None
+
+
+def _bootstrap_interval(ordered: Sequence[float], center: Center, level: float) -> tuple[float, float] | None:
+    """The percentile interval of the centre, its percentiles moved outwards for few values (Hesterberg 2015).
+
+    No resample leaves the range of the values, and that range misses the median of what they are drawn from
+    with a chance of 2 ** (1 - n); so there is no interval where this chance is above what the level allows.
+    """
+    import numpy as np  # noqa: PLC0415 -- only a median or an iqm needs it
+    from scipy.special import ndtr  # noqa: PLC0415 -- as above
+
+    count = len(ordered)
+    if 2.0 ** (1 - count) > 1 - level:
+        return None
+    tail = float(ndtr(-math.sqrt(count / (count - 1)) * t_quantile(level, count)))
+    low, high = np.quantile(_bootstrap(ordered, center), [tail, 1 - tail])
+    return float(low), float(high)

@@ -1,0 +1,75 @@
+"""How surely values that are paired by seed differ: a permutation test, Wilcoxon's test and the t test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ...studies.schema.table import Test
+from .estimates import StatisticsError, finite_values
+
+TESTS: Mapping[Test, str] = {
+    "permutation": "paired permutation test",
+    "wilcoxon": "Wilcoxon signed-rank test",
+}
+"""How a caption names each test."""
+
+_MAX_EXACT_PAIRS = 14  # up to 2 ** 14 sign patterns are all counted
+_SAMPLED_PATTERNS = 19_999  # of sign patterns, where they are too many
+
+
+def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: Test = "permutation") -> float:
+    """The two-sided p of two sets of values, on the seeds that both have; StatisticsError if there are none.
+
+    The permutation test flips the signs of the differences; Wilcoxon's flips those of their ranks, zeros left
+    out. All 2 ** n patterns are counted up to n = 14, else a fixed draw of them.
+    """
+    seeds = sorted(first.keys() & second.keys())
+    if not seeds:
+        raise StatisticsError(
+            f"expected a seed that both have, got {_format_seeds(first)} and {_format_seeds(second)}"
+        )
+    differences = finite_values(first[seed] - second[seed] for seed in seeds)
+    return _sign_flip_p(differences if test == "permutation" else _signed_ranks(differences))
+
+
+def smallest_p(n: int) -> float:
+    """The smallest p that `paired_p` can give with n pairs, however large the effect: 0.25 with 3."""
+    return min(1.0, 2 * 0.5**n)
+
+
+def t_test_p(errors: float, count: int) -> float:
+    """The two-sided p of a mean of `count` values that lies so many standard errors off."""
+    from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
+
+    return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
+
+
+def _signed_ranks(differences: Sequence[float]) -> list[float]:
+    """The ranks of the differences that are not 0 by their size, with their signs; ties share a rank."""
+    from scipy.stats import rankdata  # noqa: PLC0415 -- slow to load, and few ask for this test
+
+    sizes = [difference for difference in differences if difference]
+    ranks = rankdata([abs(size) for size in sizes])
+    return [math.copysign(rank, size) for rank, size in zip(ranks, sizes, strict=True)]
+
+
+def _sign_flip_p(weights: Sequence[float]) -> float:
+    """The share of sign patterns under which the sum of the weights is as far from 0 as it is."""
+    import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
+
+    sizes = np.sort(np.abs(np.asarray(weights, dtype=float)))
+    count, slack = len(sizes), 1e-12 * math.fsum(sizes)
+    if count <= _MAX_EXACT_PAIRS:
+        signs = 1.0 - 2.0 * ((np.arange(2**count)[:, None] >> np.arange(count)) & 1)  # (patterns, weights)
+        extra = 0
+    else:
+        signs = np.random.default_rng(0).choice((-1.0, 1.0), size=(_SAMPLED_PATTERNS, count))
+        extra = 1  # the pattern that was found is one of them
+    sums = np.abs(signs @ sizes)
+    reached = int(np.count_nonzero(sums >= abs(math.fsum(weights)) - slack))
+    return (reached + extra) / (len(sums) + extra)
+
+
+def _format_seeds(values: Mapping[int, float]) -> str:
+    return ", ".join(map(str, sorted(values))) or "none"
