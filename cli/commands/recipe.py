@@ -35,7 +35,6 @@ class RecipeFormat(StrEnum):
     """How a recipe is drawn."""
 
     TEXT = "text"
-    MERMAID = "mermaid"
     SVG = "svg"
 
 
@@ -93,7 +92,7 @@ def show(
     32-bit numbers. Generation keeps a state for each past token, and a window of fixed size, in 16-bit ones.
     """
     from ...grammar import Frame, RecipeError, parse
-    from ...reporting.recipes import breakdown, mermaid, svg
+    from ...reporting.recipes import breakdown, svg
     from ...reporting.recipes.sizes import Sizes
 
     if as_json and recipe_format is not RecipeFormat.TEXT:
@@ -106,9 +105,7 @@ def show(
     if as_json:
         print_json(breakdown.as_data(found, analysis, sizes))
     else:
-        drawn = {RecipeFormat.TEXT: breakdown, RecipeFormat.MERMAID: mermaid, RecipeFormat.SVG: svg}[
-            recipe_format
-        ]
+        drawn = svg if recipe_format is RecipeFormat.SVG else breakdown
         print_stdout(drawn.render(found, analysis, sizes))
 
 

@@ -35,31 +35,6 @@ TAKEN_APART = """\
   generation keeps 8.2 kB for each token and a window of 19.5 kB
 """
 
-MERMAID = """\
----
-title: "sa + conv(k=3) >> 2 * persistent_conv(k=2)"
----
-flowchart TB
-  n0["embedding<br/>32 parameters<br/>64 B"]
-  n1["sa<br/>16,384 parameters<br/>41.0 kFLOPs/token<br/>reach all<br/>66.6 kB"]
-  n2["conv(k=3)<br/>200 parameters<br/>0.4 kFLOPs/token<br/>reach 1 ← · → 1<br/>640 B"]
-  n3(("added"))
-  subgraph n4["2 × · 304 in all"]
-    n5["persistent_conv(k=2)<br/>152 parameters<br/>0.3 kFLOPs/token<br/>reach 0 ← · → 1<br/>1.2 kB"]
-  end
-  n6["padding of persistent_conv(k=2)<br/>8 parameters"]
-  n7["final norm<br/>16 parameters<br/>320 B"]
-  n8["output<br/>36 parameters<br/>0.1 kFLOPs/token<br/>reach 0<br/>448 B"]
-  n0 --> n1
-  n0 --> n2
-  n1 --> n3
-  n2 --> n3
-  n3 --> n5
-  n5 --> n7
-  n7 --> n8
-  %% in all: 16,996 parameters · 41.9 kFLOPs/token · reach all · 71.2 kB
-"""
-
 WHOLE = """\
 seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)            id e6d51c0a
 
@@ -82,37 +57,6 @@ seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)            id e6d51c0a
   Adam's, 27.0 MB of activations and 512.0 kB of logits; about 30.1 MB at the
   peak
   generation keeps 256 B for each token and a window of 256 B
-"""
-
-WHOLE_MERMAID = """\
----
-title: "seq2seq(sa, sa >> ff(8))"
----
-flowchart TB
-  n0["source embedding<br/>32 parameters<br/>64 B"]
-  n1["target embedding<br/>32 parameters<br/>64 B"]
-  subgraph n2["encoder · 16,416 in all"]
-    n3["sa<br/>16,400 parameters<br/>41.0 kFLOPs/token<br/>reach all<br/>67.4 kB"]
-    n4["final norm<br/>16 parameters<br/>320 B"]
-  end
-  n5["keys and values<br/>8,192 parameters<br/>16.4 kFLOPs/token<br/>reach 0<br/>33.0 kB"]
-  subgraph n6["decoder · 24,784 in all"]
-    n7["sa<br/>16,400 parameters<br/>41.0 kFLOPs/token<br/>reach all ← · → 0<br/>67.4 kB"]
-    n8["attention to the source<br/>8,208 parameters<br/>24.6 kFLOPs/token<br/>reach all<br/>34.6 kB"]
-    n9["ff(8)<br/>160 parameters<br/>0.3 kFLOPs/token<br/>reach 0<br/>1.6 kB"]
-    n10["final norm<br/>16 parameters<br/>320 B"]
-  end
-  n11["output<br/>36 parameters<br/>0.1 kFLOPs/token<br/>reach 0<br/>448 B"]
-  n0 --> n3
-  n3 --> n4
-  n4 --> n5
-  n1 --> n7
-  n7 --> n8
-  n5 --> n8
-  n8 --> n9
-  n9 --> n10
-  n10 --> n11
-  %% in all: 49,492 parameters · 123.2 kFLOPs/token · reach all · 205.3 kB
 """
 
 SIZES = ("--d-model", "128", "--length", "40", "--vocab", "20")
@@ -214,22 +158,10 @@ def test_memory_is_that_of_the_batch(run):
     assert (two["gradients"], two["optimizer"]) == (one["gradients"], one["optimizer"])
 
 
-def test_a_recipe_is_drawn_for_mermaid(run):
-    arguments = ("--d-model", "8", "--length", "4", "--vocab", "4", "--batch", "2", "--format", "mermaid")
-    result = run("recipe", "show", "sa + conv(k=3) >> 2 * persistent_conv(k=2)", *arguments)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, MERMAID, "")
-
-
 def test_a_whole_model_is_taken_apart(run):
     text = "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)"
     result = run("recipe", "show", text, "--d-model", "64", "--length", "40", "--vocab", "100")
     assert (result.exit_code, result.stdout, result.stderr) == (0, WHOLE, "")
-
-
-def test_both_ways_of_a_whole_model_are_drawn_for_mermaid(run):
-    arguments = ("--d-model", "8", "--length", "4", "--vocab", "4", "--batch", "2", "--format", "mermaid")
-    result = run("recipe", "show", "seq2seq(sa, sa >> ff(8))", *arguments)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, WHOLE_MERMAID, "")
 
 
 @pytest.mark.parametrize(
