@@ -1,20 +1,14 @@
-"""`activemem report`: all that a study is and found, on one page.
-
-The page is made in `studies`; what is added here is the diagram of each recipe, as `recipe show` draws it.
-"""
+"""`activemem report`: all that a study is and found, on one page."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..options import ResultsOption
 from ..output import exit_on_error, print_stdout
-
-if TYPE_CHECKING:
-    from ...studies.schema.settings import TrialSettings
 
 app = typer.Typer(help="Write a study up as a page.", no_args_is_help=True)
 
@@ -48,24 +42,5 @@ def build(
         store = Store(load_settings({"results": results}).results)
         found = load_last_run(study, store)
         path = out or Path(f"{found.name}.html")
-        path.write_text(report(found, store, _draw_diagram), encoding="utf-8")
+        path.write_text(report(found, store), encoding="utf-8")
     print_stdout(str(path))
-
-
-def _draw_diagram(settings: TrialSettings) -> str:
-    """The diagram of a trial's model, for sequences as long as those of the costs beside it."""
-    from ...grammar import parse
-    from ...reporting.recipes import svg
-    from ...reporting.recipes.sizes import Sizes
-    from ...studies.resolve.costs import frame, sequence_tokens
-    from ...studies.resolve.model_interface import model_interface
-
-    asked = model_interface(settings.task)
-    sizes = Sizes(
-        frame=frame(settings.model, asked),
-        length=sequence_tokens(settings),
-        batch=settings.train.batch_size,
-        past=asked.past,
-    )
-    recipe = parse(settings.model.recipe)
-    return svg.render(recipe, sizes.analyse(recipe), sizes)

@@ -1,4 +1,4 @@
-"""The page: head, contents, sections and foot, around what each section has to say.
+"""The page: each section's values go into its template, and all sections into one page.
 
 No date of writing is on it: two pages of one store are equal, and a difference between two pages is one of
 their stores or of the program.
@@ -6,14 +6,18 @@ their stores or of the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from html import escape
+from base64 import b64encode
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from ... import __version__
 from ...storage import Store
-from ...studies.schema.level_names import one_line
+from ...studies.schema.level_names import level_name, one_line
 from ...studies.study import Study
+from ...studies.text.units import format_duration, plural
 from . import (
     section_claims,
     section_failures,
@@ -25,67 +29,52 @@ from . import (
     section_settings,
     section_status,
 )
-from .html import PageSection
-from .inputs import DrawModel, PageInputs, load_inputs
+from .inputs import PageInputs, load_inputs
 
-SECTIONS: tuple[Callable[[PageInputs], PageSection | None], ...] = (
-    section_question.section,
-    section_status.section,
-    section_models.section,
-    section_results.tables,
-    section_results.figures,
-    section_claims.section,
-    section_failures.section,
-    section_settings.section,
-    section_provenance.section,
-    section_reproduce.section,
+SECTIONS: tuple[tuple[str, str, Callable[[PageInputs], Mapping[str, object] | None]], ...] = (
+    ("question", "Question", section_question.values),
+    ("status", "Status", section_status.values),
+    ("recipes", "Recipes", section_models.values),
+    ("tables", "Tables", section_results.table_values),
+    ("figures", "Figures", section_results.figure_values),
+    ("claims", "Claims", section_claims.values),
+    ("failures", "Failures", section_failures.values),
+    ("settings", "Settings", section_settings.values),
+    ("provenance", "Provenance", section_provenance.values),
+    ("reproduce", "How to reproduce", section_reproduce.values),
 )
-"""In the order of the page; one that has nothing to say is left out."""
+"""Name, title and values of each section, in the order of the page; one without values is left out.
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-"""Nothing is loaded and nothing runs, whatever stands in a title or a reason."""
+The name is that of its template, and its anchor, which is part of an address that people pass on: it stays.
+"""
+
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).with_name("templates")),
+    autoescape=True,  # no text of a study file or a store becomes markup
+    keep_trailing_newline=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters |= {
+    "base64": lambda text: b64encode(text.encode()).decode("ascii"),
+    "duration": format_duration,
+    "level_name": level_name,
+    "one_line": one_line,
+    "plural": plural,
+}
 
 
-def report(study: Study, store: Store, draw: DrawModel | None = None) -> str:
-    """The page of a study, whole from its doctype on; `draw` makes a diagram of each model.
+def report(study: Study, store: Store) -> str:
+    """The whole page of a study, from its doctype on.
 
     Raises StoreError, and TableError or CurveError for what does not fit the study.
     """
-    material = load_inputs(study, store, draw)
-    sections = [found for section in SECTIONS if (found := section(material)) is not None]
-    title = escape(one_line(study.title))
-    contents = " ".join(f'<a href="#{each.name}">{escape(each.title)}</a>' for each in sections)
-    lines = [
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        f"<title>{title}</title>",
-        f"<style>\n{style()}</style>",
-        "</head>",
-        "<body>",
-        f'<header>\n<h1>{title}</h1>\n<p class="faint">{escape(study.name)}</p>\n</header>',
-        f'<nav aria-label="Contents">{contents}</nav>',
-        "<main>",
-        *map(_section, sections),
-        "</main>",
-        f'<footer class="faint">Written by activemem {escape(__version__)}.</footer>',
-        "</body>",
-        "</html>",
-        "",
+    inputs = load_inputs(study, store)
+    sections = [
+        (name, title, Markup(_TEMPLATES.get_template(f"{name}.html").render(values)))
+        for name, title, find in SECTIONS
+        if (values := find(inputs)) is not None
     ]
-    return "\n".join(lines)
-
-
-def style() -> str:
-    """The style of the page."""
-    return Path(__file__).with_name("style.css").read_text(encoding="utf-8")
-
-
-def _section(section: PageSection) -> str:
-    """A section under its heading, which names it to readers that jump from landmark to landmark."""
-    head = f'<h2 id="{section.name}">{escape(section.title)}</h2>'
-    return f'<section aria-labelledby="{section.name}">\n{head}\n{section.body}\n</section>'
+    page = _TEMPLATES.get_template("page.html")
+    return page.render(study=study, sections=sections, version=__version__)

@@ -6,64 +6,47 @@ runs: the two ends of its dimensions stand for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
+import polars as pl
+
+from ...grammar import parse
 from ...studies.planning.plan import SIZE_KEYS, ModelCost
-from ...studies.resolve.costs import REFERENCE_TOKENS, cost, reach
+from ...studies.resolve.costs import REFERENCE_TOKENS, cost, frame, reach, sequence_tokens
+from ...studies.resolve.model_interface import model_interface
 from ...studies.resolve.template import RECIPE_PATH
 from ...studies.resolve.trial import Trial
-from ...studies.text.units import format_bytes, format_duration, plural, si_prefix
-from ...studies.text.units import format_reach as reach_text
-from .html import (
-    Html,
-    HtmlColumn,
-    PageSection,
-    bullet_list,
-    code,
-    collapsible,
-    escape_html,
-    html_table,
-    join_html,
-    paragraph,
-    svg_image,
-)
+from ...studies.schema.settings import TrialSettings
+from ...studies.text.units import format_bytes, format_duration, format_reach, si_prefix
+from ..recipes import svg
+from ..recipes.sizes import Sizes
 from .inputs import PageInputs
 
 _MIB = 2**20
-
-_COLUMN_NOTES = (
-    "FLOPs are those of a training step, forward and backward, on sequences of the task's length, "
-    f"{REFERENCE_TOKENS} tokens where it grows; parameters are those with the largest vocabulary. "
-    "Reach is how many tokens a position sees to each side. Time is the mean of the trials that are done; "
-    "memory is the most that their process held."
-)
-
-_NONE = escape_html("–")
+_NONE = "–"
 
 
-def section(inputs: PageInputs) -> PageSection | None:
+def values(inputs: PageInputs) -> Mapping[str, object] | None:
     """The recipe of all, a row for each model, what is predicted of them, and their diagrams."""
-    if not inputs.plan.models:
+    plan, size_match = inputs.plan, inputs.study.design.matched_size
+    if not plan.models:
         return None
+    unit, size = si_prefix(max(model.step_flops for model in plan.models))
+    numbers = [size_match[0], "residual"] if size_match else []
+    numbers += ["parameters", f"{unit}FLOPs/step"]
+    rows = [list(_size_cells(model, size, matched=size_match is not None)) for model in plan.models]
     groups = _groups(inputs)
-    pieces = [
-        paragraph(
-            join_html(
-                [escape_html("Every model is"), Html(f"{code(inputs.study.template.texts[RECIPE_PATH])}.")],
-                " ",
-            )
-        ),
-        _costs(inputs, groups),
-        *_notes(inputs),
-    ]
-    if inputs.draw is not None and groups:
-        settings = [_largest_trial(trials).settings for trials in groups]
-        drawn = (svg_image(inputs.draw(one).encode(), f"Diagram of {one.model.recipe}") for one in settings)
-        pieces.append(
-            collapsible(escape_html(f"{plural(len(groups), 'diagram')}, one of each model"), join_html(drawn))
-        )
-    return PageSection(name="recipes", title="Recipes", body=join_html(pieces))
+    if groups:
+        rows = [[*row, *_training_cells(inputs, trials)] for row, trials in zip(rows, groups, strict=True)]
+    return {
+        "recipe": inputs.study.template.texts[RECIPE_PATH],
+        "heads": ["model", *numbers, *(["reach", "done", "time/trial", "peak memory"] if groups else [])],
+        "rows": [(model.label, row) for model, row in zip(plan.models, rows, strict=True)],
+        "reference_tokens": REFERENCE_TOKENS,
+        "plan": plan,
+        "diagrams": [_diagram(_largest_trial(trials).settings) for trials in groups],
+    }
 
 
 def _groups(inputs: PageInputs) -> list[list[Trial]]:
@@ -80,57 +63,36 @@ def _largest_trial(trials: Sequence[Trial]) -> Trial:
     return max(trials, key=lambda trial: cost(trial.settings, REFERENCE_TOKENS).parameters)
 
 
-def _costs(inputs: PageInputs, groups: Sequence[Sequence[Trial]]) -> Html:
-    """A row for each model: what the text tells, then what training told.
+def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str]:
+    """What the text of a model tells of its size.
 
-    Of a size that was solved for equal parameters, the row has the size and how far off it is.
+    Of a size that was solved for equal parameters, that is the size and how far off it is.
     """
-    models, sized = inputs.plan.models, inputs.study.design.matched_size
-    unit, size = si_prefix(max(model.step_flops for model in models))
-    columns = [
-        HtmlColumn("model"),
-        *([HtmlColumn(sized[0], "number"), HtmlColumn("residual", "number")] if sized else []),
-        HtmlColumn("parameters", "number"),
-        HtmlColumn(f"{unit}FLOPs/step", "number"),
-    ]
-    rows = [[code(model.label), *_size_cells(model, size, sized=sized is not None)] for model in models]
-    if groups:
-        heads = ("reach", "done", "time/trial", "peak memory")
-        columns += [HtmlColumn(head, "short" if head == "reach" else "number") for head in heads]
-        rows = [[*row, *_training_cells(inputs, trials)] for row, trials in zip(rows, groups, strict=True)]
-    return html_table("models and what they cost", columns, rows)
-
-
-def _size_cells(model: ModelCost, size: float, *, sized: bool) -> Iterator[Html]:
-    """What the text of a model tells of its size."""
-    if sized:
+    if matched:
         solved = model.size_match
-        yield escape_html(f"{solved.size:,}") if solved and solved.size is not None else _NONE
-        yield escape_html(f"{solved.residual:+,}".replace("-", "−")) if solved else _NONE
-    yield escape_html(f"{model.parameters:,}")
-    yield escape_html(f"{model.step_flops / size:,.1f}")
+        yield f"{solved.size:,}" if solved and solved.size is not None else _NONE
+        yield f"{solved.residual:+,}".replace("-", "−") if solved else _NONE
+    yield f"{model.parameters:,}"
+    yield f"{model.step_flops / size:,.1f}"
 
 
-def _training_cells(inputs: PageInputs, trials: Sequence[Trial]) -> Iterator[Html]:
+def _training_cells(inputs: PageInputs, trials: Sequence[Trial]) -> Iterator[str]:
     """How far a model sees, and what its trials took."""
-    done = inputs.done_outcomes(trials)
-    yield escape_html(reach_text(reach(trials[0].settings)))
-    yield escape_html(f"{len(done)} of {len(trials)}")
-    if not len(done):
-        yield from (_NONE, _NONE)
-        return
-    yield escape_html(format_duration(fmean(done["seconds"])))
-    yield escape_html(format_bytes(max(done["peak_mib"]) * _MIB))
+    ids = [trial.id for trial in trials]
+    done = inputs.own_outcomes.filter(pl.col("trial").is_in(ids) & (pl.col("status") == "done"))
+    yield format_reach(reach(trials[0].settings))
+    yield f"{len(done)} of {len(trials)}"
+    yield format_duration(fmean(done["seconds"])) if len(done) else _NONE
+    yield format_bytes(max(done["peak_mib"]) * _MIB) if len(done) else _NONE
 
 
-def _notes(inputs: PageInputs) -> Iterator[Html]:
-    """What the figures mean, what is predicted, and what is over budget."""
-    yield paragraph(escape_html(_COLUMN_NOTES), "faint")
-    notes = [escape_html(f"{ceiling}.") for ceiling in inputs.plan.reach_limits]
-    notes += [
-        escape_html(f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run.")
-        for each in inputs.plan.over_budget
-    ]
-    if notes:
-        yield paragraph(escape_html("Known before training:"))
-        yield bullet_list(notes)
+def _diagram(settings: TrialSettings) -> tuple[str, str]:
+    """A model's recipe, and its diagram for sequences as long as those of the costs beside it."""
+    interface, recipe = model_interface(settings.task), parse(settings.model.recipe)
+    sizes = Sizes(
+        frame=frame(settings.model, interface),
+        length=sequence_tokens(settings),
+        batch=settings.train.batch_size,
+        past=interface.past,
+    )
+    return settings.model.recipe, svg.render(recipe, sizes.analyse(recipe), sizes)

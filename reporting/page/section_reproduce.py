@@ -6,31 +6,25 @@ A study that comes with the package is named; any other is on the page, to be sa
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 
 from ...studies.study import Study, find_study_file
 from ...studies.text.errors import StudyError
-from .html import PageSection, code_block, collapsible, escape_html, join_html, paragraph
 from .inputs import PageInputs
 
 
-def section(inputs: PageInputs) -> PageSection:
+def values(inputs: PageInputs) -> Mapping[str, object]:
     """The commands in their order; the file is part of the page, so that the page is enough."""
-    study = inputs.study
-    known = _is_packaged(study)
-    what = study.name if known else f"{study.name}.toml"
-    told = "These commands train what a store lacks of the study, and make this page and what is on it."
-    if not known:
-        told = f"Save the study file below as {what}. {told}"
+    study, packaged = inputs.study, _is_packaged(inputs.study)
+    file = study.name if packaged else f"{study.name}.toml"
     overrides = [word for override in study.overrides for word in ("--set", override)]
-    commands = [["study", "run", what, *overrides]]
+    commands = [["study", "run", file, *overrides]]
     commands += [["table", "render", study.name, "--published"]] if study.tables else []
     commands += [["curve", "render", study.name]] if study.curves else []
     commands += [["claim", "check", study.name]] if study.claims else []
     commands += [["report", "build", study.name]]
     lines = "\n".join(shlex.join(["activemem", *each]) for each in commands)
-    file = collapsible(escape_html("The study file"), code_block(study.text))
-    body = [paragraph(escape_html(told)), code_block(lines), file]
-    return PageSection(name="reproduce", title="How to reproduce", body=join_html(body))
+    return {"text": study.text, "packaged": packaged, "file": file, "commands": lines}
 
 
 def _is_packaged(study: Study) -> bool:

@@ -12,24 +12,28 @@ from typing import Any
 
 from ...studies.schema.settings import TrialSettings
 from ...studies.text.toml_positions import KeyPath
-from .html import Html, HtmlColumn, PageSection, code, html_table, join_html
 from .inputs import PageInputs
 
 
-def section(inputs: PageInputs) -> PageSection | None:
-    """A row for each setting, named as in the study file; the seed is a factor."""
+def values(inputs: PageInputs) -> Mapping[str, object] | None:
+    """The texts of each setting, named as in the study file; the seed is a factor."""
     found: dict[KeyPath, dict[str, None]] = {}
     for settings in _iter_settings(inputs):
         for path, value in _flat(settings.model_dump(mode="json", exclude={"seed"})):
             found.setdefault(path, {})[json.dumps(value, ensure_ascii=False)] = None
-    if not found:
-        return None
-    rows = [
-        (code(".".join(map(str, path))), _format_setting(inputs, path, list(values)))
-        for path, values in found.items()
-    ]
-    body = html_table("settings of the trials", [HtmlColumn("setting"), HtmlColumn("value", "words")], rows)
-    return PageSection(name="settings", title="Settings", body=body)
+    written = inputs.study.template.texts
+    return (
+        {
+            "settings": {
+                ".".join(map(str, path)): [written[path]]
+                if len(each) > 1 and path in written
+                else list(map(_unquoted, each))
+                for path, each in found.items()
+            }
+        }
+        if found
+        else None
+    )
 
 
 def _iter_settings(inputs: PageInputs) -> Iterator[TrialSettings]:
@@ -47,14 +51,6 @@ def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPat
             yield from _flat(value, (*path, key))
         else:
             yield (*path, key), value
-
-
-def _format_setting(inputs: PageInputs, path: KeyPath, values: list[str]) -> Html:
-    """The one value, or what the file has in its place."""
-    written = inputs.study.template.texts.get(path)
-    if len(values) == 1 or written is None:
-        return join_html((code(_unquoted(each)) for each in values), ", ")
-    return code(written)
 
 
 def _unquoted(value: str) -> str:
