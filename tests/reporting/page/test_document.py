@@ -11,7 +11,7 @@ from activemem.reporting.page.section_question import leading_comment
 from activemem.storage import Store, TrialRow
 from activemem.studies.study import load_study
 
-NOTHING_YET = ["question", "standing", "recipes", "tables", "settings", "reproduce"]
+NOTHING_YET = ["question", "status", "recipes", "tables", "settings", "reproduce"]
 EVERYTHING = [*NOTHING_YET[:4], "failures", "settings", "provenance", "reproduce"]
 
 
@@ -41,14 +41,9 @@ class Reader(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def drawn(settings):
-    """A diagram for tests."""
-    return f'<svg xmlns="http://www.w3.org/2000/svg"><title>{settings.model.d_model}</title></svg>'
-
-
 @pytest.fixture(scope="module")
 def page(everything, kept):
-    return report(everything, kept, drawn)
+    return report(everything, kept)
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +59,11 @@ def test_each_section_that_has_something_to_say_is_there_in_order(read):
 def test_what_has_nothing_to_say_is_left_out(everything, tmp_path):
     read = Reader(report(everything, Store(tmp_path)))
     assert [each["aria-labelledby"] for each in read.all("section")] == NOTHING_YET
-    assert read.all("img") == []
+    assert all(each["alt"].startswith("Diagram of ") for each in read.all("img"))
 
 
 def test_the_same_store_gives_the_same_page(everything, kept, page):
-    assert report(everything, kept, drawn) == page
+    assert report(everything, kept) == page
 
 
 def test_nothing_is_loaded_and_nothing_runs(page, read):
@@ -96,8 +91,8 @@ def test_landmarks_headings_and_words_for_pictures_are_there(read):
 
 
 def test_a_page_says_how_far_the_study_is(read):
-    assert "19 of 36 trials done · 5 failed · 3 pruned · 9 left." in read.texts["standing"]
-    assert "Training took 40 s, one trial after the other." in read.texts["standing"]
+    assert "19 of 36 trials done · 5 failed · 3 pruned · 9 left." in read.texts["status"]
+    assert "Training took 40 s, one trial after the other." in read.texts["status"]
 
 
 def test_recipes_have_costs_and_a_diagram_each(read):
@@ -119,7 +114,8 @@ def test_figures_are_drawn_once_there_is_something_to_draw(everything, kept, tmp
     study = load_study(everything.text + spec)
     read = Reader(report(study, kept))
     assert [each["aria-labelledby"] for each in read.all("section")][3:5] == ["tables", "figures"]
-    [image] = read.all("img")
+    *diagrams, image = read.all("img")
+    assert len(diagrams) == 4
     assert image["alt"].startswith("Loss, nats a token, by task; mixer sa.")
     assert report(study, kept) == report(study, kept)
     assert "figures" not in Reader(report(study, Store(tmp_path))).texts
@@ -229,10 +225,10 @@ def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
         finished=when,
     )
     store.write(row, [])
-    texts = Reader(report(study, store, drawn)).texts
+    texts = Reader(report(study, store)).texts
     assert "A search of 20 points for the highest max_length" in texts["question"]
     assert "How far should a convolution see to learn addition?" in texts["question"]
-    assert "max_lengthkdropout\n\n19.070.25" in texts["standing"]
+    assert "max_lengthkdropout\n\n19.070.25" in texts["status"]
     assert "model.dropout0.25" in texts["settings"]
 
 

@@ -11,11 +11,6 @@ pytestmark = pytest.mark.skipif(
     find_executable() is None, reason="needs a Chromium, as Debian's package chromium"
 )
 
-DRAWING = """
-<svg xmlns="http://www.w3.org/2000/svg" width="900" height="100" style="background:#fff">
-<style>text{fill:#222}</style><text x="10" y="50">a wide drawing</text></svg>
-"""
-
 WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 FAINT = """
@@ -51,7 +46,7 @@ def pages(everything, kept, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     studies = {"everything": everything, "algorithmic-small": load_study("algorithmic-small")}
     for name, study in studies.items():
-        page = report(study, kept, lambda settings: DRAWING.strip())
+        page = report(study, kept)
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
     return folder
 
