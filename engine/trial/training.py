@@ -16,7 +16,8 @@ from ...studies.schema.settings import TrialSettings
 from ..core.models import build_model, sequence_flops
 from ..core.seeds import derive_seed
 from ..objectives import Metrics, StepShape, build_objective
-from .optimisers import Plateau, clip_grad_norm_per_tensor, optimizer, schedule
+from .optimisers import clip_grad_norm_per_tensor, optimizer
+from .schedules import Schedule
 
 
 class NotANumberError(ArithmeticError):
@@ -39,8 +40,7 @@ class Training:
         if train.compile:
             self._model.body.compile()
         self._optimizer = optimizer(train.optimizer, self._model.parameters())
-        self._factor = schedule(train.schedule, train.epochs * train.steps_per_epoch)
-        self._plateau = Plateau(patience=train.schedule.patience)
+        self._schedule = Schedule(train.schedule, self._optimizer, train.epochs * train.steps_per_epoch)
         self._losses: list[float] = []  # of the last epochs, as many as tell whether it has come to rest
         self._noise = torch.Generator(device).manual_seed(derive_seed(seed, "dropout")).get_state()
         self.parameters = sum(weights.numel() for weights in self._model.parameters())
@@ -82,7 +82,7 @@ class Training:
             "model": self._model.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "objective": self._objective.state(),
-            "plateau": self._plateau.state(),
+            "schedule": self._schedule.state(),
             "losses": self._losses,
             "noise": self._noise,
             "progress": (self.epoch, self.step, self.seconds, self.flops, self._tokens),
@@ -94,7 +94,8 @@ class Training:
         self._model.after_optimiser_step()
         self._optimizer.load_state_dict(state["optimizer"])
         self._objective.restore(state["objective"])
-        self._plateau, self._losses = Plateau(**state["plateau"]), state["losses"]
+        self._schedule.restore(state["schedule"])
+        self._losses = state["losses"]
         self._noise = state["noise"].cpu()
         self.epoch, self.step, self.seconds, self.flops, self._tokens = state["progress"]
 
@@ -121,8 +122,8 @@ class Training:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
             if train.clip_tensor_norm is not None:
                 clip_grad_norm_per_tensor(model.parameters(), train.clip_tensor_norm)
-            self._set_rate()
             self._optimizer.step()
+            self._schedule.after_step()
             model.after_optimiser_step()
         return total / train.steps_per_epoch
 
@@ -138,21 +139,13 @@ class Training:
         wanted.backward()
         return loss.detach()
 
-    def _set_rate(self) -> None:
-        """The learning rate of this step."""
-        train = self._settings.train
-        if train.schedule.name != "constant" or train.schedule.warmup:
-            for group in self._optimizer.param_groups:
-                group["lr"] = train.optimizer.lr * self._factor(self.step) * self._plateau.factor
-
     @torch.no_grad()
     def _evaluate(self) -> Metrics:
         """What the objective measures, without dropout."""
         last = self.epoch >= self._settings.train.epochs or self._has_converged
         with self._precision():
             measured = self._objective.evaluate(self._model.eval(), last=last)
-        if self._settings.train.schedule.name == "plateau":
-            self._plateau.record(measured["dev_loss"])
+        self._schedule.after_epoch(measured)
         return measured
 
     def _count_work(self, shape: StepShape) -> float:

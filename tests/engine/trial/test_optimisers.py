@@ -1,8 +1,8 @@
-"""Optimisers: gradients clipped weight by weight, and a rate that falls when nothing improves."""
+"""Optimisers: the rule of Adagrad, and gradients clipped weight by weight."""
 
 import torch
 
-from activemem.engine.trial.optimisers import Plateau, clip_grad_norm_per_tensor, optimizer
+from activemem.engine.trial.optimisers import clip_grad_norm_per_tensor, optimizer
 from activemem.studies.schema.settings import OptimizerSettings
 
 
@@ -18,14 +18,6 @@ def test_each_gradient_is_clipped_by_itself():
     clip_grad_norm_per_tensor([large, small, torch.nn.Parameter(torch.zeros(1))], 0.5)
     torch.testing.assert_close(large.grad, torch.tensor([0.3, 0.4]))
     torch.testing.assert_close(small.grad, torch.tensor([0.01, 0.0]))
-
-
-def test_the_rate_falls_to_a_tenth_after_the_patience_and_again_after_as_many_epochs():
-    plateau, factors = Plateau(patience=2), []
-    for loss in (3.0, 2.0, 2.0, 2.5, 2.0, 2.1, 1.9, 2.0):
-        plateau.record(loss)
-        factors.append(round(plateau.factor, 6))
-    assert factors == [1.0, 1.0, 1.0, 0.1, 0.1, 0.01, 0.01, 0.01]
 
 
 def test_adagrad_steps_as_duchi_et_al_wrote_it():

@@ -1,0 +1,65 @@
+"""Learning-rate schedules by the names of a study's [train] table, made of torch's schedulers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
+
+from ...studies.schema.settings import ScheduleSettings
+
+
+class Schedule:
+    """The learning rate of an optimiser: a linear rise, then the rule of the settings."""
+
+    def __init__(self, settings: ScheduleSettings, optimizer: Optimizer, total_steps: int) -> None:
+        self._settings = settings
+        self._per_step = LambdaLR(optimizer, lambda done: factor(settings, done + 1, total_steps))
+        self._plateau = ReduceLROnPlateau(optimizer, patience=settings.patience - 1, threshold=0, eps=0)
+
+    def after_step(self) -> None:
+        """Set the rate of the next step."""
+        if self._settings.name != "plateau" or self._rises:
+            self._per_step.step()
+
+    def after_epoch(self, measured: dict[str, float]) -> None:
+        """Take the loss on the dev split, in which a plateau is looked for once the rise is over."""
+        if self._settings.name == "plateau" and not self._rises:
+            self._plateau.step(measured["dev_loss"])
+
+    @property
+    def _rises(self) -> bool:
+        """Whether the rate is still below its highest value."""
+        return self._per_step.last_epoch + 1 < self._settings.warmup
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on, as plain values."""
+        return {"per_step": self._per_step.state_dict(), "plateau": self._plateau.state_dict()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; the optimiser restores its own."""
+        self._per_step.load_state_dict(state["per_step"])
+        self._plateau.load_state_dict(state["plateau"])
+
+
+def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
+    """The share of the highest rate at a step, counted from 1.
+
+    "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a highest value
+    of 1); "linear" and "cosine" fall to 0 at the last step.
+    """
+    warmup = settings.warmup
+    if step < warmup:
+        return step / warmup
+    share = (step - warmup) / max(total_steps - warmup, 1)
+    match settings.name:
+        case "inverse_sqrt":
+            return math.sqrt(warmup / step)
+        case "linear":
+            return 1.0 - share
+        case "cosine":
+            return 0.5 * (1.0 + math.cos(math.pi * share))
+        case _:
+            return 1.0

@@ -1,0 +1,98 @@
+"""Schedules: torch's schedulers give the rates of the rules to the last bit, interrupted anywhere."""
+
+import io
+import math
+
+import pytest
+import torch
+
+from activemem.engine.trial.schedules import Schedule, factor
+from activemem.studies.schema.settings import ScheduleSettings
+
+TOTAL, EPOCH = 120, 10
+LOSSES = (3.0, 2.0, 1.5, 1.5, 1.6, 1.5, 1.55, 1.5, 1.4, 1.4, 1.3, 1.3)  # one an epoch
+
+
+class Rates:
+    """An optimiser with its schedule, and the rate of each step that it has taken."""
+
+    def __init__(self, settings, lr):
+        self.optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=lr)
+        self.schedule = Schedule(settings, self.optimizer, TOTAL)
+        self.found = []
+
+    def take(self, steps):
+        for _ in range(steps):
+            self.found.append(self.optimizer.param_groups[0]["lr"])
+            self.optimizer.step()
+            self.schedule.after_step()
+            if len(self.found) % EPOCH == 0:
+                self.schedule.after_epoch({"dev_loss": LOSSES[len(self.found) // EPOCH - 1]})
+        return self.found
+
+
+def rates_of_the_rule(settings, lr):
+    """Every rate, written out: the rise, the rule, and a tenth after each `patience` of worse epochs."""
+    tenths, best, worse = 1.0, math.inf, 0
+    for step in range(1, TOTAL + 1):
+        yield lr * factor(settings, step, TOTAL) * tenths
+        if settings.name == "plateau" and step % EPOCH == 0:
+            loss = LOSSES[step // EPOCH - 1]
+            best, worse = (loss, 0) if loss < best else (best, worse + 1)
+            if worse == settings.patience:
+                tenths, worse = tenths / 10, 0
+
+
+NAMES = ["constant", "linear", "inverse_sqrt", "cosine", "plateau"]
+
+
+@pytest.mark.parametrize(
+    ("name", "warmup"),
+    [(name, warmup) for name in NAMES for warmup in (0, 1, 10, 25) if warmup or name != "inverse_sqrt"],
+)
+def test_rates_are_those_of_the_rule_to_the_last_bit(name, warmup):
+    settings = ScheduleSettings(name=name, warmup=warmup, patience=2)
+    assert Rates(settings, 0.07).take(TOTAL) == list(rates_of_the_rule(settings, 0.07))
+
+
+@pytest.mark.parametrize("steps", [4, 10, 55, 60])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_restored_schedule_goes_on_to_the_last_bit(name, steps):
+    settings = ScheduleSettings(name=name, warmup=15, patience=2)
+    begun = Rates(settings, 3e-4)
+    begun.take(steps)
+    file = io.BytesIO()
+    torch.save([begun.optimizer.state_dict(), begun.schedule.state()], file)
+    file.seek(0)
+    optimizer, schedule = torch.load(file, weights_only=True)  # as a checkpoint is read
+    rest = Rates(settings, 3e-4)
+    rest.optimizer.load_state_dict(optimizer)
+    rest.schedule.restore(schedule)
+    rest.found = list(begun.found)
+    assert rest.take(TOTAL - steps) == Rates(settings, 3e-4).take(TOTAL)
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("constant", {1: 0.1, 5: 0.5, 10: 1.0, 60: 1.0, 110: 1.0}),
+        ("linear", {1: 0.1, 10: 1.0, 60: 0.5, 110: 0.0}),
+        ("cosine", {1: 0.1, 10: 1.0, 60: 0.5, 110: 0.0}),
+        ("inverse_sqrt", {1: 0.1, 10: 1.0, 40: 0.5, 90: 1 / 3}),
+    ],
+)
+def test_schedules_rise_to_one_and_follow_their_rule(name, at):
+    settings = ScheduleSettings(name=name, warmup=10)
+    assert {step: factor(settings, step, 110) for step in at} == pytest.approx(at)
+
+
+def test_a_plateau_falls_after_the_patience_and_again_after_as_many_epochs():
+    rates = Rates(ScheduleSettings(name="plateau", patience=2), 1.0).take(TOTAL)
+    expected = [1.0] * 5 + [0.1] * 2 + [0.01] * 5
+    assert rates[::EPOCH] == pytest.approx(expected)
+
+
+def test_a_plateau_is_looked_for_once_the_rise_is_over():
+    rates = Rates(ScheduleSettings(name="plateau", warmup=90, patience=1), 1.0).take(TOTAL)
+    assert rates[:90] == [step / 90 for step in range(1, 90)] + [1.0]
+    assert rates[-1] == pytest.approx(0.1)
