@@ -10,7 +10,6 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import ray
 import torch
 from ray import tune
 
-from activemem.engine.core.events import Event
+from activemem.engine.core.events import Event, Listener
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.cohorts import Worker, sequentially
@@ -72,17 +71,11 @@ class NoOpTraining:
         return {}
 
 
-class EventClock:
+class EventClock(Listener):
     """Notes when each event arrives."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
-
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Nothing."""
-
-    def stopping(self) -> None:
-        """Nothing."""
 
     def on_event(self, event: Event) -> None:
         """Note the time."""

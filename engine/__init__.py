@@ -1,1 +1,11 @@
-"""Making it happen: what a trial computes depends on its settings alone, however it is scheduled."""
+"""What a trial computes depends on its settings alone, however it is scheduled.
+
+`run` takes trials to this process or to Ray, `trial` takes one from its checkpoint to its row, `objectives`
+has the data, loss and measures of each kind of task. `tasks` generate problems; `corpora` are files on this
+machine, and `data` makes batches of them. `decoding` searches for outputs, `measures` says what they are
+worth, `probes` look into trained models. `core` is what all of these share.
+"""
+
+from ..lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

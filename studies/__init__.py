@@ -1,1 +1,12 @@
-"""What is asked: a study file becomes trials before anything runs, and tables after."""
+"""A study file becomes trials before anything runs.
+
+`study` reads one and `lookup` finds those that ran. `text` is TOML with positions, `schema` the tables and
+keys of a study file, `catalog` all that one can name: tasks, data sets, metrics, published numbers.
+`resolve` fills holes with levels and makes trials, `claims` reads statements about results, `planning`
+compares a study with a store. The studies that come along are the TOML files beside these; `results` holds
+what some of them found.
+"""
+
+from ..lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -41,7 +41,7 @@ def live_display(name: str, progress: StudyProgress) -> Iterator[Listener]:
         yield display
 
 
-class Display:
+class Display(Listener):
     """The live display; `picture` is called by the thread that draws, the rest by that of the study."""
 
     def __init__(self, name: str, progress: StudyProgress, console: Console) -> None:
@@ -77,7 +77,7 @@ class Display:
         return Text("\n", no_wrap=True, overflow="crop").join([head, *map(Text, below)])
 
 
-class LineDisplay:
+class LineDisplay(Listener):
     """One line for each trial that has ended, and nothing else, for logs and pipes."""
 
     def __init__(self, progress: StudyProgress) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ...studies.resolve.trial import Trial
 
@@ -39,17 +38,18 @@ class Ended:
 Event = Started | EpochFinished | Ended
 
 
-class Listener(Protocol):
-    """Whoever wants to hear of a running study, in the driver's process."""
+class Listener:
+    """Hears of a running study, in the driver's process; a subclass overrides what it wants to hear."""
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Learn of trials that are to run, before the first event of theirs."""
-        ...
+        """Learn of trials that are to run, before their first event."""
 
     def stopping(self) -> None:
         """Learn that a stop was asked for; the epochs under way are still finished."""
-        ...
 
     def on_event(self, event: Event) -> None:
         """Take note of one event."""
-        ...
+
+
+NOBODY = Listener()
+"""Hears nothing."""

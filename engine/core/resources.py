@@ -24,3 +24,7 @@ class Machine:
     def threads(self) -> int:
         """The threads of a trial; its numbers are equal bit for bit only for an equal number of threads."""
         return max(1, int(self.cpus))
+
+
+ONE_CPU = Machine()
+"""What a trial gets where nothing else is said."""

@@ -18,7 +18,7 @@ from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
-from ..core.resources import Machine
+from ..core.resources import ONE_CPU, Machine
 from ..corpora import DataError
 from ..data.pairs.corpus import PairSplit
 from ..objectives.generation import PairData
@@ -60,7 +60,9 @@ class _Measurement:
     changes: Tensor
 
 
-def probe_study(study: Study, store: Store, machine: Machine, *, sequences: int) -> Iterator[ProbeResult]:
+def probe_study(
+    study: Study, store: Store, machine: Machine = ONE_CPU, *, sequences: int = 10_000
+) -> Iterator[ProbeResult]:
     """Measure every trained model of a study over the first so many test sequences of its task.
 
     What is stored of as many sequences stays as it is, unless models have come that it can be compared with.

@@ -14,8 +14,8 @@ from ...studies.planning.status import trials_missing_weights
 from ...studies.resolve.trial import Trial
 from ...studies.schema.search import representative_values
 from ...studies.study import Study
-from ..core.events import Ended, Event, Listener
-from ..core.resources import Machine
+from ..core.events import NOBODY, Ended, Event, Listener
+from ..core.resources import ONE_CPU, Machine
 from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
 from .interrupts import Stop, on_interrupt
@@ -39,13 +39,18 @@ class Summary:
     given_up: tuple[str, ...] = ()
 
 
-class _Counter:
+class _Counter(Listener):
     """Passes everything on and counts the trials that end, by id and status."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self.ended: dict[str, str] = {}
-        self.on_planned, self.stopping = listener.on_planned, listener.stopping
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        self._listener.on_planned(trials)
+
+    def stopping(self) -> None:
+        self._listener.stopping()
 
     def on_event(self, event: Event) -> None:
         if isinstance(event, Ended):
@@ -56,8 +61,8 @@ class _Counter:
 def run_study(
     study: Study,
     store: Store,
-    machine: Machine,
-    listener: Listener,
+    machine: Machine = ONE_CPU,
+    listener: Listener = NOBODY,
     *,
     local: bool = False,
     max_trials: int | None = None,
@@ -66,7 +71,7 @@ def run_study(
 ) -> Summary:
     """Train every trial of a study that the store lacks, at most `max_trials` of them.
 
-    Of a grid, those alone whose ids are in `only`, where it is given.
+    `local` trains in this process, without Ray; of a grid, `trial_ids` says which trials may run at all.
 
     Raises LeakError or DataError before anything is trained, where a causal task has a model that is not, or
     a corpus is not there. Ends in order on Ctrl-C: the same call goes on from the last epoch of each trial.

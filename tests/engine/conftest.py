@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from activemem.engine.core.events import Event
+from activemem.engine.core.events import Event, Listener
 from activemem.studies.resolve.trial import Trial
 from activemem.studies.schema.settings import TrialSettings
 
@@ -82,7 +82,7 @@ def settings() -> Callable[..., TrialSettings]:
     return make
 
 
-class Notes:
+class Notes(Listener):
     """A listener that keeps what it hears."""
 
     def __init__(self) -> None:
@@ -91,8 +91,6 @@ class Notes:
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         self.announced += trials
-
-    def stopping(self) -> None: ...
 
     def on_event(self, event: Event) -> None:
         self.events.append(event)

@@ -80,7 +80,7 @@ def test_every_block_is_a_name_of_the_package_and_none_is_called_like_anything_e
     for name in builtin_names():
         assert isinstance(getattr(activemem, name), BlockFactory | BlockRecipe)
         assert getattr(activemem, name) == getattr(block_names, name)
-    others = {path.stem for path in STUB.parents[1].iterdir()} | set(activemem.EXPORTS)
+    others = {path.stem for path in STUB.parents[1].iterdir()} | set(activemem.__all__)
     assert others.isdisjoint(builtin_names())
     assert set(builtin_names()) <= set(dir(activemem))
 

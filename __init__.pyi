@@ -1,0 +1,25 @@
+from .blocks import build as build
+from .engine.probes import probe_study as probe_study
+from .engine.run.driver import run_study as run_study
+from .errors import ActivememError as ActivememError
+from .grammar import Budget as Budget
+from .grammar import Recipe as Recipe
+from .grammar import RecipeError as RecipeError
+from .grammar import Space as Space
+from .grammar import analyse as analyse
+from .grammar import parse as parse
+from .grammar.block_names import *  # noqa: F403 -- every block under its name
+from .grammar.expressions import block as block
+from .grammar.expressions import choice as choice
+from .grammar.expressions import hole as hole
+from .grammar.expressions import integer as integer
+from .grammar.expressions import real as real
+from .grammar.expressions import tied as tied
+from .reporting.results import StudyResults as StudyResults
+from .reporting.results import open_study as open_study
+from .storage import Store as Store
+from .studies.study import Study as Study
+from .studies.study import load_study as load_study
+from .studies.text.errors import StudyError as StudyError
+
+__version__: str

@@ -1,0 +1,30 @@
+"""The names that a package promises, each loaded when it is first asked for.
+
+They are written once, in the `__init__.pyi` beside the package's `__init__.py`, where editors read them too.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+_EXPORT = re.compile(r"^from (?P<module>\.[.\w]*) import (?P<name>\w+) as (?P=name)\b", re.MULTILINE)
+
+
+def lazy_exports(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package."""
+    module = sys.modules[package]
+    stub = Path(str(module.__file__)).with_name("__init__.pyi").read_text(encoding="utf-8")
+    origins = {found["name"]: found["module"] for found in _EXPORT.finditer(stub)}
+
+    def load(name: str) -> object:
+        if name not in origins:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        value = getattr(import_module(origins[name], package), name)
+        setattr(module, name, value)
+        return value
+
+    return load, lambda: sorted({*vars(module), *origins}), sorted(origins)
