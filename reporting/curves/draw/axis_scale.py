@@ -1,31 +1,32 @@
 """Scales: where a number stands along an axis, and the few ticks that say so.
 
-Logarithms are taken here and not by matplotlib, which has no place for 0: it often is an ablation's first
-level.
+Ticks are those of matplotlib's locators. Logarithms are taken here, for matplotlib has no place for 0: it
+often is an ablation's first level.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from matplotlib.ticker import EngFormatter, Locator, LogLocator, MaxNLocator
 
 from ..curve import Axis
 
-_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-_MAX_TICKS = 5  # ticks of round numbers
+_MIN_LOG_TICKS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
     """Numbers to places: themselves, or their logarithms, with 0 one step in front of the smallest."""
 
-    log: bool
-    min_positive: float  # of the positive numbers
-    step: float  # between 0 and it
     low: float  # the places at which the axis begins and ends
     high: float
-    ticks: tuple[tuple[float, str], ...]
+    log: bool = False
+    min_positive: float = 1.0  # of the positive numbers
+    step: float = 1.0  # between 0 and it
+    ticks: tuple[tuple[float, str], ...] = ()
 
     def at(self, number: float) -> float:
         """The place of a number; on a logarithmic axis what is not positive stands where 0 does."""
@@ -41,51 +42,33 @@ def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> 
     """
     every = sorted(set(numbers)) or [0.0, 1.0]
     positive = [number for number in every if number > 0] or [1.0]
-    whole = all(float(number).is_integer() for number in every)
     step = _step([place for place, _ in axis.ticks if place > 0] or positive)
-    bare = Scale(log=axis.log, min_positive=positive[0], step=step, low=0, high=0, ticks=())
+    bare = Scale(low=0, high=0, log=axis.log, min_positive=positive[0], step=step)
     low, high = bare.at(every[0]), bare.at(every[-1])
     if low == high:
         low, high = (low - 0.5, high + 0.5) if axis.log or not low else sorted((0.9 * low, 1.1 * high))
     room = margin * (high - low)
-    found = Scale(
-        log=axis.log, min_positive=positive[0], step=step, low=low - room, high=high + room, ticks=()
-    )
-    if axis.ticks:
-        ticks = tuple((found.at(place), text) for place, text in axis.ticks)
-    else:
-        rounds = (
-            _log_ticks(positive[0], positive[-1])
-            if axis.log
-            else _round_ticks(found.low, found.high, integers=whole)
-        )
-        slack = 1e-9 * (found.high - found.low)
-        inside = [number for number in rounds if found.low - slack <= found.at(number) <= found.high + slack]
-        if axis.log and every[0] <= 0:
-            inside.insert(0, 0.0)
-        ticks = tuple(zip(map(found.at, inside), tick_texts(inside), strict=True))
-    return Scale(
-        log=axis.log, min_positive=positive[0], step=step, low=found.low, high=found.high, ticks=ticks
-    )
+    found = replace(bare, low=low - room, high=high + room)
+    ticks = axis.ticks
+    if axis.log and not ticks:
+        places = [0.0] * (every[0] <= 0) + _log_ticks(positive[0], positive[-1])
+        ticks = zip(places, tick_texts(places), strict=True)
+    elif not ticks:
+        integers = all(float(number).is_integer() for number in every)
+        places = _ticks(_round_numbers(integers=integers), found.low, found.high)
+        ticks = zip(places, tick_texts(places), strict=True)
+    return replace(found, ticks=tuple((found.at(place), text) for place, text in ticks))
 
 
 def tick_texts(numbers: Sequence[float]) -> list[str]:
     """The numbers as an axis has them: no more decimals than tell them apart, large ones with a prefix."""
-    most = max(map(abs, numbers), default=0.0)
-    if most >= 1e4:
-        return [_prefixed(number) for number in numbers]
+    if max(map(abs, numbers), default=0.0) >= 1e4:
+        prefixed = EngFormatter(sep="")
+        return [prefixed(number) if abs(number) >= 1 else f"{number:g}" for number in numbers]
     decimals = next(
         (digits for digits in range(9) if all(_is_round(number, digits) for number in numbers)), 9
     )
     return [format(number, f"z,.{decimals}f").replace("-", "−") for number in numbers]
-
-
-def _prefixed(number: float) -> str:
-    """A large number with the prefix of its size: `2.5M`."""
-    for size, letter in _PREFIXES:
-        if abs(number) >= size:
-            return f"{number / size:g}{letter}".replace("-", "−")
-    return f"{number:g}".replace("-", "−")
 
 
 def _is_round(number: float, digits: int) -> bool:
@@ -99,23 +82,25 @@ def _step(positive: Sequence[float]) -> float:
     return max((places[-1] - places[0]) / (len(places) - 1), 0.1) if len(places) > 1 else 1.0
 
 
-def _round_ticks(low: float, high: float, *, integers: bool = False) -> list[float]:
-    """At most a few round numbers between two, no fractions where only whole ones are meant."""
-    rough = (high - low) / _MAX_TICKS
-    power = 10.0 ** math.floor(math.log10(rough))
-    size = next(size for size in (power, 2 * power, 5 * power, 10 * power) if size >= rough)
-    size = max(size, 1.0) if integers else size
-    return [
-        size * number for number in range(math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9) + 1)
-    ]
+def _round_numbers(*, integers: bool = False) -> MaxNLocator:
+    """A few round numbers, no fractions where only integers are meant."""
+    return MaxNLocator(nbins=5, steps=[1, 2, 5, 10], min_n_ticks=1, integer=integers)
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
     """Powers of ten, or 1, 2 and 5 times such where there are few; round numbers within less than these."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for steps in ((1.0,), (1.0, 2.0, 5.0)):
-        found = [step * 10.0**power for power in range(first, last + 1) for step in steps]
-        inside = [number for number in found if low <= number * (1 + 1e-9) and number <= high * (1 + 1e-9)]
-        if len(inside) >= 3:
-            return inside[:: math.ceil(len(inside) / 7)]
-    return _round_ticks(low, high)
+    if low == high:
+        return [low]
+    for locator in (LogLocator(), LogLocator(subs=[1, 2, 5])):
+        if len(found := _ticks(locator, low, high)) >= _MIN_LOG_TICKS:
+            return found
+    return _ticks(_round_numbers(), low, high)
+
+
+def _ticks(locator: Locator, low: float, high: float) -> list[float]:
+    """A locator's ticks from one number to another; it gives some beyond them, too."""
+    return [
+        float(tick)
+        for tick in locator.tick_values(low, high)
+        if low <= tick <= high or math.isclose(tick, low) or math.isclose(tick, high)
+    ]

@@ -36,7 +36,7 @@ def measure(curve: Curve, contents: Sequence[Bars]) -> PanelLayout:
         min_width=60,
         height=pitch * max(len(names), 1),
         x=across,
-        y=Scale(log=False, min_positive=1, step=1, low=-0.5, high=max(len(names), 1) - 0.5, ticks=()),
+        y=Scale(low=-0.5, high=max(len(names), 1) - 0.5),
     )
 
 

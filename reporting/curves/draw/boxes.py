@@ -36,7 +36,7 @@ def measure(curve: Curve, contents: Sequence[Boxes]) -> PanelLayout:
         width=360,
         min_width=160,
         height=170 if len(contents) == 1 else 110,
-        x=Scale(log=False, min_positive=1, step=1, low=places[0] - gap, high=places[-1] + gap, ticks=ticks),
+        x=Scale(low=places[0] - gap, high=places[-1] + gap, ticks=ticks),
         y=values,
     )
 
@@ -53,7 +53,7 @@ def _measure_rows(content: Boxes, values: Scale) -> PanelLayout:
         min_width=80,
         height=(pitch + 2) * count,
         x=values,
-        y=Scale(log=False, min_positive=1, step=1, low=-0.5, high=count - 0.5, ticks=()),
+        y=Scale(low=-0.5, high=count - 0.5),
     )
 
 

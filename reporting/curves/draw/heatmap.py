@@ -49,8 +49,8 @@ def measure(curve: Curve, contents: Sequence[Matrix]) -> PanelLayout:
         width=width,
         min_width=width,
         height=height,
-        x=Scale(log=False, min_positive=1, step=1, low=0, high=across, ticks=()),
-        y=Scale(log=False, min_positive=1, step=1, low=-0.5, high=down - 0.5, ticks=()),
+        x=Scale(low=0, high=across),
+        y=Scale(low=-0.5, high=down - 0.5),
     )
 
 
