@@ -12,10 +12,10 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from ..errors import ActivememError
-from ..studies.schema.settings import StrictModel
 from ..studies.text.document import Document, read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at, nearest_hint
 from ..studies.text.pydantic_messages import InvalidTableError, ValidationProblem, validate
+from ..studies.text.strict_model import StrictModel
 
 SETTINGS_FILE_NAME = "activemem.toml"
 ENV_PREFIX = "ACTIVEMEM_"

@@ -13,8 +13,8 @@ from pydantic.fields import FieldInfo
 from activemem.studies.claims.spec import ClaimSpec
 from activemem.studies.schema import settings
 from activemem.studies.schema.curve import CurveSpec
-from activemem.studies.schema.settings import StrictModel
 from activemem.studies.schema.table import TableSpec
+from activemem.studies.text.strict_model import StrictModel
 
 TABLES: Mapping[str, type[StrictModel]] = {
     "study": settings.StudySettings,

@@ -7,7 +7,6 @@ from textwrap import wrap
 from typing import Any
 
 from ...studies.catalog.tasks import AlgorithmicTask, TaskSpec
-from ...studies.schema.settings import TaskSettings
 from ...studies.text.units import WIDTH
 
 
@@ -47,6 +46,5 @@ def format_task(spec: TaskSpec) -> Iterator[str]:
         yield from wrap(f"  {name:<8} {value}", WIDTH, subsequent_indent=" " * 11)
     if spec.keys:
         yield "  [task]"
-    for key in spec.keys:
-        meaning = TaskSettings.model_fields[key].description or ""
+    for key, meaning in spec.keys.items():
         yield from wrap(f"    {key:<17} {meaning}", WIDTH, subsequent_indent=" " * 22)

@@ -10,8 +10,8 @@ import torch
 from ...blocks import Model, build
 from ...blocks.models.seq2seq_model import TransductionModel
 from ...grammar import analyse_framed
+from ...studies.catalog.tasks import ModelInterface
 from ...studies.resolve.costs import frame
-from ...studies.resolve.model_interface import ModelInterface
 from ...studies.schema.settings import ModelSettings, read_recipe
 
 AnyModel = Model | TransductionModel

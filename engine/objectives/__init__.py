@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...studies.catalog.tasks import TaskKind, require_task
+from ...studies.catalog.tasks import LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from .base import Metrics, Objective, StepShape
 from .language_modelling import LineObjective, StreamObjective
@@ -17,16 +17,17 @@ from .tagging import TaggingObjective
 
 __all__ = ["Metrics", "Objective", "StepShape", "build_objective"]
 
+_OBJECTIVES: dict[TaskKind, type[Objective[Any]]] = {
+    TaskKind.TAGGING: TaggingObjective,
+    TaskKind.TRANSDUCTION: Seq2SeqObjective,
+    TaskKind.REGRESSION: RegressionObjective,
+}
+
 
 def build_objective(settings: TrialSettings, device: torch.device, folder: Path) -> Objective[Any]:
     """The objective of a trial, its data read from `folder`."""
-    match require_task(settings.task.name).kind:
-        case TaskKind.TAGGING:
-            kind = TaggingObjective
-        case TaskKind.TRANSDUCTION:
-            kind = Seq2SeqObjective
-        case TaskKind.LANGUAGE:
-            kind = StreamObjective if settings.task.batching == "stream" else LineObjective
-        case TaskKind.REGRESSION:
-            kind = RegressionObjective
+    if isinstance(settings.task, LanguageModelSettings):
+        kind = StreamObjective if settings.task.batching == "stream" else LineObjective
+    else:
+        kind = _OBJECTIVES[settings.task.spec.kind]
     return kind(settings, device, folder)

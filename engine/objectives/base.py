@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ...studies.resolve.model_interface import ModelInterface, model_interface
+from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import TrialSettings
 
 Metrics = dict[str, float]
@@ -34,7 +34,7 @@ class Objective(ABC, Generic[ModelOf]):
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         self.settings, self.device, self.folder = settings, device, folder
-        self.interface: ModelInterface = model_interface(settings.task)
+        self.interface: ModelInterface = settings.task.interface
 
     @property
     def solved(self) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from ...blocks.models.seq2seq_model import TransductionModel
-from ...studies.catalog.memory_degradation import degradation_names, require_degradation
+from ...studies.catalog.tasks import DegradationProblem, SentencePairSettings
 from ...studies.schema.settings import TrialSettings
 from ..data import ParallelText, gold_trees, iter_pair_eval, open_pairs, open_treebank
 from ..data.pairs.corpus import PairSplit
@@ -30,16 +31,20 @@ class PairData:
 
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
         task, self.text = settings.task, None
-        if task.name in degradation_names():
-            drawn = generate_splits(require_degradation(task.name), settings.seed)
-            self.train, self.dev, self.test = (
-                as_pairs(each) for each in (drawn.train, drawn.dev, drawn.test)
-            )
-        else:
+        if isinstance(task, SentencePairSettings):
             self.text: ParallelText | None = (
                 open_treebank(task, folder) if task.name == "parsing" else open_pairs(task, folder)
             )
             self.train, self.dev, self.test = self.text.train, self.text.dev, self.text.test
+            self.max_length, self.dev_tokens = task.longest, task.dev_tokens
+        else:
+            problem = task.spec
+            assert isinstance(problem, DegradationProblem), f"{task.name} has no pairs"
+            drawn = generate_splits(problem, settings.seed)
+            self.max_length, self.dev_tokens = problem.tokens, None
+            self.train, self.dev, self.test = (
+                as_pairs(each) for each in (drawn.train, drawn.dev, drawn.test)
+            )
 
 
 def score_outputs(
@@ -65,15 +70,19 @@ def generate(
     model: TransductionModel, split: PairSplit, settings: TrialSettings, device: torch.device
 ) -> list[list[int]]:
     """The outputs of a split's sources, in its order, searched for as the task says."""
-    task, outputs = settings.task, dict[int, list[int]]()
-    for batch in iter_pair_eval(split, batch_size=settings.train.batch_size):
-        found = decode(
-            model,
-            batch.sources.to(device),
-            max_length=(MAX_LENGTH_RATIO * batch.source_lengths + MAX_LENGTH_MARGIN).to(device),
+    task, outputs, search = settings.task, dict[int, list[int]](), decode
+    if isinstance(task, SentencePairSettings):
+        search = partial(
+            decode,
             beam=task.beam,
             length_penalty=task.length_penalty,
             coverage_penalty=task.coverage_penalty,
+        )
+    for batch in iter_pair_eval(split, batch_size=settings.train.batch_size):
+        found = search(
+            model,
+            batch.sources.to(device),
+            max_length=(MAX_LENGTH_RATIO * batch.source_lengths + MAX_LENGTH_MARGIN).to(device),
             try_lengths=model.body.depends_on_target_length,
         )
         outputs.update(zip(batch.pairs.tolist(), (each.tokens for each in found), strict=True))

@@ -15,6 +15,7 @@ from torch import Tensor
 from ...blocks import Model
 from ...blocks.core.streaming import StreamState
 from ...grammar import analyse_framed
+from ...studies.catalog.tasks import LanguageModelSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..data import (
@@ -44,7 +45,8 @@ class LanguageObjective(Objective[Model]):
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
-        self._text = open_corpus(settings.task, folder)
+        assert isinstance(settings.task, LanguageModelSettings), f"{settings.task.name} has no text"
+        self._task, self._text = settings.task, open_corpus(settings.task, folder)
         self._position = 0
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
@@ -52,7 +54,7 @@ class LanguageObjective(Objective[Model]):
 
         Loss in nats a token; bits a character, or perplexity per word whatever the tokens are.
         """
-        limit = None if last else self.settings.task.dev_tokens
+        limit = None if last else self._task.dev_tokens
         measured = self._measures("dev", self._score(model, self._truncate(self._text.dev, limit)))
         return measured | self._measures("test", self._score(model, self._text.test)) if last else measured
 
@@ -68,7 +70,7 @@ class LanguageObjective(Objective[Model]):
         if limit is None or limit >= len(split.tokens):
             return split
         whole = int((split.lines <= limit).sum()) - 1
-        if not whole and self.settings.task.tokens == "characters":
+        if not whole and self._task.tokens == "characters":
             return replace(split, tokens=split.tokens[:limit])
         lines = split.lines[: max(whole, 1) + 1]
         words = split.line_words[: max(whole, 1)]
@@ -82,7 +84,7 @@ class LanguageObjective(Objective[Model]):
     def _measures(self, split: str, score: _Score) -> Metrics:
         loss = score.nats / score.tokens
         measured = {f"{split}_loss": loss}
-        if self.settings.task.tokens == "characters":
+        if self._task.tokens == "characters":
             return measured | {f"{split}_bpc": loss / math.log(2)}
         return measured | {f"{split}_perplexity": math.exp(min(score.nats / score.words, 700.0))}
 
@@ -99,7 +101,7 @@ class StreamObjective(LanguageObjective):
     @property
     def step_shape(self) -> StepShape:
         """A block of every row, behind what has been read."""
-        train, block = self.settings.train, self.settings.task.block
+        train, block = self.settings.train, self._task.context
         return StepShape(
             sequences=train.batch_size, tokens=block, past=max(0, self._streams[0].past_length - block)
         )
@@ -128,7 +130,7 @@ class StreamObjective(LanguageObjective):
     def _next(self) -> StreamBatch:
         """The next block of every row."""
         if self._batches is None:
-            rows, block = self.settings.train.batch_size, self.settings.task.block
+            rows, block = self.settings.train.batch_size, self._task.context
             self._batches = iter_stream_batches(
                 self._text.train.tokens, batch_size=rows, context=block, position=self._position
             )
@@ -142,9 +144,7 @@ class StreamObjective(LanguageObjective):
         rows = max(1, min(rows, self.settings.train.batch_size))
         warm_up = 0 if rows == 1 else int(reach)
         nats, tokens, stream = 0.0, 0, StreamState()
-        blocks = iter_stream_eval(
-            split.tokens, batch_size=rows, context=self.settings.task.block, warm_up=warm_up
-        )
+        blocks = iter_stream_eval(split.tokens, batch_size=rows, context=self._task.context, warm_up=warm_up)
         for batch in blocks:
             inputs, targets, scored = (each.to(self.device) for each in batch[:3])
             found, stream = model.nll_stream(inputs, targets, StreamState() if batch.reset else stream)
@@ -192,7 +192,7 @@ class LineObjective(LanguageObjective):
             self._batches = iter_line_batches(
                 self._text.train,
                 batch_size=settings.train.batch_size,
-                max_length=settings.task.longest,
+                max_length=self._task.longest,
                 seed=derive_seed(settings.seed, "data"),
                 position=self._position,
             )
@@ -204,7 +204,7 @@ class LineObjective(LanguageObjective):
 
     def _score(self, model: Model, split: Split) -> _Score:
         nats, tokens, words = 0.0, 0, 0
-        rows, longest = self.settings.train.batch_size, self.settings.task.longest
+        rows, longest = self.settings.train.batch_size, self._task.longest
         for batch in iter_line_eval(split, batch_size=rows, max_length=longest):
             inputs, targets, lengths = (each.to(self.device) for each in batch[:3])
             nats += float(model.nll(inputs, targets, lengths).double().sum())

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks import Model
-from ...studies.resolve.model_interface import long_term_length_range
+from ...studies.catalog.tasks import LongTermSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, RegressionBatch, draw_lengths
@@ -28,8 +28,9 @@ class RegressionObjective(Objective[Model]):
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
-        self._problem = LONG_TERM_PROBLEMS[settings.task.name]
-        self._shortest, self._longest = long_term_length_range(settings.task)
+        assert isinstance(settings.task, LongTermSettings), f"{settings.task.name} has no numbers"
+        self._task, self._problem = settings.task, LONG_TERM_PROBLEMS[settings.task.name]
+        self._shortest, self._longest = settings.task.length_range
         self._data = torch.Generator(device).manual_seed(derive_seed(settings.seed, "data"))
         self._epochs, self._best = 0, 0.0
         self._batch: RegressionBatch | None = None
@@ -76,7 +77,7 @@ class RegressionObjective(Objective[Model]):
     def _draw(self) -> RegressionBatch:
         """A batch of lengths of their own, or where lengths vary of one length that is drawn for it."""
         size, data = self.settings.train.batch_size, self._data
-        if self.settings.task.variable:
+        if self._task.variable:
             lengths = draw_lengths(self._shortest, self._longest, 1, data).expand(size)
             return self._problem.batch(lengths, int(lengths[0]), data)
         lengths = draw_lengths(self._shortest, self._longest, size, data)
@@ -85,7 +86,7 @@ class RegressionObjective(Objective[Model]):
     def _tests(self) -> Iterator[RegressionBatch]:
         """The test sequences, made anew from their seed."""
         fresh = torch.Generator(self.device).manual_seed(derive_seed(self.settings.seed, "evaluation"))
-        if not self.settings.task.variable:
+        if not self._task.variable:
             size = _TESTED // _TOGETHER
             for _ in range(_TOGETHER):
                 lengths = draw_lengths(self._shortest, self._longest, size, fresh)

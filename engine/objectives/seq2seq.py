@@ -63,7 +63,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         Loss in nats a symbol, perplexity per word, and the share of symbols that are likeliest, all with the
         reference given; and of the test split what its written outputs are worth.
         """
-        limit = None if last else self.settings.task.dev_tokens
+        limit = None if last else self._pairs.dev_tokens
         measured = self._scores(model, self._pairs.dev, "dev", limit)
         if not last:
             return measured
@@ -88,7 +88,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             self._batches = iter_pair_batches(
                 self._pairs.train,
                 batch_size=settings.train.batch_size,
-                max_length=settings.task.longest,
+                max_length=self._pairs.max_length,
                 seed=derive_seed(settings.seed, "data"),
                 position=self._position,
             )

@@ -13,7 +13,6 @@ from ...blocks.layers.recurrent import Recurrent, Trace
 from ...blocks.models.seq2seq_model import PAD, TransductionModel, shift_right
 from ...blocks.transducers.seq2seq import Seq2Seq
 from ...errors import ActivememError
-from ...studies.resolve.model_interface import model_interface
 from ...studies.schema.settings import TrialSettings
 from ..core.models import build_model
 from ..data.pairs.batches import PairBatch, collate
@@ -44,7 +43,7 @@ class EncoderProbe:
     """
 
     def __init__(self, settings: TrialSettings, weights_file: Path) -> None:
-        model = build_model(settings.model, model_interface(settings.task), torch.Generator())
+        model = build_model(settings.model, settings.task.interface, torch.Generator())
         body = model.body
         if not (isinstance(model, TransductionModel) and isinstance(body, Seq2Seq)):
             raise ProbeError(NO_ENCODER)

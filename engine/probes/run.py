@@ -15,8 +15,7 @@ from torch import Tensor
 from ...storage import MetricRow, Store, TrialRow
 from ...studies.catalog.metrics import PROBED_METRIC
 from ...studies.planning.status import study_outcomes
-from ...studies.resolve.trial import Trial
-from ...studies.schema.settings import TrialSettings
+from ...studies.resolve.trial import Trial, settings_from_json
 from ...studies.study import Study
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import DataError
@@ -172,7 +171,7 @@ def _trained_trials(study: Study, store: Store) -> Iterator[_TrainedTrial]:
 
 def _tried(row: Mapping[str, Any]) -> Trial:
     """The trial of a row."""
-    settings = TrialSettings.model_validate_json(row["settings"])
+    settings = settings_from_json(row["settings"])
     return Trial(study=row["study"], levels=json.loads(row["factors"]), settings=settings)
 
 

@@ -11,8 +11,8 @@ from ...blocks.testing.fixtures import make_block, random_sequences
 from ...errors import ActivememError
 from ...grammar import parse, render
 from ...grammar.nodes import BlockNode, walk
-from ...studies.catalog.tasks import TaskKind, require_task
-from ...studies.schema.settings import TaskSettings, TrialSettings
+from ...studies.catalog.tasks import LanguageModelSettings, SentencePairSettings
+from ...studies.schema.settings import TrialSettings
 from ..data import DataError, open_corpus, open_pairs, open_treebank
 
 LENGTH = 12
@@ -28,9 +28,7 @@ def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
     Sums and series of causal blocks are causal, and so are their copies; so each block is tried by itself.
     """
     recipes = dict.fromkeys(
-        settings.model.recipe
-        for settings in all_settings
-        if require_task(settings.task.name).kind is TaskKind.LANGUAGE
+        settings.model.recipe for settings in all_settings if isinstance(settings.task, LanguageModelSettings)
     )
     blocks = dict.fromkeys(
         block for recipe in recipes for block in walk(parse(recipe).root) if isinstance(block, BlockNode)
@@ -57,7 +55,12 @@ _OPEN = {"language_model": open_corpus, "translation": open_pairs, "parsing": op
 
 def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None:
     """Open every corpus that trials ask for; DataError, with all of them, for those that are not there."""
-    texts = {_key(settings.task): settings.task for settings in all_settings if settings.task.name in _OPEN}
+    tasks = [settings.task for settings in all_settings]
+    texts = {
+        (task.name, task.corpus, task.tokens, task.pieces): task
+        for task in tasks
+        if isinstance(task, LanguageModelSettings | SentencePairSettings)
+    }
     faults: dict[str, None] = {}
     for task in texts.values():
         try:
@@ -66,7 +69,3 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
             faults.setdefault(str(error))
     if faults:
         raise DataError("\n".join(faults))
-
-
-def _key(task: TaskSettings) -> tuple[str, str | None, str, int]:
-    return task.name, task.corpus, task.tokens, task.pieces

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from ...studies.catalog.memory_degradation import DegradationProblem
+from ...studies.catalog.tasks import DegradationProblem
 from ..core.seeds import derive_seed
 from ..data.pairs.corpus import PairSplit
 from ..data.token_files import Split

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from ...grammar import parse
 from ...storage import MetricRow, TrialRow
-from ...studies.resolve.trial import Trial
+from ...studies.resolve.trial import Trial, settings_to_json
 from . import provenance
 
 
@@ -62,7 +62,7 @@ def trial_row(
         status=status,
         reason=reason,
         factors=json.dumps(dict(trial.levels)),
-        settings=settings.model_dump_json(),
+        settings=settings_to_json(settings),
         metrics=tuple(final.items()),
         parameters=totals.parameters,
         flops=totals.flops,

@@ -14,7 +14,6 @@ import polars as pl
 from ...grammar import parse
 from ...studies.planning.plan import SIZE_KEYS, ModelCost
 from ...studies.resolve.costs import REFERENCE_TOKENS, cost, frame, reach, sequence_tokens
-from ...studies.resolve.model_interface import model_interface
 from ...studies.resolve.template import RECIPE_PATH
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
@@ -88,7 +87,7 @@ def _training_cells(inputs: PageInputs, trials: Sequence[Trial]) -> Iterator[str
 
 def _diagram(settings: TrialSettings) -> tuple[str, str]:
     """A model's recipe, and its diagram for sequences as long as those of the costs beside it."""
-    interface, recipe = model_interface(settings.task), parse(settings.model.recipe)
+    interface, recipe = settings.task.interface, parse(settings.model.recipe)
     sizes = Sizes(
         frame=frame(settings.model, interface),
         length=sequence_tokens(settings),

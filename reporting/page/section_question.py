@@ -10,8 +10,6 @@ from itertools import takewhile
 
 from ...grammar.canonical import render
 from ...studies.catalog.metrics import METRICS
-from ...studies.catalog.tasks import require_task
-from ...studies.resolve.model_interface import model_interface
 from ...studies.schema.level_names import level_names, one_line
 from .inputs import PageInputs
 
@@ -30,7 +28,7 @@ def values(inputs: PageInputs) -> Mapping[str, object]:
             for name, each in study.factors.items()
             if name not in study.dimensions and len(each) > 1
         },
-        "tasks": {require_task(name): model_interface(task).vocab for name, task in tasks.items()},
+        "tasks": {task.spec: task.interface.vocab for task in tasks.values()},
     }
 
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...studies.resolve.trial import settings_from_json
 from ...studies.schema.settings import TrialSettings
 from ...studies.text.toml_positions import KeyPath
 from .inputs import PageInputs
@@ -41,7 +42,7 @@ def _iter_settings(inputs: PageInputs) -> Iterator[TrialSettings]:
     if inputs.study.search is None:
         yield from (trial.settings for trial in inputs.study.trials())
     else:
-        yield from map(TrialSettings.model_validate_json, inputs.own_outcomes["settings"])
+        yield from map(settings_from_json, inputs.own_outcomes["settings"])
 
 
 def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:

@@ -20,7 +20,7 @@ class TextSettings(Protocol):
     """What of a `[task]` table says which tokens a text becomes."""
 
     @property
-    def corpus(self) -> str | None:
+    def corpus(self) -> str:
         """The name of a corpus."""
         ...
 
@@ -83,12 +83,8 @@ def require_corpus(name: str) -> Corpus:
 
 
 def corpus_of_task(task: TextSettings) -> Corpus:
-    """The corpus that a `[task]` table names; CorpusError if it names none or lacks such tokens."""
-    if task.corpus is None:
-        raise CorpusError(f"expected a corpus ({', '.join(corpus_names())}), got none")
+    """The corpus that a `[task]` table names; CorpusError if there is none or it lacks such tokens."""
     corpus = require_corpus(task.corpus)
-    if task.tokens == "spelled":
-        raise CorpusError(f"{corpus.name}: expected tokens characters, words or bpe, got spelled")
     if task.tokens == "words" and corpus.word_vocab_size is None:
         raise CorpusError(f"{corpus.name} has no standard vocabulary of words; expected characters or bpe")
     return corpus

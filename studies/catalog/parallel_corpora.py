@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from . import datasets
-from .corpora import TextSettings
-from .datasets import CorpusError, Dataset, Download, SourceFile
+from .datasets import Dataset, Download, SourceFile
 
 _WMT = "Bojar et al. 2014, Findings of the 2014 workshop on statistical machine translation"
 _TATOEBA = "Tatoeba, as tab-delimited pairs of manythings.org/anki"
 _HUGGING_FACE = "https://huggingface.co/datasets/wmt"
 _ELLIOTT = "Elliott et al. 2016, Multi30K; Elliott et al. 2017 for French"
-
-PAIR_TOKENS = ("spelled", "words", "bpe")
-"""What a token of a sentence can be: a word, rare ones spelled; a word, rare ones unknown; a piece."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,25 +67,6 @@ def parallel_corpus_names() -> tuple[str, ...]:
 def require_parallel_corpus(name: str) -> ParallelCorpus:
     """The parallel corpus of that name; CorpusError with the nearest name if there is none."""
     return datasets.require(name, ParallelCorpus)
-
-
-def parallel_corpus_of_task(task: TextSettings) -> ParallelCorpus:
-    """The corpus that a `[task]` table names; CorpusError if it names none, or tokens that no pairs have."""
-    if task.corpus is None:
-        raise CorpusError(f"expected a corpus ({', '.join(parallel_corpus_names())}), got none")
-    corpus = require_parallel_corpus(task.corpus)
-    if task.tokens not in PAIR_TOKENS:
-        raise CorpusError(f"{corpus.name}: expected tokens {', '.join(PAIR_TOKENS)}, got {task.tokens}")
-    return corpus
-
-
-def vocabulary_sizes(task: TextSettings) -> tuple[int, int]:
-    """Symbols of the source's vocabulary and of the target's: each language has one of its own.
-
-    Where a text has fewer, the rest stay unused, so that a study's sizes hang on its file alone.
-    """
-    parallel_corpus_of_task(task)
-    return task.pieces, task.pieces
 
 
 def _published(address: str, size: int, digest: str) -> Download:

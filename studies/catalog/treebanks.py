@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from . import datasets
-from .corpora import TextSettings
-from .datasets import CorpusError, Dataset, Download
-from .parallel_corpora import PAIR_TOKENS
+from .datasets import Dataset, Download
 
 _MARCUS = "Marcus et al. 1993, Building a large annotated corpus of English: the Penn Treebank"
 
@@ -50,22 +48,6 @@ def treebank_names() -> tuple[str, ...]:
 def require_treebank(name: str) -> Treebank:
     """The treebank of that name; CorpusError with the nearest name if there is none."""
     return datasets.require(name, Treebank)
-
-
-def treebank_of_task(task: TextSettings) -> Treebank:
-    """The treebank that a `[task]` table names; CorpusError if none, or for tokens that no pairs have."""
-    if task.corpus is None:
-        raise CorpusError(f"expected a treebank ({', '.join(treebank_names())}), got none")
-    treebank = require_treebank(task.corpus)
-    if task.tokens not in PAIR_TOKENS:
-        expected = f"expected tokens {', '.join(PAIR_TOKENS)}"
-        raise CorpusError(f"{treebank.name}: {expected}, got {task.tokens}")
-    return treebank
-
-
-def treebank_vocab_sizes(task: TextSettings) -> tuple[int, int]:
-    """Symbols of the sentences' vocabulary and of the trees'."""
-    return task.pieces, treebank_of_task(task).tree_vocab_size
 
 
 def _sections(*sections: int) -> tuple[range, ...]:

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from ..schema.level_names import one_line
-from ..schema.settings import Level, StrictModel
+from ..schema.settings import Level
+from ..text.strict_model import StrictModel
 from .comparisons import Statement
 
 Test = Literal["t", "permutation", "wilcoxon"]

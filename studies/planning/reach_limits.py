@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...grammar.nodes import RepeatNode
-from ..catalog.tasks import AlgorithmicTask, require_algorithmic, require_task
+from ..catalog.tasks import AlgorithmicTask, require_algorithmic
 from ..resolve.costs import max_curriculum_length, max_learnable_length, reach
 from ..schema.settings import TrialSettings, read_recipe
 
@@ -45,7 +45,7 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
     sides: dict[str, tuple[int | None, int | None]] = {}
     layers: dict[str, int | None] = {}
     for label, settings in labelled:
-        if not isinstance(require_task(settings.task.name), AlgorithmicTask):
+        if not isinstance(settings.task.spec, AlgorithmicTask):
             continue
         bound = max_learnable_length(settings)
         if bound is None or bound >= max_curriculum_length(settings):

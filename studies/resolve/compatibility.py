@@ -11,11 +11,16 @@ from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, SEQUENCE, VECTOR, o
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import Context
 from ..catalog.corpora import CorpusError
-from ..catalog.tasks import AlgorithmicTask, TaskError, TaskKind, require_task
+from ..catalog.tasks import (
+    AlgorithmicTask,
+    LanguageModelSettings,
+    SentencePairSettings,
+    TaskError,
+    TaskKind,
+)
 from ..schema.settings import TrialSettings, read_recipe
 from ..text.pydantic_messages import ValidationProblem
 from .costs import frame
-from .model_interface import model_interface
 from .template import RECIPE_PATH
 
 _NEEDS = {TaskKind.REGRESSION: VECTOR, TaskKind.TRANSDUCTION: OTHER_LENGTH}
@@ -28,7 +33,7 @@ _REMEDIES = {
 
 def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """What the task cannot take or does not find, and what would be asked for without any effect."""
-    task, root = require_task(settings.task.name), read_recipe(settings.model.recipe).root
+    task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
         cure = "leave the pool out" if gives == VECTOR and needs == SEQUENCE else _REMEDIES[needs]
@@ -36,9 +41,13 @@ def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
             RECIPE_PATH,
             f"{_offending_part(root, gives)} gives {gives}, but {task.name} needs {task.kind}: {cure}",
         )
-    elif task.kind is TaskKind.LANGUAGE:
-        yield from _causality_problems(settings, root)
-    elif settings.task.coverage_penalty and _covers_nothing(root):
+    elif isinstance(settings.task, LanguageModelSettings):
+        yield from _causality_problems(settings.task, settings.model.d_model, root)
+    elif (
+        isinstance(settings.task, SentencePairSettings)
+        and settings.task.coverage_penalty
+        and _covers_nothing(root)
+    ):
         unseen = f"{render(root)} attends to no source, so that nothing is covered"
         yield ValidationProblem(
             ("task", "coverage_penalty"), f"{unseen}: leave it out, or give it an attention"
@@ -47,21 +56,17 @@ def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
     yield from _unused(settings)
 
 
-def _causality_problems(settings: TrialSettings, root: Node) -> Iterator[ValidationProblem]:
+def _causality_problems(task: LanguageModelSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
     """Blocks that a causal task cannot take: they see the future, or more past than a stream can hold."""
-    surroundings = Context(width=settings.model.d_model, length=1, causal=True)
+    surroundings = Context(width=d_model, length=1, causal=True)
     for name, block in {render(one): one for one in walk(root) if isinstance(one, BlockNode)}.items():
         spec = lookup(block.name)
         assert spec is not None, f"{block.name} has left the vocabulary"
         values = spec.settings(block)
         reach = spec.reach(values, surroundings)
         if reach.right:
-            yield ValidationProblem(
-                RECIPE_PATH, f"{name} sees later tokens, which {settings.task.name} asks for"
-            )
-        elif (
-            settings.task.batching == "stream" and isinf(reach.left) and spec.cost(values, surroundings).state
-        ):
+            yield ValidationProblem(RECIPE_PATH, f"{name} sees later tokens, which {task.name} asks for")
+        elif task.batching == "stream" and isinf(reach.left) and spec.cost(values, surroundings).state:
             unbounded = f"{name} sees all of the past, and a stream has no beginning"
             yield ValidationProblem(
                 RECIPE_PATH, f'{unbounded}: give it a span, or read lines (batching = "lines")'
@@ -75,10 +80,10 @@ def _covers_nothing(root: Node) -> bool:
 
 def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """A curriculum that the task needs and has not, or cannot have; what its data do not fit."""
-    task, curriculum = require_task(settings.task.name), settings.train.curriculum
+    task, curriculum = settings.task.spec, settings.train.curriculum
     place = ("train", "curriculum")
     try:
-        around = frame(settings.model, model_interface(settings.task))
+        around = frame(settings.model, settings.task.interface)
         yield from (ValidationProblem(("model",), fault) for fault in around.faults())
     except CorpusError as error:
         yield ValidationProblem(("task", "corpus"), str(error))
@@ -98,7 +103,7 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 def _unused(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """Keys that would change the trial's name and nothing else."""
-    task, train = require_task(settings.task.name), settings.train
+    task, train = settings.task.spec, settings.train
     of_pairs = {"sampling": train.sampling, "label_smoothing": train.label_smoothing}
     if task.kind is not TaskKind.TRANSDUCTION:
         for key in (key for key, value in of_pairs.items() if value):

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...grammar import Analysis, Frame, Reach, analyse_framed, parse
-from ..catalog.tasks import AlgorithmicTask, require_algorithmic, require_task
+from ..catalog.tasks import AlgorithmicTask, ModelInterface, require_algorithmic
 from ..schema.settings import ModelSettings, TrialSettings, read_recipe
-from .model_interface import ModelInterface, model_interface
 
 REFERENCE_TOKENS = 40
 """The length for which a training step's operations are stated and bounded, where it grows in training."""
@@ -41,7 +40,7 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
     Tasks share what does not depend on the vocabulary: every cost is affine in its size.
     """
-    asked = model_interface(settings.task)
+    asked = settings.task.interface
     least = _with_min_vocab(frame(settings.model, asked))
     body = _body(settings.model.recipe, least, tokens, asked.past)
     parameters, flops = body.parameters, body.training_flops
@@ -53,7 +52,7 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
 def sequence_tokens(settings: TrialSettings) -> int:
     """The tokens of the sequence that stands for all of a trial's; TOKENS where the length grows."""
-    return model_interface(settings.task).tokens or REFERENCE_TOKENS
+    return settings.task.interface.tokens or REFERENCE_TOKENS
 
 
 def step_flops(settings: TrialSettings) -> int:
@@ -63,13 +62,13 @@ def step_flops(settings: TrialSettings) -> int:
 
 def reach(settings: TrialSettings) -> Reach:
     """How far a trial's model sees."""
-    asked = model_interface(settings.task)
+    asked = settings.task.interface
     return _body(settings.model.recipe, _with_min_vocab(frame(settings.model, asked)), 1, 0).reach
 
 
 def max_learnable_length(settings: TrialSettings) -> int | None:
     """The longest length that a trial can learn but for luck; None if its reach sets no bound."""
-    task = require_task(settings.task.name)
+    task = settings.task.spec
     return task.max_learnable_length(reach(settings)) if isinstance(task, AlgorithmicTask) else None
 
 
@@ -86,7 +85,7 @@ def max_training_flops(settings: TrialSettings) -> float:
     One step past its ceiling it is stuck for the epochs that are left. The sum over the lengths before is
     that of the parabola through the first, the middle and the last: exact for most recipes, and quick.
     """
-    train, task = settings.train, require_task(settings.task.name)
+    train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask):
         return float(train.epochs * train.steps_per_epoch * step_flops(settings))
     start, bound, top = (

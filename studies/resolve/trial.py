@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..catalog.tasks import require_task
 from ..schema.settings import Level, TrialSettings, read_recipe
 
 RESULTS_VERSION = 1
@@ -31,24 +32,42 @@ class Trial:
 
     def to_json(self) -> str:
         """The trial as text that `from_json` reads."""
-        settings = self.settings.model_dump(mode="json")
-        return json.dumps({"study": self.study, "levels": dict(self.levels), "settings": settings})
+        record = {"study": self.study, "levels": dict(self.levels)}
+        return json.dumps({**record, "settings": settings_to_json(self.settings)})
 
     @classmethod
     def from_json(cls, text: str) -> Trial:
         """The trial that `to_json` wrote; its id is computed anew."""
         record = json.loads(text)
-        settings = TrialSettings.model_validate_json(json.dumps(record["settings"]))
+        settings = settings_from_json(record["settings"])
         return cls(study=record["study"], levels=record["levels"], settings=settings)
+
+
+def settings_to_json(settings: TrialSettings) -> str:
+    """The settings as rows and checkpoints keep them, each under the name that it has in ids."""
+    return settings.model_dump_json(by_alias=True)
+
+
+def settings_from_json(text: str) -> TrialSettings:
+    """The settings that `settings_to_json` wrote.
+
+    Keys that the task does not take are left out: rows of earlier versions have the keys of all tasks.
+    """
+    record = json.loads(text)
+    fields = require_task(record["task"]["name"]).settings.model_fields
+    stored = {name: record["task"].get(field.serialization_alias or name) for name, field in fields.items()}
+    record["task"] = {name: value for name, value in stored.items() if value is not None}
+    return TrialSettings.model_validate_json(json.dumps(record))
 
 
 def trial_id(settings: TrialSettings) -> str:
     """The id of the trial with these settings: the first 16 hex digits of a SHA-256.
 
     Hashed are the settings as canonical JSON without the values that equal their defaults, the recipe by its
-    identity text, and EDITION. So a key that is added with a default later leaves every older id as it was.
+    identity text, and RESULTS_VERSION. So a key that is added later with a default leaves every older id as it
+    was; one that gets another name keeps its old one here, as its serialization alias.
     """
-    record = settings.model_dump(mode="json", exclude_defaults=True)
+    record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record["model"]["recipe"] = read_recipe(settings.model.recipe).identity
     record["edition"] = RESULTS_VERSION
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))

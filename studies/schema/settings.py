@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from ...grammar import Expression, Recipe, parse
-from ..catalog.tasks import require_task
+from ..catalog.tasks import TaskSettings, read_task_settings
+from ..text.strict_model import StrictModel
 
 Level = str | int | float | bool
 """One value of a factor, as the study file has it."""
@@ -23,15 +24,6 @@ def read_recipe(text: str) -> Recipe:
     return parse(text)
 
 
-class StrictModel(BaseModel):
-    """Any table of a study file: frozen, with neither unknown keys nor changed types.
-
-    What stands below a key is its description, which `docs/studies.md` shows.
-    """
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
 class StudySettings(StrictModel):
     """`[study]`: what the study is called, which cells it has, and what they may cost."""
 
@@ -43,7 +35,7 @@ class StudySettings(StrictModel):
     """the paper whose numbers stand beside its own"""
     design: Literal["grid", "one_at_a_time", "zip"] = "grid"
     """how factors combine: each level with each; each factor by itself around the baseline; level by level"""
-    baseline: dict[str, Any] = {}
+    baseline: dict[str, Any] = Field(default={})
     """a level for factors, and for `match` a number for the hole that is solved"""
     match: Literal["parameters"] | None = None
     """every cell gets a size of its own, so that its model has the parameters of the baseline's"""
@@ -101,57 +93,6 @@ class ModelSettings(StrictModel):
         if gaps:
             raise ValueError(f"expected a recipe without holes and dimensions, got {', '.join(gaps)}")
         return recipe.text
-
-
-class TaskSettings(StrictModel):
-    """`[task]`: what is learned; each task takes some of the keys below its name."""
-
-    name: str
-    """what is learned: the name of a task"""
-    corpus: str | None = None
-    """of language_model, translation and parsing: the text, the pairs or the treebank"""
-    tokens: Literal["characters", "words", "bpe", "spelled"] = "characters"
-    """of the same: what a token is; spelled: a word, or a letter of a rare one (translation, parsing)"""
-    pieces: int = Field(default=32000, ge=300, le=1_000_000)
-    """the size of the vocabulary, where the text has no standard one"""
-    batching: Literal["stream", "lines"] = "stream"
-    """of language_model: one endless text in each row of a batch, or one line of it"""
-    block: int = Field(default=512, ge=1)
-    """of language_model in streams: tokens that are read at a time"""
-    longest: int = Field(default=300, ge=1)
-    """longer lines and pairs, in tokens, are left out of the training"""
-    dev_tokens: int | None = Field(default=None, ge=2)
-    """of texts: so many first tokens of the dev split are scored after each epoch but the last"""
-    beam: int = Field(default=1, ge=1, le=64)
-    """of translation and parsing: hypotheses that are kept while the test split is written"""
-    length_penalty: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """of the same: how much longer hypotheses are preferred (Wu et al. 2016, equation 14)"""
-    coverage_penalty: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """of the same: how much hypotheses that leave out parts of the source are not (the same)"""
-    length: int = Field(default=50, ge=12)
-    """of the long-term problems: the shortest sequence; the longest is a tenth longer"""
-    variable: bool = False
-    """of the long-term problems: each training batch at a length of its own, 50 to 10,000"""
-
-    @field_validator("name")
-    @classmethod
-    def check_task_name(cls, name: str) -> str:
-        """The name, if a task has it; else ValueError with the nearest one."""
-        return require_task(name).name
-
-    @model_validator(mode="after")
-    def check_task_keys(self) -> TaskSettings:
-        """Only what the task takes; ValueError with all that it does not."""
-        takes = require_task(self.name).keys
-        fields = type(self).model_fields.items()
-        others = [
-            key
-            for key, field in fields
-            if key not in ("name", *takes) and getattr(self, key) != field.default
-        ]
-        if others:
-            raise ValueError(f"{self.name} takes {', '.join(takes) or 'no keys'}, got {', '.join(others)}")
-        return self
 
 
 class OptimizerSettings(StrictModel):
@@ -259,7 +200,7 @@ class TrialSettings(StrictModel):
     """Everything that determines the result of one trial."""
 
     model: ModelSettings
-    task: TaskSettings
+    task: Annotated[SerializeAsAny[TaskSettings], BeforeValidator(read_task_settings)]
     train: TrainSettings
     seed: int = Field(default=0, ge=0, lt=2**63)
 
@@ -279,5 +220,5 @@ class SearchSettings(StrictModel):
     """how points that fall behind are given up early"""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """of the sampler"""
-    space: dict[str, str] = {}
+    space: dict[str, str] = Field(default={})
     """dimensions by name, `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`: they fill holes"""

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from ..text.pydantic_messages import format_value
-from .settings import Name, StrictModel
+from ..text.strict_model import StrictModel
+from .settings import Name
 
 Center = Literal["mean", "median", "iqm"]
 """What stands for several values: their mean, their median, or the mean of their middle half."""

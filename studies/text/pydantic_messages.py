@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -53,7 +53,7 @@ class InvalidTableError(ValueError):
 
 
 def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
-    """The model of a table's data; ProblemsError if it is none."""
+    """The model of a table's data; InvalidTableError if it is none."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -63,24 +63,28 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
 def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[ValidationProblem]:
     """Each error as a problem; a missing key is told at the table that should have it."""
     for error in errors:
-        path, given = error["loc"], error["input"]
-        if error["type"] == "extra_forbidden":
-            yield ValidationProblem(
-                path, f"unknown key '{path[-1]}'{nearest_hint(str(path[-1]), _keys(model, path[:-1]))}", True
-            )
-        elif error["type"] == "missing" and isinstance(path[-1], int):
-            yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")
-        elif error["type"] == "missing":
-            yield ValidationProblem(path[:-1], f"missing key '{path[-1]}'")
-        elif error["type"] == "too_long":
-            yield ValidationProblem(
-                path, "expected {max_length} values, got {actual_length}".format_map(error.get("ctx", {}))
-            )
-        elif error["type"] == "value_error":
-            yield ValidationProblem(path, str(error.get("ctx", {})["error"]))
-        else:
-            wanted = _EXPECTED[error["type"]].format_map(error.get("ctx", {}))
-            yield ValidationProblem(path, f"expected {wanted}, got {format_value(given)}")
+        path, context = error["loc"], error.get("ctx", {})
+        match error["type"]:
+            case "extra_forbidden":
+                hint = nearest_hint(str(path[-1]), _model_at(model, path[:-1]).model_fields)
+                yield ValidationProblem(path, f"unknown key '{path[-1]}'{hint}", True)
+            case "missing" if isinstance(path[-1], int):
+                yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")
+            case "missing":
+                field = _model_at(model, path[:-1]).model_fields[str(path[-1])]
+                hint = nearest_hint("", field.examples or ())
+                yield ValidationProblem(path[:-1], f"missing key '{path[-1]}'{hint}")
+            case "too_long":
+                text = "expected {max_length} values, got {actual_length}"
+                yield ValidationProblem(path, text.format_map(context))
+            case "value_error" if isinstance(context["error"], InvalidTableError):
+                inner = context["error"].problems
+                yield from (replace(problem, path=(*path, *problem.path)) for problem in inner)
+            case "value_error":
+                yield ValidationProblem(path, str(context["error"]))
+            case kind:
+                wanted = _EXPECTED[kind].format_map(context)
+                yield ValidationProblem(path, f"expected {wanted}, got {format_value(error['input'])}")
 
 
 def format_value(value: object) -> str:
@@ -96,10 +100,10 @@ def format_value(value: object) -> str:
             return repr(value)
 
 
-def _keys(model: type[BaseModel], path: KeyPath) -> tuple[str, ...]:
-    """The keys that a model has at a path inside it."""
+def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
+    """The model of the table at a path inside a model's."""
     for part in path:
-        inner = model.model_fields[str(part)].annotation
-        assert isinstance(inner, type) and issubclass(inner, BaseModel)
-        model = inner
-    return tuple(model.model_fields)
+        annotation = model.model_fields[str(part)].annotation
+        kinds = (annotation, *get_args(annotation))  # an optional table is a union
+        model = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
+    return model

@@ -11,9 +11,9 @@ import pytest
 
 from activemem.studies.schema import settings
 from activemem.studies.schema.curve import CurveSpec
-from activemem.studies.schema.settings import StrictModel
 from activemem.studies.schema.table import TableSpec
 from activemem.studies.study import load_study
+from activemem.studies.text.strict_model import StrictModel
 
 PAGE = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
 WHOLE, *PARTS = re.findall(r"^```toml(?: part)?\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

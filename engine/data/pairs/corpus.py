@@ -12,7 +12,7 @@ from typing import Any
 from filelock import FileLock
 
 from ....studies.catalog.corpora import TextSettings
-from ....studies.catalog.parallel_corpora import parallel_corpus_of_task, vocabulary_sizes
+from ....studies.catalog.parallel_corpora import require_parallel_corpus
 from ...corpora import DataError
 from ..token_files import Split, open_split
 from ..vocabularies import load_vocabulary
@@ -63,11 +63,11 @@ def open_pairs(task: TextSettings, folder: Path) -> ParallelText:
     The first call writes them below `encoded/`; several processes may ask at once. Raises CorpusError, and
     DataError where the pairs are not there, or not those that were published.
     """
-    corpus, (source, target) = parallel_corpus_of_task(task), vocabulary_sizes(task)
+    corpus = require_parallel_corpus(task.corpus)
     writing = PairCorpusSpec(
         name=corpus.name,
         pairs=lambda: split_pairs(corpus, folder),
-        kinds={"source": (task.tokens, source), "target": (task.tokens, target)},
+        kinds=dict.fromkeys(SIDES, (task.tokens, task.pieces)),
         stride=-(-corpus.pairs // _MAX_LEARNING_PAIRS),
     )
     files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}

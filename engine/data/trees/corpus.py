@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ....studies.catalog.corpora import TextSettings
-from ....studies.catalog.treebanks import Treebank, treebank_of_task, treebank_vocab_sizes
+from ....studies.catalog.treebanks import Treebank, require_treebank
 from ...corpora import dataset_folder, read_treebank
 from ..pairs.corpus import PairSplit, ParallelText, open_or_write
 from ..pairs.splitting import Pair
@@ -23,13 +23,13 @@ def open_treebank(task: TextSettings, folder: Path) -> ParallelText:
     `linear` writes it. Raises CorpusError, and DataError where the treebank is not there, or not the one that
     was published.
     """
-    treebank, (source, target) = treebank_of_task(task), treebank_vocab_sizes(task)
+    treebank = require_treebank(task.corpus)
     files = read_treebank(treebank, dataset_folder(treebank, folder))
     digest = hashlib.sha256(b"".join(text for _, text in files)).hexdigest()
     writing = PairCorpusSpec(
         name=treebank.name,
         pairs=lambda: _pairs(treebank, files),
-        kinds={"source": (task.tokens, source), "target": ("symbols", target)},
+        kinds={"source": (task.tokens, task.pieces), "target": ("symbols", treebank.tree_vocab_size)},
     )
     splits = [[number, treebank.split_of(number)] for number, _ in files]
     return open_or_write(writing, folder, [digest, splits])

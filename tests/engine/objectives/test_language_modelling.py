@@ -179,7 +179,7 @@ d_model = 8
 [task]
 name = "language_model"
 corpus = "tiny"
-block = 8
+context = 8
 [train]
 optimizer = { name = "adam", lr = 1e-2 }
 batch_size = 4

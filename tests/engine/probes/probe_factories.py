@@ -7,7 +7,6 @@ import torch
 from activemem.engine.core.models import build_model
 from activemem.engine.trial import checkpoints
 from activemem.engine.trial.outcome import Job, Totals, trial_row
-from activemem.studies.resolve.model_interface import model_interface
 from activemem.studies.study import load_study
 
 STUDY = """
@@ -67,7 +66,7 @@ def store_outcomes(store, study, *, keeps_weights=lambda trial: True):
 def make_model(trial, number):
     """A model with larger weights than at the beginning, so that its gates move."""
     settings = trial.settings
-    model = build_model(settings.model, model_interface(settings.task), torch.Generator().manual_seed(number))
+    model = build_model(settings.model, settings.task.interface, torch.Generator().manual_seed(number))
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(3.0)

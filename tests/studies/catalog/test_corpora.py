@@ -10,11 +10,11 @@ from activemem.studies.catalog.corpora import (
     require_corpus,
     vocabulary_size,
 )
-from activemem.studies.schema.settings import TaskSettings
+from activemem.studies.catalog.tasks import LanguageModelSettings
 
 
 def task(corpus, tokens="characters", **more):
-    return TaskSettings(name="language_model", corpus=corpus, tokens=tokens, **more)
+    return LanguageModelSettings(name="language_model", corpus=corpus, tokens=tokens, **more)
 
 
 def test_the_corpora_are_those_of_the_papers_their_small_ones_and_one_that_is_installed():
@@ -34,7 +34,9 @@ def test_the_corpora_are_those_of_the_papers_their_small_ones_and_one_that_is_in
         (task("wikitext-103", "bpe"), 32_000),
         (task("paradise-lost", "bpe", pieces=1000), 1000),
     ],
-    ids=lambda value: f"{value.corpus}-{value.tokens}" if isinstance(value, TaskSettings) else str(value),
+    ids=lambda value: (
+        f"{value.corpus}-{value.tokens}" if isinstance(value, LanguageModelSettings) else str(value)
+    ),
 )
 def test_a_vocabulary_has_its_published_size(asked, size):
     assert vocabulary_size(asked) == size
@@ -68,13 +70,6 @@ def test_a_text_without_a_standard_vocabulary_is_not_cut_into_words():
         vocabulary_size(SimpleNamespace(corpus="text8", tokens="words", pieces=0))
     expected = "text8 has no standard vocabulary of words; expected characters or bpe"
     assert str(caught.value) == expected
-
-
-def test_a_table_that_names_no_corpus_is_told_them_all():
-    with pytest.raises(CorpusError) as caught:
-        vocabulary_size(SimpleNamespace(corpus=None, tokens="words", pieces=0))
-    names = "enwik8, paradise-lost, text8, text8-6m, wikitext-103, wikitext-2"
-    assert str(caught.value) == f"expected a corpus ({names}), got none"
 
 
 def test_a_second_corpus_of_a_name_is_refused():

@@ -3,6 +3,7 @@
 import pytest
 
 from activemem.grammar import Frame, analyse
+from activemem.studies.catalog.tasks import UNBOUNDED_PAST
 from activemem.studies.resolve import costs
 from activemem.studies.resolve.costs import (
     REFERENCE_TOKENS,
@@ -14,7 +15,6 @@ from activemem.studies.resolve.costs import (
     sequence_tokens,
     step_flops,
 )
-from activemem.studies.resolve.model_interface import UNBOUNDED_PAST, model_interface
 from activemem.studies.schema.settings import TrialSettings
 
 TRAIN = {"optimizer": {"name": "adam", "lr": 0.001}, "batch_size": 4, "epochs": 5, "steps_per_epoch": 10}
@@ -44,7 +44,7 @@ def _settings(task: str, model: dict) -> TrialSettings:
 @pytest.mark.parametrize("task", ["reverse", "text", "words"])
 def test_costs_are_those_of_the_analysis_in_every_frame(task, model):
     settings = _settings(task, model)
-    asked = model_interface(settings.task)
+    asked = settings.task.interface
     for tokens in (1, 5, REFERENCE_TOKENS, 512):
         whole = analyse(
             settings.model.recipe,
@@ -96,4 +96,4 @@ def test_tasks_share_what_does_not_depend_on_the_vocabulary():
 def test_the_frame_of_a_trial_is_its_settings_and_what_its_task_asks():
     settings = _settings("text", {"cutoffs": (5, 20), "init": "he"})
     expected = Frame(d_model=32, vocab=28, causal=True, cutoffs=(5, 20), init="he")
-    assert frame(settings.model, model_interface(settings.task)) == expected
+    assert frame(settings.model, settings.task.interface) == expected

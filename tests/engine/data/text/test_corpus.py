@@ -12,13 +12,13 @@ import torch
 from activemem.engine.corpora import dataset_folder, read_source
 from activemem.engine.data import DataError, open_corpus
 from activemem.studies.catalog.corpora import corpus_names, require_corpus
-from activemem.studies.schema.settings import TaskSettings
+from activemem.studies.catalog.tasks import LanguageModelSettings
 
 SPLITS = ("train", "dev", "test")
 
 
 def task(corpus="paradise-lost", tokens="characters", **more):
-    return TaskSettings(name="language_model", corpus=corpus, tokens=tokens, **more)
+    return LanguageModelSettings(name="language_model", corpus=corpus, tokens=tokens, **more)
 
 
 def lengths(text):
@@ -72,8 +72,8 @@ ASK = """\
 import sys
 from pathlib import Path
 from activemem.engine.data import open_corpus
-from activemem.studies.schema.settings import TaskSettings
-task = TaskSettings(name="language_model", corpus="paradise-lost", tokens="bpe", pieces=500)
+from activemem.studies.catalog.tasks import LanguageModelSettings
+task = LanguageModelSettings(name="language_model", corpus="paradise-lost", tokens="bpe", pieces=500)
 text = open_corpus(task, Path(sys.argv[1]))
 print(int(text.train.tokens.long().sum()), len(text.test.tokens))
 """

@@ -13,12 +13,7 @@ from activemem.engine.data.trees.corpus import gold_trees, open_treebank
 from activemem.engine.data.trees.linearised import linearise, parse_linearised
 from activemem.engine.data.trees.penn_trees import Leaf, Tree, parse_trees, strip_annotations
 from activemem.studies.catalog.corpora import CorpusError
-from activemem.studies.catalog.treebanks import (
-    require_treebank,
-    treebank_names,
-    treebank_of_task,
-    treebank_vocab_sizes,
-)
+from activemem.studies.catalog.treebanks import require_treebank, treebank_names
 
 WRITTEN = """
 ( (S
@@ -117,7 +112,7 @@ def test_only_well_bracketed_lines_with_as_many_tags_as_words_are_trees(line):
 class Task:
     """What of a task's table matters here."""
 
-    corpus: str | None = "wsj"
+    corpus: str = "wsj"
     tokens: str = "words"
     pieces: int = 50
 
@@ -174,13 +169,6 @@ def test_treebanks_are_asked_for_by_name():
         require_treebank("wjs")
     assert str(fault.value) == "unknown treebank 'wjs'; nearest: wsj"
     assert treebank_names() == ("wsj", "wsj-sample")
-    assert treebank_vocab_sizes(Task()) == (50, 128)
-    with pytest.raises(CorpusError) as fault:
-        treebank_of_task(Task(tokens="characters"))
-    assert str(fault.value) == "wsj: expected tokens spelled, words, bpe, got characters"
-    with pytest.raises(CorpusError) as fault:
-        treebank_of_task(Task(corpus=None))
-    assert str(fault.value) == "expected a treebank (wsj, wsj-sample), got none"
 
 
 def test_the_real_sample_comes_back_whole(tmp_path):

@@ -1,42 +1,25 @@
-"""The tasks that a study can name: lengths, vocabularies, and how far an answer lies from its question."""
+"""The algorithmic tasks: sequences to sequences of the same length, which a curriculum grows."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
-from enum import StrEnum
 
-from ...errors import ActivememError
-from ...grammar.vocabulary.spec import Reach
+from ....grammar.vocabulary.spec import Reach
+from .spec import ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec, register_task, require_task
 
 _SOURCE = "Active memory in a Transformer, section 4.2, and its released program"
 _MAX_LENGTH = 1 << 20  # tokens; a task that fits at this length has no ceiling
 
 
-class TaskError(ActivememError):
-    """A task that does not exist, or a length that it cannot have."""
+class AlgorithmicSettings(TaskSettings):
+    """`[task]` of an algorithmic task, which has no keys besides its name."""
 
-
-class TaskKind(StrEnum):
-    """What a model must give for a task."""
-
-    TAGGING = "an output for each token of its input"
-    LANGUAGE = "an output for each token, from those before it"
-    REGRESSION = "one output for a whole sequence"
-    TRANSDUCTION = "a sequence of another length"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSpec:
-    """One task; `keys` are those of the table `[task]` that it takes besides its name."""
-
-    name: str
-    kind: TaskKind
-    summary: str
-    source: str
-    keys: tuple[str, ...] = ()
+    @property
+    def interface(self) -> ModelInterface:
+        """Symbols in, symbols out."""
+        return ModelInterface(kind=TaskKind.TAGGING, vocab=require_algorithmic(self.name).vocab)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +35,7 @@ class AlgorithmicTask(TaskSpec):
 
     kind: TaskKind = TaskKind.TAGGING
     source: str = _SOURCE
+    settings: type[TaskSettings] = AlgorithmicSettings
     vocab: int
     start: int = 5
     length_step: int = 1
@@ -93,6 +77,14 @@ class AlgorithmicTask(TaskSpec):
     def _is_learnable(self, length: int, reach: Reach) -> bool:
         certain = self.unguessable_reach(length)
         return certain.left <= reach.left and certain.right <= reach.right
+
+
+def require_algorithmic(name: str) -> AlgorithmicTask:
+    """The algorithmic task of that name; TaskError if there is none."""
+    spec = require_task(name)
+    if not isinstance(spec, AlgorithmicTask):
+        raise TaskError(f"expected an algorithmic task, got {name}")
+    return spec
 
 
 def _nothing(_length: int) -> Reach:
@@ -145,45 +137,6 @@ def _multiply_certain(length: int) -> Reach:
     """The middle bit of the product is the parity of all partial products, the last bit's among them."""
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right=bits - 1)
-
-
-_tasks: dict[str, TaskSpec] = {}
-
-
-def register_task(spec: TaskSpec) -> TaskSpec:
-    """Add a task; a name that is taken raises ValueError naming both sources."""
-    taken = _tasks.get(spec.name)
-    if taken is not None:
-        raise ValueError(f"task '{spec.name}' of {spec.source} is already defined by {taken.source}")
-    _tasks[spec.name] = spec
-    return spec
-
-
-def lookup_task(name: str) -> TaskSpec | None:
-    """The task of that name, or None."""
-    return _tasks.get(name)
-
-
-def require_task(name: str) -> TaskSpec:
-    """The task of that name; TaskError with the nearest name if there is none."""
-    spec = lookup_task(name)
-    if spec is None:
-        nearest = get_close_matches(name, _tasks, n=1, cutoff=0)
-        raise TaskError(f"unknown task '{name}'; nearest: {', '.join(nearest)}")
-    return spec
-
-
-def require_algorithmic(name: str) -> AlgorithmicTask:
-    """The algorithmic task of that name; TaskError if there is none."""
-    spec = require_task(name)
-    if not isinstance(spec, AlgorithmicTask):
-        raise TaskError(f"expected an algorithmic task, got {name}")
-    return spec
-
-
-def task_names() -> tuple[str, ...]:
-    """The names of all tasks, sorted."""
-    return tuple(sorted(_tasks))
 
 
 register_task(
@@ -272,66 +225,5 @@ for _gate in ("and", "nand", "or", "nor", "xor", "xnor"):
             required_reach=_partner,
             unguessable_reach=_partner,
             summary=f"each pair of neighbouring bits to its {_gate}, in the place of the first",
-        )
-    )
-
-register_task(
-    TaskSpec(
-        name="language_model",
-        kind=TaskKind.LANGUAGE,
-        summary="each token of a text from those before it",
-        source="Active memory in a Transformer, section 4.1; all-attention, section 4",
-        keys=("corpus", "tokens", "pieces", "batching", "block", "longest", "dev_tokens"),
-    )
-)
-
-_WRITING = ("beam", "length_penalty", "coverage_penalty")
-_PAIRS = ("corpus", "tokens", "pieces", "longest", "dev_tokens", *_WRITING)
-
-register_task(
-    TaskSpec(
-        name="translation",
-        kind=TaskKind.TRANSDUCTION,
-        summary="a sentence to the same in another language",
-        source="Extended Neural GPU, section 3; memory degradation, section 4",
-        keys=_PAIRS,
-    )
-)
-register_task(
-    TaskSpec(
-        name="parsing",
-        kind=TaskKind.TRANSDUCTION,
-        summary="a sentence to its constituents, in brackets around the tags of its words",
-        source="Extended Neural GPU, section 3.2; Vinyals et al. 2015",
-        keys=_PAIRS,
-    )
-)
-for _name, _summary in (
-    ("reverse_copy", "x to x reversed"),
-    ("reverse_copy_repeats", "x, whose symbols come one to four times, to x reversed"),
-    ("filter", "x to x without the symbols of a set"),
-    ("reverse_copy_bigrams", "x, in which a few pairs of symbols are frequent, to x reversed"),
-    ("reverse_copy_frequent_bigrams", "x, in which they are still more frequent, to x reversed"),
-):
-    register_task(
-        TaskSpec(
-            name=_name,
-            kind=TaskKind.TRANSDUCTION,
-            summary=_summary,
-            source="Memory degradation, appendix",
-        )
-    )
-
-for _name, _range, _answer in (
-    ("recall_addition", "[−1, 1]", "0.5 + (x₁ + x₂) / 4"),
-    ("recall_multiplication", "[0, 1]", "x₁ · x₂"),
-):
-    register_task(
-        TaskSpec(
-            name=_name,
-            kind=TaskKind.REGRESSION,
-            summary=f"numbers of {_range}, two of them marked, to {_answer}",
-            source="Hochreiter and Schmidhuber 1997, sections 5.4 and 5.5; Raffel and Ellis 2016",
-            keys=("length", "variable"),
         )
     )

@@ -1,0 +1,44 @@
+"""A task is a name, settings of its own, and what it asks of a model; it is registered beside its class.
+
+`spec` has what all tasks have and their registry. Then one file for each family: `algorithmic` (sequences of
+growing length), `language_model`, `long_term` (regression), `memory_degradation` and `sentence_pairs`
+(transduction).
+"""
+
+from .algorithmic import AlgorithmicTask, require_algorithmic
+from .language_model import UNBOUNDED_PAST, LanguageModelSettings
+from .long_term import LongTermSettings
+from .memory_degradation import DegradationProblem
+from .sentence_pairs import SentencePairSettings
+from .spec import (
+    ModelInterface,
+    TaskError,
+    TaskKind,
+    TaskSettings,
+    TaskSpec,
+    lookup_task,
+    read_task_settings,
+    register_task,
+    require_task,
+    task_names,
+)
+
+__all__ = [
+    "UNBOUNDED_PAST",
+    "AlgorithmicTask",
+    "DegradationProblem",
+    "LanguageModelSettings",
+    "LongTermSettings",
+    "ModelInterface",
+    "SentencePairSettings",
+    "TaskError",
+    "TaskKind",
+    "TaskSettings",
+    "TaskSpec",
+    "lookup_task",
+    "read_task_settings",
+    "register_task",
+    "require_algorithmic",
+    "require_task",
+    "task_names",
+]

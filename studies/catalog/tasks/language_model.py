@@ -1,0 +1,49 @@
+"""Language modelling: each token of a text from those before it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ..corpora import corpus_names, vocabulary_size
+from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
+
+UNBOUNDED_PAST = 1 << 30
+"""More past positions than any block holds: a stream that has run for long."""
+
+
+class LanguageModelSettings(TaskSettings):
+    """`[task]` of language_model."""
+
+    corpus: str = Field(examples=list(corpus_names()))
+    """the text"""
+    tokens: Literal["characters", "words", "bpe"] = "characters"
+    """what a token is"""
+    pieces: int = Field(default=32000, ge=300, le=1_000_000)
+    """the size of a bpe vocabulary"""
+    batching: Literal["stream", "lines"] = "stream"
+    """one endless text in each row of a batch, or one line of it"""
+    context: int = Field(default=512, ge=1, serialization_alias="block")
+    """in streams: how many tokens are read at a time"""
+    longest: int = Field(default=300, ge=1)
+    """of lines: longer ones, in tokens, are left out of the training"""
+    dev_tokens: int | None = Field(default=None, ge=2)
+    """how many tokens of the dev split are scored after each epoch but the last; all by default"""
+
+    @property
+    def interface(self) -> ModelInterface:
+        """A text without an end, or its lines."""
+        tokens, past = (LINE_TOKENS, 0) if self.batching == "lines" else (self.context, UNBOUNDED_PAST)
+        return ModelInterface(kind=TaskKind.LANGUAGE, vocab=vocabulary_size(self), tokens=tokens, past=past)
+
+
+register_task(
+    TaskSpec(
+        name="language_model",
+        kind=TaskKind.LANGUAGE,
+        summary="each token of a text from those before it",
+        source="Active memory in a Transformer, section 4.1; all-attention, section 4",
+        settings=LanguageModelSettings,
+    )
+)

@@ -1,0 +1,42 @@
+"""The long-term problems: numbers, two of them marked, to their sum or product."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from .spec import ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
+
+
+class LongTermSettings(TaskSettings):
+    """`[task]` of recall_addition and recall_multiplication."""
+
+    length: int = Field(default=50, ge=12)
+    """the shortest sequence; the longest is a tenth longer"""
+    variable: bool = False
+    """whether each training batch has a length of its own, 50 to 10,000"""
+
+    @property
+    def length_range(self) -> tuple[int, int]:
+        """The shortest and the longest sequence."""
+        return (50, 10_000) if self.variable else (self.length, self.length + self.length // 10)
+
+    @property
+    def interface(self) -> ModelInterface:
+        """A number and a mark at each step, one number in all."""
+        tokens = sum(self.length_range) // 2
+        return ModelInterface(kind=TaskKind.REGRESSION, columns=2, targets=1, tokens=tokens)
+
+
+for _name, _range, _answer in (
+    ("recall_addition", "[−1, 1]", "0.5 + (x₁ + x₂) / 4"),
+    ("recall_multiplication", "[0, 1]", "x₁ · x₂"),
+):
+    register_task(
+        TaskSpec(
+            name=_name,
+            kind=TaskKind.REGRESSION,
+            summary=f"numbers of {_range}, two of them marked, to {_answer}",
+            source="Hochreiter and Schmidhuber 1997, sections 5.4 and 5.5; Raffel and Ellis 2016",
+            settings=LongTermSettings,
+        )
+    )

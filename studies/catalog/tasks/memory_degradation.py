@@ -1,0 +1,93 @@
+"""The toy problems on which memory degrades (Harvat and Martín-Guerrero 2022, section 3.2 and appendix A)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .spec import ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
+
+NUM_SPECIAL_TOKENS = 4
+"""Padding, start, end and unknown have the first numbers; the symbols of a problem follow."""
+
+
+class DegradationSettings(TaskSettings):
+    """`[task]` of a toy problem, which has no keys besides its name."""
+
+    @property
+    def interface(self) -> ModelInterface:
+        """One vocabulary for sources and targets."""
+        problem = self.spec
+        assert isinstance(problem, DegradationProblem), f"{self.name} has the settings of a toy problem"
+        return ModelInterface(
+            kind=TaskKind.TRANSDUCTION, vocab=problem.vocab, source_vocab=problem.vocab, tokens=problem.tokens
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DegradationProblem(TaskSpec):
+    """Random sequences of `min_length` to `max_length` symbols, and what is to be made of them.
+
+    A share `dev_fraction` of `sequences` different ones is for validation; the paper measures memory on
+    `test_sequences` further ones. The fields below say what is special in a problem, and are 0 in the others.
+    """
+
+    kind: TaskKind = TaskKind.TRANSDUCTION
+    source: str = "Memory degradation, appendix"
+    settings: type[TaskSettings] = DegradationSettings
+    symbols: int = 128
+    min_length: int = 18
+    max_length: int = 18
+    sequences: int = 30_000
+    dev_fraction: float = 0.25
+    test_sequences: int = 10_000
+    num_repeated_symbols: int = 0
+    """how many symbols fill the sequence, each 1 to `max_repeats` times in a row"""
+    max_repeats: int = 0
+    num_dropped_symbols: int = 0
+    """how many symbols do not belong into a target; a source has 1 to `max_dropped` of them"""
+    max_dropped: int = 0
+    num_bigrams: int = 0
+    """how many symbols have a successor that follows with a probability drawn from `bigram_probability`"""
+    bigram_probability: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def vocab(self) -> int:
+        """The number of symbols, special tokens included."""
+        return NUM_SPECIAL_TOKENS + self.symbols
+
+    @property
+    def tokens(self) -> int:
+        """The length of all sequences, with their start, their end, and padding."""
+        return self.max_length + 2
+
+
+for _problem in (
+    DegradationProblem(name="reverse_copy", min_length=3, summary="x to x reversed"),
+    DegradationProblem(
+        name="reverse_copy_repeats",
+        num_repeated_symbols=7,
+        max_repeats=4,
+        summary="x to x reversed, where x has 7 symbols, 1 to 4 times in a row each",
+    ),
+    DegradationProblem(
+        name="filter",
+        num_dropped_symbols=20,
+        max_dropped=7,
+        summary="x to x without the symbols of a fixed set of 20",
+    ),
+    DegradationProblem(
+        name="reverse_copy_bigrams",
+        min_length=3,
+        num_bigrams=15,
+        bigram_probability=(0.5, 0.9),
+        summary="x to x reversed, where 15 symbols mostly have the same successor",
+    ),
+    DegradationProblem(
+        name="reverse_copy_frequent_bigrams",
+        min_length=3,
+        num_bigrams=15,
+        bigram_probability=(0.8, 0.9),
+        summary="the same with still more frequent bigrams, as in section 4.3",
+    ),
+):
+    register_task(_problem)

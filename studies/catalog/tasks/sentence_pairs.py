@@ -1,0 +1,84 @@
+"""Translation and parsing: a sentence to a sequence of another length."""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import Literal
+
+from pydantic import Field
+
+from ..parallel_corpora import parallel_corpus_names, require_parallel_corpus
+from ..treebanks import require_treebank, treebank_names
+from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
+
+
+class SentencePairSettings(TaskSettings, ABC):
+    """The keys that translation and parsing share."""
+
+    corpus: str
+    tokens: Literal["words", "bpe", "spelled"]
+    """what a token is; spelled: a word, or a letter of a rare one"""
+    pieces: int = Field(default=32000, ge=300, le=1_000_000)
+    """the size of each language's vocabulary"""
+    longest: int = Field(default=300, ge=1)
+    """longer pairs, in tokens, are left out of the training"""
+    dev_tokens: int | None = Field(default=None, ge=2)
+    """how many tokens of the dev split are scored after each epoch but the last; all by default"""
+    beam: int = Field(default=1, ge=1, le=64)
+    """hypotheses that are kept while the test split is written"""
+    length_penalty: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """how much longer hypotheses are preferred (Wu et al. 2016, equation 14)"""
+    coverage_penalty: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """how much hypotheses that leave out parts of the source are penalised (the same)"""
+
+
+class TranslationSettings(SentencePairSettings):
+    """`[task]` of translation."""
+
+    corpus: str = Field(examples=list(parallel_corpus_names()))
+    """the pairs"""
+
+    @property
+    def interface(self) -> ModelInterface:
+        """A vocabulary for each language.
+
+        Where a text has fewer symbols, the rest stay unused, so that sizes depend on the study file alone.
+        """
+        require_parallel_corpus(self.corpus)
+        return _pair_interface(self.pieces, self.pieces)
+
+
+class ParsingSettings(SentencePairSettings):
+    """`[task]` of parsing."""
+
+    corpus: str = Field(examples=list(treebank_names()))
+    """the treebank"""
+
+    @property
+    def interface(self) -> ModelInterface:
+        """A vocabulary for sentences and one for trees."""
+        return _pair_interface(self.pieces, require_treebank(self.corpus).tree_vocab_size)
+
+
+def _pair_interface(source: int, target: int) -> ModelInterface:
+    return ModelInterface(kind=TaskKind.TRANSDUCTION, vocab=target, source_vocab=source, tokens=LINE_TOKENS)
+
+
+register_task(
+    TaskSpec(
+        name="translation",
+        kind=TaskKind.TRANSDUCTION,
+        summary="a sentence to the same in another language",
+        source="Extended Neural GPU, section 3; memory degradation, section 4",
+        settings=TranslationSettings,
+    )
+)
+register_task(
+    TaskSpec(
+        name="parsing",
+        kind=TaskKind.TRANSDUCTION,
+        summary="a sentence to its constituents, in brackets around the tags of its words",
+        source="Extended Neural GPU, section 3.2; Vinyals et al. 2015",
+        settings=ParsingSettings,
+    )
+)

@@ -1,0 +1,148 @@
+"""What a task is to a study: its settings, what it asks of a model, and the registry of all tasks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from enum import StrEnum
+
+from pydantic import field_validator
+
+from ....errors import ActivememError
+from ...text.pydantic_messages import InvalidTableError, validate
+from ...text.strict_model import StrictModel
+
+LINE_TOKENS = 40
+"""The tokens of a sequence whose length the data decide."""
+
+
+class TaskError(ActivememError):
+    """A task that does not exist, or a length that it cannot have."""
+
+
+class TaskKind(StrEnum):
+    """What a model must give for a task."""
+
+    TAGGING = "an output for each token of its input"
+    LANGUAGE = "an output for each token, from those before it"
+    REGRESSION = "one output for a whole sequence"
+    TRANSDUCTION = "a sequence of another length"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInterface:
+    """What a task asks of a model, and the sequence that stands for all sequences of the task.
+
+    Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position, `targets` in all.
+    Where one sequence becomes another, `source_vocab` has the symbols of the first.
+    `tokens` is None where the length grows in training; `past` positions in front of them are held.
+    """
+
+    kind: TaskKind
+    vocab: int | None = None
+    source_vocab: int | None = None
+    columns: int | None = None
+    targets: int | None = None
+    tokens: int | None = None
+    past: int = 0
+
+    @property
+    def causal(self) -> bool:
+        """Whether no output may see a later input."""
+        return self.kind is TaskKind.LANGUAGE
+
+
+class TaskSettings(StrictModel, ABC):
+    """`[task]`: what is learned; each task has settings of its own behind its name."""
+
+    name: str
+    """what is learned: the name of a task"""
+
+    @field_validator("name")
+    @classmethod
+    def check_task_name(cls, name: str) -> str:
+        """The name, if it is that of a task with these settings."""
+        if not issubclass(require_task(name).settings, cls):
+            raise ValueError(f"the task {name} has other settings")
+        return name
+
+    @property
+    def spec(self) -> TaskSpec:
+        """The task itself."""
+        return require_task(self.name)
+
+    @property
+    @abstractmethod
+    def interface(self) -> ModelInterface:
+        """What the task asks of a model; CorpusError for a text that does not exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """One task; `settings` is the class of its table `[task]`."""
+
+    name: str
+    kind: TaskKind
+    summary: str
+    source: str
+    settings: type[TaskSettings]
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The keys of `[task]` that it takes besides its name, each with what it means."""
+        fields = self.settings.model_fields.items()
+        return {key: field.description or "" for key, field in fields if key != "name"}
+
+
+_tasks: dict[str, TaskSpec] = {}
+
+
+def register_task(spec: TaskSpec) -> None:
+    """Add a task; a name that is taken raises ValueError naming both sources."""
+    taken = _tasks.setdefault(spec.name, spec)
+    if taken is not spec:
+        raise ValueError(f"task '{spec.name}' of {spec.source} is already defined by {taken.source}")
+
+
+def lookup_task(name: str) -> TaskSpec | None:
+    """The task of that name, or None."""
+    return _tasks.get(name)
+
+
+def require_task(name: str) -> TaskSpec:
+    """The task of that name; TaskError with the nearest name if there is none."""
+    spec = lookup_task(name)
+    if spec is None:
+        nearest = get_close_matches(name, _tasks, n=1, cutoff=0)
+        raise TaskError(f"unknown task '{name}'; nearest: {', '.join(nearest)}")
+    return spec
+
+
+def task_names() -> tuple[str, ...]:
+    """The names of all tasks, sorted."""
+    return tuple(sorted(_tasks))
+
+
+def read_task_settings(table: object) -> object:
+    """The settings of a table `[task]`, which its name decides; anything else as it is.
+
+    A table without the name of a task keeps its name alone, since no other key of it can be judged. Raises
+    InvalidTableError with all that is wrong.
+    """
+    if not isinstance(table, Mapping):
+        return table
+    name = table.get("name")
+    spec = lookup_task(name) if isinstance(name, str) else None
+    if spec is None:
+        return {key: value for key, value in table.items() if key == "name"}
+    try:
+        return validate(spec.settings, table)
+    except InvalidTableError as error:
+        raise InvalidTableError(
+            tuple(
+                replace(one, message=f"{name}: {one.message}" if one.key else one.message)
+                for one in error.problems
+            )
+        ) from error

@@ -1,0 +1,11 @@
+"""What every table of a study file is: frozen, with neither unknown keys nor changed types."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class StrictModel(BaseModel):
+    """Any table of a study file; the text below a key is its description, which `docs/studies.md` shows."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)

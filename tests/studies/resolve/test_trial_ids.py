@@ -1,0 +1,52 @@
+"""Ids of trials never change: those of all shipped studies, and those of all committed results."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import activemem
+from activemem.studies.resolve.trial import settings_from_json, settings_to_json, trial_id
+from activemem.studies.schema.search import representative_values
+from activemem.studies.study import load_study
+
+STUDIES = Path(activemem.__file__).parent / "studies"
+IDS = {
+    name: (int(count), digest)
+    for name, count, digest in map(
+        str.split, Path(__file__).with_name("trial_ids.txt").read_text().splitlines()[1:]
+    )
+}
+RESULTS = sorted(path.name for path in (STUDIES / "results" / "trials").iterdir())
+
+
+def ids(study):
+    """The ids of a grid, or of the points at both ends of a search's dimensions."""
+    if study.search is None:
+        return {trial.id for trial in study.trials}
+    points = [study.choose(lambda _, found, end=end: representative_values(found)[end]) for end in (0, -1)]
+    return {trial.id for point in points for trial in study.point_trials(point)}
+
+
+@pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_trials_of_a_shipped_study_keep_their_ids(path):
+    found = ids(load_study(path))
+    assert (len(found), hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()[:16]) == IDS[path.stem]
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_committed_rows_are_of_the_trials_of_their_study_and_have_the_ids_of_their_settings(name):
+    rows = pl.read_parquet(STUDIES / "results" / "trials" / name / "*.parquet", columns=["trial", "settings"])
+    assert set(rows["trial"]) <= ids(load_study(name))
+    for trial, text in rows.iter_rows():
+        settings = settings_from_json(text)
+        assert trial_id(settings) == trial
+        assert settings_from_json(settings_to_json(settings)) == settings
+
+
+def test_rows_keep_the_name_that_a_key_has_in_ids():
+    settings = load_study("persistent-vectors-small").trials[0].settings
+    assert settings.task.context == 64
+    assert json.loads(settings_to_json(settings))["task"]["block"] == 64
