@@ -64,8 +64,8 @@ def trial_id(settings: TrialSettings) -> str:
     """The id of the trial with these settings: the first 16 hex digits of a SHA-256.
 
     Hashed are the settings as canonical JSON without the values that equal their defaults, the recipe by its
-    identity text, and RESULTS_VERSION. So a key that is added later with a default leaves every older id as it
-    was; one that gets another name keeps its old one here, as its serialization alias.
+    identity text, and RESULTS_VERSION. So a key that is added later with a default leaves older ids as they
+    were; one that gets another name keeps its old one here, as its serialization alias.
     """
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record["model"]["recipe"] = read_recipe(settings.model.recipe).identity
