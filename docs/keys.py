@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.spec import ClaimSpec
 from activemem.studies.schema import settings
 from activemem.studies.schema.curve import CurveSpec
@@ -19,7 +20,6 @@ from activemem.studies.text.strict_model import StrictModel
 TABLES: Mapping[str, type[StrictModel]] = {
     "study": settings.StudySettings,
     "model": settings.ModelSettings,
-    "task": settings.TaskSettings,
     "train": settings.TrainSettings,
     "search": settings.SearchSettings,
     "table": TableSpec,
@@ -37,9 +37,24 @@ def keys(table: str) -> str:
     Keys without descriptions are followed by what their models' docstrings say of them.
     """
     rows, texts = _rows(TABLES[table], ""), [] if _is_described(TABLES[table]) else _docstrings(TABLES[table])
+    return "\n".join([_markdown_table(rows), *texts])
+
+
+def task_keys() -> str:
+    """A Markdown table for each set of keys that tasks take beside their names."""
+    takers: dict[str, list[str]] = {}
+    for name in task_names():
+        rows = _rows(require_task(name).settings, "")[1:]
+        takers.setdefault(_markdown_table(rows) if rows else "", []).append(f"`{name}`")
+    plain = ", ".join(takers.pop(""))
+    found = [f"Of {' and '.join(names)}:\n\n{table}" for table, names in takers.items()]
+    return "\n\n".join([*found, f"No other keys: {plain}."])
+
+
+def _markdown_table(rows: list[list[str]]) -> str:
+    """Rows under their heads."""
     heads = ["key", "type", "default", "meaning"][: len(rows[0])]
-    lines = [heads, [":--"] * len(heads), *rows]
-    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), *texts])
+    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, [":--"] * len(heads), *rows])
 
 
 def _rows(model: type[StrictModel], prefix: str) -> list[list[str]]:
@@ -120,5 +135,5 @@ def _default(field: FieldInfo) -> str:
     return f"`{str(text).lower() if isinstance(value, bool) else text}`"
 
 
-KEYS = {f"keys_{table}": partial(keys, table) for table in TABLES}
+KEYS = {f"keys_{table}": partial(keys, table) for table in TABLES} | {"keys_task": task_keys}
 """What can stand between the marks of a document, by name."""

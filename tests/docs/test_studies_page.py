@@ -9,6 +9,7 @@ from typing import get_args
 
 import pytest
 
+from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.schema import settings
 from activemem.studies.schema.curve import CurveSpec
 from activemem.studies.schema.table import TableSpec
@@ -78,7 +79,6 @@ def keys(model, before=""):
     [
         ("study", settings.StudySettings),
         ("model", settings.ModelSettings),
-        ("task", settings.TaskSettings),
         ("train", settings.TrainSettings),
         ("search", settings.SearchSettings),
         ("curve", CurveSpec),
@@ -89,6 +89,16 @@ def test_every_key_is_on_the_page_and_says_what_it_means(name, model):
     meanings = dict(re.findall(r"^\| `(.*?)` \|.*\| ([^|]+) \|$", rows, re.MULTILINE))
     assert list(meanings) == list(keys(model))
     assert not {"", "None"} & set(meanings.values())
+
+
+def test_every_task_is_on_the_page_with_its_own_keys():
+    text = re.search(r"generated: keys_task -->\n(.*?)<!-- end", PAGE, re.DOTALL)[1]
+    told = {}
+    for part in re.split(r"^(?=Of )|^(?=No other)", text.strip(), flags=re.MULTILINE)[1:]:
+        heading, _, table = part.partition("\n")
+        for name in re.findall(r"`(\w+)`", heading):
+            told[name] = re.findall(r"^\| `(.*?)` \|", table, re.MULTILINE)
+    assert told == {name: list(require_task(name).keys) for name in task_names()}
 
 
 def test_every_key_of_a_table_is_on_the_page():

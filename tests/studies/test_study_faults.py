@@ -348,8 +348,14 @@ LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
         ),
         (
             'task.tokens="spelled"',
-            "[task] corpus: paradise-lost: expected tokens characters, words or bpe, got spelled",
+            "[task] tokens: expected 'characters', 'words' or 'bpe', got 'spelled'",
         ),
+        (
+            "task.beam=1",
+            "[task] language_model: unknown key 'beam'; known: batching, context, corpus, dev_tokens, longest, "
+            "name, pieces, tokens",
+        ),
+        ("task.contxt=64", "[task] language_model: unknown key 'contxt'; nearest: context"),
     ],
 )
 def test_what_a_task_would_ignore_is_told(override, told):
@@ -367,4 +373,13 @@ def test_a_vocabulary_that_its_clusters_do_not_fit_is_told():
 def test_a_plateau_needs_a_dev_split():
     assert "reverse has no dev split whose loss could rest" in message(
         TEXT, 'train.schedule={name="plateau"}'
+    )
+
+
+def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
+    text = TEXT.replace("[task]\n", "[task]\nbeam = 1\n")
+    assert message(text).splitlines()[-1].strip() == "^^^^  [task] reverse: unknown key 'beam'; known: name"
+    found = message(LANGUAGE.replace('corpus = "paradise-lost"', ""))
+    assert found.splitlines()[-1].strip() == (
+        "[task] missing key 'corpus'; known: enwik8, paradise-lost, text8, text8-6m, wikitext-103, wikitext-2"
     )

@@ -36,7 +36,7 @@ class TranslationSettings(SentencePairSettings):
     """`[task]` of translation."""
 
     corpus: str = Field(examples=list(parallel_corpus_names()))
-    """the pairs"""
+    """the pairs, or for parsing the treebank"""
 
     @property
     def interface(self) -> ModelInterface:
@@ -52,7 +52,7 @@ class ParsingSettings(SentencePairSettings):
     """`[task]` of parsing."""
 
     corpus: str = Field(examples=list(treebank_names()))
-    """the treebank"""
+    """the pairs, or for parsing the treebank"""
 
     @property
     def interface(self) -> ModelInterface:

@@ -101,9 +101,9 @@ _tasks: dict[str, TaskSpec] = {}
 
 def register_task(spec: TaskSpec) -> None:
     """Add a task; a name that is taken raises ValueError naming both sources."""
-    taken = _tasks.setdefault(spec.name, spec)
-    if taken is not spec:
+    if taken := lookup_task(spec.name):
         raise ValueError(f"task '{spec.name}' of {spec.source} is already defined by {taken.source}")
+    _tasks[spec.name] = spec
 
 
 def lookup_task(name: str) -> TaskSpec | None:

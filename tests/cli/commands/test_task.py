@@ -30,10 +30,9 @@ def test_an_algorithmic_task_is_shown_with_its_lengths(run):
 def test_the_keys_that_a_task_takes_are_explained(run):
     shown = run("task", "show", "recall_addition").stdout
     assert shown.partition("  [task]\n")[2] == (
-        "    length            of the long-term problems: the shortest sequence; the\n"
-        "                      longest is a tenth longer\n"
-        "    variable          of the long-term problems: each training batch at a length\n"
-        "                      of its own, 50 to 10,000\n"
+        "    length            the shortest sequence; the longest is a tenth longer\n"
+        "    variable          whether each training batch has a length of its own, 50 to\n"
+        "                      10,000\n"
     )
 
 

@@ -68,7 +68,8 @@ def settings(recipe="conv(k=3) >> ff(16)", model=(), task=(), **train):
     return TrialSettings.model_validate(
         {
             "model": {"recipe": recipe, "d_model": 16, "position": "none"} | dict(model),
-            "task": {"name": "language_model", "corpus": "tiny", "block": 8, "dev_tokens": 200} | dict(task),
+            "task": {"name": "language_model", "corpus": "tiny", "context": 8, "dev_tokens": 200}
+            | dict(task),
             "train": {
                 "optimizer": {"name": "adam", "lr": 1e-2},
                 "batch_size": 4,

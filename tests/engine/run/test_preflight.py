@@ -12,10 +12,11 @@ from activemem.studies.schema.settings import TrialSettings
 
 
 def asked(recipe, task="language_model"):
+    text = {"corpus": "paradise-lost"} if task == "language_model" else {}
     return TrialSettings.model_validate(
         {
             "model": {"recipe": recipe, "d_model": 16},
-            "task": {"name": task},
+            "task": {"name": task, **text},
             "train": {
                 "optimizer": {"name": "adam", "lr": 1e-2},
                 "batch_size": 4,

@@ -20,7 +20,7 @@ from activemem.studies.schema.settings import TrialSettings
 TRAIN = {"optimizer": {"name": "adam", "lr": 0.001}, "batch_size": 4, "epochs": 5, "steps_per_epoch": 10}
 TASKS = {
     "reverse": {"name": "reverse"},
-    "text": {"name": "language_model", "corpus": "text8", "block": 16},
+    "text": {"name": "language_model", "corpus": "text8", "context": 16},
     "words": {"name": "language_model", "corpus": "wikitext-2", "tokens": "words", "batching": "lines"},
     "numbers": {"name": "recall_addition", "length": 50},
 }
