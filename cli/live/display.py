@@ -9,8 +9,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 from ...engine.core.events import Ended, Event, Listener
@@ -42,7 +44,7 @@ def live_display(name: str, progress: StudyProgress) -> Iterator[Listener]:
 
 
 class Display(Listener):
-    """The live display; `picture` is called by the thread that draws, the rest by that of the study."""
+    """The live display; `render` is called by the thread that draws, the rest by that of the study."""
 
     def __init__(self, name: str, progress: StudyProgress, console: Console) -> None:
         self._name, self._progress, self._console = name, progress, console
@@ -61,20 +63,24 @@ class Display(Listener):
         self._stopping = True
 
     def on_event(self, event: Event) -> None:
-        """Take note of an event."""
+        """Record an event."""
         with self._lock:
             self._progress.on_event(event, time.monotonic())
 
-    def render(self) -> Text:
-        """The lines as they are now, as wide as the terminal allows."""
-        width = self._console.width
+    def render(self) -> Group:
+        """The bar and the lines as they are now, as wide as the terminal allows."""
         with self._lock:
             self._progress.advance_clock(time.monotonic())
-            name, full, empty, tail = trial_lines.format_heading(self._name, self._progress, width)
-            lines = trial_lines.format_running(self._progress, self._columns, width)
-        head = Text.assemble(name, (full, "green"), (empty, "dim"), tail, no_wrap=True, overflow="crop")
+            bar = ProgressBar(total=1, completed=self._progress.share, complete_style="green")
+            counts = trial_lines.format_counts(self._progress)
+            lines = trial_lines.format_running(self._progress, self._columns, self._console.width)
+        heading = Table.grid(padding=(0, 1))
+        heading.add_column(max_width=24, no_wrap=True)
+        heading.add_column(min_width=8, max_width=40)
+        heading.add_column(no_wrap=True, overflow="crop")
+        heading.add_row(Text(self._name), bar, counts)
         below = [*lines, *([STOPPING_MESSAGE] if self._stopping else [])]
-        return Text("\n", no_wrap=True, overflow="crop").join([head, *map(Text, below)])
+        return Group(heading, *(Text(line, no_wrap=True, overflow="crop") for line in below))
 
 
 class LineDisplay(Listener):

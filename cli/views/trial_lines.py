@@ -1,4 +1,4 @@
-"""A running study as lines of text: the bar, one for each trial that runs, one for a trial that has ended."""
+"""A running study as lines of text: its counts, its running trials, a trial that has ended."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from itertools import zip_longest
 
 from ...engine.core.events import Ended
 from ...studies.resolve.trial import Trial
-from ...studies.text.units import WIDTH, format_duration, truncate
+from ...studies.text.units import WIDTH, format_duration
 from .progress import StudyProgress
 from .trial_names import TrialNameColumns
 
 MAX_RUNNING_LINES = 6
 """So many trials that have not ended have a line of their own."""
-
-_MAX_NAME_WIDTH, _MIN_BAR_WIDTH, _MAX_BAR_WIDTH = 24, 8, 40
 
 _MAX_TRIAL_NAME_WIDTH = WIDTH - len("1000/1000   failed") - len("  max 100  acc 1.000")
 """What the names of a trial may take of the line that tells its end."""
@@ -28,25 +26,13 @@ _METRICS = (
 """The metrics that are shown: their names, short names and forms."""
 
 
-def format_bar(done: float, width: int) -> tuple[str, str]:
-    """The full and the empty part of a bar, to half a column; they differ in shape, not only in colour."""
-    halves = min(2 * width, max(0, int(2 * width * done)))
-    full = "━" * (halves // 2) + ("╸" if halves % 2 else "")
-    return full, "─" * (width - len(full))
-
-
-def format_heading(name: str, progress: StudyProgress, width: int) -> tuple[str, str, str, str]:
-    """The study's line in four parts: its name, the bar's two, and the counts with the time that is left."""
-    counts, total = progress.counts, progress.total
-    ended = counts.total()
+def format_counts(progress: StudyProgress) -> str:
+    """How many trials have ended and run, and the time that is left: `61/144   1 running   ETA 39 s`."""
+    counts, left_s = progress.counts, progress.remaining_s()
     words = [f"{len(progress.running)} running"]
     words += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
-    left_s = progress.remaining_s()
     eta = "–" if left_s is None else format_duration(left_s)
-    tail = f"{ended}/{total}   {' · '.join(words)}   ETA {eta}"
-    short = truncate(name, _MAX_NAME_WIDTH)
-    room = min(_MAX_BAR_WIDTH, max(_MIN_BAR_WIDTH, width - len(short) - len(tail) - 3))
-    return (f"{short} ", *format_bar(progress.share, room), f"  {tail}")
+    return f"{counts.total()}/{progress.total}   {' · '.join(words)}   ETA {eta}"
 
 
 def format_running(progress: StudyProgress, columns: TrialNameColumns, width: int) -> list[str]:

@@ -12,10 +12,10 @@ from ..trial_factories import make_trial
 PAIR = (make_trial("sa + persistent_conv(k=20)", "multiply"), make_trial("sa", "not"))
 
 
-def display(width=80, **options):
+def display(width=80, name="small", **options):
     """A display of a study of two trials, one of them at half of its epochs, and what it draws on."""
     console = Console(file=io.StringIO(), width=width, force_terminal=True, **options)
-    shown = Display("small", StudyProgress(total=2, stored={}), console)
+    shown = Display(name, StudyProgress(total=2, stored={}), console)
     shown.on_planned(PAIR)
     shown.on_event(Started(trial=PAIR[0].id, epoch=0))
     shown.on_event(EpochFinished(trial=PAIR[0].id, epoch=5, metrics={"length": 9.0, "accuracy": 0.5}))
@@ -31,18 +31,21 @@ def drawn(shown, console):
 
 def test_the_display_has_a_bar_and_a_line_for_each_running_trial():
     first, *others = drawn(*display())
-    assert first.startswith("small ━━━━━━━━━━──────────────────────────────  0/2   1 running   ETA ")
+    assert first.startswith(f"small {10 * '━'}╺{29 * '━'} 0/2   1 running   ETA ")
     assert others == ["  sa + persistent_conv(k=20)  multiply  seed 0  epoch 5/10  length 9  acc 0.500"]
 
 
 def test_the_display_says_the_same_without_colours():
     assert drawn(*display(no_color=True))[1:] == drawn(*display())[1:]
-    assert "━" in drawn(*display(no_color=True))[0] and "─" in drawn(*display(no_color=True))[0]
+    assert re.match("small ━{10} +0/2   1 running", drawn(*display(no_color=True))[0])
 
 
 def test_no_line_of_the_display_is_wider_than_the_terminal():
     for width in (60, 80, 120):
-        assert max(map(len, drawn(*display(width)))) <= width
+        lines = drawn(*display(width, name="a-study-with-a-name-of-thirty-two"))
+        assert max(map(len, lines)) <= width
+        assert len(lines) == 2
+        assert re.search("[━╸╺]{8} 0/2   1 running   ETA ", lines[0])
 
 
 def test_the_display_says_that_it_stops_until_it_has():

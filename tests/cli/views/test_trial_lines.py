@@ -1,5 +1,3 @@
-import pytest
-
 from activemem.cli.views import trial_lines
 from activemem.cli.views.progress import StudyProgress
 from activemem.cli.views.trial_names import TrialNameColumns
@@ -27,26 +25,10 @@ PAIR = (
 )
 
 
-@pytest.mark.parametrize(
-    ("done", "full", "empty"),
-    [(0.0, "", "──────────"), (0.55, "━━━━━╸", "────"), (1.0, "━━━━━━━━━━", ""), (1.2, "━━━━━━━━━━", "")],
-)
-def test_the_full_and_the_empty_part_of_a_bar_differ_in_shape(done, full, empty):
-    assert trial_lines.format_bar(done, 10) == (full, empty)
-
-
-def test_the_heading_counts_and_fits_eighty_columns():
+def test_counts_say_what_ended_what_runs_and_what_time_is_left():
     progress = running(*PAIR)
     progress.on_event(Ended(trial=PAIR[1].id, status="failed", reason="not a number at epoch 62"), 1.0)
-    line = "".join(trial_lines.format_heading("algorithmic", progress, 80))
-    assert line == ("algorithmic ━━━━━━━━━━━───────────────  61/144   1 running · 1 failed   ETA 39 s")
-
-
-@pytest.mark.parametrize("width", [80, 72])
-def test_the_heading_of_a_long_name_shortens_its_bar(width):
-    assert (
-        len("".join(trial_lines.format_heading("a-study-with-a-long-name", running(*PAIR), width))) <= width
-    )
+    assert trial_lines.format_counts(progress) == "61/144   1 running · 1 failed   ETA 39 s"
 
 
 def test_running_trials_stand_below_each_other_within_eighty_columns():
@@ -69,7 +51,7 @@ def test_a_trial_that_has_just_started_has_no_metrics_yet():
     assert trial_lines.format_running(progress, TrialNameColumns([each]), 80) == [
         "  sa  sort  seed 2  epoch 0/10"
     ]
-    assert trial_lines.format_heading("small", progress, 80)[-1] == "  0/1   1 running   ETA –"
+    assert trial_lines.format_counts(progress) == "0/1   1 running   ETA –"
 
 
 def test_a_finished_trial_is_one_line():
