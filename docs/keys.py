@@ -62,7 +62,7 @@ def _rows(model: type[StrictModel], prefix: str) -> list[list[str]]:
     rows: list[list[str]] = []
     for key, field in model.model_fields.items():
         name = f"{prefix}{key}"
-        meaning = [field.description] if field.description else []
+        meaning = [" ".join(field.description.split())] if field.description else []
         rows.append([f"`{name}`", _type(field), _default(field), *meaning])
         for kind in (field.annotation, *get_args(field.annotation)):
             if isinstance(kind, type) and issubclass(kind, StrictModel):

@@ -4,7 +4,8 @@
     python docs/refresh.py --check   exit with 1 and name the documents that are out of date
 
 A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->`, is what the command prints:
-as it is for Markdown, else in a fence. `<!-- generated: NAME -->` is followed by what `language.py` or
+as it is for Markdown, else in a fence. `<!-- refusal: activemem … -->` is the same for a command that is to
+refuse its input. `<!-- generated: NAME -->` is followed by what `language.py` or
 `keys.py` has under that name, and `<!-- figure: activemem curve render … -->` by the figure.
 """
 
@@ -22,7 +23,10 @@ from keys import KEYS
 from language import GENERATED
 
 ROOT = Path(__file__).parent.parent
-OUTPUT_MARK = re.compile(r"(<!-- output: (?P<command>activemem [^\n]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+OUTPUT_MARK = re.compile(
+    r"(<!-- (?P<kind>output|refusal): (?P<command>activemem [^\n]*?) -->\n).*?(?P<end><!-- end -->)",
+    re.DOTALL,
+)
 GENERATED_MARK = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -40,14 +44,13 @@ def refresh(text: str, stale: list[Path]) -> str:
     text = GENERATED_MARK.sub(
         lambda found: f"{found[1]}\n{(GENERATED | KEYS)[found['name']]()}\n\n{found[3]}", text
     )
-    return OUTPUT_MARK.sub(lambda found: f"{found[1]}{_format_output(found['command'])}{found[3]}", text)
+    return OUTPUT_MARK.sub(_show_output, text)
 
 
-def run_command(command: str) -> str:
+def run_command(command: str, kind: str) -> str:
     """What a command prints to standard output and standard error, run at the root without a terminal.
 
-    A command that breaks ends the refreshing; one that refuses its input, with status 2, may be shown, and so
-    may claims of which one is refuted.
+    A command that ends otherwise than its kind says ends the refreshing; claims may be refuted.
     """
     environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
     words = [sys.executable, "-m", *shlex.split(command)]
@@ -61,16 +64,17 @@ def run_command(command: str) -> str:
         check=False,
     )
     refuted = done.returncode == 1 and "claim check" in command and "Traceback" not in done.stdout
-    if done.returncode not in (0, 2) and not refuted:
+    if done.returncode != {"output": 0, "refusal": 2}[kind] and not refuted:
         sys.exit(f"{command} ended with {done.returncode}:\n{done.stdout}")
     return done.stdout
 
 
-def _format_output(command: str) -> str:
-    text = run_command(command)
-    if "--format markdown" in command:
-        return f"\n{text}\n"
-    return f"```\n$ {command}\n{text}```\n"
+def _show_output(found: re.Match[str]) -> str:
+    """A mark with what its command prints now."""
+    command, kind, end = found.group("command", "kind", "end")
+    text = run_command(command, kind)
+    shown = f"\n{text}\n" if "--format markdown" in command else f"```\n$ {command}\n{text}```\n"
+    return found[1] + shown + end
 
 
 def main() -> None:

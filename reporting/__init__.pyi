@@ -8,6 +8,7 @@ from .display import TableDisplay as TableDisplay
 from .page import report as report
 from .results import StudyResults as StudyResults
 from .results import open_study as open_study
+from .results import tables_of_paper as tables_of_paper
 from .sql import QueryError as QueryError
 from .sql import query as query
 from .tables.table import Table as Table

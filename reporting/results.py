@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 
 from ..storage import Store
 from ..studies.lookup import load_last_run
-from ..studies.planning.status import StudyStatus, study_status
+from ..studies.planning.best_points import BestPoint, best_points
+from ..studies.planning.plan import Plan, make_plan
+from ..studies.planning.status import StudyStatus, started_trials, study_status
+from ..studies.planning.subset import select_trials
+from ..studies.schema.curve import CurveSpec
 from ..studies.schema.level_names import one_line
+from ..studies.schema.table import TableSpec
 from ..studies.study import Study
 from ..studies.text.errors import nearest_hint
 from .claims.check import check_claims, needs_metrics
@@ -24,9 +29,13 @@ from .display import CurveDisplay, TableDisplay
 from .frames import metrics_frame, study_levels, trials_frame
 from .probe_metrics import displayed_metrics
 from .tables.build import build_table
+from .tables.paper_tables import paper_tables, published_tables_of, studies_of_paper
 from .tables.table import TableError
 
-Spec = TypeVar("Spec")
+if TYPE_CHECKING:
+    from ..errors import ActivememError
+
+SpecT = TypeVar("SpecT", TableSpec, CurveSpec)
 
 _CLAIM_SCHEMA = {
     "claim": pl.String,
@@ -67,29 +76,44 @@ class StudyResults:
         """How far the study is."""
         return study_status(self.study, self.store)
 
-    def table(self, name: str | None = None, *, published: bool = True) -> TableDisplay:
-        """A table of the study file, by default its first, the published numbers beside.
+    @property
+    def best_points(self) -> list[BestPoint]:
+        """The best points of a search, the best first."""
+        return best_points(self.study, self.store.trials())
 
-        Raises TableError where the file has none of that name.
-        """
-        specs = {spec.name: spec for spec in self.study.tables}
-        if (spec := _select_spec(name, specs)) is None:
-            raise TableError(
-                f"study {self.study.name} has no table '{name or ''}'{nearest_hint(name or '', specs)}"
-            )
+    def plan(self, only: Sequence[str] = ()) -> Plan:
+        """What a run will train and what that costs; of a part of the grid, as in `["task=sort"]`."""
+        return make_plan(self.study, self.store, select_trials(self.study, only) if only else None)
+
+    def table(self, name: str | None = None, *, published: bool = True) -> TableDisplay:
+        """A table of the study file, by default its first, the published numbers beside."""
+        return self.tables(name, published=published)[0]
+
+    def tables(self, name: str | None = None, *, published: bool = True) -> list[TableDisplay]:
+        """All tables of the study file, or the one of that name; TableError where there is none."""
+        specs = _select_specs(self.study, "table", self.study.tables, name, TableError)
         outcomes = self._load_outcomes()
-        begun = study_status(self.study, self.store, outcomes).started
-        return TableDisplay(build_table(self.study, spec, outcomes, published=published, begun=begun))
+        begun = started_trials(self.study, self.store, set(outcomes["trial"]))
+        return [
+            TableDisplay(build_table(self.study, spec, outcomes, published=published, begun=begun))
+            for spec in specs
+        ]
 
     def curve(self, name: str | None = None) -> CurveDisplay:
-        """A figure of the study file, by default its first; CurveError where it has none such."""
-        specs = {spec.name: spec for spec in self.study.curves}
-        if (spec := _select_spec(name, specs)) is None:
-            raise CurveError(
-                f"study {self.study.name} has no curve '{name or ''}'{nearest_hint(name or '', specs)}"
-            )
-        metrics = self.store.metrics([trial.id for trial in self.study.trials()])
-        return CurveDisplay(build_curve(self.study, spec, self._load_outcomes(), metrics))
+        """A figure of the study file, by default its first."""
+        return self.curves(name)[0]
+
+    def curves(self, name: str | None = None) -> list[CurveDisplay]:
+        """All figures of the study file, or the one of that name; CurveError where there is none."""
+        specs = _select_specs(self.study, "curve", self.study.curves, name, CurveError)
+        metrics = self._load_metrics() if any(spec.needs_history for spec in specs) else None
+        outcomes = self._load_outcomes()
+        return [CurveDisplay(build_curve(self.study, spec, outcomes, metrics)) for spec in specs]
+
+    def check_claims(self) -> tuple[ClaimResult, ...]:
+        """The verdict on each claim of the study file, with all of its comparisons."""
+        metrics = self._load_metrics() if needs_metrics(self.study) else None
+        return check_claims(self.study, self._load_outcomes(), metrics)
 
     @property
     def claims(self) -> pl.DataFrame:
@@ -97,10 +121,17 @@ class StudyResults:
 
         `effect`, `low` and `high` are null where there is nothing to compare, `p` where nothing was tested.
         """
-        ids = [trial.id for trial in self.study.trials()]
-        metrics = self.store.metrics(ids) if needs_metrics(self.study) else None
-        found = check_claims(self.study, self._load_outcomes(), metrics)
-        return pl.DataFrame([_claim_row(each) for each in found], schema=_CLAIM_SCHEMA, orient="row")
+        return pl.DataFrame([_claim_row(each) for each in self.check_claims()], _CLAIM_SCHEMA, orient="row")
+
+    def report(self) -> str:
+        """All that the study is and found, as one HTML page that needs nothing else."""
+        from .page import report  # noqa: PLC0415 -- loads matplotlib and Jinja2, which tables do without
+
+        return report(self.study, self.store)
+
+    def _load_metrics(self) -> pl.DataFrame:
+        """The course of every metric of the study's trials."""
+        return self.store.metrics([trial.id for trial in self.study.trials()])
 
     def _load_outcomes(self) -> pl.DataFrame:
         """The trials of the store with all that tables, figures and claims show of them."""
@@ -114,7 +145,9 @@ class StudyResults:
         """Title, counts and tables, as a notebook shows them."""
         name, title = escape(self.study.name), escape(one_line(self.study.title))
         head = f"<p><strong>{title}</strong><br>{name} · {escape(self.status.summary())}</p>"
-        return "\n".join([head, *(self.table(spec.name)._repr_html_() for spec in self.study.tables)])
+        return "\n".join(
+            [head, *(each._repr_html_() for each in (self.tables() if self.study.tables else ()))]
+        )
 
 
 def _claim_row(checked: ClaimResult) -> tuple[object, ...]:
@@ -125,17 +158,37 @@ def _claim_row(checked: ClaimResult) -> tuple[object, ...]:
     return (checked.spec.name, checked.verdict.value, *numbers)
 
 
-def _select_spec(name: str | None, specs: Mapping[str, Spec]) -> Spec | None:
-    """The one of that name, the first where none is named."""
-    return next(iter(specs.values()), None) if name is None else specs.get(name)
+def _select_specs(
+    study: Study, kind: str, specs: Sequence[SpecT], name: str | None, error: type[ActivememError]
+) -> list[SpecT]:
+    """Those of a study's tables or curves that are asked for."""
+    if not specs:
+        raise error(f"study {study.name} asks for no {kind}: it has no [[{kind}]]")
+    names = [spec.name for spec in specs]
+    if name is not None and name not in names:
+        raise error(f"study {study.name} has no {kind} '{name}'{nearest_hint(name, names)}")
+    return [spec for spec in specs if name in (None, spec.name)]
 
 
 def open_study(
-    study: str | Path | None = None, results: str | Path = "results", overrides: Sequence[str] = ()
+    study: str | Path | Study | None = None,
+    results: str | Path | Store = "results",
+    overrides: Sequence[str] = (),
 ) -> StudyResults:
     """The results of a study: of that name as it last ran, of a file as it is, or of the last that ran.
 
-    `results` is the folder of the store; `overrides` are `train.epochs=2` and the like. Raises StudyError.
+    `results` is a store or its folder; `overrides` are `train.epochs=2` and the like. Raises StudyError.
     """
-    store = Store(results)
-    return StudyResults(load_last_run(None if study is None else str(study), store, overrides), store)
+    store = results if isinstance(results, Store) else Store(results)
+    if not isinstance(study, Study):
+        study = load_last_run(None if study is None else str(study), store, overrides)
+    return StudyResults(study, store)
+
+
+def tables_of_paper(paper: str, store: Store, name: str | None = None) -> list[TableDisplay]:
+    """All tables that a paper printed, or the one of that name, beside the studies of it that ran here."""
+    printed, studies = published_tables_of(paper, name), studies_of_paper(paper, store)
+    outcomes = store.trials(displayed_metrics(studies))
+    ended = set(outcomes["trial"])
+    begun = {trial for study in studies for trial in started_trials(study, store, ended)}
+    return [TableDisplay(table) for table in paper_tables(printed, studies, outcomes, begun)]

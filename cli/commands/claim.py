@@ -35,28 +35,23 @@ def check(
     A name means the study as it was last run, with its overrides; a path means the file. Exits with 1 if a
     claim is refuted.
     """
-    from ...reporting.claims.check import check_claims as checked
-    from ...reporting.claims.check import needs_metrics
     from ...reporting.claims.verdicts import ClaimError, Verdict
-    from ...reporting.probe_metrics import displayed_metrics
+    from ...reporting.results import open_study
     from ...reporting.tables.build import provenance
-    from ...storage import Store, StoreError
-    from ...studies.lookup import load_last_run
+    from ...storage import StoreError
     from ...studies.text.errors import StudyError
     from ..machine_settings import SettingsError, load_settings
 
     with exit_on_error(SettingsError, StoreError, StudyError, ClaimError, OSError):
-        store = Store(load_settings({"results": results}).results)
-        chosen = load_last_run(study, store)
-        if not chosen.claims:
-            raise ClaimError(f"study {chosen.name} makes no claim: it has no [[claim]]")
-        ids = [trial.id for trial in chosen.trials()]
-        outcomes = store.trials(displayed_metrics([chosen]))
-        found = checked(chosen, outcomes, store.metrics(ids) if needs_metrics(chosen) else None)
+        chosen = open_study(study, load_settings({"results": results}).results)
+        if not chosen.study.claims:
+            raise ClaimError(f"study {chosen.study.name} makes no claim: it has no [[claim]]")
+        found = chosen.check_claims()
     if as_json:
-        print_json({"study": chosen.name, "claims": [_data(each) for each in found]})
+        print_json({"study": chosen.study.name, "claims": [_data(each) for each in found]})
     else:
-        _print_claims(found, provenance(ids, outcomes))
+        ids = [trial.id for trial in chosen.study.trials()]
+        _print_claims(found, provenance(ids, chosen.store.trials()))
     if any(each.verdict is Verdict.REFUTED for each in found):
         raise typer.Exit(EXIT_REFUTED)
 

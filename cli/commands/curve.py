@@ -13,9 +13,7 @@ from ..options import JsonOption, ResultsOption
 from ..output import exit_on_error, print_json, print_stdout
 
 if TYPE_CHECKING:
-    from ...reporting.curves.curve import Curve
-    from ...studies.schema.curve import CurveSpec
-    from ...studies.study import Study
+    from ...reporting.display import CurveDisplay
 
 app = typer.Typer(help="Draw the figures of a paper from a study's results.", no_args_is_help=True)
 
@@ -53,54 +51,34 @@ def render(
     A name means the study as it was last run, with its overrides; a path means the file. With --json the
     numbers behind the figures are printed, and nothing is drawn.
     """
-    from ...reporting.curves.build import build_curve as made
     from ...reporting.curves.curve import CurveError
-    from ...reporting.probe_metrics import displayed_metrics
+    from ...reporting.results import open_study
     from ...storage import Store, StoreError
-    from ...studies.lookup import load_last_run
     from ...studies.text.errors import StudyError
     from ..machine_settings import SettingsError, load_settings
 
     with exit_on_error(CurveError, SettingsError, StoreError, StudyError, OSError):
         store = Store(load_settings({"results": results}).results)
-        chosen = load_last_run(study, store)
-        specs = _select_curves(chosen, curve)
-        image_format, paths = _output_files(chosen, specs, out, image_format)
-        outcomes, metrics = store.trials(displayed_metrics([chosen])), None
-        if any(spec.needs_history for spec in specs):
-            metrics = store.metrics([trial.id for trial in chosen.trials()])
-        curves = [made(chosen, spec, outcomes, metrics) for spec in specs]
+        chosen = open_study(study, store)
+        curves = chosen.curves(curve)
+        names = [each.curve.name for each in curves]
+        image_format, paths = _output_files(chosen.study.name, names, out, image_format)
         if as_json:
-            print_json([asdict(each) for each in curves])
+            print_json([asdict(each.curve) for each in curves])
         else:
             _write_images(curves, paths, image_format)
 
 
-def _write_images(curves: list[Curve], paths: list[Path], image_format: ImageFormat) -> None:
+def _write_images(curves: list[CurveDisplay], paths: list[Path], image_format: ImageFormat) -> None:
     """Draw each figure into its file, and print the file's name."""
-    from ...reporting.curves.draw import draw
-
     for each, path in zip(curves, paths, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(draw(each, image_format.value))
+        path.write_bytes(each.render(image_format.value))
         print_stdout(str(path))
 
 
-def _select_curves(study: Study, name: str | None) -> list[CurveSpec]:
-    """The figures that are asked for; CurveError if there are none."""
-    from ...reporting.curves.curve import CurveError
-    from ...studies.text.errors import nearest_hint
-
-    if not study.curves:
-        raise CurveError(f"study {study.name} asks for no figure: it has no [[curve]]")
-    names = [spec.name for spec in study.curves]
-    if name is not None and name not in names:
-        raise CurveError(f"study {study.name} has no curve '{name}'{nearest_hint(name, names)}")
-    return [spec for spec in study.curves if name in (None, spec.name)]
-
-
 def _output_files(
-    study: Study, specs: list[CurveSpec], out: str | None, image_format: ImageFormat | None
+    study: str, names: list[str], out: str | None, image_format: ImageFormat | None
 ) -> tuple[ImageFormat, list[Path]]:
     """How the figures are drawn, and the file of each: as it is named, or by the figure in a folder."""
     from ...reporting.curves.curve import CurveError
@@ -108,10 +86,10 @@ def _output_files(
     if out is None or out.endswith("/") or Path(out).is_dir():
         image_format = image_format or ImageFormat.SVG
         folder = Path(out or ".")
-        return image_format, [folder / f"{study.name}-{spec.name}.{image_format.value}" for spec in specs]
-    if len(specs) > 1:
-        names = ", ".join(spec.name for spec in specs)
-        raise CurveError(f"--out: expected a folder such as {out}/ for {len(specs)} figures: {names}")
+        return image_format, [folder / f"{study}-{name}.{image_format.value}" for name in names]
+    if len(names) > 1:
+        listed = ", ".join(names)
+        raise CurveError(f"--out: expected a folder such as {out}/ for {len(names)} figures: {listed}")
     called = Path(out).suffix.removeprefix(".").lower()
     if image_format is None and called not in list(ImageFormat):
         raise CurveError(f"--out: expected a name in .svg, .png or .pdf, or --format, got '{out}'")

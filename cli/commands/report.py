@@ -31,16 +31,14 @@ def build(
     """
     from ...reporting.claims.verdicts import ClaimError
     from ...reporting.curves.curve import CurveError
-    from ...reporting.page import report
+    from ...reporting.results import open_study
     from ...reporting.tables.table import TableError
-    from ...storage import Store, StoreError
-    from ...studies.lookup import load_last_run
+    from ...storage import StoreError
     from ...studies.text.errors import StudyError
     from ..machine_settings import SettingsError, load_settings
 
     with exit_on_error(SettingsError, StoreError, StudyError, TableError, CurveError, ClaimError, OSError):
-        store = Store(load_settings({"results": results}).results)
-        found = load_last_run(study, store)
-        path = out or Path(f"{found.name}.html")
-        path.write_text(report(found, store), encoding="utf-8")
+        found = open_study(study, load_settings({"results": results}).results)
+        path = out or Path(f"{found.study.name}.html")
+        path.write_text(found.report(), encoding="utf-8")
     print_stdout(str(path))

@@ -83,4 +83,4 @@ def test_what_cannot_be_drawn_is_told(run, drawn, arguments, told):
 
 def test_a_study_without_figures_says_so(run, tiny):
     result = run("curve", "render", tiny)
-    assert (result.exit_code, result.stderr) == (2, "study tiny asks for no figure: it has no [[curve]]\n")
+    assert (result.exit_code, result.stderr) == (2, "study tiny asks for no curve: it has no [[curve]]\n")

@@ -1,0 +1,32 @@
+"""`docs/python.md`: its programs run, one after the other, and do all that the command line does."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to work in, with a store that has the committed results of one study."""
+    for dataset in ("trials", "metrics"):
+        source = ROOT / "studies" / "results" / dataset / "algorithmic-small"
+        shutil.copytree(source, tmp_path / "results" / dataset / "algorithmic-small")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_programs_of_the_page_run_one_after_the_other(folder, capsys):
+    names = {}
+    for program in PROGRAMS:
+        exec(compile(program, "docs/python.md", "exec"), names)
+    shown = capsys.readouterr().out
+    assert "sa has no parameter 'head'; nearest: heads" in shown
+    assert "12 of 12 trials done" in shown
+    assert "unknown key 'epoch'; nearest: epochs" in shown
+    assert {path.name for path in folder.iterdir()} >= {"report.html", "table4.tex", "length.svg", "results"}
