@@ -11,6 +11,7 @@ from ..storage.schema import METRICS as METRIC_COLUMNS
 from ..storage.schema import TRIALS as TRIAL_COLUMNS
 from ..studies.catalog.metrics import METRICS
 from ..studies.planning.status import study_outcomes
+from ..studies.planning.trial_values import final_value
 from ..studies.schema.factors import SEED
 from ..studies.schema.level_names import level_text
 from ..studies.schema.settings import Level
@@ -59,12 +60,10 @@ def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
     The factors come first, then status, reason and final metrics, null where a trial has none, then all else
     that the store holds.
     """
-    finals = outcomes.select("trial", "metrics").explode("metrics").unnest("metrics").drop_nulls("name")
-    measured = finals.group_by("trial").agg(
-        pl.col("value").filter(pl.col("name") == name).last().alias(name) for name in _metric_names(finals)
-    )
+    names = _metric_names(outcomes)
+    measured = outcomes.select("trial", *(final_value(name).alias(name) for name in names))
     factors = levels.columns[1:]
-    first = ("trial", "study", *factors, "status", "reason", *measured.columns[1:])
+    first = ("trial", "study", *factors, "status", "reason", *names)
     rest = [name for name in TRIAL_COLUMNS if name not in ("metrics", *first)]
     return (
         levels.drop(_SHARED_FACTORS, strict=False)
@@ -83,9 +82,9 @@ def metrics_frame(metrics: pl.LazyFrame, levels: pl.DataFrame) -> pl.LazyFrame:
     )
 
 
-def _metric_names(finals: pl.DataFrame) -> list[str]:
+def _metric_names(outcomes: pl.DataFrame) -> list[str]:
     """The metrics that some trial has, in their own order; all that are known where none has any."""
-    found = set(finals["name"])
+    found = set(outcomes["metrics"].explode().struct.field("name").drop_nulls())
     return [name for name in METRICS if name in found or not found] + sorted(found.difference(METRICS))
 
 

@@ -27,7 +27,7 @@ from .curves.build import build_curve
 from .curves.curve import CurveError
 from .display import CurveDisplay, TableDisplay
 from .frames import metrics_frame, study_levels, trials_frame
-from .probe_metrics import displayed_metrics
+from .outcomes import load_outcomes
 from .tables.build import build_table
 from .tables.paper_tables import paper_tables, published_tables_of, studies_of_paper
 from .tables.table import TableError
@@ -135,7 +135,7 @@ class StudyResults:
 
     def _load_outcomes(self) -> pl.DataFrame:
         """The trials of the store with all that tables, figures and claims show of them."""
-        return self.store.trials(displayed_metrics([self.study]))
+        return load_outcomes(self.store, self.study)
 
     def __repr__(self) -> str:
         study = self.study
@@ -188,7 +188,7 @@ def open_study(
 def tables_of_paper(paper: str, store: Store, name: str | None = None) -> list[TableDisplay]:
     """All tables that a paper printed, or the one of that name, beside the studies of it that ran here."""
     printed, studies = published_tables_of(paper, name), studies_of_paper(paper, store)
-    outcomes = store.trials(displayed_metrics(studies))
+    outcomes = load_outcomes(store, *studies)
     ended = set(outcomes["trial"])
     begun = {trial for study in studies for trial in started_trials(study, store, ended)}
     return [TableDisplay(table) for table in paper_tables(printed, studies, outcomes, begun)]

@@ -30,7 +30,7 @@ def group_key(settings: TrialSettings) -> str | None:
     They differ in what the decoder attends to, and in how long they were trained. None without a recurrent
     encoder.
     """
-    arguments = encoder_arguments(settings)
+    arguments = encoder_arguments(settings.model.recipe)
     if arguments is None:
         return None
     record = settings.model_dump(mode="json")
@@ -60,7 +60,7 @@ def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
 
 def _standard(settings: TrialSettings) -> str | None:
     """The name of an attention to the encoder's outputs."""
-    arguments = encoder_arguments(settings)
+    arguments = encoder_arguments(settings.model.recipe)
     assert arguments is not None, "only trials of a group are compared"
     attention = as_word(arguments, "attention")
     return attention if attention != "none" and as_word(arguments, "attend") == "outputs" else None

@@ -1,8 +1,6 @@
 """What the store says of the cells that a claim speaks of: a value for each seed, and why some have none.
 
-A trial counts when it is done and its final value is finite. One that has not run, failed, was pruned or is
-over the study's budget leaves a gap, with its reason in the trial's own words. Trials that stand in several
-cells, as do two spellings of one recipe, count in each of them.
+Trials that stand in several cells, as do two spellings of one recipe, count in each of them.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...studies.catalog.metrics import COSTS, PROBED_METRIC, find_metric
+from ...studies.catalog.metrics import find_metric
 from ...studies.catalog.tasks import require_algorithmic
 from ...studies.claims.comparisons import (
     Comparison,
@@ -26,10 +24,9 @@ from ...studies.claims.comparisons import (
     cell_label,
 )
 from ...studies.claims.scope import Cell
-from ...studies.planning.probe_targets import encoder_arguments, probe_command
+from ...studies.planning.trial_values import ValueStatus, trial_values
 from ...studies.schema.design import level_key
 from ...studies.schema.factors import SEED
-from ...studies.schema.level_names import one_line
 from .verdicts import MissingTrials
 
 if TYPE_CHECKING:
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
     from ...studies.resolve.trial import Trial
     from ...studies.study import Study
 
-NOT_RUN = "not run"
+_OVER_BUDGET = (None, "over the study's budget")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +64,7 @@ class CellResults:
         outcomes: pl.DataFrame,
         metrics: pl.DataFrame | None,
     ) -> None:
-        self.seeds, self._study = study.seeds, study.name
+        self.seeds = study.seeds
         self._varied = [name for name, levels in study.factors.items() if len(levels) > 1]
         wanted = {_cell_key(quantity.cell) for quantity in quantities}
         self._trials: dict[object, dict[int, Trial]] = {}
@@ -76,8 +73,15 @@ class CellResults:
             if place in wanted:
                 self._trials.setdefault(place, {})[int(trial.levels[SEED])] = trial
         ids = {trial.id for cell in self._trials.values() for trial in cell.values()}
-        self._rows = _rows(ids, outcomes)
-        self._indexed = _indexed(ids, {quantity.metric for quantity in quantities}, metrics)
+        self._values = {
+            metric: {
+                trial: (value if status == ValueStatus.DONE else None, why)
+                for trial, _, value, status, why in trial_values(
+                    study.name, ids, outcomes, metric, metrics=metrics
+                ).iter_rows()
+            }
+            for metric in {quantity.metric for quantity in quantities}
+        }
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
 
     def differences(self, comparison: Comparison) -> dict[int, float]:
@@ -151,7 +155,8 @@ class CellResults:
         values: dict[int, float] = {}
         missing: Counter[str] = Counter()
         for seed in self.seeds:
-            value, why = self._value(quantity.metric, trials.get(seed))
+            trial = trials.get(seed)
+            value, why = self._values[quantity.metric][trial.id] if trial else _OVER_BUDGET
             if value is None:
                 missing[why] += 1
             else:
@@ -167,54 +172,9 @@ class CellResults:
             step=_step(quantity.metric, next(iter(trials.values()), None)),
         )
 
-    def _value(self, metric: str, trial: Trial | None) -> tuple[float | None, str]:
-        """A trial's final value, or why it has none."""
-        if trial is None:
-            return None, "over the study's budget"
-        row = self._rows.get(trial.id)
-        if row is None:
-            return None, NOT_RUN
-        if row["status"] != "done":
-            reason = one_line((row["reason"] or "no reason stored").partition("\n")[0])
-            return None, f"{row['status']}: {reason}"
-        finals = {each["name"]: each["value"] for each in row["metrics"] or ()}
-        value = row[metric] if metric in COSTS else self._indexed.get((trial.id, metric), finals.get(metric))
-        if value is None and find_metric(metric).is_probe and _awaits_probe(trial, finals):
-            return None, f"not probed yet ({probe_command(self._study)})"
-        if value is None or not math.isfinite(value):
-            return None, f"ended without a finite {metric}"
-        return value, ""
-
-
-def _awaits_probe(trial: Trial, finals: Mapping[str, float]) -> bool:
-    """Whether a trained model could be probed, and never was."""
-    return PROBED_METRIC not in finals and encoder_arguments(trial.settings) is not None
-
 
 def _cell_key(cell: Cell | Iterator[tuple[str, Any]]) -> frozenset[tuple[str, object]]:
     return frozenset((factor, level_key(level)) for factor, level in cell)
-
-
-def _rows(ids: Collection[str], outcomes: pl.DataFrame) -> dict[str, dict[str, Any]]:
-    """The rows of these trials, by trial."""
-    import polars as pl  # noqa: PLC0415 -- a plan reads claims, and needs no results
-
-    columns = ("trial", "status", "reason", "metrics", *COSTS)
-    rows = outcomes.filter(pl.col("trial").is_in(list(ids))).select(columns)
-    return {row["trial"]: row for row in rows.iter_rows(named=True)}
-
-
-def _indexed(
-    ids: Collection[str], names: Collection[str], metrics: pl.DataFrame | None
-) -> dict[tuple[str, str], float]:
-    """The last values of metrics with an index, by trial and name."""
-    import polars as pl  # noqa: PLC0415 -- a plan reads claims, and needs no results
-
-    if metrics is None or not any("[" in name for name in names):
-        return {}
-    named = metrics.filter(pl.col("trial").is_in(list(ids)) & pl.col("name").is_in(list(names)))
-    last = named.sort("step").unique(["trial", "name"], keep="last", maintain_order=True)
-    return {(trial, name): value for trial, name, value in last.select("trial", "name", "value").iter_rows()}
 
 
 def _step(metric: str, trial: Trial | None) -> float:

@@ -39,7 +39,7 @@ def build_curve(
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise CurveError("\n".join(faults))
     levels = selected_levels(spec.select, study.factors)
-    drawn = collect_samples(spec, study.factors, study.cells, outcomes, metrics)
+    drawn = collect_samples(spec, study, outcomes, metrics)
     maker = _CurveBuilder(
         spec=spec,
         metric=find_metric(spec.value),

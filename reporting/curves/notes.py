@@ -12,6 +12,7 @@ import polars as pl
 
 from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
 from ...studies.planning.probe_targets import probe_command
+from ...studies.planning.trial_values import ValueStatus
 from ...studies.schema.curve import INDEX_AXES, TIME_AXES, Band, CurveSpec
 from ...studies.schema.level_names import level_name, one_line
 from ...studies.schema.selection import selected_levels
@@ -76,7 +77,7 @@ def note_sentences(
 def _centers(spec: CurveSpec, panels: Sequence[Panel], samples: Samples) -> Iterator[str]:
     """What a line, a bar, a box or a cell is, over how many values."""
     if samples.frame.is_empty():
-        what = "probed" if samples.unprobed else "done"
+        what = "probed" if samples.gaps[ValueStatus.PENDING] else "done"
         yield f"Nothing to draw: no trial of it is {what}."
         return
     if spec.kind == "box":
@@ -156,13 +157,13 @@ def _has_published(content: object) -> bool:
 
 def _omitted_trials(samples: Samples, probe: str) -> Iterable[str]:
     """How many trials are not in the figure, and why; `probe` is the command that measures more of them."""
-    kinds = (
-        (samples.failed, "failed"),
-        (samples.pruned, "stopped early"),
-        (samples.valueless, "without a finite value"),
-        (samples.unprobed, f"not probed yet ({probe})"),
-        (samples.missing, "not run"),
-    )
-    told = [f"{count} {what}" for count, what in kinds if count]
+    kinds = {
+        ValueStatus.FAILED: "failed",
+        ValueStatus.PRUNED: "stopped early",
+        ValueStatus.NO_VALUE: "without a finite value",
+        ValueStatus.PENDING: f"not probed yet ({probe})",
+        ValueStatus.MISSING: "not run",
+    }
+    told = [f"{samples.gaps[status]} {what}" for status, what in kinds.items() if samples.gaps[status]]
     if told:
         yield f"Left out of {len(samples.trials)} trials: {', '.join(told)}."

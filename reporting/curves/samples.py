@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from ...studies.catalog.metrics import COSTS
+from ...studies.planning.trial_values import (
+    ValueStatus,
+    combined_status,
+    final_value,
+    last_members,
+    trial_values,
+)
 from ...studies.resolve.trial import Trial
 from ...studies.schema.curve import INDEX_AXES, TIME_AXES, CurveSpec
 from ...studies.schema.design import level_key
 from ...studies.schema.factors import SEED
 from ...studies.schema.selection import selected_levels
 from ...studies.schema.settings import Level
-from ..probe_metrics import unprobed_trials
+from ...studies.study import Study
 
 POSITION_COLUMNS = ("panel", "series", "x", "y")
 """Columns that say where a value stands: the number of a level, or what is measured along the axis."""
 
 _INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^\]]*))?\]$"  # of a metric with an index
+_UNTRAINED = (ValueStatus.FAILED, ValueStatus.PRUNED, ValueStatus.MISSING)
 _POSITION_SCHEMA = {
     "trial": pl.String,
     "cell": pl.Int32,
@@ -29,55 +37,46 @@ _POSITION_SCHEMA = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """The finite values of trials that are done, and how many trials gave none and why.
+    """The finite values of trials that are done, and how many trials gave none.
 
-    `frame` has the columns of PLACES, `cell`, the number of its combination of levels without the seed,
-    `trial` and `value`. `trials` are all that it asks for, `cells` the levels of each cell by its number.
-    `words` says of each place of levels without a value what its trials did instead.
+    `frame` has the columns of POSITION_COLUMNS, `cell`, the number of its combination of levels without the
+    seed, `trial` and `value`. `trials` are all that are selected, `cells` the levels of each cell by number.
+    `gaps` counts the trials without a value by status. `placeholders` says what became of the trials at each
+    place of levels.
     """
 
     frame: pl.DataFrame
     trials: tuple[str, ...]
     cells: tuple[Mapping[str, Level], ...]
-    failed: int
-    pruned: int
-    missing: int
-    valueless: int
-    unprobed: int
+    gaps: Counter[str]
     placeholders: Mapping[tuple[int, ...], str]
 
 
 def collect_samples(
-    spec: CurveSpec,
-    factors: Mapping[str, tuple[Level, ...]],
-    trials: Sequence[Trial],
-    outcomes: pl.DataFrame,
-    metrics: pl.DataFrame | None,
+    spec: CurveSpec, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> Samples:
     """The values that a figure asks for, of the study's trials in the store's latest attempts.
 
     `metrics` is not needed, and not looked at, for a figure of final values.
     """
-    placed, cells = _locate_trials(spec, selected_levels(spec.select, factors), trials)
-    ends = placed.join(outcomes.select("trial", "status"), on="trial", how="left", maintain_order="left")
-    done = ends.filter(pl.col("status") == "done").drop("status")
-    values = _values(spec, outcomes, metrics)
-    taken = [name for name in values.columns if name in POSITION_COLUMNS]
-    frame = done.drop(taken).join(values.filter(pl.col("value").is_finite()), on="trial")
-    statuses = ends["status"]
-    waiting = pl.col("trial").is_in(list(unprobed_trials(trials, outcomes, spec.value)))
-    empty = done.join(frame, on="trial", how="anti")
-    unread = len(empty.filter(waiting))
+    placed, cells = _locate_trials(spec, selected_levels(spec.select, study.factors), study.cells)
+    finals = trial_values(study.name, placed["trial"], outcomes, spec.value)
+    ends = placed.join(finals, on="trial", how="left", maintain_order="left").drop("value")
+    trained = ends.filter(~pl.col("status").is_in(_UNTRAINED))
+    values = _values(spec, outcomes, metrics).filter(pl.col("value").is_finite())
+    frame = trained.drop(name for name in values.columns if name in POSITION_COLUMNS).join(values, on="trial")
+    drawn, done = pl.col("trial").is_in(frame["trial"].implode()), pl.col("status") == ValueStatus.DONE
+    valued = pl.when(done & ~drawn).then(pl.lit(ValueStatus.NO_VALUE)).otherwise("status")
+    ends = ends.with_columns(status=pl.when(drawn).then(pl.lit(ValueStatus.DONE)).otherwise(valued))
+    places = ends.group_by(POSITION_COLUMNS).agg("status")
     return Samples(
         frame=frame.select("trial", "cell", *POSITION_COLUMNS, "value"),
         trials=tuple(placed["trial"].unique(maintain_order=True)),
         cells=cells,
-        failed=int((statuses == "failed").sum()),
-        pruned=int((statuses == "pruned").sum()),
-        missing=statuses.null_count(),
-        valueless=len(empty) - unread,
-        unprobed=unread,
-        placeholders=_placeholders(ends.with_columns(unprobed=waiting)),
+        gaps=Counter(ends.filter(~done)["status"]),
+        placeholders={
+            tuple(place): combined_status(statuses).text for *place, statuses in places.iter_rows()
+        },
     )
 
 
@@ -118,18 +117,8 @@ def _values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame | Non
         )
     if metrics is not None and spec.needs_history:
         return _indexed_values(spec, outcomes, metrics)
-    values = final_values(outcomes, spec.value)
-    if spec.kind != "pareto":
-        return values
-    return values.join(final_values(outcomes, spec.x).rename({"value": "x"}), on="trial")
-
-
-def final_values(outcomes: pl.DataFrame, metric: str) -> pl.DataFrame:
-    """Trial and final value of a metric, or what each trial cost."""
-    if metric in COSTS:
-        return outcomes.select("trial", value=pl.col(metric).cast(pl.Float64))
-    named = outcomes.select("trial", "metrics").explode("metrics").unnest("metrics")
-    return named.filter(pl.col("name") == metric).select("trial", "value").unique("trial", keep="last")
+    x = {"x": final_value(spec.x)} if spec.kind == "pareto" else {}
+    return outcomes.select("trial", value=final_value(spec.value), **x).drop_nulls()
 
 
 def _indexed_values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
@@ -138,36 +127,17 @@ def _indexed_values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFra
     What has one index more than there are axes is averaged over it within each trial, but in a box, which is
     over all of its members.
     """
-    members = metrics.filter(pl.col("name").str.starts_with(spec.value + "["))
-    last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
     axes = {role: name for role, name in spec.roles.items() if name in INDEX_AXES}
     where = [
         pl.col("name").str.extract(_INDEXED_METRIC, INDEX_AXES.index(name) + 1).alias(role)
         for role, name in axes.items()
     ]
+    last = last_members(metrics, spec.value)
     values = last.sort("trial", "name").select("trial", *where, "value").drop_nulls(list(axes))
     if not axes:
-        plain = final_values(outcomes, spec.value).join(values, on="trial", how="anti")
+        finals = outcomes.select("trial", value=final_value(spec.value)).drop_nulls()
+        plain = finals.join(values, on="trial", how="anti")
         return pl.concat([plain, values])
     if spec.kind == "box":
         return values
     return values.group_by("trial", *axes, maintain_order=True).agg(pl.col("value").mean())
-
-
-def _placeholders(ends: pl.DataFrame) -> dict[tuple[int, ...], str]:
-    """What became of the trials at each place of levels, for the places where none has a value."""
-    status = pl.col("status")
-    kinds = {
-        "unprobed": pl.col("unprobed"),
-        "no value": status == "done",
-        "failed": status == "failed",
-        "pruned": status == "pruned",
-    }
-    found = (each.any().alias(word) for word, each in kinds.items())
-    met = ends.group_by(POSITION_COLUMNS, maintain_order=True).agg(found)
-    return {
-        tuple(place[name] for name in POSITION_COLUMNS): next(
-            (word for word in kinds if place[word]), "not run"
-        )
-        for place in met.iter_rows(named=True)
-    }

@@ -13,7 +13,7 @@ from ...storage import Store
 from ...studies.planning.plan import Plan, make_plan
 from ...studies.planning.status import StudyStatus, study_outcomes, study_status
 from ...studies.study import Study
-from ..probe_metrics import displayed_metrics
+from ..outcomes import load_outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class PageInputs:
 
 def load_inputs(study: Study, store: Store) -> PageInputs:
     """What a page is made of, from all trials of the store; raises StoreError."""
-    outcomes = store.trials(displayed_metrics([study]))
+    outcomes = load_outcomes(store, study)
     return PageInputs(
         study=study,
         store=store,

@@ -44,12 +44,10 @@ def build_table(
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))
     trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]
-    tallies, lost = _tallies(spec, trials, outcomes, begun)
+    tallies, lost = _tallies(study.name, spec, trials, outcomes, begun)
     filler = _make_filler(study, spec, tallies, lost, published=published)
     ids = list(dict.fromkeys(trial.id for trial in trials))
-    made = _assemble_table(
-        study.name, filler, selected_levels(spec.select, study.factors), provenance(ids, outcomes)
-    )
+    made = _assemble_table(filler, selected_levels(spec.select, study.factors), provenance(ids, outcomes))
     # what the file's caption says of the settings may not hold; levels show by themselves
     if changed := [change for change in study.overrides if not change.startswith("factors.")]:
         sentence = one_line(f"Other than in the study's file: {', '.join(changed)}.")
@@ -100,9 +98,7 @@ def _make_filler(
     )
 
 
-def _assemble_table(
-    study: str, filler: CellFiller, levels: Mapping[str, tuple[Level, ...]], provenance: str
-) -> Table:
+def _assemble_table(filler: CellFiller, levels: Mapping[str, tuple[Level, ...]], provenance: str) -> Table:
     """The table of what a filler fills, with the sentences around it.
 
     The cells come first, since the footnotes are those that filling them has asked for.
@@ -113,7 +109,6 @@ def _assemble_table(
         name=spec.name,
         caption=caption_sentences(
             spec,
-            study=study,
             columns=columns,
             levels=levels,
             tallies=filler.tallies.values(),
@@ -138,10 +133,15 @@ def _assemble_table(
 
 
 def _tallies(
-    spec: TableSpec, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str]
+    study: str,
+    spec: TableSpec,
+    trials: Sequence[Trial],
+    outcomes: pl.DataFrame,
+    begun: Collection[str],
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
     """The tally that each place shows, and of how many levels that it was picked from there is no value."""
     found = tally_trials(
+        study,
         trials,
         outcomes,
         rows=spec.rows,

@@ -6,17 +6,16 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from ...studies.catalog.metrics import find_metric
-from ...studies.planning.probe_targets import probe_command
+from ...studies.planning.trial_values import ValueStatus
 from ...studies.schema.level_names import level_name, one_line
 from ...studies.schema.settings import Level
 from ...studies.schema.table import TableSpec
 from ..statistics.paired_tests import TESTS, smallest_p
 from .axes import TableColumn
 from .bold import SIGNIFICANCE_LEVEL
-from .cells import NOT_RUN
 from .published_match import PublishedMatch
 from .table import Cell, CellStatus
-from .tally import Tally
+from .tally import NOT_RUN, Tally
 
 _CENTERS = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
 _SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
@@ -25,14 +24,13 @@ _SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
 def caption_sentences(
     spec: TableSpec,
     *,
-    study: str,
     columns: Sequence[TableColumn],
     levels: Mapping[str, tuple[Level, ...]],
     tallies: Collection[Tally],
     cells: Sequence[Cell],
     published_match: PublishedMatch | None,
 ) -> tuple[str, ...]:
-    """Every sentence of a table's caption; `levels` has what is selected of each factor, `study` its name."""
+    """Every sentence of a table's caption; `levels` has what is selected of each factor."""
     titles = dict.fromkeys(column.metric.title for column in columns)
     what = one_line(spec.caption or _joined(tuple(titles))).removesuffix(".")
     sentences = [f"{what}{_average(spec, levels, tallies)}."]
@@ -46,8 +44,9 @@ def caption_sentences(
         sentences.append(_published(spec, published_match, cells))
     if any(cell.status is CellStatus.BEGUN for cell in cells):
         sentences.append("begun: trials of it have begun, none has ended.")
-    if any(cell.status is CellStatus.UNPROBED for cell in cells):
-        sentences.append(f"unprobed: not probed yet ({probe_command(study)}).")
+    pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}
+    if any(cell.status is CellStatus.PENDING for cell in cells):
+        sentences += [f"pending: {why}." for why in sorted(pending)]
     if any(cell.status is CellStatus.REFUSED for cell in cells):
         sentences.append("refused: over the study's budget.")
     if any(cell.status is CellStatus.MISSING for cell in cells):

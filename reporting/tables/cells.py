@@ -16,9 +16,6 @@ from .published_match import PublishedMatch, difference_from_baseline, differenc
 from .table import Cell, CellStatus, Footnotes
 from .tally import CellKey, Tally
 
-NOT_RUN = "–"
-"""What stands in a cell of which nothing is stored."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellFiller:
@@ -85,13 +82,12 @@ class CellFiller:
             )
         if not tally.values and (other := self._fallback_cell(row, column)) is not None:
             return replace(other, marks=marks, published=published, published_text=printed)
-        word = NOT_RUN if tally.status is CellStatus.MISSING else tally.status.value
         spread, interval = spread_texts(estimate, metric, self.spec)
         less = self._baseline_difference(row, column, estimates)
         return Cell(
             status=tally.status,
             estimate=estimate,
-            text=metric.format(estimate.value) if estimate else word,
+            text=metric.format(estimate.value) if estimate else tally.placeholder,
             spread=spread,
             interval=interval,
             difference_text="" if less is None else with_sign(metric.format(less)),
@@ -127,8 +123,7 @@ class CellFiller:
             several = bool(self.spec.over) and not tally.label  # levels, each with its seeds
             remarks += [tally.label] if tally.label else []
             instead = None if tally.values else self.fallbacks.get(place[:2])
-            name = place[2] if instead is None else self.spec.otherwise or ""
-            remarks += (instead or tally).remarks(name, "trials" if several else "seeds")
+            remarks += (instead or tally).remarks("trials" if several else "seeds")
         if lost := self.pick_remarks.get(place, ""):
             remarks.append(lost)
         return remarks

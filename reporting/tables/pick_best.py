@@ -52,13 +52,9 @@ def _best(spec: TableSpec, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
 
 
 def _merge_tallies(tallies: tuple[Tally, ...]) -> Tally:
-    """All trials of several tallies in one; with values only where the first metric has none of them."""
+    """All trials of several tallies in one, without values."""
     return Tally(
         trials=sum(tally.trials for tally in tallies),
         values=(),
-        failed=tuple(reason for tally in tallies for reason in tally.failed),
-        pruned=tuple(reason for tally in tallies for reason in tally.pruned),
-        missing=sum(tally.missing for tally in tallies),
-        begun=sum(tally.begun for tally in tallies),
-        unprobed=sum(tally.unprobed for tally in tallies),
+        gaps=tuple(gap for tally in tallies for gap in tally.gaps),
     )

@@ -19,13 +19,13 @@ class CellStatus(StrEnum):
     """How far a cell's trials came."""
 
     DONE = "done"  # every trial has a value
-    PARTIAL = "partial"  # some have
-    BEGUN = "begun"  # none has, at least one has begun and not ended
-    UNPROBED = "unprobed"  # none has, at least one is trained and waits for a probe
-    FAILED = "failed"  # none has, at least one failed
-    NO_VALUE = "none"  # none has, none failed, at least one ended without the metric
-    PRUNED = "pruned"  # none has, all that have run were stopped early
-    MISSING = "missing"  # nothing is in the store
+    PARTIAL = "partial"  # some have; where none has, the words of `ValueStatus` follow
+    BEGUN = "begun"
+    PENDING = "pending"
+    FAILED = "failed"
+    NO_VALUE = "none"
+    PRUNED = "pruned"
+    MISSING = "missing"
     REFUSED = "refused"  # the study's budget does not allow them
     UNPLANNED = "unplanned"  # the study has no such trial
     PUBLISHED = "published"  # the table is a paper's, and so is the number

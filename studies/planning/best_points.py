@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from math import isfinite
 from statistics import fmean
 
 import polars as pl
@@ -12,6 +11,8 @@ import polars as pl
 from ..schema.factors import SEED
 from ..schema.settings import Level
 from ..study import Study
+from .status import study_outcomes
+from .trial_values import trial_values
 
 MAX_POINTS = 5
 
@@ -29,12 +30,13 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     search = study.search
     if search is None:
         return []
-    rows = outcomes.filter((pl.col("study") == study.name) & (pl.col("status") == "done"))
+    tried = study_outcomes(study, outcomes)
+    values = trial_values(study.name, tried["trial"], tried, search.metric)
+    values = values.join(tried.select("trial", "factors"), on="trial", maintain_order="left")
     points: dict[str, list[float]] = {}
-    for factors, metrics in rows.select("factors", "metrics").iter_rows():
-        values = {name: level for name, level in json.loads(factors).items() if name != SEED}
-        found = [each["value"] for each in metrics if each["name"] == search.metric]
-        points.setdefault(json.dumps(values), []).extend(value for value in found if isfinite(value))
+    for factors, value in values.filter(pl.col("status") == "done").select("factors", "value").iter_rows():
+        levels = {name: level for name, level in json.loads(factors).items() if name != SEED}
+        points.setdefault(json.dumps(levels), []).append(value)
     whole = [
         BestPoint(values=json.loads(point), mean=fmean(means))
         for point, means in points.items()

@@ -6,12 +6,12 @@ from ...grammar import nodes
 from ...grammar.analysis.cross_attention import is_recurrent
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import Settings as Arguments
-from ..schema.settings import TrialSettings, read_recipe
+from ..schema.settings import read_recipe
 
 
-def encoder_arguments(settings: TrialSettings) -> Arguments | None:
+def encoder_arguments(recipe: str) -> Arguments | None:
     """The arguments of an encoder-decoder whose encoder is recurrent; None of any other model."""
-    root = read_recipe(settings.model.recipe).root
+    root = read_recipe(recipe).root
     if not isinstance(root, nodes.BlockNode) or root.name != "seq2seq":
         return None
     spec = lookup(root.name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ...storage import CheckpointNote, Store
-from ..schema.level_names import one_line
+from ..schema.level_names import first_line
 from ..study import Study
 from ..text.units import plural
 
@@ -59,7 +59,7 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     total = len(study.trials()) if study.search is None else study.search.trials * len(study.seeds)
     held = dict(rows.select("trial", "status").iter_rows())
     failed = rows.filter(pl.col("status") == "failed")["reason"]
-    reasons = Counter(one_line((reason or "").partition("\n")[0]) for reason in failed)
+    reasons = Counter(first_line(reason or "") for reason in failed)
     open_ones = started_trials(study, store, held)
     reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
     return StudyStatus(

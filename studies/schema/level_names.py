@@ -19,6 +19,11 @@ def one_line(text: str) -> str:
     )
 
 
+def first_line(reason: str) -> str:
+    """The first line of a reason; a traceback may follow it."""
+    return one_line(reason.partition("\n")[0])
+
+
 def level_text(level: Level) -> str:
     """A factor's level as the study spells it, on one line; booleans as TOML has them."""
     return str(level).lower() if isinstance(level, bool) else one_line(str(level))

@@ -40,6 +40,8 @@ def outcomes(study):
         {
             "trial": trial.id,
             "study": study.name,
+            "seed": trial.settings.seed,
+            "recipe": trial.settings.model.recipe,
             "status": "done",
             "reason": None,
             "metrics": [{"name": "max_length", "value": 9.0 if trial.levels["mixer"] == "sa" else 20.0}],
@@ -124,7 +126,7 @@ def test_what_a_claim_could_write_and_what_is_stored_stay_as_they_are_spelled(st
 
 def test_levels_of_one_name_are_not_taken_for_each_other(study):
     twins = load_study(TEXT.replace('both = "sa + {local}"', 'sa = "sa + {local}"').replace("{both}", "{sa}"))
-    found = tally_trials(twins.trials(), outcomes(twins), rows="k", columns=None, metrics=["max_length"],
-                   over=["mixer"], separate=True)  # fmt: skip
+    place = {"rows": "k", "columns": None, "over": ["mixer"], "separate": True}
+    found = tally_trials(twins.name, twins.trials(), outcomes(twins), metrics=["max_length"], **place)
     assert [tally.label for tally in found["5", "", "max_length"]] == ["mixer {sa}"]
     assert build_table(twins, TableSpec(**SPEC), outcomes(twins)).rows == ("sa", "{sa}")

@@ -127,15 +127,15 @@ def test_nothing_is_measured_twice(run):
 def test_what_waits_for_a_probe_is_told_with_the_command(run):
     a_store(LUONG, NAIVE, more=SHOWN)
     table = run("table", "render", "memories.toml").stdout
-    assert table.count("unprobed: not probed yet (activemem probe run memories).\n") == 1
-    assert [line.split()[-3:] for line in table.splitlines() if "seq2seq(" in line] == [["unprobed"] * 3] * 2
+    assert table.count("pending: not probed yet (activemem probe run memories).\n") == 1
+    assert [line.split()[-3:] for line in table.splitlines() if "seq2seq(" in line] == [["pending"] * 3] * 2
     assert "without" not in table
     changes, *others = json.loads(run("curve", "render", "memories.toml", "--json").stdout)
     assert changes["notes"] == [
         "Nothing to draw: no trial of it is probed.",
         "Left out of 2 trials: 2 not probed yet (activemem probe run memories).",
     ]
-    assert [bar["text"] for bar in others[-1]["panels"][0]["content"]["bars"]] == ["unprobed"] * 2
+    assert [bar["text"] for bar in others[-1]["panels"][0]["content"]["bars"]] == ["pending"] * 2
     (claim,) = json.loads(run("claim", "check", "memories.toml", "--json").stdout)["claims"]
     assert claim["comparisons"][0]["missing"] == [
         f"model={LUONG}: 1 seed not probed yet (activemem probe run memories)"
@@ -147,7 +147,7 @@ def test_of_a_model_without_an_encoder_no_probe_is_awaited(run):
     table = run("table", "render", "memories.toml", "--format", "csv").stdout
     told = [(row["row"], row["status"], row["note"]) for row in csv.DictReader(table.splitlines())]
     assert told[0] == (STACK, "none", "ended without a finite theta[luong]")
-    assert told[3:] == [(LUONG, "unprobed", "")] * 3
+    assert told[3:] == [(LUONG, "pending", "")] * 3
 
 
 def test_what_was_not_probed_of_a_cell_is_told_in_a_footnote(run):
@@ -159,7 +159,7 @@ def test_what_was_not_probed_of_a_cell_is_told_in_a_footnote(run):
     Path("memories.toml").write_text(study.text, encoding="utf-8")
     store_outcomes(store, study)
     table = run("table", "render", "memories.toml").stdout
-    assert "  a   1 of 2 seeds not probed yet\n" in table
+    assert "  a   1 of 2 seeds not probed yet (activemem probe run memories)\n" in table
 
 
 def test_tables_figures_and_claims_show_what_was_measured(run):

@@ -92,7 +92,7 @@ def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
     store.checkpoint_dir(left.id).mkdir(parents=True)
     (store.checkpoint_dir(left.id) / "state.pt").touch()
     result = run("table", "render", "--table", "table4")
-    assert "  b   1 of 2 seeds begun, not ended\n" in result.stdout
+    assert "  a   1 of 2 seeds begun, not ended\n" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_a_trial_that_is_done_without_the_metric_did_not_fail(study: Study, outc
     changes = {"otherwise": None, "over": None, "pick": None, "select": {"lr": 0.01}}
     alone = build_table(study, spec(study, **changes), outcomes)
     cell = cell_of(alone, "mean_pool", "50")
-    assert (cell.full_text, cell.status) == ("none", CellStatus.NO_VALUE)
+    assert (cell.full_text, cell.status) == ("no value", CellStatus.NO_VALUE)
     assert notes(alone, cell) == ["3 of 3 seeds ended without a finite solved_epochs"]
 
 
@@ -207,8 +207,8 @@ def test_what_cannot_stand_there_is_a_fault(study: Study, changes: dict[str, Any
 
 def test_a_level_that_has_not_run_is_told_from_one_that_gave_no_value() -> None:
     spec = load_study(STUDY).tables[0]
-    done = Tally(trials=1, values=(3.0,), failed=(), pruned=(), missing=0)
-    failed, open_ = replace(done, values=(), failed=("x",)), replace(done, values=(), missing=1)
+    done = Tally(trials=1, values=(3.0,))
+    failed, open_ = (replace(done, values=(), gaps=((each, "x"),)) for each in ("failed", "missing"))
     place = ("mean_pool", "50", spec.value[0])
     for others, told in (
         ((open_, open_), "2 of 3 levels of lr not run"),

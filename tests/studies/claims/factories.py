@@ -55,9 +55,24 @@ def make_outcomes(study: Study, found, *, metric="max_length"):
             continue
         status, _, reason = end.partition(": ") if isinstance(end, str) else ("done", "", None)
         metrics = [] if isinstance(end, str) else [{"name": metric, "value": float(end)}]
-        rows.append((trial.id, status, reason, metrics, len(trial.levels["mixer"]), 1.0, 1.0, 1.0))
+        rows.append(
+            (
+                trial.id,
+                trial.settings.seed,
+                "sa",
+                status,
+                reason,
+                metrics,
+                len(trial.levels["mixer"]),
+                1.0,
+                1.0,
+                1.0,
+            )
+        )
     schema = {
         "trial": pl.String,
+        "seed": pl.Int64,
+        "recipe": pl.String,
         "status": pl.String,
         "reason": pl.String,
         "metrics": pl.List(pl.Struct({"name": pl.String, "value": pl.Float64})),

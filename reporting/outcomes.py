@@ -1,0 +1,36 @@
+"""The store's latest attempts with all that the tables, figures and claims of studies show of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from ..storage import Store
+from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, metric_family
+from ..studies.claims.comparisons import iter_comparisons, iter_quantities
+from ..studies.study import Study
+
+
+def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
+    """The latest attempts, the probes that these studies name behind the final metrics of a trial.
+
+    With them comes the metric that tells which models were probed.
+    """
+    named = {name for study in studies for name in _iter_metric_names(study)}
+    known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
+    probed = any(metric is not None and metric.is_probe for metric in known)
+    return store.trials(named | {PROBED_METRIC} if probed else named)
+
+
+def _iter_metric_names(study: Study) -> Iterator[str]:
+    """The metrics of a study's tables, figures and claims."""
+    for spec in study.tables:
+        yield from spec.value
+        yield from [spec.otherwise] if spec.otherwise else []
+    for spec in study.curves:
+        yield from (spec.value, spec.x)
+    for claim in study.claims:
+        for comparison in iter_comparisons(claim.statement):
+            for side in (comparison.left, comparison.right):
+                yield from (quantity.metric for quantity in iter_quantities(side))

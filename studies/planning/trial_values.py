@@ -1,0 +1,119 @@
+"""The final values of a metric over trials: a value for each, or the reason why there is none.
+
+Tables, figures, claims, searches and probes read final values here alone. Where a trial has several values of
+one name, the last counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from enum import StrEnum
+
+import polars as pl
+
+from ..catalog.metrics import COSTS, PROBED_METRIC, find_metric, metric_family
+from ..schema.level_names import first_line
+from .probe_targets import encoder_arguments, probe_command
+
+
+class ValueStatus(StrEnum):
+    """How far a trial came; of several trials without a value, the status that comes first here is shown."""
+
+    DONE = "done"  # it has a finite value
+    BEGUN = "begun"  # it has a checkpoint and no outcome
+    PENDING = "pending"  # it is trained, and the probe that measures the metric has not run
+    FAILED = "failed"
+    NO_VALUE = "none"  # it ended without a finite value
+    PRUNED = "pruned"  # it was stopped early
+    MISSING = "missing"  # it has not run
+
+    @property
+    def text(self) -> str:
+        """The words in the place of a value."""
+        return {self.NO_VALUE: "no value", self.MISSING: "not run"}.get(self, self.value)
+
+
+def trial_values(
+    study: str,
+    trials: Iterable[str],
+    outcomes: pl.DataFrame,
+    metric: str,
+    *,
+    metrics: pl.DataFrame | None = None,
+    begun: Collection[str] = (),
+) -> pl.DataFrame:
+    """One row for each trial with the columns trial, seed, value, status and why.
+
+    `outcomes` are the store's latest attempts; for a metric with an index, the last value in `metrics`, the
+    store's over time, comes before the final one. `begun` are the trials with a checkpoint, `study` is what
+    to probe. `value` is what is stored, even if the status is not "done"; `why` is empty if it is.
+    """
+    ends = outcomes.select(
+        *("trial", "seed", "status", "reason", "recipe"),
+        value=final_value(metric),
+        probed=final_value(PROBED_METRIC).is_not_null(),
+    )
+    if metrics is not None and "[" in metric:
+        last = last_members(metrics, metric_family(metric)).filter(pl.col("name") == metric)
+        ends = ends.join(last.select("trial", last="value"), on="trial", how="left", maintain_order="left")
+        ends = ends.with_columns(value=pl.coalesce("last", "value"))
+    asked = pl.DataFrame({"trial": list(dict.fromkeys(trials))}, schema={"trial": pl.String})
+    found = asked.join(ends, on="trial", how="left", maintain_order="left")
+    stored, value, recipes = pl.col("status"), pl.col("value"), _probed_recipes(found, metric)
+    status = (
+        pl.when(stored.is_null() & pl.col("trial").is_in(list(begun)))
+        .then(pl.lit(ValueStatus.BEGUN))
+        .when(stored.is_null())
+        .then(pl.lit(ValueStatus.MISSING))
+        .when((stored != "done") | value.is_finite())
+        .then(stored)
+        .when(value.is_null() & ~pl.col("probed") & pl.col("recipe").is_in(recipes))
+        .then(pl.lit(ValueStatus.PENDING))
+        .otherwise(pl.lit(ValueStatus.NO_VALUE))
+    )
+    return found.with_columns(status=status).select(
+        "trial", "seed", "value", "status", why=_why(study, metric)
+    )
+
+
+def final_value(metric: str) -> pl.Expr:
+    """The final value of a metric, or a cost, in a frame of the store's trials; null where there is none."""
+    if metric in COSTS:
+        return pl.col(metric).cast(pl.Float64)
+    named = pl.element().filter(pl.element().struct.field("name") == metric)
+    return pl.col("metrics").list.eval(named.struct.field("value")).list.last()
+
+
+def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
+    """The members of a metric with an index, as `bleu[10-20]`, that a trial reported at its last step."""
+    members = metrics.filter(pl.col("name").str.starts_with(family + "["))
+    last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
+    return last.unique(["trial", "name"], keep="last", maintain_order=True)
+
+
+def combined_status(statuses: Collection[str]) -> ValueStatus:
+    """The one status of several trials."""
+    return next((status for status in ValueStatus if status in statuses), ValueStatus.NO_VALUE)
+
+
+def _why(study: str, metric: str) -> pl.Expr:
+    """Why a trial has no value, as a sentence about it goes on; empty where it has one."""
+    reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
+    words = {
+        ValueStatus.DONE: "",
+        ValueStatus.BEGUN: "begun, not ended",
+        ValueStatus.PENDING: f"not probed yet ({probe_command(study)})",
+        ValueStatus.NO_VALUE: f"ended without a finite {metric}",
+        ValueStatus.MISSING: ValueStatus.MISSING.text,
+    }
+    told = pl.format("{}: {}", "status", reason)
+    return pl.col("status").replace_strict(words, default=told, return_dtype=pl.String)
+
+
+def _probed_recipes(found: pl.DataFrame, metric: str) -> list[str]:
+    """The recipes whose models a probe can measure, if the metric is a probe's."""
+    if not find_metric(metric).is_probe:
+        return []
+    return [
+        recipe for recipe in found["recipe"].drop_nulls().unique() if encoder_arguments(recipe) is not None
+    ]

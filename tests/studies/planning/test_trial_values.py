@@ -1,0 +1,83 @@
+"""Every reader of results asks one function what a trial's value is, or why it has none."""
+
+import math
+
+import polars as pl
+
+from activemem.storage.schema import METRICS, TRIALS
+from activemem.studies.planning.trial_values import combined_status, final_value, trial_values
+
+SEQ2SEQ = "seq2seq(lstm, lstm, attention=luong)"
+ENDS = [
+    ("a", "done", None, "sa", {"loss": 0.5}),
+    ("b", "done", None, "sa", {"loss": math.inf}),
+    ("c", "done", None, "sa", {}),
+    ("d", "failed", "out of memory\nTraceback", "sa", {"loss": 0.9}),
+    ("e", "pruned", "behind the others", "sa", {"loss": 0.8}),
+    ("f", "done", None, SEQ2SEQ, {"loss": 0.4}),
+    ("g", "done", None, SEQ2SEQ, {"probed[asked]": 20.0}),
+]
+
+
+def outcomes(ends=ENDS):
+    """The store's rows of trials that ended so."""
+    rows = [
+        {"trial": trial, "seed": 3, "status": status, "reason": reason, "recipe": recipe, "parameters": 7}
+        | {"metrics": [{"name": name, "value": value} for name, value in metrics.items()]}
+        for trial, status, reason, recipe, metrics in ends
+    ]
+    return pl.DataFrame(rows, schema={name: TRIALS[name] for name in rows[0]})
+
+
+def told(metric, trials="abcdefgh", **more):
+    return list(trial_values("mine", trials, outcomes(), metric, **more).drop("seed").iter_rows())
+
+
+def test_each_trial_has_its_value_or_the_reason_why_there_is_none():
+    assert told("loss", "abcdexy", begun=["y"]) == [
+        ("a", 0.5, "done", ""),
+        ("b", math.inf, "none", "ended without a finite loss"),
+        ("c", None, "none", "ended without a finite loss"),
+        ("d", 0.9, "failed", "failed: out of memory"),
+        ("e", 0.8, "pruned", "pruned: behind the others"),
+        ("x", None, "missing", "not run"),
+        ("y", None, "begun", "begun, not ended"),
+    ]
+
+
+def test_a_metric_that_a_probe_measures_later_is_pending_where_a_probe_can_measure_it():
+    assert told("theta[luong]", "afgx") == [
+        ("a", None, "none", "ended without a finite theta[luong]"),
+        ("f", None, "pending", "not probed yet (activemem probe run mine)"),
+        ("g", None, "none", "ended without a finite theta[luong]"),
+        ("x", None, "missing", "not run"),
+    ]
+
+
+def test_a_trial_that_is_asked_for_twice_has_one_row_with_its_seed():
+    found = trial_values("mine", ["a", "x", "a"], outcomes(), "loss")
+    assert found.select("trial", "seed").rows() == [("a", 3), ("x", None)]
+
+
+def test_of_several_values_of_one_name_the_last_counts():
+    twice = [{"name": "loss", "value": 1.0}, {"name": "acc", "value": 5.0}, {"name": "loss", "value": 2.0}]
+    rows = outcomes(ENDS[:1]).with_columns(metrics=pl.Series([twice], dtype=TRIALS["metrics"]))
+    assert rows.select(final_value("loss")).item() == 2.0
+
+
+def test_a_cost_is_a_value_too():
+    assert told("parameters", "a") == [("a", 7.0, "done", "")]
+
+
+def test_a_metric_with_an_index_has_the_value_of_the_last_step():
+    steps = [(10, "bleu[1-9]", 3.0), (20, "bleu[1-9]", 4.0), (20, "bleu", 9.0), (10, "bleu[10-19]", 5.0)]
+    rows = [{"trial": "a", "step": step, "name": name, "value": value} for step, name, value in steps]
+    course = pl.DataFrame(rows, schema={name: METRICS[name] for name in rows[0]})
+    assert told("bleu[1-9]", "a", metrics=course) == [("a", 4.0, "done", "")]
+    assert told("bleu[10-19]", "a", metrics=course)[0][2] == "none"
+
+
+def test_several_trials_have_the_status_that_asks_most_of_a_reader():
+    assert combined_status(["missing", "pruned", "failed"]).text == "failed"
+    assert combined_status(["missing"]).text == "not run"
+    assert combined_status(["pruned", "none"]).text == "no value"
