@@ -92,7 +92,7 @@ class StudyResults:
     def tables(self, name: str | None = None, *, published: bool = True) -> list[TableDisplay]:
         """All tables of the study file, or the one of that name; TableError where there is none."""
         specs = _select_specs(self.study, "table", self.study.tables, name, TableError)
-        outcomes = self._load_outcomes()
+        outcomes = load_outcomes(self.store, self.study)
         begun = started_trials(self.study, self.store, set(outcomes["trial"]))
         return [
             TableDisplay(build_table(self.study, spec, outcomes, published=published, begun=begun))
@@ -107,13 +107,13 @@ class StudyResults:
         """All figures of the study file, or the one of that name; CurveError where there is none."""
         specs = _select_specs(self.study, "curve", self.study.curves, name, CurveError)
         metrics = self._load_metrics() if any(spec.needs_history for spec in specs) else None
-        outcomes = self._load_outcomes()
+        outcomes = load_outcomes(self.store, self.study)
         return [CurveDisplay(build_curve(self.study, spec, outcomes, metrics)) for spec in specs]
 
     def check_claims(self) -> tuple[ClaimResult, ...]:
         """The verdict on each claim of the study file, with all of its comparisons."""
         metrics = self._load_metrics() if needs_metrics(self.study) else None
-        return check_claims(self.study, self._load_outcomes(), metrics)
+        return check_claims(self.study, load_outcomes(self.store, self.study), metrics)
 
     @property
     def claims(self) -> pl.DataFrame:
@@ -132,10 +132,6 @@ class StudyResults:
     def _load_metrics(self) -> pl.DataFrame:
         """The course of every metric of the study's trials."""
         return self.store.metrics([trial.id for trial in self.study.trials()])
-
-    def _load_outcomes(self) -> pl.DataFrame:
-        """The trials of the store with all that tables, figures and claims show of them."""
-        return load_outcomes(self.store, self.study)
 
     def __repr__(self) -> str:
         study = self.study
