@@ -156,10 +156,17 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
     from ..views.status import status_to_dict
     from ..views.studies import format_studies, list_studies
 
-    with exit_on_error(SettingsError, StoreError, StudyError, OSError):
+    with exit_on_error(SettingsError, StoreError, OSError):
         found = list_studies(Store(load_settings({"results": results}).results))
     if as_json:
-        print_json([{"study": each.name, "title": each.title, **status_to_dict(now)} for each, now in found])
+        print_json(
+            [
+                {"study": name, "error": str(one)}
+                if isinstance(one, StudyError)
+                else {"study": name, "title": one[0].title, **status_to_dict(one[1])}
+                for name, one in found.items()
+            ]
+        )
     else:
         print_stdout("\n".join(format_studies(found)))
 

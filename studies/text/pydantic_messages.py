@@ -27,6 +27,7 @@ _EXPECTED = {
     "list_type": "a list",
     "model_type": "a table",
     "string_pattern_mismatch": "a letter, then up to 99 letters, digits, '-', '_' or '.'",
+    "string_too_short": "a text that is not empty",
     "string_type": "a text",
     "tuple_type": "a list",
 }
@@ -77,6 +78,11 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
             case "too_long":
                 text = "expected {max_length} values, got {actual_length}"
                 yield ValidationProblem(path, text.format_map(context))
+            case "string_too_long":
+                count = len(error["input"])
+                yield ValidationProblem(
+                    path, f"expected at most {context['max_length']:,} characters, got {count:,}"
+                )
             case "value_error" if isinstance(context["error"], InvalidTableError):
                 inner = context["error"].problems
                 yield from (replace(problem, path=(*path, *problem.path)) for problem in inner)

@@ -192,3 +192,15 @@ def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny):
     page = json.loads(run("study", "list", "--json").stdout)
     assert [each["study"] for each in page] == [line.split()[0] for line in lines]
     assert [each["left"] for each in page if each["study"] == "tiny"] == [1]
+
+
+def test_the_list_goes_on_behind_a_study_that_cannot_be_read_and_tells_of_it(run, tiny):
+    text = Path(tiny).read_text().replace("batch_size", "batches")
+    make_partial_store(tiny).save_study_record("tiny", {"text": text, "overrides": []})
+    lines = run("study", "list").stdout.splitlines()
+    (own,) = [line for line in lines if line.startswith("tiny ")]
+    assert own.endswith("unreadable   activemem study status tiny tells why")
+    assert len(lines) > 30
+    page = json.loads(run("study", "list", "--json").stdout)
+    (broken,) = [each for each in page if each["study"] == "tiny"]
+    assert "[train] unknown key 'batches'; nearest: batch_size" in broken["error"]
