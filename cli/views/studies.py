@@ -34,7 +34,7 @@ def list_studies(store: Store) -> dict[str, tuple[Study, StudyStatus] | StudyErr
 def format_studies(found: Mapping[str, tuple[Study, StudyStatus] | StudyError]) -> list[str]:
     """A line for each study: its name, how many of its trials are done, its title."""
     rows = [
-        (name, "unreadable", f"activemem study status {name} tells why")
+        (name, "unreadable", one.faults[0].message)
         if isinstance(one, StudyError)
         else (name, f"{one[1].counts['done']}/{one[1].total} done", one[0].title)
         for name, one in found.items()
