@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Self, TypeVar, cast
+from typing import ClassVar, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -49,11 +49,13 @@ class Block(nn.Module, ABC):
     """A map of sequences to sequences of the same shape, from its parameters, its input and its mask alone.
 
     What stands at masked positions of the input never reaches a valid position of the output.
-    `memory` is how many past inputs a causal stream must hold for exact outputs, None where there is no
-    bound; `build_block` takes it from the reach that the specification states.
+    `context_length` is how many past inputs a causal stream must hold for exact outputs, None where there is
+    no bound; `build_block` takes it from the reach that the specification states. A block that sees all of
+    the past through a state of one size overrides `step_with_grad` and says that its `state_is_bounded`.
     """
 
     context_length: int | None = None
+    state_is_bounded: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
@@ -65,33 +67,33 @@ class Block(nn.Module, ABC):
         """Map (batch, length, width) to the same; `mask` (batch, length) is true on a prefix of each row."""
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """The outputs at x (batch, length, width), in front of which `past` (batch, p, width) was seen.
+        """The outputs at x (batch, length, width) that follow the inputs `past` (batch, p, width).
 
-        p is `memory`, or less where the stream began p positions ago. Blocks of causal models only.
+        p is `context_length`, or less where the stream began p positions ago. Blocks of causal models only.
         """
         return self(torch.cat([past, x], 1))[:, past.shape[1] :]
 
     def step(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """One piece of a stream: the outputs at x, and what the next piece needs (batch first, no gradient).
+        """One piece of a stream: the outputs at x, and the state for the next piece.
 
-        `kept` is what the piece before gave, None for the first. Raises BuildError where nothing bounds it.
+        A state has the batch first and no gradient; None stands before the first piece. Raises BuildError
+        where the state would grow with the stream.
         """
-        if self.context_length is None:
+        if self.context_length is None and not self.state_is_bounded:
             raise BuildError(f"{type(self).__name__} sees all of the past, and a stream has no beginning")
-        if self.context_length == 0:
-            return self(x), None
-        past = x[:, :0] if state is None else state[:, max(0, state.shape[1] - self.context_length) :]
-        y = self.forward_with_past(x, past)
-        return y, torch.cat([past, x], 1)[:, -self.context_length :].detach()
+        y, state = self.step_with_grad(x, state)
+        return y, None if state is None else state.detach()
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """One piece, as of a stream, but with gradients through what is kept, which may grow without end."""
-        if self.context_length == 0:
+        """As `step`, but with gradients through the state, which may grow with the sequence."""
+        length = self.context_length
+        if length == 0:
             return self(x), None
         past = x[:, :0] if state is None else state
-        if self.context_length is not None:
-            past = past[:, max(0, past.shape[1] - self.context_length) :]
-        return self.forward_with_past(x, past), torch.cat([past, x], 1)
+        if length is not None:
+            past = past[:, max(0, past.shape[1] - length) :]
+        seen = torch.cat([past, x], 1)
+        return self.forward_with_past(x, past), seen if length is None else seen[:, -length:]
 
     def after_optimiser_step(self) -> None:
         """Take note of new weights: called after every step of the optimiser and when weights are loaded."""

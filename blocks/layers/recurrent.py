@@ -184,10 +184,11 @@ class Recurrent(Block):
     """Layers of one kind, each on the outputs of the one below it, with dropout between them.
 
     Since nothing later is seen, padding behind a sequence needs no mask but for the last states. The kernels
-    know no vmap; `fused` set to False writes the steps out everywhere, which is slower and the same.
+    know no vmap; `use_fused` set to False writes the steps out everywhere, which is slower and the same.
     """
 
     layer_class: ClassVar[type[RecurrentLayer]]
+    state_is_bounded = True
     use_fused: bool = True
 
     def __init__(self, *, width: int, layers: int, dropout: float) -> None:
@@ -205,13 +206,8 @@ class Recurrent(Block):
         """The outputs of the last layer; the mask changes nothing at valid positions."""
         return self.run(x, self.zero_state(x))[0]
 
-    def step(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """One piece of a stream: kept is the state, (batch, parts, layers, width)."""
-        y, last = self.step_with_grad(x, state)
-        return y, last.detach()
-
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """As `carry`, with gradients through what is kept."""
+        """The state is (batch, parts, layers, width), however long the past."""
         start = self.zero_state(x) if state is None else RecurrentState(tensors=state.unbind(1))
         y, last = self.run(x, start)
         return y, torch.stack(last.tensors, 1)

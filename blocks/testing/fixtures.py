@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 
-from ...grammar import nodes
+from ...grammar import Analysis, Norm, Position, Role, analyse, lookup, nodes, parse
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import initialise
-from ..models.sequence_model import Model
+from ..models.sequence_model import Model, build
 
 WIDTH = 6
 """The width of the model around a block that is looked at."""
+
+VOCAB = 5
+"""The symbols of the models around it."""
+
+
+def parse_block(text: str) -> nodes.BlockNode:
+    """The block that a text says; ValueError if it says anything else."""
+    root = parse(text).root
+    if not isinstance(root, nodes.BlockNode):
+        raise ValueError(f"expected one block, got {text}")
+    return root
+
+
+def is_pool(text: str) -> bool:
+    """Whether the block that a text says gives one vector of a sequence."""
+    spec = lookup(parse_block(text).name)
+    return spec is not None and spec.role is Role.POOL
+
+
+def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
+    """The outputs up to a length, or where a mask is true; all of y where a pool gave it."""
+    pooled = y.dim() == (1 if isinstance(valid, int) else 2)
+    return y if pooled else y[:valid] if isinstance(valid, int) else y[valid]
 
 
 def make_generator(seed: int) -> torch.Generator:
@@ -32,7 +56,7 @@ def make_block(
     dropout: float = 0.0,
     dtype: torch.dtype = torch.float64,
 ) -> Block:
-    """A block with drawn weights, in evaluation; biases are drawn too, so that none is zero."""
+    """A block with drawn weights, in evaluation; what begins constant is moved, so that nothing is zero."""
     block = build_block(node, Context(width=width, causal=causal, dropout=dropout))
     generator = make_generator(seed)
     initialise(block, generator)
@@ -40,7 +64,36 @@ def make_block(
         for name, parameter in block.named_parameters():
             if name.endswith("bias"):
                 parameter.uniform_(-0.5, 0.5, generator=generator)
+            elif bool((parameter == parameter.flatten()[0]).all()):
+                parameter.add_(0.5 * torch.rand(parameter.shape, generator=generator))
+    block.after_optimiser_step()
     return block.to(dtype).eval()
+
+
+def build_and_analyse(
+    text: str,
+    *,
+    causal: bool,
+    width: int,
+    length: int,
+    dropout: float = 0.0,
+    attention_dropout: float = 0.0,
+    norm: Norm = "pre",
+    position: Position = "timing",
+) -> tuple[Model, Analysis]:
+    """A model around a recipe, and its analysis."""
+    settings: dict[str, Any] = {
+        "d_model": width,
+        "vocab": VOCAB,
+        "causal": causal,
+        "dropout": dropout,
+        "attention_dropout": attention_dropout,
+        "norm": norm,
+        "position": position,
+    }
+    model = build(text, **settings, generator=make_generator(1))
+    assert isinstance(model, Model), f"expected a block of one sequence, got {text}"
+    return model, analyse(text, **settings, length=length)
 
 
 def random_sequences(
@@ -56,27 +109,34 @@ def prefix_mask(lengths: Sequence[int], length: int) -> Tensor:
 
 
 def saved_bytes(model: Model, *, batch: int, length: int) -> int:
-    """The bytes of everything saved for the backward pass, parameters left out, each storage once."""
-    device = next(model.parameters()).device
-    frame = model.frame
-    own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
-    kept: dict[int, torch.UntypedStorage] = {}
-
-    def note(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage._cdata not in own:
-            kept[storage._cdata] = storage  # held, so that no other gets its place
-        return tensor
-
+    """The bytes that training saves for the backward pass of a batch of this size."""
+    device, frame = next(model.parameters()).device, model.frame
     inputs = torch.zeros(batch, length, dtype=torch.int64, device=device)
     if frame.columns is not None:
         inputs = torch.zeros(batch, length, frame.columns, device=device)
     places = (batch,) if model.pooled else (batch, length)
-    with saved_tensors_hooks(note, lambda tensor: tensor):
+
+    def loss() -> Tensor:
         if frame.targets is None:
-            loss = model.train().nll(inputs, torch.zeros(places, dtype=torch.int64, device=device))
-        else:
-            outputs = model.train()(inputs)
-            loss = functional.mse_loss(outputs, torch.zeros(*places, frame.targets, device=device))
-    assert loss.requires_grad, "expected a loss with a gradient"
-    return sum(storage.nbytes() for storage in kept.values())
+            return model.train().nll(inputs, torch.zeros(places, dtype=torch.int64, device=device))
+        outputs = model.train()(inputs)
+        return functional.mse_loss(outputs, torch.zeros(*places, frame.targets, device=device))
+
+    return count_saved_bytes(model, loss)
+
+
+def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
+    """The bytes of all that is saved while a loss is computed, parameters left out, each storage once."""
+    own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
+    saved: dict[int, torch.UntypedStorage] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in own:
+            saved[storage._cdata] = storage  # held, so that no other gets its place
+        return tensor
+
+    with saved_tensors_hooks(note, lambda tensor: tensor):
+        computed = loss()
+    assert computed.requires_grad, "expected a loss with a gradient"
+    return sum(storage.nbytes() for storage in saved.values())

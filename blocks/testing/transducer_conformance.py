@@ -15,8 +15,7 @@ from collections.abc import Callable
 from copy import deepcopy
 
 import torch
-from torch import Tensor, nn
-from torch.autograd.graph import saved_tensors_hooks
+from torch import Tensor
 from torch.func import functional_call, stack_module_state
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
@@ -28,7 +27,7 @@ from ..core.transducer import AnyTransducer, build_transducer_block
 from ..layers.recurrent import disable_fused_kernels
 from ..models.seq2seq_model import TransductionModel, build_transducer
 from .conformance import parse_block
-from .fixtures import WIDTH, make_generator, prefix_mask, random_sequences
+from .fixtures import WIDTH, count_saved_bytes, make_generator, prefix_mask, random_sequences
 
 SOURCE_LENGTHS, TARGET_LENGTHS = (7, 1, 3, 6), (2, 5, 1, 5)
 """The valid lengths of the sources and the targets of a padded batch."""
@@ -143,12 +142,11 @@ def training_memory_is_stated(text: str) -> None:
     """What training keeps for the backward pass is stated to a fifth."""
     for length in (5, 30):
         model, analysis = _build_and_analyse(text, length=length, dropout=0.1)
-        stated, kept = (
-            analysis.memory(3).activations,
-            _saved_bytes(disable_fused_kernels(model).train(), length),
-        )
-        message = f"expected {stated} bytes as stated at length {length}, got {kept}"
-        assert math.isclose(kept, stated, rel_tol=0.2), message
+        disable_fused_kernels(model).train()
+        tokens, stated = _tokens(3, length), analysis.memory(3).activations
+        saved = count_saved_bytes(model, lambda model=model, tokens=tokens: model.nll(*tokens))
+        message = f"expected {stated} bytes as stated at length {length}, got {saved}"
+        assert math.isclose(saved, stated, rel_tol=0.2), message
 
 
 def state_dict_restores(text: str) -> None:
@@ -227,21 +225,3 @@ def _build_and_analyse(text: str, *, length: int, dropout: float = 0.0) -> tuple
         text, d_model=8, source_vocab=VOCAB, target_vocab=VOCAB, dropout=dropout, generator=make_generator(1)
     )
     return model, analyse(text, d_model=8, vocab=VOCAB, dropout=dropout, length=length)
-
-
-def _saved_bytes(model: nn.Module, length: int) -> int:
-    """The bytes of all that is saved for the backward pass of three pairs, parameters left out."""
-    own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
-    kept: dict[int, torch.UntypedStorage] = {}
-
-    def note(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage._cdata not in own:
-            kept[storage._cdata] = storage  # held, so that no other gets its place
-        return tensor
-
-    assert isinstance(model, TransductionModel)
-    with saved_tensors_hooks(note, lambda tensor: tensor):
-        lost = model.nll(*_tokens(3, length))
-    assert lost.requires_grad, "expected a loss with a gradient"
-    return sum(storage.nbytes() for storage in kept.values())

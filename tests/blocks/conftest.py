@@ -1,7 +1,12 @@
-"""One thread, and the small blocks that the tests share."""
+"""One thread, and the references that the conformance suite holds blocks against."""
 
 import pytest
 import torch
+
+from . import references
+from .layers import attention_references
+
+__all__ = ["attention_references", "references"]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,4 +1,4 @@
-"""The blocks of the vocabulary that map sequences to sequences, each with small arguments."""
+"""The blocks of the vocabulary that read one sequence, each with small arguments."""
 
 from activemem.grammar import Role, lookup
 from activemem.grammar.nodes import BlockNode
@@ -6,6 +6,7 @@ from activemem.grammar.vocabulary.registry import builtin_names
 from activemem.grammar.vocabulary.spec import REQUIRED
 
 SEQUENCE_BLOCKS = [name for name in builtin_names() if lookup(name).role in (Role.MIXER, Role.CHANNEL)]
+BLOCKS = [name for name in builtin_names() if lookup(name).role is not Role.TRANSDUCER]
 
 
 def example_block(name):

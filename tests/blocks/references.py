@@ -5,6 +5,8 @@ import math
 import torch
 from torch.nn import functional
 
+from activemem.blocks.testing.references import register_reference
+
 ACTS = {
     "relu": lambda x: x.clamp(min=0),
     "gelu": lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))),
@@ -34,16 +36,19 @@ def convolve(weight, bias, x, *, causal, before=None, after=None):
     return torch.stack(outputs)
 
 
+@register_reference("conv")
 def conv(block, x, *, causal, act="relu", **_):
     c = block.convolution
     return ACTS[act](convolve(c.weight, c.bias, x, causal=causal))
 
 
+@register_reference("persistent_conv")
 def persistent_conv(block, x, *, causal, act="relu", **_):
     c, p = block.convolution, block.padding
     return ACTS[act](convolve(c.weight, c.bias, x, causal=causal, before=p.left, after=p.right))
 
 
+@register_reference("highway_conv")
 def highway_conv(block, x, *, causal, **_):
     (wa, wg), (ba, bg) = block.convolution.weight.chunk(2), block.convolution.bias.chunk(2)
     a = convolve(wa, ba, x, causal=causal)
@@ -51,6 +56,7 @@ def highway_conv(block, x, *, causal, **_):
     return a * g + x * (1 - g)
 
 
+@register_reference("cgru")
 def cgru(block, x, *, causal, **_):
     (wu, wr), (bu, br) = block.gates.weight.chunk(2), block.gates.bias.chunk(2)
     u = hardsig(convolve(wu, bu, x, causal=causal))
@@ -59,33 +65,20 @@ def cgru(block, x, *, causal, **_):
     return u * x + (1 - u) * candidate
 
 
+@register_reference("ff")
 def ff(block, x, *, act="relu", **_):
     rows = [block.outer.weight @ ACTS[act](block.inner.weight @ row + block.inner.bias) for row in x]
     return torch.stack(rows) + block.outer.bias
 
 
+@register_reference("activation")
 def activation(_block, x, *, act="relu", **_):
     return torch.stack([ACTS[act](row) for row in x])
 
 
+@register_reference("dense")
 def dense(block, x, *, act="relu", **_):
     return torch.stack([ACTS[act](block.map.weight @ row + block.map.bias) for row in x])
-
-
-def sa(block, x, *, causal, heads=8, head_width=64):
-    wq, wk, wv = (w.reshape(heads, head_width, -1) for w in block.qkv.weight.chunk(3))
-    outputs = []
-    for t in range(len(x)):
-        seen = range(t + 1) if causal else range(len(x))
-        joined = []
-        for h in range(heads):
-            query = wq[h] @ x[t]
-            scores = torch.stack([query @ (wk[h] @ x[s]) for s in seen]) / math.sqrt(head_width)
-            weights = torch.exp(scores - scores.max())
-            weights = weights / weights.sum()
-            joined.append(sum(weight * (wv[h] @ x[s]) for weight, s in zip(weights, seen, strict=True)))
-        outputs.append(block.output.weight @ torch.cat(joined))
-    return torch.stack(outputs)
 
 
 def norm(layer, x):
@@ -145,27 +138,31 @@ def gru_layer(layer, x, h):
     return [torch.stack(each) for each in zip(*steps, strict=True)]
 
 
+@register_reference("lstm")
 def lstm(block, x, **_):
     for layer in block.layers:
         x = lstm_layer(layer, x, torch.zeros_like(x[0]), torch.zeros_like(x[0]))[0]
     return x
 
 
+@register_reference("gru")
 def gru(block, x, **_):
     for layer in block.layers:
         x = gru_layer(layer, x, torch.zeros_like(x[0]))[0]
     return x
 
 
-REFERENCES = {
-    "activation": activation,
-    "cgru": cgru,
-    "conv": conv,
-    "dense": dense,
-    "ff": ff,
-    "gru": gru,
-    "highway_conv": highway_conv,
-    "lstm": lstm,
-    "persistent_conv": persistent_conv,
-    "sa": sa,
-}
+@register_reference("attention_pool")
+def attention_pool(block, x, **_):
+    weights = [torch.exp(torch.tanh(block.score.weight[0] @ row + block.score.bias[0])) for row in x]
+    return sum(weight * row for weight, row in zip(weights, x, strict=True)) / sum(weights)
+
+
+@register_reference("mean_pool")
+def mean_pool(_block, x, **_):
+    return sum(x) / len(x)
+
+
+@register_reference("last")
+def last(_block, x, **_):
+    return x[-1]

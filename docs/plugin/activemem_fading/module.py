@@ -18,6 +18,8 @@ class FadingMemory(Block):
     λ = exp(−exp(log_rate)) is trained for each channel, and begins at 2^(−1 / half_life).
     """
 
+    state_is_bounded = True
+
     def __init__(self, *, width: int, half_life: float, causal: bool) -> None:
         super().__init__()
         self.causal = causal
@@ -31,10 +33,19 @@ class FadingMemory(Block):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """One product a channel: the weights of all positions for all, times the sequences."""
-        if mask is not None:
-            x = x.masked_fill(~mask.unsqueeze(-1), 0.0)
-        mean = self._weights(x) @ x.permute(2, 1, 0)  # (width, length, batch)
-        return self.output(mean.permute(2, 1, 0))
+        return self.output(self._mean(x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)))
+
+    def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The state is the mean at the last position, (batch, 1, width), however long the past."""
+        mean = self._mean(x)
+        if state is not None:
+            passed = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=x.dtype)[:, None]
+            mean = mean + state * torch.exp(-self.log_rate.exp() * passed)  # λ^passed as (length, width)
+        return self.output(mean), mean[:, -1:]
+
+    def _mean(self, x: Tensor) -> Tensor:
+        """The average at each position, (batch, length, width)."""
+        return (self._weights(x) @ x.permute(2, 1, 0)).permute(2, 1, 0)
 
     def _weights(self, x: Tensor) -> Tensor:
         """(1 − λ) λ^|t − s| as (width, positions t, positions s)."""

@@ -4,6 +4,8 @@ import math
 
 import torch
 
+from activemem.blocks.testing.references import register_reference
+
 
 def attend(query, seen):
     """Softmax over `seen`, each a key, a value and a weight that its exponential is multiplied by."""
@@ -22,7 +24,7 @@ def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_valu
         if not nearest <= distance <= furthest:
             continue
         key, value, weight = keys[source], values[source], torch.ones((), dtype=keys.dtype)
-        if block.window.positions is not None:
+        if block.window is not None and block.window.positions is not None:
             vector = block.window.positions.weight[furthest - distance]
             key, value = key + vector, value + vector if pos_values else value
         if ramp is not None:
@@ -56,7 +58,7 @@ def _queries_and_windows(block, x, heads, *, causal, relative=True, **settings):
     return q, _windows(block, k, v, causal=causal, relative=relative, **settings)
 
 
-def _windows(block, k, v, *, causal, relative, span=1024, adaptive=False, ramp=32, pos_values=False, **given):
+def _windows(block, k, v, *, causal, relative, span, adaptive=False, ramp=32, pos_values=False, **given):
     settings = {
         "causal": causal,
         "span": span,
@@ -70,14 +72,16 @@ def _windows(block, k, v, *, causal, relative, span=1024, adaptive=False, ramp=3
     ]
 
 
-def sa(block, x, *, causal, heads=8, pos="none", **settings):
+@register_reference("sa")
+def sa(block, x, *, causal, heads, pos="none", span=0, **settings):
     q, k, v = (project_heads(weight, x, heads) for weight in block.qkv.weight.chunk(3))
-    seen = _windows(block, k, v, causal=causal, relative=pos == "relative", **settings)
+    seen = _windows(block, k, v, causal=causal, relative=pos == "relative", span=span or len(x), **settings)
     rows = [torch.cat([attend(q[h, t], seen[h][t]) for h in range(heads)]) for t in range(len(x))]
     return torch.stack(rows) @ block.output.weight.T
 
 
-def all_attn(block, x, *, causal, heads=8, **settings):
+@register_reference("all_attn")
+def all_attn(block, x, *, causal, heads, **settings):
     q, seen = _queries_and_windows(block, x, heads, causal=causal, **settings)
     rows = [
         torch.cat([attend(q[h, t], seen[h][t] + persistent_vectors(block, h)) for h in range(heads)])
@@ -86,7 +90,8 @@ def all_attn(block, x, *, causal, heads=8, **settings):
     return torch.stack(rows) @ block.output.weight.T
 
 
-def attn_split(block, x, *, causal, heads=8, **settings):
+@register_reference("attn_split")
+def attn_split(block, x, *, causal, heads, **settings):
     q, seen = _queries_and_windows(block, x, heads, causal=causal, **settings)
     rows = [
         torch.cat(
@@ -100,7 +105,8 @@ def attn_split(block, x, *, causal, heads=8, **settings):
     return torch.stack(rows) @ block.output.weight.T
 
 
-def head_split(block, x, *, causal, heads=8, **settings):
+@register_reference("head_split")
+def head_split(block, x, *, causal, heads, **settings):
     half = heads // 2
     q, seen = _queries_and_windows(block, x, half, causal=causal, **settings)
     rows = [
@@ -113,7 +119,8 @@ def head_split(block, x, *, causal, heads=8, **settings):
     return torch.stack(rows) @ block.output.weight.T
 
 
-def single_head(block, x, *, causal, heads=8, **settings):
+@register_reference("single_head")
+def single_head(block, x, *, causal, heads, **settings):
     q, seen = _queries_and_windows(block, x, heads, causal=causal, **settings)
     rows = [
         torch.cat([attend(q[h, t], seen[h][t]) for h in range(heads)])
@@ -123,19 +130,10 @@ def single_head(block, x, *, causal, heads=8, **settings):
     return torch.stack(rows) @ block.output.weight.T
 
 
+@register_reference("ff_attn")
 def ff_attn(block, x, **_):
     rows = []
     for row in x:
         weights = torch.exp(block.inner.weight @ row)
         rows.append(block.outer.weight @ (weights / weights.sum()))
     return torch.stack(rows)
-
-
-REFERENCES = {
-    "all_attn": all_attn,
-    "attn_split": attn_split,
-    "ff_attn": ff_attn,
-    "head_split": head_split,
-    "sa": sa,
-    "single_head": single_head,
-}

@@ -7,8 +7,13 @@ from torch.testing import assert_close
 from activemem.blocks import build
 from activemem.blocks.core.streaming import StreamState
 from activemem.blocks.layers.recurrent import RecurrentState, disable_fused_kernels
-from activemem.blocks.testing.conformance import parse_block
-from activemem.blocks.testing.fixtures import make_block, make_generator, prefix_mask, random_sequences
+from activemem.blocks.testing.fixtures import (
+    make_block,
+    make_generator,
+    parse_block,
+    prefix_mask,
+    random_sequences,
+)
 
 from ..references import gru_layer, lstm_layer
 

@@ -17,6 +17,7 @@ from activemem.grammar import Cost, Reach, RecipeError, Role, Spec, analyse, par
 from activemem.grammar.vocabulary import registry
 
 from .. import references
+from ..layers import attention_references
 
 SIZES = {"d_model": 8, "vocab": 7}
 
@@ -88,7 +89,7 @@ def test_the_wiring_equals_the_plain_reference(norm, position):
 
     def both(part, x):
         conv, sa = part.parts
-        return references.conv(conv, x, **causal) + references.sa(sa, x, **causal, heads=2, head_width=3)
+        return references.conv(conv, x, **causal) + attention_references.sa(sa, x, **causal, heads=2)
 
     apply = [both, references.ff, partial(references.cgru, **causal)]
     inputs = tokens(1, 6)

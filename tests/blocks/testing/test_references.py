@@ -1,14 +1,22 @@
 """Every block equals its slow reference over a grid of shapes, with and without padding."""
 
+import re
+
 import pytest
 import torch
 
 from activemem.blocks.core.activations import saturating_sigmoid
 from activemem.blocks.core.positional_encoding import sinusoidal_encoding
 from activemem.blocks.testing.fixtures import make_block, prefix_mask, random_sequences
-from activemem.grammar import parse
+from activemem.blocks.testing.references import (
+    find_reference,
+    outputs_equal_the_reference,
+    register_reference,
+)
+from activemem.grammar import lookup, parse
 
-from ..references import ACTS, REFERENCES, timing
+from ..layers import attention_references
+from ..references import ACTS, timing
 from ..references import hardsig as slow_hardsig
 
 CONVOLUTIONS = ("conv", "persistent_conv", "highway_conv", "cgru")
@@ -27,45 +35,40 @@ RECIPES = [
 ]
 
 
-def reference(node, block, x, causal):
-    with torch.no_grad():
-        return REFERENCES[node.name](block, x, causal=causal, **dict(node.arguments))
-
-
-@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
-@pytest.mark.parametrize("length", [1, 2, 5, 9], ids="length{}".format)
-@pytest.mark.parametrize("text", RECIPES)
-def test_a_block_equals_its_reference(text, length, causal):
-    node = parse(text).root
-    block = make_block(node, causal=causal)
-    x = random_sequences(2, length)
-    expected = torch.stack([reference(node, block, row, causal) for row in x])
-    torch.testing.assert_close(block(x), expected, rtol=1e-10, atol=1e-10)
-
-
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 @pytest.mark.parametrize("text", RECIPES)
-def test_a_padded_block_equals_the_reference_of_each_sequence(text, causal):
-    node = parse(text).root
-    block = make_block(node, causal=causal)
-    lengths = [9, 1, 2, 4, 8]
-    x = random_sequences(len(lengths), 9)
-    y = block(x, prefix_mask(lengths, 9))
-    for row, out, length in zip(x, y, lengths, strict=True):
-        expected = reference(node, block, row[:length], causal)
-        torch.testing.assert_close(out[:length], expected, rtol=1e-10, atol=1e-10)
+def test_a_block_equals_its_reference(text, causal):
+    outputs_equal_the_reference(text, causal=causal)
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["whole", "padded"])
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 def test_attention_over_long_sequences_equals_the_reference(causal, masked):
     node = parse("sa(heads=2, head_width=3)").root
-    block = make_block(node, causal=causal)
+    block, settings = make_block(node, causal=causal), lookup("sa").settings(node)
     x = random_sequences(2, 70)
     y = block(x, prefix_mask([70, 66], 70) if masked else None)
     for row, out, length in zip(x, y, [70, 66 if masked else 70], strict=True):
-        expected = reference(node, block, row[:length], causal)
+        expected = attention_references.sa(block, row[:length], causal=causal, **settings)
         torch.testing.assert_close(out[:length], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_a_block_without_a_reference_is_told_how_to_get_one():
+    with pytest.raises(AssertionError) as caught:
+        find_reference("unheard_of")
+    assert str(caught.value) == (
+        "block 'unheard_of' has no reference: write its equation as plain loops over one sequence, "
+        "reference(block, x, *, causal, **settings), and decorate it with @register_reference('unheard_of')"
+    )
+
+
+def test_a_block_has_one_reference():
+    with pytest.raises(ValueError) as caught:
+        register_reference("sa")(slow_hardsig)
+    assert re.fullmatch(
+        r"the reference of block 'sa' is already \S*attention_references\.sa, got \S*references\.hardsig",
+        str(caught.value),
+    )
 
 
 def test_the_hard_sigmoid_equals_its_reference_and_saturates():

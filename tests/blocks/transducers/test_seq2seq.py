@@ -10,12 +10,12 @@ from activemem.blocks import Context
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.core.transducer import build_transducer_block
 from activemem.blocks.layers.recurrent import disable_fused_kernels
-from activemem.blocks.testing.conformance import parse_block
-from activemem.blocks.testing.fixtures import prefix_mask, random_sequences
+from activemem.blocks.testing.fixtures import parse_block, prefix_mask, random_sequences
 from activemem.blocks.testing.transducer_conformance import make_transducer
 from activemem.blocks.transducers.cross_attention import CrossAttention
 
-from ..references import REFERENCES, gru_layer, lstm_layer, norm, timing
+from ..layers.attention_references import sa
+from ..references import ff, gru_layer, lstm_layer, norm, timing
 
 SOURCES, TARGETS = [6, 1, 4], [3, 5, 2]
 
@@ -100,24 +100,24 @@ def crossed(layer, x, known):
 
 
 def test_a_stack_attends_to_the_source_behind_each_layer_that_mixes():
-    heads = {"heads": 2, "head_width": 3}
-    text = "seq2seq(sa(heads=2, head_width=3) >> ff(7), tied(2 * (sa(heads=2, head_width=3) >> ff(7))))"
+    block = "sa(heads=2, head_width=3)"
+    text = f"seq2seq({block} >> ff(7), tied(2 * ({block} >> ff(7))))"
     model, (source, target) = make_transducer(text), pair()
     encoder, decoder = model.encoder, model.decoder
     with torch.no_grad():
         found = model(source, target, prefix_mask(SOURCES, 6))
         for row, n in enumerate(SOURCES):
             known = source[row, :n]
-            for layer, name in zip(encoder.body.layers, ("sa", "ff"), strict=True):
-                settings = {"causal": False, **(heads if name == "sa" else {})}
-                known = known + REFERENCES[name](layer.part, norm(layer.norm, known), **settings)
+            mixing, channel = encoder.body.layers
+            known = known + sa(mixing.part, norm(mixing.norm, known), causal=False, heads=2)
+            known = known + ff(channel.part, norm(channel.norm, known))
             known = norm(encoder.norm, known)
             x = target[row]
             for _ in range(2):
                 mixing, channel = decoder.body.layers
-                x = x + REFERENCES["sa"](mixing.part, norm(mixing.norm, x), causal=True, **heads)
+                x = x + sa(mixing.part, norm(mixing.norm, x), causal=True, heads=2)
                 x = crossed(decoder.crossings[0], x, known)
-                x = x + REFERENCES["ff"](channel.part, norm(channel.norm, x))
+                x = x + ff(channel.part, norm(channel.norm, x))
             assert_close(found[row], norm(decoder.norm, x))
 
 

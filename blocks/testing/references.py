@@ -1,0 +1,61 @@
+"""Slow references: what the output of a block must equal, computed as plainly as its equation reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from ...grammar import lookup
+from .fixtures import make_block, parse_block, prefix_mask, random_sequences, valid_outputs
+
+Reference = Callable[..., Tensor]
+"""`reference(block, x, *, causal, **settings)`: the outputs (length, width) of one sequence (length, width).
+
+The settings are the block's parameters by name, defaults filled in. A pool's reference gives (width,).
+"""
+
+ReferenceT = TypeVar("ReferenceT", bound=Reference)
+
+_references: dict[str, Reference] = {}
+
+
+def register_reference(name: str) -> Callable[[ReferenceT], ReferenceT]:
+    """A decorator that makes a function the reference of a block; a second one raises ValueError."""
+
+    def register(reference: ReferenceT) -> ReferenceT:
+        taken = _references.get(name)
+        if taken is not None:
+            has = f"the reference of block '{name}' is already {taken.__module__}.{taken.__qualname__}"
+            raise ValueError(f"{has}, got {reference.__module__}.{reference.__qualname__}")
+        _references[name] = reference
+        return reference
+
+    return register
+
+
+def find_reference(name: str) -> Reference:
+    """The reference of the block of that name; AssertionError, with what to do, if there is none."""
+    assert name in _references, (
+        f"block '{name}' has no reference: write its equation as plain loops over one sequence, "
+        f"reference(block, x, *, causal, **settings), and decorate it with @register_reference('{name}')"
+    )
+    return _references[name]
+
+
+def outputs_equal_the_reference(text: str, *, causal: bool) -> None:
+    """The outputs of a batch, whole and padded, are those of the reference on each of its sequences."""
+    node = parse_block(text)
+    spec, block, reference = lookup(node.name), make_block(node, causal=causal), find_reference(node.name)
+    assert spec is not None, f"{node.name} has left the vocabulary"
+    settings = spec.settings(node)
+    for lengths in ((1, 1), (2, 2), (9, 9), (9, 1, 2, 4, 8)):
+        x = random_sequences(len(lengths), max(lengths))
+        mask = None if len(set(lengths)) == 1 else prefix_mask(lengths, max(lengths))
+        with torch.no_grad():
+            for row, y, length in zip(x, block(x, mask), lengths, strict=True):
+                expected = reference(block, row[:length], causal=causal, **settings)
+                assert_close(valid_outputs(y, length), expected, rtol=1e-10, atol=1e-10)
