@@ -8,8 +8,8 @@ from activemem.grammar import UNBOUNDED, Context, Cost, Parameter, Reach, Role, 
 def _cost(_settings: Settings, context: Context) -> Cost:
     """The average as one product a channel, and the output map.
 
-    The weights of the average, and what they are made from, are kept once for a batch; the average is kept
-    for each sequence. In generation the average is all that is needed of the past.
+    The weights of the average, the distances, three steps of the rate and the mask, a byte a pair, are saved
+    once for a batch; the average is saved for each sequence, and is all that generation needs of the past.
     """
     width, pairs = context.width, context.length**2
     return Cost(
@@ -17,7 +17,7 @@ def _cost(_settings: Settings, context: Context) -> Cost:
         flops=2 * pairs * width + 2 * context.length * width**2,
         window=width,
         saved=context.length * width,
-        saved_once=pairs * width + pairs,
+        saved_once=(width + 1) * pairs + 3 * width + (pairs // 4 if context.causal else 0),
     )
 
 
