@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup run test test-slow check lint wheel bench clean
+.PHONY: help setup run test test-slow check lint wheel docs bench clean
 
 help:            ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -35,7 +35,10 @@ lint: setup      ## style, types, and the floors of the house
 wheel: setup     ## build the wheel and try it in a clean environment, away from the sources
 	$(BIN)/python tests/check_wheel.py
 
-check: lint test wheel ## everything that CI runs
+docs: setup      ## build all documents and the reference as a site in build/site, without a network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
+
+check: lint test wheel docs ## everything that CI runs
 
 bench: setup     ## measure overheads, as ratios within one run
 	for each in overhead step data blocks decoding pooling attention parse tables fuzz; do $(BIN)/python bench/$$each.py || exit 1; done

@@ -104,7 +104,10 @@ class Block(nn.Module, ABC):
 
 
 BLOCKS = Registry(Block, kind="block", base_path="activemem.blocks.Block")
-register_block, find_block, missing_block_reason = BLOCKS.register, BLOCKS.find, BLOCKS.missing_reason
+register_block = BLOCKS.register
+"""A decorator that makes a class the module of the block of that name."""
+
+find_block, missing_block_reason = BLOCKS.find, BLOCKS.missing_reason
 
 
 def build_block(node: nodes.BlockNode, context: Context) -> Block:

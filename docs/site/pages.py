@@ -1,10 +1,12 @@
-"""Pages of the site whose Markdown lies outside of `docs/`, and links to files that are no pages."""
+"""What the site adds to `docs/`: pages from outside of it, the reference, and links that hold."""
 
 from __future__ import annotations
 
 import posixpath
 import re
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from mkdocs.structure.files import File, Files
@@ -21,10 +23,10 @@ PAGES = {
     "CHANGELOG.md": "CHANGELOG.md",
     "studies/results/README.md": "results.md",
 }
-"""Each file by its path from the root, and where the site has it."""
+"""Each page from outside by its path from the root, and where the site has it."""
 
 _LINK = re.compile(r"\[(?P<text>[^]\n]+)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
-_OUTPUT = re.compile(r"^<!-- (output|refusal|generated|figure|end).*-->\n", re.MULTILINE)
+_PROMISED = re.compile(r"^<!-- promised: (?P<package>[\w.]+) -->$", re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -35,19 +37,25 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to where the site has their files; of a link to a file that it lacks, the text stays."""
+    """Put in the promised names; where a link leads to a file that the site lacks, its text alone stays."""
     del config
-    sources = {page: source for source, page in PAGES.items()}
     uri = page.file.src_uri
-    folder = posixpath.dirname(sources.get(uri, f"docs/{uri}"))
+    source = next((source for source, page in PAGES.items() if page == uri), f"docs/{uri}")
 
-    def lead(found: re.Match[str]) -> str:
-        path = posixpath.normpath(posixpath.join(folder, found["path"]))
+    def follow(found: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), found["path"]))
         target = PAGES.get(path, path.removeprefix("docs/"))
         if files.get_file_from_path(target) is None:
-            assert (ROOT / path).exists(), f"{page.file.src_uri}: there is no {path}"
+            assert (ROOT / path).exists(), f"{source} has a link to {path}, which does not exist"
             return found["text"]
         relative = posixpath.relpath(target, posixpath.dirname(uri) or ".")
         return f"[{found['text']}]({relative}{found['anchor'] or ''})"
 
-    return _LINK.sub(lead, _OUTPUT.sub("", markdown))
+    return _LINK.sub(follow, _PROMISED.sub(lambda found: _entries(found["package"]), markdown))
+
+
+def _entries(package: str) -> str:
+    """An entry for each name that a package promises; submodules, promised for their names, have none."""
+    module = import_module(package)
+    names = [name for name in module.__all__ if not isinstance(getattr(module, name), ModuleType)]
+    return "\n\n".join(f"::: {package}.{name}" for name in sorted(names, key=str.lower))

@@ -1,0 +1,51 @@
+"""The documents as a site: built without a warning or a network, every promised name in its reference."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("grammar", "blocks", "studies", "engine", "reporting", "storage")
+FACES = ["activemem", *(f"activemem.{folder}" for folder in FOLDERS)]
+    "activemem",
+    *(f"activemem.{name}" for name in ("grammar", "blocks", "studies", "engine", "reporting")),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site, as `make docs` builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    options = ("--strict", "--config-file", "docs/site/mkdocs.yml", "--site-dir", str(folder))
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "--quiet", "build", *options],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "http_proxy": "http://localhost:1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    return folder
+
+
+def test_every_document_is_a_page_and_needs_nothing_from_elsewhere(site):
+    documents = [*ROOT.glob("docs/*.md"), *(ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md"))]
+    for document in documents:
+        page = (site / f"{document.stem}.html").read_text(encoding="utf-8")
+        assert re.findall(r'<(?:script|img)[^>]* src="(https?:[^"]*)"', page) == []
+        assert re.findall(r'<link[^>]* rel="stylesheet"[^>]* href="(https?:[^"]*)"', page) == []
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_every_promised_name_has_an_entry_in_the_reference(site, face):
+    module = import_module(face)
+    named = {name for name in module.__all__ if not isinstance(getattr(module, name), ModuleType)}
+    entries = (site / "reference.html").read_text(encoding="utf-8")
+    assert {name for name in named if f'id="{face}.{name}"' not in entries} == set()
