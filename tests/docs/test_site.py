@@ -13,9 +13,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("grammar", "blocks", "studies", "engine", "reporting", "storage")
 FACES = ["activemem", *(f"activemem.{folder}" for folder in FOLDERS)]
-    "activemem",
-    *(f"activemem.{name}" for name in ("grammar", "blocks", "studies", "engine", "reporting")),
-]
 
 
 @pytest.fixture(scope="module")
