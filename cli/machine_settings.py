@@ -29,7 +29,7 @@ class SettingsError(ActivememError):
 
 
 class MachineSettings(StrictModel):
-    """What may be set: folders, the cluster, what each trial gets, the tables' format."""
+    """All settings: folders, the cluster, a trial's resources, the format of tables."""
 
     results: str = "results"
     data: str = "data"
@@ -42,7 +42,7 @@ class MachineSettings(StrictModel):
     @field_validator("results", "data", "address")
     @classmethod
     def not_empty(cls, text: str | None) -> str | None:
-        """A path or an address is not nothing."""
+        """Refuse an empty path or address."""
         if text == "":
             raise ValueError("expected a text, got nothing")
         return text
@@ -50,7 +50,7 @@ class MachineSettings(StrictModel):
     @field_validator("address")
     @classmethod
     def validate_address(cls, text: str | None) -> str | None:
-        """What Ray can connect to."""
+        """Check that Ray can connect to such an address."""
         if text and not _ADDRESS.fullmatch(text):
             raise ValueError(f"expected auto, HOST:PORT or ray://HOST:PORT, got {text!r}")
         return text
@@ -58,7 +58,7 @@ class MachineSettings(StrictModel):
     @field_validator("cpus", "gpus")
     @classmethod
     def validate_count(cls, count: float) -> float:
-        """Ray schedules a share of one, or whole ones."""
+        """Check that Ray can schedule it: a fraction below one, or whole ones."""
         if count > 1 and not count.is_integer():
             raise ValueError(f"expected a whole number or a share of one, got {count:g}")
         return count
@@ -80,7 +80,7 @@ class ResolvedSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """What one source says, or all that is wrong with it; `call` is what it calls a setting."""
+    """The settings of one source, or its faults; `call` gives its name for a setting."""
 
     name: str
     describe_source: Callable[[str], str]
@@ -121,7 +121,7 @@ def load_settings(
 
 
 def find_settings_file(folder: Path) -> Path | None:
-    """The activemem.toml that holds in a folder: its own, or the nearest above it."""
+    """The activemem.toml in force in a folder: its own, or the nearest above it."""
     places = (each / SETTINGS_FILE_NAME for each in (folder.resolve(), *folder.resolve().parents))
     return next((place for place in places if place.is_file()), None)
 
@@ -137,13 +137,13 @@ def _file(path: Path) -> _Layer:
 
 
 def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault:
-    """A fault of the file where it stands."""
+    """A fault of the file, with its position."""
     text, place = document.places[problem.path[:1]]
     return fault_at(text, place.key if problem.key else place.value, problem.message)
 
 
 def _environment(environment: Mapping[str, str]) -> _Layer:
-    """What variables such as ACTIVEMEM_CPUS say; an empty one says nothing."""
+    """The settings in variables such as ACTIVEMEM_CPUS; an empty one counts as absent."""
     texts = {
         name: text
         for name, text in environment.items()
@@ -163,7 +163,7 @@ def _variable(name: str) -> str:
 
 
 def _value(name: str, text: str) -> float | str:
-    """A variable's text as a number, where a number is meant and it is one."""
+    """A variable's text, as a number where the setting is one and the text reads as one."""
     if name in ("cpus", "gpus", "time_limit_s"):
         try:
             return float(text)

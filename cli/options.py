@@ -53,7 +53,7 @@ DropoutOption = Annotated[
 
 
 class Norm(StrEnum):
-    """Where a sub-layer's normalisation stands."""
+    """Where a sub-layer is normalised."""
 
     PRE = "pre"
     POST = "post"

@@ -13,7 +13,7 @@ EXIT_FAILED = 1
 """Exit status of a study that ran, with a trial that failed or was given up."""
 
 EXIT_WRONG_INPUT = 2
-"""Exit status when nothing was done, because what was asked for makes no sense."""
+"""Exit status when nothing was done, because the input is wrong."""
 
 EXIT_INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -38,7 +38,7 @@ def print_json(page: object) -> None:
 
 @contextmanager
 def exit_on_error(*kinds: type[Exception]) -> Iterator[None]:
-    """Errors of these kinds are told as they are, without a traceback, and end the command."""
+    """Print errors of these kinds without a traceback, and end the command."""
     try:
         yield
     except kinds as error:
@@ -47,7 +47,7 @@ def exit_on_error(*kinds: type[Exception]) -> Iterator[None]:
 
 
 def replace_unencodable() -> None:
-    """Make a stream that cannot carry some sign show another in its place, instead of failing."""
+    """Make streams replace characters that they cannot encode, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # what a host program puts there may be something else
             stream.reconfigure(errors="replace")

@@ -20,7 +20,7 @@ BlockText = Annotated[
 def list_(as_json: JsonOption = False) -> None:
     """List every block: its signature, its role, what it is, and the package that it comes from.
 
-    Blocks of other packages that cannot be used are told on standard error.
+    Blocks of other packages that cannot be used are listed on standard error.
     """
     from ...grammar import lookup, registered_names
     from ...grammar.vocabulary.registry import plugin_problems
@@ -46,7 +46,7 @@ def show(
 ) -> None:
     """Show a block: its parameters, equation and source, and what it costs and sees in a model.
 
-    Parameters that must be given and are not have a small value there.
+    Required parameters that are not given get a small value.
     """
     from ...grammar import Context, RecipeError
     from ..views import blocks

@@ -1,4 +1,4 @@
-"""`activemem claim`: whether what a paper says, or you, holds in a study's results."""
+"""`activemem claim`: whether a study's results confirm what a paper says, or what you say."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell of each claim whether the results confirm it, refute it, or leave it undecided.
+    """Say whether the results confirm, refute or leave undecided each claim.
 
     A name means the study as it was last run, with its overrides; a path means the file. Exits with 1 if a
     claim is refuted.
@@ -57,7 +57,7 @@ def check(
 
 
 def _print_claims(found: tuple[ClaimResult, ...], provenance: str) -> None:
-    """Print the claims for eyes."""
+    """Print the claims for a person."""
     from ...reporting.claims.terminal import claims_to_terminal
 
     width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH

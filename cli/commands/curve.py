@@ -19,7 +19,7 @@ app = typer.Typer(help="Draw the figures of a paper from a study's results.", no
 
 
 class ImageFormat(StrEnum):
-    """What a figure can be drawn as."""
+    """The formats of a figure."""
 
     SVG = "svg"
     PNG = "png"
@@ -46,7 +46,7 @@ def render(
     as_json: JsonOption = False,
     results: ResultsOption = None,
 ) -> None:
-    """Draw a study's figures from what the store holds of it, and print the names of the files.
+    """Draw a study's figures from its results in the store, and print the names of the files.
 
     A name means the study as it was last run, with its overrides; a path means the file. With --json the
     numbers behind the figures are printed, and nothing is drawn.
@@ -80,7 +80,7 @@ def _write_images(curves: list[CurveDisplay], paths: list[Path], image_format: I
 def _output_files(
     study: str, names: list[str], out: str | None, image_format: ImageFormat | None
 ) -> tuple[ImageFormat, list[Path]]:
-    """How the figures are drawn, and the file of each: as it is named, or by the figure in a folder."""
+    """The format, and the file of each figure: the given one, or one named after the figure in a folder."""
     from ...reporting.curves.curve import CurveError
 
     if out is None or out.endswith("/") or Path(out).is_dir():

@@ -1,4 +1,4 @@
-"""`activemem data`: what models are trained on, and what of it is on this machine."""
+"""`activemem data`: what models are trained on, and which of it is on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ app = typer.Typer(help="List, fetch and check texts, pairs and treebanks.", no_a
 
 @app.command("list")
 def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """List all that can be trained on: its size, where it stands on this machine, licence and source."""
+    """List everything to train on: its size, its place on this machine, licence and source."""
     from ...engine.corpora import check_availability
     from ...studies.catalog import dataset_names, require_dataset
     from ..machine_settings import SettingsError, load_settings
@@ -42,7 +42,7 @@ def fetch(
     ] = None,
     data: DataOption = None,
 ) -> None:
-    """Fetch corpora; a download that broke off goes on where it stopped.
+    """Fetch corpora; an interrupted download continues where it stopped.
 
     Files are compared with the checksums of those that were published. A folder of your own, or one in it
     that is named as the corpus, may have them plain, packed as .xz or .gz, or as they were published. Of what

@@ -1,4 +1,4 @@
-"""`activemem probe`: what goes on inside of the trained models of a study."""
+"""`activemem probe`: what goes on inside a study's trained models."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from ...storage import Store
     from ...studies.study import Study
 
-app = typer.Typer(help="Measure what goes on inside of trained models.", no_args_is_help=True)
+app = typer.Typer(help="Measure what goes on inside trained models.", no_args_is_help=True)
 
 _MAX_TRIAL_NAME_WIDTH = WIDTH - len("  probed  Δ 0.500")
-"""What the names of a trial may take of its line."""
+"""How much of a line the names of its trial may take."""
 
 
 @app.command()

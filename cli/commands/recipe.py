@@ -125,7 +125,7 @@ def compare(
     dropout: DropoutOption = 0.1,
     as_json: JsonOption = False,
 ) -> None:
-    """Show several recipes side by side: what they cost, keep and see, beside the first of them.
+    """Show several recipes side by side: what they cost, keep and see, compared with the first.
 
     Figures are those of `recipe show`.
     """
@@ -146,7 +146,7 @@ def compare(
 
 
 def _parse_all(texts: list[str]) -> list[Recipe]:
-    """The recipes; if any is wrong or still open, the faults of all are told."""
+    """The recipes; if any is wrong or still open, the faults of all are printed."""
     from ...grammar import RecipeError, analyse, parse
 
     recipes: list[Recipe] = []
@@ -193,9 +193,9 @@ def sample(
     norm: NormOption = Norm.PRE,
     as_json: JsonOption = False,
 ) -> None:
-    """Print different architectures of a recipe with choices, drawn with the same probability each.
+    """Print distinct architectures of a recipe with choices, drawn with equal probability.
 
-    Where a range of real numbers stands, forms are drawn alike and then the numbers in them. A budget counts
+    Where there is a range of real numbers, the form is drawn first, then the numbers in it. A budget counts
     as `recipe show` does; FLOPs are those of one sequence.
     """
     from random import Random

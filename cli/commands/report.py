@@ -1,4 +1,4 @@
-"""`activemem report`: all that a study is and found, on one page."""
+"""`activemem report`: a study and all its results on one page."""
 
 from __future__ import annotations
 

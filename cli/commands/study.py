@@ -1,4 +1,4 @@
-"""`activemem study`: studies planned, run, looked after and listed."""
+"""`activemem study`: plan, run, watch, list and query studies."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run(
     ] = None,
     results: ResultsOption = None,
 ) -> None:
-    """Train what the store lacks of a study; run it again to go on after any end.
+    """Train a study's trials that the store lacks; run it again to continue after any interruption.
 
     Ends with status 1 if a trial failed, and with 130 after Ctrl-C, which ends in order.
     """
@@ -116,7 +116,7 @@ def status(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how many of a study's trials are done, failed and left, how far others came, and what was found."""
+    """Say how many of a study's trials are done, failed and left, and what the results are so far."""
     from ...storage import Store, StoreError
     from ...studies.lookup import load_last_run
     from ...studies.planning.best_points import best_points
@@ -149,7 +149,7 @@ def status(
 
 @app.command("list")
 def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """List the studies that come along, and those that the store knows."""
+    """List the studies of the package, and those in the store."""
     from ...storage import Store, StoreError
     from ...studies.text.errors import StudyError
     from ..machine_settings import SettingsError, load_settings
@@ -172,7 +172,7 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
 
 
 class AnswerFormat(StrEnum):
-    """How the answer to a query is printed."""
+    """The formats of a query's answer."""
 
     RICH = "rich"
     MARKDOWN = "markdown"

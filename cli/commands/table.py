@@ -21,7 +21,7 @@ app = typer.Typer(help="Make the tables of a paper from a study's results.", no_
 
 
 class TableFormat(StrEnum):
-    """What a table can be rendered as."""
+    """The formats of a table."""
 
     RICH = "rich"
     MARKDOWN = "markdown"
@@ -47,7 +47,7 @@ def render(
     ] = None,
     results: ResultsOption = None,
 ) -> None:
-    """Print a study's tables from what the store holds of it, or a paper's from what is published.
+    """Print a study's tables from its results in the store, or a paper's tables as published.
 
     A name means the study as it was last run, with its overrides; a path means the file.
     """

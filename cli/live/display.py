@@ -44,7 +44,7 @@ def live_display(name: str, progress: StudyProgress) -> Iterator[Listener]:
 
 
 class Display(Listener):
-    """The live display; `render` is called by the thread that draws, the rest by that of the study."""
+    """The live display; `render` is called by the thread that draws, the rest by the thread of the study."""
 
     def __init__(self, name: str, progress: StudyProgress, console: Console) -> None:
         self._name, self._progress, self._console = name, progress, console

@@ -13,7 +13,7 @@ from ...engine import corpora
 
 @contextmanager
 def download_progress() -> Iterator[corpora.Progress]:
-    """A function that shows how far files are, on standard error, until this is left."""
+    """A function that shows the progress of files on standard error, until the context ends."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     console = Console(stderr=True, highlight=False)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:

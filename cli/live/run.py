@@ -1,4 +1,4 @@
-"""A study carried out: shown while it runs, summed up when it ends, with the command that goes on with it."""
+"""Run a study: show it while it runs, sum it up when it ends, with the command that continues it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from ..machine_settings import SettingsError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What the command line asks for; `what` is the study as it was named there.
+    """What the command line requests; `study_argument` is the study as it was named there.
 
-    `only` are the words that say which part of it is to run, `trials` the ids that they mean, None for all.
+    `only` are the words that select a part of it, `trial_ids` the ids that they mean, None for all.
     """
 
     study: Study
@@ -47,7 +47,7 @@ class RunRequest:
 
     @property
     def resume_command(self) -> str:
-        """The command that goes on where this one was stopped: the same again."""
+        """The command that continues where this one was stopped: the same again."""
         words = ["activemem", "study", "run", self.study_argument]
         words += [word for override in self.study.overrides for word in ("--set", override)]
         words += ["--local"] if self.local else []
@@ -60,7 +60,7 @@ class RunRequest:
 
     @property
     def table_command(self) -> str:
-        """The command that shows what was found."""
+        """The command that shows the results."""
         return shlex.join(["activemem", "table", "render", self.study.name, *self._results_option])
 
     @property
@@ -69,7 +69,7 @@ class RunRequest:
 
 
 def run_and_report(request: RunRequest, store: Store, settings: ResolvedSettings) -> Summary | None:
-    """Run a study and tell what became of it; None if it was interrupted without order."""
+    """Run a study and print what became of it; None if it was interrupted at once."""
     from ...engine.run.driver import run_study  # loads torch
 
     started, values = time.monotonic(), settings.values
@@ -100,7 +100,7 @@ def run_and_report(request: RunRequest, store: Store, settings: ResolvedSettings
 
 
 def _initial_progress(request: RunRequest, store: Store) -> StudyProgress:
-    """What is known before the first event; the trials of a search are not, only how many will come."""
+    """The progress before the first event; of a search only the number of trials is known."""
     before, to_come = study_status(request.study, store), 0
     if request.study.search is not None:
         to_come = (

@@ -1,4 +1,4 @@
-"""Blocks as they are shown: a line for each, or one with all that its specification says of it."""
+"""Blocks as text and as data: a line for each, or one with its whole specification."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_SIGNATURE_WIDTH = 30
 def parse_block(text: str) -> nodes.BlockNode:
     """The block of a name, with small values for what it needs, or of a name with arguments.
 
-    Raises RecipeError, with the nearest name, for what is none.
+    Raises RecipeError, with the nearest name, if there is no such block.
     """
     spec = lookup(text)
     if spec is not None:
@@ -60,7 +60,7 @@ def format_blocks(specs: Sequence[Spec]) -> str:
 
 
 def blocks_to_dict(specs: Sequence[Spec], problems: Sequence[PluginProblem]) -> dict[str, Any]:
-    """What `lines` shows, with nothing left out, and what is wrong with blocks of other packages."""
+    """What `format_blocks` shows, in full, and what is wrong with blocks of other packages."""
     return {
         "blocks": [_summary(spec) for spec in specs],
         "problems": [
@@ -95,7 +95,7 @@ def format_block(block: nodes.BlockNode, context: Context) -> str:
 
 
 def block_to_dict(block: nodes.BlockNode, context: Context) -> dict[str, Any]:
-    """What `picture` shows, with all digits; a reach without bound is "all"."""
+    """What `format_block` shows, with all digits; an unbounded reach is "all"."""
     spec = _spec(block)
     cost = spec.cost(spec.settings(block), context)
     return {
@@ -133,7 +133,7 @@ def _figures(spec: Spec, block: nodes.BlockNode, context: Context) -> Iterator[t
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:
-    """A line for each parameter: its name, what it describe_values, its default, and what it means."""
+    """A line for each parameter: its name, its values, its default, and what it means."""
     wide = max(len(parameter.name) for parameter in parameters)
     for parameter in parameters:
         given = default_text(parameter)

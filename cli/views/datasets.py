@@ -1,4 +1,4 @@
-"""What can be trained on as lines and as data: what it is, and where it stands on this machine."""
+"""Datasets as lines and as data: what each is, and where it is on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MILLION = 1_000_000
 
 
 def format_datasets(availabilities: Sequence[Availability]) -> str:
-    """A heading a kind; of each its name, size and place, what it is, its licence and where it comes from."""
+    """A heading for each kind; for each dataset its name, size, place, description, licence and source."""
     width = max(len(each.dataset.name) for each in availabilities)
     sizes = max(len(_size(each.dataset)) for each in availabilities)
     parts: list[str] = []
@@ -30,7 +30,7 @@ def format_datasets(availabilities: Sequence[Availability]) -> str:
 
 
 def dataset_to_dict(availability: Availability) -> dict[str, Any]:
-    """One of them for a program to read."""
+    """A dataset for a program."""
     dataset = availability.dataset
     return {
         "kind": next(heading for heading, kind in KINDS.items() if isinstance(dataset, kind)),
@@ -51,7 +51,7 @@ def dataset_to_dict(availability: Availability) -> dict[str, Any]:
 
 
 def format_check(availability: Availability) -> str:
-    """What a check found, in a line, or one for each fault and for what is missing of one that is here."""
+    """The result of a check: one line, or one for each fault and each missing file."""
     name = availability.dataset.name
     if availability.faults or (availability.files and not availability.complete):
         return "\n".join(
@@ -84,7 +84,7 @@ def _lines(availability: Availability, width: int, sizes: int) -> str:
 
 
 def _kind_to_dict(dataset: Dataset) -> dict[str, Any]:
-    """What only one kind has."""
+    """The keys that only one kind has."""
     match dataset:
         case Corpus():
             return {

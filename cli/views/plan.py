@@ -17,13 +17,13 @@ from ...studies.text.units import WIDTH, abbreviate_all, format_duration, plural
 from ..machine_settings import MachineSettings
 
 NO_NUMBER = "–"
-"""What stands where there is no number."""
+"""Shown where there is no number."""
 
 _MAX_MODELS = 24
 
 
 def format_plan(study: Study, plan: Plan, machine: MachineSettings) -> str:
-    """The lines of `study plan`: what there is to run, what each model costs, and what cannot be reached."""
+    """The lines of `study plan`: trials to run, costs of models, and lengths out of reach."""
     lines = [
         *wrap(f"{plan.study} · {plan.title}", WIDTH),
         *wrap(_counts(study, plan), WIDTH),
@@ -44,7 +44,7 @@ def format_plan(study: Study, plan: Plan, machine: MachineSettings) -> str:
 
 
 def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
-    """What was solved for equal parameters, and each model that is over the budget."""
+    """The sizes solved for equal parameters, and each model that is over the budget."""
     solved = [model.size_match for model in plan.models if model.size_match is not None]
     if study.design.matched_size is not None and solved:
         name, given = study.design.matched_size
@@ -99,7 +99,7 @@ def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
 
 
 def count_to_run(study: Study, plan: Plan) -> int:
-    """The trials that a run would train; those that a search has pruned are not among them."""
+    """The number of trials that a run would train, without those that a search has pruned."""
     return plan.total - sum(plan.counts.values()) if study.search else plan.num_remaining
 
 
@@ -145,7 +145,7 @@ def _models(study: Study, plan: Plan) -> Iterator[str]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """The first column: labels too wide for it lose the arguments that all share, then their middles."""
+    """The first column; labels that are too wide lose shared arguments, then their middles."""
     corner, *labels = texts
     shown = (
         corner,
@@ -167,7 +167,7 @@ def _row(model: ModelCost, size: float) -> tuple[str, ...]:
 
 
 def _match(study: Study, model: ModelCost) -> dict[str, Any]:
-    """What was solved for a model, and how far its parameters are from the baseline's."""
+    """The size solved for a model, and how far its parameters are from the baseline's."""
     if study.design.matched_size is None or model.size_match is None:
         return {}
     name, found = study.design.matched_size[0], model.size_match
@@ -195,7 +195,7 @@ def _time(estimate: TimeEstimate) -> str:
 
 
 def _format_total_time(plan: Plan, machine: MachineSettings) -> str:
-    """The time of all that is left, as far as it is known."""
+    """The time of all remaining trials, as far as it is known."""
     seconds = plan.estimate.seconds
     if seconds is None:
         return (

@@ -1,4 +1,4 @@
-"""What is known of a running study: counts, the trials that run, and how long the rest will take."""
+"""What is known of a running study: counts, running trials, and how long the rest will take."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Speed:
     """Seconds of one worker for a whole trial of each recipe, from the epochs that were seen.
 
     A recipe's own mean is mixed with the mean of all as if one trial had been seen at that speed, so that a
-    recipe of which nothing is known yet is expected to cost what the others do.
+    recipe without any epoch yet is expected to cost what the others do.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Speed:
         self._shares: Counter[str] = Counter()  # of trials, by recipe
 
     def add(self, trial: Trial, seconds: float, share: float) -> None:
-        """Take note of some seconds, in which that share of a trial was trained."""
+        """Record seconds in which that share of a trial was trained."""
         self._seconds[trial.settings.model.recipe] += seconds  # pyright: ignore[reportArgumentType] -- a Counter adds real numbers too
         self._shares[trial.settings.model.recipe] += share  # pyright: ignore[reportArgumentType] -- as above
 
@@ -48,7 +48,7 @@ class Speed:
         return self._seconds.total() / shares if shares else None
 
     def trial_s(self, trial: Trial) -> float:
-        """The seconds that a whole trial like this one is expected to take."""
+        """The expected seconds of a whole trial like this one."""
         mean, recipe = self.mean_s, trial.settings.model.recipe
         assert mean is not None, "nothing is expected before the first epoch"
         return (self._seconds[recipe] + mean) / (self._shares[recipe] + 1)
@@ -57,8 +57,8 @@ class Speed:
 class StudyProgress:
     """Follows a study by its events; times are given in seconds of any one clock.
 
-    `held` are the study's outcomes in the store before the run, `total` all of its trials. `to_come` counts
-    those that will run although nobody knows yet what they are, as in a search.
+    `stored` are the study's outcomes in the store before the run, `total` all of its trials. `unplanned`
+    counts trials that will run but are not known yet, as in a search.
     """
 
     def __init__(self, *, total: int, stored: Mapping[str, str], unplanned: int = 0) -> None:
@@ -79,7 +79,7 @@ class StudyProgress:
 
     @property
     def share(self) -> float:
-        """How much of the study is over, the epochs of running trials included."""
+        """How much of the study is done, including the epochs of running trials."""
         over = len(self._ended) + sum(1 - each.left for each in self.running.values())
         return over / self.total if self.total else 1.0
 
@@ -100,7 +100,7 @@ class StudyProgress:
         self._to_come = max(0, self._to_come - len(trials))
 
     def on_event(self, event: Event, now: float) -> None:
-        """Take note of what happened."""
+        """Record an event."""
         self.advance_clock(now)
         match event:
             case Started():
@@ -123,7 +123,7 @@ class StudyProgress:
     def advance_clock(self, now: float) -> None:
         """Let time pass up to now, for every trial that runs.
 
-        Events come in bundles: what a bundle took is on the account of those that ran before it.
+        Events come in batches; the time of a batch is charged to the trials that ran before it.
         """
         if self._now is not None:
             for running in self.running.values():
@@ -133,7 +133,7 @@ class StudyProgress:
     def remaining_s(self) -> float | None:
         """The wall seconds that the run will still take; None before the first epoch has ended.
 
-        The work that is left is shared by as many workers as were seen at once, and no trial is split.
+        The remaining work is shared by the highest number of workers seen at once; no trial is split.
         """
         mean = self._speed.mean_s
         if mean is None:
@@ -147,5 +147,5 @@ class StudyProgress:
         return max(sum(parts) / self._workers, *parts, 0.0)
 
     def _expected_share(self) -> float:
-        """How much of its epochs a trial that is not known yet will train; those that were pruned say so."""
+        """The share of its epochs that an unknown trial is expected to train, from those that were pruned."""
         return sum(self._trained) / len(self._trained) if self._trained else 1.0

@@ -1,7 +1,7 @@
-"""The answer to a query: columns for eyes, or Markdown, CSV and JSON, or a file.
+"""The answer to a query: columns for a person, or Markdown, CSV and JSON, or a file.
 
-What is for eyes is shortened: long texts are cropped, numbers have six digits. Everything else has every
-digit, and Parquet has the types, too.
+Columns are shortened: long texts are cropped, numbers have six digits. The other formats have all digits, and
+Parquet has the types too.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ...studies.schema.level_names import one_line
 from ...studies.text.units import WIDTH, truncate
 
 _MAX_TEXT_WIDTH = 48
-"""Longer texts are cropped for eyes, nowhere else."""
+"""The width to which texts are cropped in columns, nowhere else."""
 
 _GAP = "  "
 
 
 def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown", "csv"]) -> str:
-    """The answer as text; rich is for eyes."""
+    """The answer as text; rich is for a person."""
     match text_format:
         case "rich":
             at_terminal = sys.stdout.isatty()
@@ -52,7 +52,7 @@ def save(answer: pl.DataFrame, path: Path) -> None:
 
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
-    """Aligned columns within a width; those for which there is no room follow below, with all their rows."""
+    """Aligned columns within a width; columns without room follow below, with all their rows."""
     whole = [_column(series) for series in answer]
     lines: list[str] = []
     for group in _group_columns(whole, width):
@@ -62,19 +62,19 @@ def format_columns(answer: pl.DataFrame, width: int) -> str:
 
 
 def format_markdown(answer: pl.DataFrame) -> str:
-    """A table with pipes, numbers to the right; a pipe in a text is escaped, so that it ends no cell."""
+    """A table with pipes, numbers on the right; a pipe in a text is escaped."""
     sides = ["--:" if series.dtype.is_numeric() else ":--" for series in answer]
     rows = [answer.columns, sides, *([_text(value) for value in row] for row in answer.iter_rows())]
     return "\n".join(["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows] + [""])
 
 
 def records(answer: pl.DataFrame) -> list[dict[str, Any]]:
-    """The rows as data for JSON: times as ISO has them, numbers that JSON lacks as null."""
+    """The rows as data for JSON: times in ISO format, numbers that JSON lacks as null."""
     return [{name: _json_value(value) for name, value in row.items()} for row in answer.iter_rows(named=True)]
 
 
 def _column(series: pl.Series) -> list[str]:
-    """The name and the values of a column, all equally wide; numbers to the right."""
+    """The name and the values of a column, all equally wide; numbers on the right."""
     texts = [truncate(_text(value), _MAX_TEXT_WIDTH) for value in series]
     width = max(map(len, (series.name, *texts)))
     side = ">" if series.dtype.is_numeric() else "<"
@@ -94,7 +94,7 @@ def _group_columns(texts: Sequence[list[str]], width: int) -> Iterator[list[list
 
 
 def _text(value: object) -> str:
-    """A value on one line: six digits of a number, nothing where there is none."""
+    """A value on one line: six digits of a number, empty where there is none."""
     match value:
         case None:
             return ""

@@ -12,10 +12,10 @@ from .progress import StudyProgress
 from .trial_names import TrialNameColumns
 
 MAX_RUNNING_LINES = 6
-"""So many trials that have not ended have a line of their own."""
+"""At most this many running trials have a line of their own."""
 
 _MAX_TRIAL_NAME_WIDTH = WIDTH - len("1000/1000   failed") - len("  max 100  acc 1.000")
-"""What the names of a trial may take of the line that tells its end."""
+"""How much of the line of an ended trial its names may take."""
 
 _METRICS = (
     ("max_length", "max", ".0f"),
@@ -23,7 +23,7 @@ _METRICS = (
     ("accuracy", "acc", ".3f"),
     ("loss", "loss", ".4f"),
 )
-"""The metrics that are shown: their names, short names and forms."""
+"""The displayed metrics: their names, short names and formats."""
 
 
 def format_counts(progress: StudyProgress) -> str:
@@ -47,7 +47,7 @@ def format_running(progress: StudyProgress, columns: TrialNameColumns, width: in
 def format_trials(
     trials: Sequence[tuple[Trial, Sequence[str]]], columns: TrialNameColumns, width: int
 ) -> list[str]:
-    """A line for each of the first of these trials, with its words, and how many more there are."""
+    """A line for each of the first trials, with its words, and how many more there are."""
     shown = trials[:MAX_RUNNING_LINES]
     words = _align_columns([words for _, words in shown])
     room = width - max(map(len, words), default=0)
@@ -66,7 +66,7 @@ def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> li
 
 
 def format_ended(event: Ended, trial: Trial, progress: StudyProgress, columns: TrialNameColumns) -> str:
-    """One line for a trial that has ended: how many have, its status, what it is and what came of it."""
+    """One line for a trial that has ended: how many have, its status, its names and its result."""
     count = f"{progress.counts.total():>{len(str(progress.total))}}/{progress.total}"
     found = _format_metrics(event.metrics, ("max_length", "accuracy"))
     outcome = found if event.reason is None else [first_line(event.reason)]

@@ -14,13 +14,13 @@ from ...studies.text.units import abbreviate_all
 _SEED, _GAP = "seed", 2
 
 _MIN_READABLE_WIDTH = 12
-"""Texts are made no narrower than this while something else can go."""
+"""Texts are not made narrower than this while something else can be left out."""
 
 _LevelsByFactor = Mapping[str, Sequence[Level | None]]
 """The levels of each factor, the seed's last."""
 
 _LevelTexts = Mapping[Level | None, str]
-"""How each level of a factor is shown; None stands for trials that lack the factor."""
+"""The text of each level of a factor; None stands for trials that lack the factor."""
 
 
 class TrialNameColumns:
@@ -74,7 +74,7 @@ class TrialNameColumns:
 
 
 def format_level(level: Level) -> str:
-    """A level as it is shown where all of its digits say nothing."""
+    """A level with four digits at most."""
     return f"{level:.4g}" if isinstance(level, float) else level_name(level)
 
 
@@ -113,7 +113,7 @@ def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """As `_whole`, without arguments and first and last words that all of the factor's words share."""
+    """As `_full_texts`, without arguments and first and last words that all of the factor's words share."""
     words = [level for level in levels if isinstance(level, str)]
     return {
         **_full_texts(factor, levels),
@@ -122,7 +122,7 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """As `_short`, numbers alone; those of seeds keep their name, as truth values do."""
+    """As `_short_texts`, numbers without names; seeds and truth values keep theirs."""
     numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
     bare = {level: format_level(level) for level in numbers if factor != _SEED}
     return {**_short_texts(factor, levels), **bare}

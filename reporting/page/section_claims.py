@@ -1,4 +1,4 @@
-"""The claims that the study holds against its results, and what came of each.
+"""The study's claims, and the verdict of each.
 
 The first table has a row for each claim, with the one comparison that its verdict hangs on; all comparisons
 of all claims are folded away below it.

@@ -1,6 +1,6 @@
 """The trials that failed, and why.
 
-Nothing is left out of it: a table marks how many of a cell's seeds are missing, here is which and for what.
+All of them: a table only marks how many of a cell's seeds are missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The models of the study: what each costs, how far it sees, what training it took, and a diagram of it.
+"""The models of the study: what each costs, how far it sees, what its training took, and a diagram.
 
 Costs and reach are counted from the text, times and memory are measured. A search has no models before it
 runs: the two ends of its dimensions stand for them.

@@ -1,4 +1,4 @@
-"""How to have the same again: the commands, and the study file itself.
+"""How to reproduce the results: the commands, and the study file itself.
 
 A study that comes with the package is named; any other is on the page, to be saved.
 """

@@ -1,7 +1,6 @@
-"""Every setting of the trials: its value where all share it, else the holes that the file has there.
+"""Every setting of the trials: its value where all share it, else the hole in the file.
 
-Defaults are included, so that nothing about the trials is left to guess, and what a later version takes for
-a default does not matter.
+Defaults are included, so that the page does not depend on the defaults of a later version.
 """
 
 from __future__ import annotations

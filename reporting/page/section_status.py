@@ -1,6 +1,6 @@
 """How far the study is, and what a search has found so far.
 
-A page may be built at any time; this is what tells whether it is the last one.
+A page may be built at any time; this says whether more is to come.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ STATE_BYTES = 2
 
 _MIN_LABEL_WIDTH = 20
 _REACH = 4
-"""The column that is a text, so that it begins where its head does."""
+"""The column of texts, which is aligned on the left."""
 
 
 def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
@@ -38,7 +38,7 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:
     """What a part costs and reaches, as texts; FLOPs in units of `size`.
 
-    What stands around the body and has no operations only adds its parameters: it sees nothing.
+    A part around the body without operations only adds its parameters and has no reach.
     """
     return (
         f"{part.parameters:,}",
@@ -51,7 +51,7 @@ def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, 
 
 
 def as_data(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
-    """What `picture` shows, with all digits; a reach without bound is "all", memory is in bytes."""
+    """What `render` shows, with all digits; an unbounded reach is "all", memory is in bytes."""
     return {**summary(recipe, analysis, sizes), "parts": [_part(part, sizes) for part in analysis.tree.parts]}
 
 

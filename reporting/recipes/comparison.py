@@ -98,7 +98,7 @@ def _difference(value: float, first: float) -> str:
 
 
 def _side_by_side(names: Sequence[str], columns: Sequence[list[tuple[str, str]]]) -> Iterator[str]:
-    """Columns beside each other within 80 columns of text; those that find no room stand further below."""
+    """Columns beside each other within 80 columns of text; those without room follow below."""
     label = max(map(len, names))
     texts = [_texts(column) for column in columns]
     while texts:

@@ -1,4 +1,4 @@
-"""The model that a recipe is taken for: what stands around it, and the sequences that it is counted on."""
+"""What a recipe's costs are counted for: the model around it, and its sequences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...studies.text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """What an analysis depends on besides the recipe; `past` positions in front of a sequence are held."""
+    """What an analysis depends on besides the recipe; `past` positions precede each sequence."""
 
     frame: Frame
     length: int
@@ -23,7 +23,7 @@ class Sizes:
         return analyse_framed(recipe, self.frame, self.length, self.past)
 
     def describe(self) -> str:
-        """What the figures depend on, but for the widths."""
+        """What the figures depend on, except widths."""
         frame = self.frame
         rates = (("attention", frame.attention_dropout), ("embedding", frame.embedding_dropout))
         parts = [

@@ -1,6 +1,6 @@
 """A recipe as an SVG: the residual stream from top to bottom, and each part's figures beside it.
 
-Nothing is boxed, labels stand at what they name, and one colour stays apart in grey. A part in a repeat
+Labels stand beside what they name, and the one colour remains distinct in grey print. A part in a repeat
 counts all of its copies, so that the rows with bars add up to the total; a bar is the row's share of it.
 """
 
@@ -22,10 +22,10 @@ _NUMBERS = (410, 555, 705)
 """Where the numbers of the three columns with bars end; each bar begins just behind."""
 
 _STREAM = 26
-"""How far apart two streams are, beside what is in brackets."""
+"""The distance between two streams, apart from brackets."""
 
 _CONTAINER_FORMS = (PartKind.COPIES, PartKind.STACK)
-"""What has a row for all of its parts, without bars."""
+"""The kinds of parts that have one row for all of their parts, without bars."""
 
 _REACH = 785
 _LABELS_END = _NUMBERS[0] - 80
@@ -41,7 +41,7 @@ _STYLE = (
 
 
 def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
-    """The SVG, white behind, as high as it has rows."""
+    """The SVG, on white, as high as its rows."""
     title = wrap(recipe.text, 96, break_on_hyphens=False)
     top = _MARGIN + 20 * len(title) + 60
     flow = _StreamLayout(top)
@@ -79,7 +79,7 @@ class _SvgRow:
 class _StreamLayout:
     """Lays the parts of a model out below each other; `y` is the middle of the next row.
 
-    `ends` has the places, by label, from which what follows a part goes on.
+    `ends` has the position at which each part ends, by label.
     """
 
     y: float
@@ -123,7 +123,7 @@ class _StreamLayout:
                     self._add(part, part.label, x + 22, "f")
 
     def _draw_inputs(self, part: ModelPart, x: float) -> None:
-        """What else comes into a part, from streams to the left of its own."""
+        """Draw the further inputs of a part, from streams to the left of its own."""
         for label in (part.predecessors or ())[1:]:
             left, end = self.ends[label]
             self.strokes.append(_path(f"M{left} {end}V{self.y - 8}q0 8 8 8H{x}"))

@@ -1,4 +1,4 @@
-"""Scales: where a number stands along an axis, and the few ticks that say so.
+"""Scales: the position of a number along an axis, and a few ticks.
 
 Ticks are those of matplotlib's locators. Logarithms are taken here, for matplotlib has no place for 0: it
 often is an ablation's first level.
@@ -19,9 +19,9 @@ _MIN_LOG_TICKS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Numbers to places: themselves, or their logarithms, with 0 one step in front of the smallest."""
+    """Maps numbers to positions: themselves, or their logarithms, with 0 one step below the smallest."""
 
-    low: float  # the places at which the axis begins and ends
+    low: float  # the positions at which the axis begins and ends
     high: float
     log: bool = False
     min_positive: float = 1.0  # of the positive numbers
@@ -29,7 +29,7 @@ class Scale:
     ticks: tuple[tuple[float, str], ...] = ()
 
     def at(self, number: float) -> float:
-        """The place of a number; on a logarithmic axis what is not positive stands where 0 does."""
+        """The position of a number; on a logarithmic axis numbers that are not positive share that of 0."""
         if not self.log:
             return number
         return math.log10(number if number > 0 else self.min_positive) - (self.step if number <= 0 else 0)
@@ -61,7 +61,7 @@ def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> 
 
 
 def tick_texts(numbers: Sequence[float]) -> list[str]:
-    """The numbers as an axis has them: no more decimals than tell them apart, large ones with a prefix."""
+    """The numbers as labels of ticks: as few decimals as show them exactly, large ones with a prefix."""
     if max(map(abs, numbers), default=0.0) >= 1e4:
         prefixed = EngFormatter(sep="")
         return [prefixed(number) if abs(number) >= 1 else f"{number:g}" for number in numbers]
@@ -72,12 +72,12 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _is_round(number: float, digits: int) -> bool:
-    """Whether so many decimals say all of a number."""
+    """Whether this many decimals show a number exactly."""
     return math.isclose(round(number, digits), number, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _step(positive: Sequence[float]) -> float:
-    """How far 0 stands in front of the smallest: as far as the numbers are from each other, in the mean."""
+    """The distance of 0 from the smallest number: the mean distance between the numbers."""
     places = sorted({math.log10(number) for number in positive})
     return max((places[-1] - places[0]) / (len(places) - 1), 0.1) if len(places) > 1 else 1.0
 

@@ -1,6 +1,6 @@
-"""Bars in rows with their whiskers and numbers; points where bars would hide what is told apart.
+"""Bars in rows with their whiskers and numbers; points where bars would hide differences.
 
-Bars begin at 0 always. With the number at its end a bar needs no axis; points have one, since theirs does not
+Bars always begin at 0. With the number at its end a bar needs no axis; points have one, since theirs does not
 begin at 0.
 """
 
@@ -55,7 +55,7 @@ def draw(plot: Plot, content: Bars, curve: Curve) -> None:
 def _row(plot: Plot, bar: Bar, row: float, *, points: bool) -> None:
     """One bar or point with its whisker, its number and the paper's.
 
-    The number stands behind all that would be under it: the whisker, and the paper's mark where it is near.
+    The number stands to the right of the whisker, and of the published mark where that is near.
     """
     axes, color = plot.axes, ACCENT if bar.accent else _GREY
     end = plot.x(0 if not points else plot.layout.x.low)

@@ -1,6 +1,6 @@
-"""Box plots: rows where they stand for levels, upright where they stand along the index of a metric.
+"""Box plots: in rows for levels, upright along the index of a metric.
 
-The median is the thick line; few values are drawn one by one, since quartiles of them would say too much.
+The median is the thick line; few values are drawn one by one instead of their quartiles.
 """
 
 from __future__ import annotations

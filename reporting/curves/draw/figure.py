@@ -1,6 +1,6 @@
 """The page of a figure: caption, panels side by side, notes and provenance, laid out in points.
 
-Each kind says what room its panels need and paints one of them; everything around them is the same for all.
+Each kind measures its panels and draws one of them; everything around them is the same for all.
 Nothing is measured by a back end: sizes of texts come from the font, so that SVG, PNG and PDF agree.
 """
 
@@ -51,7 +51,7 @@ _REPRODUCIBLE_METADATA: dict[FigureFormat, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
 }
-"""What would differ between two files of one figure."""
+"""Without what would differ between two files of one figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ def _figure(curve: Curve) -> Figure:
 
 
 def _is_accented(content: Content) -> bool:
-    """Whether a panel has the accented line for itself."""
+    """Whether the accented line is alone in a panel."""
     return isinstance(content, Lines) and [line.accent for line in content.lines] == [True]
 
 

@@ -87,7 +87,7 @@ def draw(plot: Plot, content: Matrix, curve: Curve) -> None:
 
 
 def _cell_transform(x: float, y: float) -> Affine2D:
-    """The way from the unit square to a cell, by its lower left."""
+    """The transform of the unit square to a cell, by its lower left corner."""
     return Affine2D().translate(x, y)
 
 

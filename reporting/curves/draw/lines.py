@@ -1,7 +1,7 @@
-"""Lines with their bands, named at their right ends; what a paper printed as diamonds.
+"""Lines with their bands, named at their right ends; published numbers are diamonds.
 
 Shade and dashes tell lines apart without colour. Names stand in the order of the lines' ends, pushed apart
-where they meet, with a thin way back to the line where they had to move.
+where they meet, with a thin leader to the line where they had to move.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from .style import FAINT, INK, TEXT, TICK, replace_missing_glyphs, text_width
 class PanelLayout:
     """What the panels of a figure need, in points: around each plot, and for the plot itself.
 
-    `left` is needed by the first panel of a row alone and `end` by the last, `right` and `bottom` by each. A
-    plot alone is `width` wide; among others it is as wide as there is room, from `least` to `width`.
+    `left` is needed by the first panel of a row alone and `end_margin` by the last, `right` and `bottom` by
+    each. A single plot is `width` wide; among others it is as wide as there is room, from `min_width` on.
     """
 
     left: float
@@ -49,12 +49,12 @@ class Plot:
     layout: PanelLayout
 
     def x(self, number: float) -> float:
-        """The place of a number along the bottom, in points of the plot."""
+        """The position of a number along the bottom, in points of the plot."""
         scale = self.layout.x
         return (scale.at(number) - scale.low) / (scale.high - scale.low) * self.width
 
     def y(self, number: float) -> float:
-        """The place of a number along the side, in points of the plot."""
+        """The position of a number along the side, in points of the plot."""
         scale = self.layout.y
         return (scale.at(number) - scale.low) / (scale.high - scale.low) * self.height
 
@@ -74,7 +74,7 @@ class Plot:
         self.figure.add_artist(line)
 
     def frame(self, *, x: bool, y: bool) -> None:
-        """Set the limits, and keep of the frame the axes that are wanted, with their ticks."""
+        """Set the limits, and show the selected axes with their ticks."""
         across, up = self.layout.x, self.layout.y
         self.axes.set_xlim(across.low, across.high)
         self.axes.set_ylim(up.low, up.high)
@@ -89,7 +89,7 @@ class Plot:
             self.axes.tick_params(labelleft=False)
 
     def _spaced_tick_texts(self, ticks: Sequence[tuple[float, str]], *, across: bool) -> list[str]:
-        """The texts of ticks, those left empty that would stand over the one before."""
+        """The labels of ticks; those that would overlap the one before are empty."""
         texts, end = [], -math.inf
         for at, text in ticks:
             scale = self.layout.x
@@ -115,4 +115,4 @@ def write(figure: Figure, x: float, y: float, text: str, **look: Any) -> None:  
 
 
 AXIS_COLOR = FAINT
-"""The colour of a line that stands for nothing: an axis, a way to a name."""
+"""The colour of lines without data: axes, and leaders to names."""

@@ -1,7 +1,7 @@
-"""The house style: greys and one accent, thin lines, one font; the user's matplotlib settings stay out.
+"""The house style: greys and one accent, thin lines, one font; the user's matplotlib settings are ignored.
 
-Colour never says anything alone: the accent is wider or bold too, lines differ in shade and dashes, and what
-a figure shows in colour it shows in grey print. Text is measured in the font itself, in points.
+Nothing is said by colour alone: the accent is also wider or bold, and lines differ in shade and dashes, so
+that grey print loses nothing. Text is measured in the font itself, in points.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ACCENT = "#d55e00"
 """The one colour: vermilion, which every kind of colour vision tells from grey (Okabe and Ito 2008)."""
 
 INK, DIM, FAINT, PALE = "#1a1a1a", "#6b6b6b", "#a8a8a8", "#cfcfcf"
-"""Greys for text and marks, for what explains them, for axes, and for what stands behind."""
+"""Greys for text and marks, for explanations, for axes, and for the background."""
 
 LIGHT = "#a0a0a0"
 """The grey of lines that are neither black nor, in grey print, like the accent; too light for letters."""
@@ -88,7 +88,7 @@ def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> li
 
 
 def crop_text(text: str, width: float, size: float) -> str:
-    """The text, its end replaced by a sign where it is wider."""
+    """The text, cut with an ellipsis where it is wider."""
     if text_width(text, size, bold=True) <= width:
         return text
     short = text
@@ -98,6 +98,6 @@ def crop_text(text: str, width: float, size: float) -> str:
 
 
 def replace_missing_glyphs(text: str) -> str:
-    """The text with a sign in place of every character that the font does not have."""
+    """The text with a replacement character for every character that the font lacks."""
     known = get_font(findfont(FontProperties(family=FONT)))
     return "".join(sign if known.get_char_index(ord(sign)) else "\N{REPLACEMENT CHARACTER}" for sign in text)
