@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from .durable_write import encode, sync_folder, write_durably
+from .durable_write import encode, sync, write_durably
 from .paths import Layout, is_compacted, new_compacted_path
 from .quarantine import Quarantine
 from .read import RANK, batches, load_partition, scan
@@ -29,7 +29,7 @@ def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Pat
     write_durably(layout, new_compacted_path(partition), data)
     for path in contents:
         path.unlink(missing_ok=True)
-    sync_folder(partition)
+    sync(partition)
     return len(contents)
 
 

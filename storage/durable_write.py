@@ -3,7 +3,10 @@
 import itertools
 import os
 import secrets
+import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -41,30 +44,46 @@ def encode(frame: "pl.DataFrame") -> bytes:
     return add_checksum(sink.getvalue().to_pybytes())
 
 
-def write_durably(layout: Layout, path: Path, data: bytes) -> None:
-    """Write a file that replaces any of its name; when this returns, a crash of the machine cannot undo it.
+@contextmanager
+def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
+    """A path at which to write a file or a folder that becomes `path`, in place of a file of that name.
 
-    It is written in full elsewhere and flushed, then renamed, then its new name is flushed. Raises `OSError`
-    and leaves nothing behind.
+    At the end it is flushed with all that is in it, then renamed, then its new name is flushed: a crash of
+    the machine leaves all of it or what was there before, and afterwards cannot undo it. It waits in
+    `folder`, by default beside `path`. An exception leaves nothing behind.
     """
+    folder = folder or path.parent
     _make_folder(path.parent)
-    _make_folder(layout.unfinished)
-    temporary = layout.unfinished / f"{path.name}.{secrets.token_hex(8)}"
+    _make_folder(folder)
+    temporary = folder / f".{path.name}.{secrets.token_hex(8)}"
     try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        yield temporary
+        put_in_place(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Flush a file, or a folder with all that is in it, give it the name `path`, and flush the name."""
+    for written in (*temporary.rglob("*"), temporary):
+        sync(written)
+    temporary.replace(path)
+    sync(path.parent)
+
+
+def write_durably(layout: Layout, path: Path, data: bytes) -> None:
+    """Write a file of a store that replaces any of its name; raises `OSError` and leaves nothing behind."""
+    with replacing(path, layout.unfinished) as temporary:
+        temporary.write_bytes(data)
+
+
+def sync(path: Path) -> None:
+    """Make durable what is in a file, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -87,4 +106,4 @@ def _make_folder(folder: Path) -> None:
     missing = list(itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
     for path in reversed(missing):
         path.mkdir(exist_ok=True)
-        sync_folder(path.parent)
+        sync(path.parent)

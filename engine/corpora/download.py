@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from http.client import HTTPException, HTTPResponse
@@ -12,6 +11,7 @@ from urllib.request import Request, urlopen
 
 from filelock import FileLock
 
+from ...storage.durable_write import put_in_place, replacing
 from ...studies.catalog.datasets import Dataset, Download
 from .availability import Availability, check_availability, check_folder
 from .files import DataError, dataset_folder, file_digest, missing_error
@@ -88,7 +88,7 @@ def _get(download: Download, path: Path, progress: Progress) -> None:
             continue
         found = file_digest(unfinished, download.digest)
         if found == download.digest:
-            unfinished.replace(path)
+            put_in_place(unfinished, path)
             return
         unfinished.unlink()
         failures.append(f"  {url}: expected {download.digest}, got {found}")
@@ -115,16 +115,12 @@ def _resume_download(url: str, unfinished: Path, progress: Callable[[int, int | 
         while chunk := response.read(_CHUNK):
             here += file.write(chunk)
             progress(here, whole)
-        file.flush()
-        os.fsync(file.fileno())
     if whole is not None and here < whole:
         raise OSError(f"expected {whole:,} bytes, got {here:,}")
 
 
 def _copy(path: Path, target: Path) -> Path:
     """A copy that is there in full or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.copyfile(path, unfinished)
-    unfinished.replace(target)
+    with replacing(target) as temporary:
+        shutil.copyfile(path, temporary)
     return target

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 from torch import Tensor
 
+from ...storage.durable_write import replacing
 from ..corpora import DataError
 
 _TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
@@ -31,12 +33,22 @@ class Split:
     words: int
 
 
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a new file, which survives a crash of the machine."""
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def write_once(place: Path, write: Callable[[Path], None]) -> None:
+    """Have `write` fill a folder that appears when it is complete, unless it is there already.
+
+    Of several processes that ask at once, one writes and the others wait for it.
+    """
+    if place.is_dir():
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(place.with_name(place.name + ".lock")):
+        if place.is_dir():
+            return
+        for left in place.parent.glob(f".{place.name}.*"):
+            shutil.rmtree(left)  # of a process that died
+        with replacing(place) as folder:
+            folder.mkdir()
+            write(folder)
 
 
 def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ...storage import MetricRow, checkpoint_notes
+from ...storage.durable_write import replacing
 from .outcome import Totals, last_epoch_metrics
 
 STARTS_FILE = "begun"
@@ -51,14 +51,9 @@ class Checkpoint:
 
     def save(self, saved: CheckpointData) -> None:
         """Replace the state; after a crash at any moment the old or the new one is whole."""
-        self._folder.mkdir(parents=True, exist_ok=True)  # somebody may have cleared what is unfinished
-        temporary = self._folder / f"state.{os.getpid()}.tmp"
-        with temporary.open("wb") as file:
-            metrics = [asdict(row) for row in saved.metrics]
+        metrics = [asdict(row) for row in saved.metrics]
+        with replacing(self._state) as temporary, temporary.open("wb") as file:
             torch.save({"state": saved.state, "metrics": metrics, "totals": asdict(saved.totals)}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._state)
         if saved.metrics:
             checkpoint_notes.write_note(self._folder, saved.totals.epochs, last_epoch_metrics(saved.metrics))
 
@@ -88,13 +83,8 @@ def unfinished_trials(root: Path) -> list[str]:
 
 def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
     """Write weights by name; after a crash at any moment the file is whole, or as it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:
         torch.save({name: weight.cpu() for name, weight in weights.items()}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:

@@ -74,7 +74,7 @@ def test_a_study_record_killed_at_any_step_is_the_old_or_the_new(root, tmp_path)
 def test_a_file_is_flushed_before_it_gets_its_name_and_the_name_before_the_next_file(root, tmp_path):
     fill_store(root, [1])
     *_, steps = deaths(root, tmp_path / "dead", "write")
-    assert steps == ["open", "fsync", "rename", "open", "fsync"] * 2
+    assert steps == ["open", "open", "fsync", "rename", "open", "fsync"] * 2
 
 
 def test_originals_are_removed_only_when_the_merged_file_has_its_name_for_good(root, tmp_path):

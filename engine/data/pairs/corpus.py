@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from ....studies.catalog.corpora import TextSettings
 from ....studies.catalog.parallel_corpora import require_parallel_corpus
 from ...corpora import DataError
@@ -86,14 +84,10 @@ def open_or_write(spec: PairCorpusSpec, folder: Path, depends: list[Any]) -> Par
         depends.append(importlib.metadata.version("sentencepiece"))
     digest = hashlib.sha256(json.dumps(depends).encode()).hexdigest()
     place = folder / "encoded" / f"{spec.name}-{kind}-{size}-{digest[:12]}"
-    if not place.is_dir():
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(place.with_name(place.name + ".lock")):
-                if not place.is_dir():
-                    write_pairs(spec, place)
-        except OSError as error:
-            raise DataError(f"{spec.name}: the pairs cannot be written: {error}") from error
+    try:
+        write_pairs(spec, place)
+    except OSError as error:
+        raise DataError(f"{spec.name}: the pairs cannot be written: {error}") from error
     return open_written(place)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -17,7 +16,7 @@ import numpy as np
 
 from ...corpora import DataError
 from ..text.encoders import smallest_dtype
-from ..token_files import write_durably
+from ..token_files import write_once
 from ..vocabularies import learn_vocabulary
 from ..vocabularies.base import END, Vocabulary
 from .splitting import Pair
@@ -45,24 +44,18 @@ class PairCorpusSpec:
 
 
 def write_pairs(spec: PairCorpusSpec, place: Path) -> None:
-    """Put pairs into a folder that appears when it is complete; whoever calls holds the lock."""
+    """Put pairs and their vocabularies into a folder, unless it is there already."""
+    write_once(place, partial(_fill, spec))
+
+
+def _fill(spec: PairCorpusSpec, place: Path) -> None:
     vocabularies = _learn(spec)
-    temporary = place.with_name(f".{place.name}.unfinished")
-    shutil.rmtree(temporary, ignore_errors=True)  # of one who died
-    temporary.mkdir()
-    try:
-        files = _write_pairs(spec, vocabularies, temporary)
-        for side, vocabulary in vocabularies.items():
-            write_durably(temporary / f"{side}.vocabulary", vocabulary.content())
-        about = {
-            "corpus": spec.name,
-            "kinds": {side: kind for side, (kind, _) in spec.kinds.items()},
-            "files": files,
-        }
-        write_durably(temporary / ABOUT, json.dumps(about, indent=2).encode())
-        temporary.rename(place)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    files = _write_pairs(spec, vocabularies, place)
+    for side, vocabulary in vocabularies.items():
+        (place / f"{side}.vocabulary").write_bytes(vocabulary.content())
+    kinds = {side: kind for side, (kind, _) in spec.kinds.items()}
+    about = {"corpus": spec.name, "kinds": kinds, "files": files}
+    (place / ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
 
 
 def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
@@ -104,11 +97,8 @@ class _SideFiles:
         if self._text is not None:
             self._text.write(sentence.encode() + b"\n")
 
-    def close(self) -> dict[str, dict[str, str | int]]:
+    def describe(self) -> dict[str, dict[str, str | int]]:
         """What was written: the type and the size of each file."""
-        for file in self._files.values():
-            file.flush()
-            os.fsync(file.fileno())
         return {
             f"{self._name}.{kind}": {"dtype": dtype.str[1:], "size": self._sizes[kind]}
             for kind, dtype in self._dtypes.items()
@@ -138,4 +128,4 @@ def _write_pairs(
             raise DataError(
                 f"{writing.name}: expected pairs in every split, got none in {', '.join(missing)}"
             )
-        return {name: about for writer in writers.values() for name, about in writer.close().items()}
+        return {name: about for writer in writers.values() for name, about in writer.describe().items()}

@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from ....studies.catalog.corpora import Corpus, SourceFile, TextSettings, corpus_of_task, vocabulary_size
 from ...corpora import DataError, dataset_folder, read_source
-from ..token_files import Split, open_split, write_durably
+from ..token_files import Split, open_split, write_once
 from . import encoders
 
 FORMAT = 1
@@ -42,14 +40,10 @@ def open_corpus(task: TextSettings, folder: Path) -> TokenisedCorpus:
     """
     corpus, vocab = corpus_of_task(task), vocabulary_size(task)
     place = folder / "encoded" / _name(corpus, task)
-    if not place.is_dir():
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(place.with_name(place.name + ".lock")):
-                if not place.is_dir():
-                    _write(corpus, task, folder, place)
-        except OSError as error:
-            raise DataError(f"{corpus.name}: the tokens cannot be written: {error}") from error
+    try:
+        write_once(place, partial(_write, corpus, task, folder))
+    except OSError as error:
+        raise DataError(f"{corpus.name}: the tokens cannot be written: {error}") from error
     about = json.loads((place / _ABOUT).read_text("utf-8"))
     splits = {split: open_split(place, split, about["files"]) for split in corpus.splits}
     return TokenisedCorpus(vocab=vocab, **splits)
@@ -71,28 +65,21 @@ def _identity(source: SourceFile) -> list[Any]:
 
 
 def _write(corpus: Corpus, task: TextSettings, folder: Path, place: Path) -> None:
-    """Encode all splits into a folder that appears when it is complete; whoever calls holds the lock."""
+    """Encode all splits into the files of a folder."""
     data = _splits(corpus, folder)
     encoder, kept = _encoder(corpus, task, data["train"])
-    temporary = place.with_name(f".{place.name}.unfinished")
-    shutil.rmtree(temporary, ignore_errors=True)  # of one who died
-    temporary.mkdir()
-    try:
-        files = {}
-        for split, text in data.items():
-            encoded = encoder(text)
-            for name in ("tokens", "lines", "words"):
-                numbers = getattr(encoded, name)
-                files[f"{split}.{name}"] = {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
-                write_durably(temporary / f"{split}.{name}", numbers.tobytes())
-        for name, content in kept.items():
-            write_durably(temporary / name, content)
-        sources = {split: hashlib.sha256(text).hexdigest() for split, text in data.items()}
-        about = {"corpus": corpus.name, "tokens": task.tokens, "sha256": sources, "files": files}
-        write_durably(temporary / _ABOUT, json.dumps(about, indent=2).encode())
-        temporary.rename(place)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    files = {}
+    for split, text in data.items():
+        encoded = encoder(text)
+        for name in ("tokens", "lines", "words"):
+            numbers = getattr(encoded, name)
+            files[f"{split}.{name}"] = {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
+            (place / f"{split}.{name}").write_bytes(numbers.tobytes())
+    for name, content in kept.items():
+        (place / name).write_bytes(content)
+    sources = {split: hashlib.sha256(text).hexdigest() for split, text in data.items()}
+    about = {"corpus": corpus.name, "tokens": task.tokens, "sha256": sources, "files": files}
+    (place / _ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
