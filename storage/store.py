@@ -10,6 +10,7 @@ from . import study_records
 from .checkpoint_notes import CheckpointNote, read_note
 from .compaction import compact, latest_copies
 from .durable_write import encode, remove_stale_files, write_durably
+from .follow import LatestAttempts
 from .paths import Layout
 from .quarantine import Quarantine
 from .read import RANK, read
@@ -67,6 +68,12 @@ class Store:
         """Return status and number of each trial's latest attempt: what resuming needs, and cheap."""
         frame = self._latest(["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
+
+    def follow(self) -> LatestAttempts:
+        """Return the latest attempts, to be refreshed while the store grows."""
+        latest = LatestAttempts(self._layout, self._aside)
+        latest.refresh()
+        return latest
 
     def trials(self, probes: Collection[str] = ()) -> pl.DataFrame:
         """Return the latest attempt at each trial, sorted by trial.

@@ -1,6 +1,6 @@
 """A search: Optuna proposes points, each point is a cohort of trials, and the store is its only memory.
 
-A point is settled dimension by dimension, each asked for only if the point takes it (Akiba et al. 2019,
+A point is chosen dimension by dimension, each suggested only if the point takes it (Akiba et al. 2019,
 section 2.1, "define-by-run"). It is known by the id of its trial, so that whatever leads to one model is one.
 """
 
@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from statistics import fmean
-from typing import Any
 
 import optuna
-import polars as pl
 from optuna.trial import TrialState
 
 from ...grammar.nodes import Dimension
 from ...storage import Store
+from ...studies.planning.trial_values import ValueStatus, trial_values
 from ...studies.resolve.search_points import enumerate_points, is_enumerable
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import Level
@@ -32,10 +31,10 @@ from ..trial.outcome import Job
 from .optuna_space import contains, distribution, pruner, sampler, suggest
 
 MAX_REJECTED_PROPOSALS = 500
-"""So many proposals in a row may be known or over the budget before the next point in order is taken."""
+"""After so many proposals in a row that are known or over the budget, the next point in order is taken."""
 
 MAX_ENUMERATED_POINTS = 100_000
-"""So many points in order are looked at for one that is not; after them the search ends."""
+"""The search ends if none of so many points in order is new and within the budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class OptunaSearch:
         self._known: set[str] = set()
         self._open: dict[str, tuple[optuna.trial.Trial, _Point, list[Job]]] = {}
         self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
-        self._held = store.latest_attempts()
+        self._stored = store.follow()
         self._waiting = self._replay_stored()
 
     def next_cohort(self) -> tuple[str, list[Job]] | None:
@@ -113,9 +112,14 @@ class OptunaSearch:
         trial, point, tasks = self._open.pop(name)
         events: list[Event] = []
         if not completed:
-            reason, held = f"given up by {self._settings.scheduler}", self._store.latest_attempts()
-            ended = {task.trial.id for task in tasks if held.get(task.trial.id, ("", -1))[1] >= task.attempt}
-            events = [store_pruned(task, self._store, reason) for task in tasks if task.trial.id not in ended]
+            self._stored.refresh()
+            reason = f"given up by {self._settings.scheduler}"
+            events = [
+                store_pruned(task, self._store, reason)
+                for task in tasks
+                if self._last_attempt(task.trial.id) < task.attempt
+            ]
+        self._stored.refresh()
         self._tell(point, trial)
         return events
 
@@ -152,8 +156,9 @@ class OptunaSearch:
 
     def _replay_stored(self) -> list[_Point]:
         """Tell Optuna every point that the store holds whole; the points that were begun and not finished."""
-        rows = self._store.trials().filter(pl.col("study") == self._study.name)
-        begun = [json.loads(text) for text in rows["factors"].to_list()]
+        known = sorted(self._stored.items())  # the same order in every run, since samplers depend on it
+        rows = (row for _, row in known if row["study"] == self._study.name)
+        begun = [json.loads(row["factors"]) for row in rows]
         begun += [
             dict(trial.levels)
             for trial in map(Trial.from_json, unfinished_trials(self._store.checkpoint_dir("x").parent))
@@ -175,13 +180,17 @@ class OptunaSearch:
         return [
             Job(
                 trial=trial,
-                attempt=self._held.get(trial.id, ("", -1))[1] + 1,
+                attempt=self._last_attempt(trial.id) + 1,
                 run=self._run,
                 keep_weights=self._study.keep_weights,
             )
             for trial in point.trials
-            if trial.id not in self._held or self._held[trial.id][0] in again
+            if trial.id not in self._stored or self._stored[trial.id]["status"] in again
         ]
+
+    def _last_attempt(self, trial: str) -> int:
+        """The number of a trial's latest attempt, -1 without any."""
+        return self._stored[trial]["attempt"] if trial in self._stored else -1
 
     def _point_from_levels(self, levels: Mapping[str, Level]) -> _Point | None:
         """The point that a trial's levels settle; None if they are of another space."""
@@ -216,15 +225,11 @@ class OptunaSearch:
 
     def _value(self, point: _Point) -> tuple[float | None, int, TrialState]:
         """The mean of the metric over a point's trials, their epochs, and how Optuna is to take it."""
-        ids = [trial.id for trial in point.trials]
-        rows = self._store.trials().filter(pl.col("trial").is_in(ids)).to_dicts()
-        values = [_metric(row["metrics"], self._settings.metric) for row in rows]
-        epoch, statuses = max((row["epochs"] for row in rows), default=0), {row["status"] for row in rows}
-        if not values or "failed" in statuses or any(map(math.isnan, values)):
+        rows = self._stored.frame(trial.id for trial in point.trials)
+        found = trial_values(self._study.name, rows["trial"], rows, self._settings.metric)
+        values, statuses = found["value"].fill_null(math.nan).to_list(), set(found["status"])
+        epoch = max(rows["epochs"], default=0)
+        if not values or ValueStatus.FAILED in statuses or any(map(math.isnan, values)):
             return None, epoch, TrialState.FAIL
-        return fmean(values), epoch, TrialState.PRUNED if "pruned" in statuses else TrialState.COMPLETE
-
-
-def _metric(metrics: Sequence[Mapping[str, Any]], name: str) -> float:
-    """The final value of a metric; NaN if there is none."""
-    return next((each["value"] for each in metrics if each["name"] == name), math.nan)
+        state = TrialState.PRUNED if ValueStatus.PRUNED in statuses else TrialState.COMPLETE
+        return fmean(values), epoch, state

@@ -9,7 +9,7 @@ from activemem.engine.core.events import EpochFinished
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.optuna_search import OptunaSearch
-from activemem.storage import Store, TrialRow
+from activemem.storage import Store, TrialRow, follow
 from activemem.studies.study import load_study
 
 SEARCH = """
@@ -78,6 +78,18 @@ def test_a_search_trains_each_of_its_points_on_every_seed(store, notes, sampler)
 def test_a_finished_search_runs_nothing_more(store, notes):
     run(SEARCH, store, notes)
     assert run(SEARCH, store, notes).ran == 0
+
+
+def test_a_search_reads_each_file_once_however_many_points_it_has(store, notes, tmp_path, monkeypatch):
+    readings, files = [], []
+    latest, read = Store._latest, follow.read_verified
+    monkeypatch.setattr(Store, "_latest", lambda *args: readings.append(args) or latest(*args))
+    monkeypatch.setattr(follow, "read_verified", lambda *args: files.append(args[0]) or read(*args))
+    run(SEARCH, store, notes, ["search.trials=2"])
+    whole = len(readings)
+    run(SEARCH, Store(tmp_path / "more"), notes, ["search.trials=6"])
+    assert len(readings) == 2 * whole  # for the run, not for its points
+    assert len(files) == len(set(files)) == (2 + 6) * 2
 
 
 def test_a_search_that_was_cut_off_takes_up_what_it_has(store, notes):

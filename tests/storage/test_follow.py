@@ -1,0 +1,66 @@
+"""Whoever follows a store sees what anybody sees who reads it anew, and reads no file twice."""
+
+from activemem.storage import Store, follow
+
+from .factories import make_metric_rows, make_trial_id, make_trial_row
+
+
+def same(latest, store):
+    rows = store.trials()
+    return latest.frame(rows["trial"]).equals(rows) and len(latest) == len(rows)
+
+
+def test_what_comes_is_there_after_a_refresh_and_later_attempts_take_the_place_of_earlier_ones(tmp_path):
+    store = Store(tmp_path)
+    latest = store.follow()
+    assert not latest
+    store.write(make_trial_row(1, status="failed", reason="out of memory"), make_metric_rows(1))
+    store.write(make_trial_row(2, study="beta"), make_metric_rows(2))
+    assert not latest
+    latest.refresh()
+    assert same(latest, store)
+    store.write(make_trial_row(1, attempt=10), make_metric_rows(1))
+    store.write(make_trial_row(1, attempt=2, status="failed", reason="time"), make_metric_rows(1))
+    latest.refresh()
+    assert same(latest, store)
+    assert latest[make_trial_id(1)]["attempt"] == 10
+
+
+def test_a_file_is_read_once_and_a_merged_one_as_a_new_one(tmp_path, monkeypatch):
+    store, read, paths = Store(tmp_path), follow.read_verified, []
+    monkeypatch.setattr(follow, "read_verified", lambda *args: paths.append(args[0]) or read(*args))
+    latest = store.follow()
+    for number in range(5):
+        store.write(make_trial_row(number), make_metric_rows(number))
+        latest.refresh()
+    assert len(paths) == len(set(paths)) == 5
+    store.write(make_trial_row(5), make_metric_rows(5))
+    store.compact()
+    latest.refresh()
+    latest.refresh()
+    assert len(paths) == len(set(paths)) == 6
+    assert same(latest, store)
+
+
+def test_a_file_that_a_compaction_takes_away_meanwhile_is_found_in_the_merged_one(tmp_path, monkeypatch):
+    store, read = Store(tmp_path), follow.read_verified
+    for number in range(3):
+        store.write(make_trial_row(number), make_metric_rows(number))
+
+    def compact_first(path, quarantine):
+        store.compact()
+        return read(path, quarantine)
+
+    monkeypatch.setattr(follow, "read_verified", compact_first)
+    assert same(store.follow(), store)
+
+
+def test_a_damaged_file_is_set_aside_and_what_it_held_is_missing(tmp_path):
+    store = Store(tmp_path)
+    store.write(make_trial_row(1), make_metric_rows(1))
+    store.write(make_trial_row(2), make_metric_rows(2))
+    path = next(tmp_path.glob(f"trials/*/{make_trial_id(1)}-0.parquet"))
+    path.write_bytes(path.read_bytes()[:-9])
+    latest = store.follow()
+    assert list(latest) == [make_trial_id(2)]
+    assert len(store.damaged) == 1
