@@ -29,7 +29,6 @@ from .recipe import Expression, Recipe, parse, parse_dimension
 from .space.budget import Budget
 from .space.cardinality import BudgetShare, Cardinality
 from .space.space import Space, SpaceError
-from .vocabulary import all_attention, attention, convolutions, feedforward, neural_gpu, pooling, recurrent
 from .vocabulary.cost_tree import ModelPart, PartKind, TrainingMemory
 from .vocabulary.registry import lookup, register, registered_names
 from .vocabulary.spec import (
@@ -76,22 +75,15 @@ __all__ = [
     "SpaceError",
     "Spec",
     "TrainingMemory",
-    "all_attention",
     "analyse",
     "analyse_framed",
     "analyse_part",
     "as_float",
     "as_int",
     "as_word",
-    "attention",
-    "convolutions",
-    "feedforward",
     "lookup",
-    "neural_gpu",
     "parse",
     "parse_dimension",
-    "pooling",
-    "recurrent",
     "register",
     "registered_names",
     "render",
