@@ -12,36 +12,18 @@ import tempfile
 import venv
 from pathlib import Path
 
+from study_texts import study_text
+
 ROOT = Path(__file__).parent.parent
 RECIPE = "4 * (sa + highway_conv(k=20) >> ff(512))"
-STUDY = """
-[study]
-name = "tiny"
-title = "Two mixers on one task"
-
-[model]
-recipe = "{mixer} >> ff(16)"
-d_model = 16
-
-[task]
-name = "not"
-
-[train]
-optimizer = { name = "adam", lr = 1e-2 }
-batch_size = 8
-epochs = 2
-steps_per_epoch = 5
-curriculum = { start = 5 }
-
-[factors]
-mixer = ["sa(heads=2, head_width=8)", "conv(k=3)"]
-
-[[table]]
-name = "reached"
-rows = "mixer"
-columns = "seed"
-value = "max_length"
-"""
+STUDY = study_text(
+    study={"title": "Two mixers on one task"},
+    model={"recipe": "{mixer} >> ff(16)", "d_model": 16},
+    task={"name": "not"},
+    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 8, "steps_per_epoch": 5},
+    factors={"mixer": ["sa(heads=2, head_width=8)", "conv(k=3)"]},
+    table=[{"name": "reached", "rows": "mixer", "columns": "seed", "value": "max_length"}],
+)
 
 
 def main() -> None:

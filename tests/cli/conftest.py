@@ -1,7 +1,6 @@
 """A working directory of its own for every test, and two ways to run a command in it."""
 
 import os
-import shutil
 import subprocess
 import sys
 from functools import partial
@@ -11,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from activemem.cli.app import app
+
+from ..study_texts import study_text
 
 
 @pytest.fixture(autouse=True)
@@ -56,5 +57,19 @@ def process(run_python):
 @pytest.fixture
 def tiny():
     """The path of a study file of eight short trials, in the working directory."""
-    shutil.copy(Path(__file__).with_name("tiny.toml"), "tiny.toml")
+    text = study_text(
+        study={"title": "A study of seconds", "paper": "active-memory-transformer"},
+        model={"recipe": "1 * ({mixer} >> ff(8))"},
+        train={"optimizer": {"name": "adam", "lr": 0.01}},
+        factors={
+            "mixer": ["sa(heads=1, head_width=4)", "conv(k=3)"],
+            "task": ["not", "reverse"],
+            "seed": [0, 1],
+        },
+        table=[
+            {"name": "table4", "rows": "mixer", "columns": "task", "value": "max_length"},
+            {"name": "losses", "rows": "mixer", "columns": "task", "value": "loss"},
+        ],
+    )
+    Path("tiny.toml").write_text(text, encoding="utf-8")
     return "tiny.toml"

@@ -11,38 +11,17 @@ from activemem.engine.core.events import Event, Listener
 from activemem.studies.resolve.trial import Trial
 from activemem.studies.schema.settings import TrialSettings
 
+from ..study_texts import study_text
+
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # no token file in the home of whoever runs the tests
 
-TINY = """
-[study]
-name = "tiny"
-title = "Two mixers on two tasks"
-
-[model]
-recipe = "{mixer} >> ff(16)"
-d_model = 16
-
-[task]
-name = "{task}"
-
-[train]
-optimizer = { name = "adam", lr = 1e-2 }
-batch_size = 8
-epochs = 4
-steps_per_epoch = 5
-curriculum = { start = 5 }
-
-[factors]
-mixer = ["sa(heads=2, head_width=8)", "conv(k=3)"]
-task = ["not", "reverse"]
-seed = [0, 1]
-
-[[table]]
-name = "reached"
-rows = "mixer"
-columns = "task"
-value = "max_length"
-"""
+TINY = study_text(
+    study={"title": "Two mixers on two tasks"},
+    model={"recipe": "{mixer} >> ff(16)", "d_model": 16},
+    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 8, "epochs": 4, "steps_per_epoch": 5},
+    factors={"mixer": ["sa(heads=2, head_width=8)", "conv(k=3)"], "task": ["not", "reverse"], "seed": [0, 1]},
+    table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "max_length"}],
+)
 
 
 @pytest.fixture(autouse=True)

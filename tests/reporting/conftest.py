@@ -11,37 +11,21 @@ from activemem.storage.rows import trial_frame
 from activemem.studies.resolve.trial import Trial
 from activemem.studies.study import Study, load_study
 
-STUDY = """
-[study]
-name = "everything"
-title = "Everything that can happen to a cell"
-paper = "active-memory-transformer"
+from ..study_texts import study_text
 
-[model]
-recipe = "2 * ({mixer} >> ff(8))"
-d_model = 8
-
-[task]
-name = "{task}"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 4
-epochs = 2
-steps_per_epoch = 2
-curriculum = { start = 5 }
-
-[factors]
-mixer = ["sa", "conv(k=20)", "persistent_conv(k=20) + sa", "conv(k=3) + conv(k=5)"]
-task = ["sort", "reverse", "copy"]
-seed = [0, 1, 2]
-
-[[table]]
-name = "table4"
-rows = "mixer"
-columns = "task"
-value = "max_length"
-"""
+STUDY = study_text(
+    study={
+        "name": "everything",
+        "title": "Everything that can happen to a cell",
+        "paper": "active-memory-transformer",
+    },
+    factors={
+        "mixer": ["sa", "conv(k=20)", "persistent_conv(k=20) + sa", "conv(k=3) + conv(k=5)"],
+        "task": ["sort", "reverse", "copy"],
+        "seed": [0, 1, 2],
+    },
+    table=[{"name": "table4", "rows": "mixer", "columns": "task", "value": "max_length"}],
+)
 
 # By mixer and task, for each seed: a value, "failed: why", "pruned: why", or None where it has not run.
 EVERYTHING: Mapping[tuple[str, str], tuple[float | str | None, ...]] = {

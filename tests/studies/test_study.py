@@ -7,42 +7,19 @@ import pytest
 from activemem.studies.study import find_study_file, load_study
 from activemem.studies.text.errors import StudyError
 
-TEXT = """
-[study]
-name = "tiny"
-title = "A tiny study"
+from ..study_texts import replaced, study_text
 
-[model]
-recipe = "2 * ({mixer} >> ff({width}))"
-d_model = "{width}"
-norm = "{norm}"
-
-[task]
-name = "{task}"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 4
-epochs = 2
-steps_per_epoch = 3
-curriculum = { start = 5 }
-
-[factors]
-task = ["copy", "reverse"]
-seed = [3, 5]
-width = [8, 16]
-norm = ["post"]
-mixer = ["conv(k=3)", "sa + conv(k=3)"]
-"""
-
-
-def changed(*pairs):
-    """The text above with parts replaced, each of which must be there."""
-    text = TEXT
-    for old, new in pairs:
-        assert old in text
-        text = text.replace(old, new)
-    return text
+TEXT = study_text(
+    model={"recipe": "2 * ({mixer} >> ff({width}))", "d_model": "{width}", "norm": "{norm}"},
+    train={"steps_per_epoch": 3},
+    factors={
+        "task": ["copy", "reverse"],
+        "seed": [3, 5],
+        "width": [8, 16],
+        "norm": ["post"],
+        "mixer": ["conv(k=3)", "sa + conv(k=3)"],
+    },
+)
 
 
 def test_the_grid_is_full_and_in_the_order_of_the_file():
@@ -74,7 +51,7 @@ def test_seeds_are_paired_across_cells():
 
 
 def test_a_study_without_seeds_has_seed_zero():
-    study = load_study(changed(("seed = [3, 5]\n", "")))
+    study = load_study(replaced(TEXT, ("seed = [3, 5]\n", "")))
     assert study.factors["seed"] == (0,)
     assert [trial.settings.seed for trial in study.trials()] == [0] * 8
 
@@ -89,20 +66,23 @@ def test_a_study_without_factors_is_one_trial():
 
 def test_identical_trials_appear_once():
     twins = '["sa + conv(k=3)", "conv(k=3, act=relu) + sa", "conv(k=3)"]'
-    study = load_study(changed(('["conv(k=3)", "sa + conv(k=3)"]', twins)))
+    study = load_study(replaced(TEXT, ('["conv(k=3)", "sa + conv(k=3)"]', twins)))
     assert len(study.trials()) == 2 * 2 * 2 * 2
     assert {trial.levels["mixer"] for trial in study.trials()} == {"sa + conv(k=3)", "conv(k=3)"}
 
 
 def test_a_level_may_have_holes_of_its_own():
-    study = load_study(changed(('["conv(k=3)", "sa + conv(k=3)"]', '["sa", "conv(k={k})"]\nk = [3, 5]')))
+    study = load_study(
+        replaced(TEXT, ('["conv(k=3)", "sa + conv(k=3)"]', '["sa", "conv(k={k})"]\nk = [3, 5]'))
+    )
     recipes = [trial.settings.model.recipe for trial in study.trials()[:4]]
     assert recipes[:3] == ["2 * (sa >> ff(8))", "2 * (conv(k=3) >> ff(8))", "2 * (conv(k=5) >> ff(8))"]
     assert len(study.trials()) == 2 * 2 * 2 * 3  # k does not matter to sa
 
 
 def test_a_hole_may_stand_for_a_word_or_a_part_of_a_text():
-    text = changed(
+    text = replaced(
+        TEXT,
         ('["conv(k=3)", "sa + conv(k=3)"]', '["conv(k=3, act={act})"]\nact = ["gelu", "tanh"]'),
         ('name = "{task}"', 'name = "{task}ort"'),
         ('["copy", "reverse"]', '["s"]'),
@@ -112,7 +92,7 @@ def test_a_hole_may_stand_for_a_word_or_a_part_of_a_text():
 
 
 def test_a_level_that_is_a_sum_binds_as_one_part():
-    text = changed(("2 * ({mixer} >> ff({width}))", "2 * {mixer} >> ff({width})"))
+    text = replaced(TEXT, ("2 * ({mixer} >> ff({width}))", "2 * {mixer} >> ff({width})"))
     assert load_study(text).trials()[1].settings.model.recipe == "2 * (sa + conv(k=3)) >> ff(8)"
 
 
@@ -148,7 +128,7 @@ def test_epochs_are_the_most_that_any_trial_has():
     assert load_study(TEXT).epochs == 2
     assert (
         load_study(
-            changed(("epochs = 2", 'epochs = "{many}"'), ("[factors]", "[factors]\nmany = [4, 9, 2]"))
+            replaced(TEXT, ("epochs = 2", 'epochs = "{many}"'), ("[factors]", "[factors]\nmany = [4, 9, 2]"))
         ).epochs
         == 9
     )
@@ -157,11 +137,11 @@ def test_epochs_are_the_most_that_any_trial_has():
 def test_a_grid_that_is_too_large_is_refused_before_it_is_made():
     levels = ", ".join(map(str, range(20_000)))
     with pytest.raises(StudyError) as caught:
-        load_study(changed(("[3, 5]", f"[{levels}]")))
+        load_study(replaced(TEXT, ("[3, 5]", f"[{levels}]")))
     assert str(caught.value) == (
         "study: 1 fault\n"
         "\n"
-        "  21 | [factors]\n"
+        "  20 | [factors]\n"
         "       ^^^^^^^^^  [factors] expected at most 100,000 trials, got 160,000"
     )
 

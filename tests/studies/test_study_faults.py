@@ -13,28 +13,11 @@ from activemem.grammar.vocabulary import registry
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
-TEXT = """\
-[study]
-name = "tiny"
-title = "A tiny study"
+from ..study_texts import study_text
 
-[model]
-recipe = "2 * ({mixer} >> ff(8))"
-d_model = 8
-
-[task]
-name = "reverse"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 4
-epochs = 2
-steps_per_epoch = 3
-curriculum = { start = 5 }
-
-[factors]
-mixer = ["sa", "conv(k=3)"]
-"""
+TEXT = study_text(
+    task={"name": "reverse"}, train={"steps_per_epoch": 3}, factors={"mixer": ["sa", "conv(k=3)"]}
+)
 
 
 def message(text, *overrides):

@@ -5,31 +5,22 @@ from pathlib import Path
 
 import pytest
 
-STUDY = """\
-[study]
-name = "equal"
-title = "Equal parameters"
-match = "parameters"
-baseline = { mixer = "sa", filter = 512 }
+from ...study_texts import study_text
 
-[model]
-recipe = "4 * ({mixer} >> ff({filter}))"
-d_model = 128
-
-[task]
-name = "{task}"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 32
-epochs = 10
-steps_per_epoch = 100
-curriculum = { start = 5 }
-
-[factors]
-mixer = ["sa", "conv(k=20)", "highway_conv(k=4)", "sa + conv(k=3)"]
-task = ["sort", "reverse"]
-"""
+STUDY = study_text(
+    study={
+        "name": "equal",
+        "title": "Equal parameters",
+        "match": "parameters",
+        "baseline": {"mixer": "sa", "filter": 512},
+    },
+    model={"recipe": "4 * ({mixer} >> ff({filter}))", "d_model": 128},
+    train={"batch_size": 32, "epochs": 10, "steps_per_epoch": 100},
+    factors={
+        "mixer": ["sa", "conv(k=20)", "highway_conv(k=4)", "sa + conv(k=3)"],
+        "task": ["sort", "reverse"],
+    },
+)
 
 EQUAL = """\
 equal · Equal parameters

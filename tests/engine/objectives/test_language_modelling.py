@@ -18,6 +18,8 @@ from activemem.studies.catalog.corpora import Corpus, FileSlice, SourceFile, reg
 from activemem.studies.schema.settings import TrialSettings
 from activemem.studies.study import load_study
 
+from ...study_texts import study_text
+
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
 WORDS = ("the", "a", "cat", "dog", "tree", "sees", "likes", "old", "small", "and", "house", "by")
@@ -170,20 +172,9 @@ def test_a_study_that_is_done_needs_its_data_no_more(folder, tmp_path, notes):
     assert run_study(study, store, Machine(data=tmp_path), notes, local=True).done == 1
 
 
-STUDY = """
-[study]
-name = "text"
-title = "A text"
-[model]
-recipe = "conv(k=3)"
-d_model = 8
-[task]
-name = "language_model"
-corpus = "tiny"
-context = 8
-[train]
-optimizer = { name = "adam", lr = 1e-2 }
-batch_size = 4
-epochs = 1
-steps_per_epoch = 2
-"""
+STUDY = study_text(
+    study={"name": "text", "title": "A text"},
+    model={"recipe": "conv(k=3)"},
+    task={"name": "language_model", "corpus": "tiny", "context": 8},
+    train={"optimizer": {"name": "adam", "lr": 0.01}, "epochs": 1, "curriculum": None},
+)

@@ -9,32 +9,8 @@ from activemem.engine.trial import checkpoints
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.studies.study import load_study
 
-STUDY = """
-[study]
-name = "memories"
-title = "Memories of small models that have learnt nothing"
-keep_weights = true
+from ...study_texts import study_text
 
-[model]
-recipe = "{model}"
-d_model = 6
-position = "none"
-dropout = 0.5
-
-[task]
-name = "reverse_copy"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 32
-epochs = "{epochs}"
-steps_per_epoch = 1
-
-[factors]
-model = [MODELS]
-epochs = [1]
-seed = [3]
-"""
 NAIVE = "seq2seq(lstm, lstm)"
 LUONG = "seq2seq(lstm, lstm, attention=luong)"
 BAHDANAU = "seq2seq(lstm, lstm, attention=bahdanau)"
@@ -44,7 +20,14 @@ STACK = "seq2seq(sa(heads=1), sa(heads=1))"
 
 
 def make_study(*models, more=""):
-    return load_study(STUDY.replace("MODELS", ", ".join(f'"{model}"' for model in models)) + more)
+    text = study_text(
+        study={"name": "memories", "title": "Models that have learnt nothing", "keep_weights": True},
+        model={"recipe": "{model}", "d_model": 6, "position": "none", "dropout": 0.5},
+        task={"name": "reverse_copy"},
+        train={"batch_size": 32, "epochs": "{epochs}", "steps_per_epoch": 1, "curriculum": None},
+        factors={"model": list(models), "epochs": [1], "seed": [3]},
+    )
+    return load_study(text + more)
 
 
 def store_outcomes(store, study, *, keeps_weights=lambda trial: True):

@@ -14,36 +14,19 @@ import pytest
 
 from activemem.storage import Store
 
-STUDY = """
-[study]
-name = "crash"
-title = "Trials of about a second"
+from ...study_texts import study_text
 
-[model]
-recipe = "{mixer} >> ff(32)"
-d_model = 32
-
-[task]
-name = "{task}"
-
-[train]
-optimizer = { name = "adam", lr = 1e-2 }
-batch_size = 16
-epochs = 8
-steps_per_epoch = 40
-curriculum = { start = 5 }
-
-[factors]
-mixer = ["conv(k=5)", "sa(heads=2, head_width=8) + conv(k=5)"]
-task = ["reverse", "addition"]
-seed = [0, 1]
-
-[[table]]
-name = "reached"
-rows = "mixer"
-columns = "task"
-value = "max_length"
-"""
+STUDY = study_text(
+    study={"name": "crash", "title": "Trials of about a second"},
+    model={"recipe": "{mixer} >> ff(32)", "d_model": 32},
+    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 16, "epochs": 8, "steps_per_epoch": 40},
+    factors={
+        "mixer": ["conv(k=5)", "sa(heads=2, head_width=8) + conv(k=5)"],
+        "task": ["reverse", "addition"],
+        "seed": [0, 1],
+    },
+    table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "max_length"}],
+)
 ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled", "ACTIVEMEM_CPUS": "1"}
 PATIENCE_S = 120
 

@@ -12,39 +12,17 @@ from activemem.engine.run.optuna_search import OptunaSearch
 from activemem.storage import Store, TrialRow, follow
 from activemem.studies.study import load_study
 
-SEARCH = """
-[study]
-name = "search"
-title = "A kernel and a dropout"
+from ...study_texts import study_text
 
-[model]
-recipe = "conv(k={k}) >> ff(8)"
-d_model = 8
-dropout = "{dropout}"
-
-[task]
-name = "addition"
-
-[train]
-optimizer = { name = "adam", lr = 1e-2 }
-batch_size = 8
-epochs = 8
-steps_per_epoch = 5
-curriculum = { start = 5 }
-
-[factors]
-seed = [0, 1]
-
-[search]
-sampler = "random"
-trials = 6
-metric = "accuracy"
-direction = "max"
-
-[search.space]
-k = "integer(2, 5)"
-dropout = "real(0.0, 0.5)"
-"""
+SEARCH = study_text(
+    study={"name": "search", "title": "A kernel and a dropout"},
+    model={"recipe": "conv(k={k}) >> ff(8)", "dropout": "{dropout}"},
+    task={"name": "addition"},
+    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 8, "epochs": 8, "steps_per_epoch": 5},
+    factors={"seed": [0, 1]},
+    search={"sampler": "random", "trials": 6, "metric": "accuracy", "direction": "max"},
+    space={"k": "integer(2, 5)", "dropout": "real(0.0, 0.5)"},
+)
 
 
 @pytest.fixture

@@ -7,32 +7,19 @@ from activemem.storage import MetricRow, Store, TrialRow
 from activemem.studies.schema.curve import CurveSpec
 from activemem.studies.study import load_study
 
-STUDY_TEXT = """\
-[study]
-name = "drawn"
-title = "Figures of every kind"
-paper = "active-memory-transformer"
+from ...study_texts import study_text
 
-[model]
-recipe = "1 * ({mixer} >> ff({filter}))"
-d_model = 8
-
-[task]
-name = "{task}"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 4
-epochs = 3
-steps_per_epoch = 10
-curriculum = { start = 5 }
-
-[factors]
-mixer = ["sa", "conv(k=20)", "sa + conv(k=20)"]
-filter = [8, 80, 800]
-task = ["sort", "reverse"]
-seed = [0, 1, 2]
-"""
+STUDY_TEXT = study_text(
+    study={"name": "drawn", "title": "Figures of every kind", "paper": "active-memory-transformer"},
+    model={"recipe": "1 * ({mixer} >> ff({filter}))"},
+    train={"epochs": 3, "steps_per_epoch": 10},
+    factors={
+        "mixer": ["sa", "conv(k=20)", "sa + conv(k=20)"],
+        "filter": [8, 80, 800],
+        "task": ["sort", "reverse"],
+        "seed": [0, 1, 2],
+    },
+)
 
 WHEN = datetime(2026, 11, 28, tzinfo=UTC)
 

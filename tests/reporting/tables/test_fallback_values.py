@@ -17,42 +17,32 @@ from activemem.studies.schema.table import TableSpec
 from activemem.studies.schema.table_checks import table_faults
 from activemem.studies.study import Study, load_study
 
+from ...study_texts import study_text
 from ..conftest import made_row
 
-STUDY = """
-[study]
-name = "solving"
-title = "Who solves it, and when"
-
-[model]
-recipe = "{pool}"
-d_model = 8
-
-[task]
-name = "recall_addition"
-length = "{length}"
-
-[train]
-optimizer = { name = "adam", lr = "{lr}" }
-batch_size = 4
-epochs = 9
-steps_per_epoch = 2
-
-[factors]
-pool = ["attention_pool", "mean_pool", "last"]
-length = [50, 100]
-lr = [0.01, 0.001]
-seed = [0, 1, 2]
-
-[[table]]
-name = "solved"
-rows = "pool"
-columns = "length"
-value = "solved_epochs"
-otherwise = "best_accuracy"
-over = "lr"
-pick = "best"
-"""
+STUDY = study_text(
+    study={"name": "solving", "title": "Who solves it, and when"},
+    model={"recipe": "{pool}"},
+    task={"name": "recall_addition", "length": "{length}"},
+    train={"optimizer": {"name": "adam", "lr": "{lr}"}, "epochs": 9, "curriculum": None},
+    factors={
+        "pool": ["attention_pool", "mean_pool", "last"],
+        "length": [50, 100],
+        "lr": [0.01, 0.001],
+        "seed": [0, 1, 2],
+    },
+    table=[
+        {
+            "name": "solved",
+            "rows": "pool",
+            "columns": "length",
+            "value": "solved_epochs",
+            "otherwise": "best_accuracy",
+            "over": "lr",
+            "pick": "best",
+        }
+    ],
+)
 
 # By pool, length and lr, for each seed: the epochs it took, or below 1 the accuracy that was reached.
 ENDS: dict[tuple[str, int, float], tuple[float | str | None, ...]] = {

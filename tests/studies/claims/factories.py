@@ -6,31 +6,17 @@ import polars as pl
 
 from activemem.studies.study import Study, load_study
 
-STUDY_TEXT = """\
-[study]
-name = "tiny"
-title = "A tiny study"
+from ...study_texts import study_text
 
-[model]
-recipe = "2 * ({mixer} >> ff(8))"
-d_model = "{width}"
-
-[task]
-name = "{task}"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 4
-epochs = 2
-steps_per_epoch = 2
-curriculum = { start = 5 }
-
-[factors]
-mixer = ["sa", "conv(k=3)", "conv(k=20)", "sa + conv(k=3)"]
-task = ["reverse", "not", "addition"]
-width = [8]
-seed = [0, 1, 2]
-"""
+STUDY_TEXT = study_text(
+    model={"d_model": "{width}"},
+    factors={
+        "mixer": ["sa", "conv(k=3)", "conv(k=20)", "sa + conv(k=3)"],
+        "task": ["reverse", "not", "addition"],
+        "width": [8],
+        "seed": [0, 1, 2],
+    },
+)
 
 WHEN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 

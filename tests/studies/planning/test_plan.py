@@ -21,30 +21,14 @@ from activemem.studies.resolve.costs import (
 )
 from activemem.studies.study import load_study
 
-SMALL = """\
-[study]
-name = "small"
-title = "A small study"
+from ...study_texts import study_text
 
-[model]
-recipe = "2 * ({mixer} >> ff(16))"
-d_model = 16
-
-[task]
-name = "{task}"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 4
-epochs = 30
-steps_per_epoch = 10
-curriculum = { start = 5 }
-
-[factors]
-mixer = ["sa", "conv(k=5)"]
-task = ["not", "remember"]
-seed = [0, 1]
-"""
+SMALL = study_text(
+    study={"name": "small", "title": "A small study"},
+    model={"recipe": "2 * ({mixer} >> ff(16))", "d_model": 16},
+    train={"epochs": 30, "steps_per_epoch": 10},
+    factors={"mixer": ["sa", "conv(k=5)"], "task": ["not", "remember"], "seed": [0, 1]},
+)
 
 SEARCH = (
     SMALL[: SMALL.index("[factors]")].replace("{mixer}", "conv(k={k})").replace("{task}", "remember")

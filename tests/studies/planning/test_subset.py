@@ -6,39 +6,21 @@ from activemem.studies.planning.subset import select_trials
 from activemem.studies.study import Study, load_study
 from activemem.studies.text.errors import StudyError
 
-STUDY = """
-[study]
-name = "parts"
-title = "Parts"
+from ...study_texts import study_text
 
-[model]
-recipe = "{model}"
-d_model = 8
-
-[recipes]
-attention = "sa(heads=2, head_width=4) >> ff(8)"
-
-[task]
-name = "{task}"
-
-[train]
-optimizer = { name = "adam", lr = "{lr}" }
-batch_size = 4
-epochs = 9
-steps_per_epoch = 2
-curriculum = { start = 5 }
-
-[factors]
-model = ["{attention}", "conv(k=3) >> ff(8)", "cgru(k=3) >> ff(8)"]
-task = ["sort", "not"]
-lr = [1e-2, 1e-3]
-seed = [0, 1]
-
-[[cells]]
-model = "ff(8)"
-task = "not"
-lr = 1e-3
-"""
+STUDY = study_text(
+    study={"name": "parts", "title": "Parts"},
+    model={"recipe": "{model}"},
+    train={"optimizer": {"name": "adam", "lr": "{lr}"}, "epochs": 9},
+    recipes={"attention": "sa(heads=2, head_width=4) >> ff(8)"},
+    factors={
+        "model": ["{attention}", "conv(k=3) >> ff(8)", "cgru(k=3) >> ff(8)"],
+        "task": ["sort", "not"],
+        "lr": [0.01, 0.001],
+        "seed": [0, 1],
+    },
+    cells=[{"model": "ff(8)", "task": "not", "lr": 0.001}],
+)
 
 
 @pytest.fixture(scope="module")

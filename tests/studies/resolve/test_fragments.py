@@ -6,46 +6,18 @@ from activemem.grammar.nodes import ChoiceDimension, IntegerDimension
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
-TEXT = """\
-[study]
-name = "tiny"
-title = "A tiny study"
+from ...study_texts import replaced, study_text
 
-[model]
-recipe = "2 * ({mixer} >> {feed})"
-d_model = 8
-
-[task]
-name = "reverse"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 4
-epochs = 2
-steps_per_epoch = 3
-curriculum = { start = 5 }
-
-[recipes]
-both = "sa + {local}"
-local = "conv(k={k})"
-feed = "ff(16)"
-
-[factors]
-mixer = ["sa", "{both}"]
-k = [3, 5]
-"""
+TEXT = study_text(
+    model={"recipe": "2 * ({mixer} >> {feed})"},
+    task={"name": "reverse"},
+    train={"steps_per_epoch": 3},
+    recipes={"both": "sa + {local}", "local": "conv(k={k})", "feed": "ff(16)"},
+    factors={"mixer": ["sa", "{both}"], "k": [3, 5]},
+)
 
 PLAIN = TEXT.replace("{feed}", "ff(16)").replace("{both}", "sa + conv(k={k})")
 PLAIN = PLAIN[: PLAIN.index("[recipes]")] + PLAIN[PLAIN.index("[factors]") :]
-
-
-def changed(*pairs):
-    """The text above with parts replaced, each of which must be there."""
-    text = TEXT
-    for old, new in pairs:
-        assert old in text
-        text = text.replace(old, new)
-    return text
 
 
 def test_fragments_fill_the_recipe_levels_and_each_other():
@@ -71,7 +43,8 @@ def test_a_trial_has_a_level_that_is_a_fragment_as_it_is_written():
 
 
 def test_a_fragment_binds_as_one_part():
-    text = changed(
+    text = replaced(
+        TEXT,
         ("2 * ({mixer} >> {feed})", "2 * {pair} >> {feed}"),
         ("[recipes]", '[recipes]\npair = "{mixer} >> sa"'),
     )
@@ -90,7 +63,7 @@ def test_an_override_may_leave_fragments_unused_and_a_file_may_not():
     whole = load_study(TEXT, ["model.recipe='2 * ({mixer} >> ff(8))'"])
     assert whole.trials()[0].settings.model.recipe == "2 * (sa >> ff(8))"
     with pytest.raises(StudyError, match=r"nothing uses 'feed': no hole \{feed\}"):
-        load_study(changed((">> {feed}", ">> ff(8)")))
+        load_study(replaced(TEXT, (">> {feed}", ">> ff(8)")))
 
 
 def test_names_of_published_columns_stay_when_an_override_takes_their_levels_away():
@@ -101,7 +74,8 @@ def test_names_of_published_columns_stay_when_an_override_takes_their_levels_awa
 
 def test_a_fragment_may_hold_search_dimensions():
     text = (
-        changed(
+        replaced(
+            TEXT,
             ('"ff(16)"', '"ff(choice(16, 32))"'),
             ("k = [3, 5]", ""),
             (

@@ -6,26 +6,11 @@ from activemem.reporting.tables.table import CellStatus
 from activemem.storage import Store
 from activemem.studies.study import load_study
 
-TEXT = """\
-[study]
-name = "tiny"
-title = "A tiny study"
+from ...study_texts import study_text
 
-[model]
-recipe = "2 * ({mixer} >> ff({filter}))"
-d_model = 16
-
-[task]
-name = "{task}"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 4
-epochs = 2
-steps_per_epoch = 3
-curriculum = { start = 5 }
-
-"""
+TEXT = study_text(
+    model={"recipe": "2 * ({mixer} >> ff({filter}))", "d_model": 16}, train={"steps_per_epoch": 3}
+)
 
 FACTORS = """\
 [factors]

@@ -10,41 +10,26 @@ from activemem.studies.catalog.tasks import lookup_task
 from activemem.studies.resolve.parameter_matching import nearest_sizes
 from activemem.studies.study import load_study
 
-TEXT = """\
-[study]
-name = "tiny"
-title = "A tiny study"
-match = "parameters"
-baseline = { mixer = "sa(heads=2, head_width=4)", filter = 64 }
-tolerance = 0.03
+from ...study_texts import replaced, study_text
 
-[model]
-recipe = "2 * ({mixer} >> ff({filter}))"
-d_model = 16
-
-[task]
-name = "{task}"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 4
-epochs = 2
-steps_per_epoch = 3
-curriculum = { start = 5 }
-
-[factors]
-mixer = ["sa(heads=2, head_width=4)", "conv(k=3)", "persistent_conv(k=2) + conv(k=1)", "ff({filter})"]
-task = ["sort", "copy"]
-"""
-
-
-def changed(*pairs):
-    """The text above with parts replaced, each of which must be there."""
-    text = TEXT
-    for old, new in pairs:
-        assert old in text
-        text = text.replace(old, new)
-    return text
+TEXT = study_text(
+    study={
+        "match": "parameters",
+        "baseline": {"mixer": "sa(heads=2, head_width=4)", "filter": 64},
+        "tolerance": 0.03,
+    },
+    model={"recipe": "2 * ({mixer} >> ff({filter}))", "d_model": 16},
+    train={"steps_per_epoch": 3},
+    factors={
+        "mixer": [
+            "sa(heads=2, head_width=4)",
+            "conv(k=3)",
+            "persistent_conv(k=2) + conv(k=1)",
+            "ff({filter})",
+        ],
+        "task": ["sort", "copy"],
+    },
+)
 
 
 def counted(recipe, task, d_model=16, norm="pre"):
@@ -79,7 +64,8 @@ def test_the_baseline_keeps_its_own_size_and_levels_say_nothing_of_sizes():
 
 
 def test_a_matched_trial_is_the_same_as_one_that_is_written_out():
-    plain = changed(
+    plain = replaced(
+        TEXT,
         ('match = "parameters"\n', ""),
         ("tolerance = 0.03\n", ""),
         ('baseline = { mixer = "sa(heads=2, head_width=4)", filter = 64 }\n', ""),
@@ -91,7 +77,8 @@ def test_a_matched_trial_is_the_same_as_one_that_is_written_out():
 
 
 def test_a_width_can_be_solved_and_then_the_vocabulary_counts():
-    text = changed(
+    text = replaced(
+        TEXT,
         ("d_model = 16", 'd_model = "{width}"'),
         ("filter = 64", "width = 64"),
         ("ff({filter}))", "ff(32))"),
@@ -105,7 +92,8 @@ def test_a_width_can_be_solved_and_then_the_vocabulary_counts():
 
 
 def test_a_depth_can_be_solved():
-    text = changed(
+    text = replaced(
+        TEXT,
         ("2 * ({mixer}", "{filter} * ({mixer}"),
         ("ff({filter}))", "ff(32))"),
         (', "ff({filter})"', ', "sa(heads=2, head_width=2)"'),
@@ -116,7 +104,7 @@ def test_a_depth_can_be_solved():
 
 
 def test_factors_that_the_baseline_does_not_name_stay_those_of_the_cell():
-    text = changed(("16\n", '"{width}"\n'), ("task = [", "width = [16, 32]\ntask = ["))
+    text = replaced(TEXT, ("16\n", '"{width}"\n'), ("task = [", "width = [16, 32]\ntask = ["))
     for trial in load_study(text).trials():
         width, task = trial.levels["width"], trial.levels["task"]
         target = counted("2 * (sa(heads=2, head_width=4) >> ff(64))", task, width)
@@ -124,7 +112,8 @@ def test_factors_that_the_baseline_does_not_name_stay_those_of_the_cell():
 
 
 def test_a_cell_without_the_size_may_have_the_parameters_itself():
-    text = changed(
+    text = replaced(
+        TEXT,
         ("{filter}))", "8) >> {last})"),
         (', "ff({filter})"]', ', "sa(heads=4, head_width=2)"]\nlast = ["ff({filter})", "ff(64, act=gelu)"]'),
         ("conv(k=3)", "sa(heads=8, head_width=1)"),

@@ -9,46 +9,16 @@ from activemem.studies.schema.search import read_dimension, representative_value
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
-TEXT = """\
-[study]
-name = "tune"
-title = "The best kernel"
+from ...study_texts import replaced, study_text
 
-[model]
-recipe = "4 * (conv(k={k}) >> ff(512))"
-d_model = 128
-dropout = "{dropout}"
-
-[task]
-name = "reverse"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 32
-epochs = 20
-steps_per_epoch = 100
-curriculum = { start = 5 }
-
-[search]
-sampler = "tpe"
-trials = 30
-metric = "max_length"
-direction = "max"
-scheduler = "asha"
-
-[search.space]
-k = "integer(3, 40)"
-dropout = "real(0.0, 0.5)"
-"""
-
-
-def changed(*pairs):
-    """The text above with parts replaced, each of which must be there."""
-    text = TEXT
-    for old, new in pairs:
-        assert old in text
-        text = text.replace(old, new)
-    return text
+TEXT = study_text(
+    study={"name": "tune", "title": "The best kernel"},
+    model={"recipe": "4 * (conv(k={k}) >> ff(512))", "d_model": 128, "dropout": "{dropout}"},
+    task={"name": "reverse"},
+    train={"batch_size": 32, "epochs": 20, "steps_per_epoch": 100},
+    search={"sampler": "tpe", "trials": 30, "metric": "max_length", "direction": "max", "scheduler": "asha"},
+    space={"k": "integer(3, 40)", "dropout": "real(0.0, 0.5)"},
+)
 
 
 def message(text):
@@ -129,8 +99,8 @@ def test_a_point_is_the_same_trial_as_the_cell_of_a_grid():
 
 
 def test_dimensions_may_stand_in_the_recipe_itself():
-    text = changed(
-        ('"4 * (conv(k={k}) >> ff(512))"', '"4 * (choice(sa, conv(k=integer(3, 9))) >> ff({filter}))"')
+    text = replaced(
+        TEXT, ('"4 * (conv(k={k}) >> ff(512))"', '"4 * (choice(sa, conv(k=integer(3, 9))) >> ff({filter}))"')
     )
     study = load_study(text.replace('k = "integer(3, 40)"', 'filter = "choice(64, 128)"'))
     assert study.dimensions == {
@@ -156,7 +126,7 @@ CONDITIONAL = (
 
 
 def test_only_the_dimensions_that_a_point_takes_are_asked_for():
-    study, asked = load_study(changed(*CONDITIONAL)), []
+    study, asked = load_study(replaced(TEXT, *CONDITIONAL)), []
 
     def ask(name, dimension):
         asked.append((name, dimension))
@@ -170,7 +140,7 @@ def test_only_the_dimensions_that_a_point_takes_are_asked_for():
 
 
 def test_all_points_are_listed_the_last_dimension_asked_for_first():
-    study = load_study(changed(*CONDITIONAL))
+    study = load_study(replaced(TEXT, *CONDITIONAL))
     assert [study.trial_for(values).settings.model.recipe for values in enumerate_points(study.choose)] == [
         *(f"{mixer} >> ff(8)" for mixer in ("sa", "cgru(k=5)", "cgru(k=7)", "cgru(k=9)")),
         *(f"2 * {mixer} >> ff(8)" for mixer in ("sa", "cgru(k=5)", "cgru(k=7)", "cgru(k=9)")),
@@ -188,7 +158,7 @@ def test_real_numbers_cannot_be_listed():
 
 
 def test_factors_of_several_levels_join_the_search():
-    text = changed(("conv(k={k})", "{mixer} + conv(k={k})"), ('"reverse"', '"{task}"'))
+    text = replaced(TEXT, ("conv(k={k})", "{mixer} + conv(k={k})"), ('"reverse"', '"{task}"'))
     study = load_study(text + '\n[factors]\nmixer = ["sa", "conv(k=3)"]\ntask = ["sort"]\n')
     assert study.dimensions["mixer"] == ChoiceDimension(("sa", "conv(k=3)"))
     trial = study.trial_for({"mixer": "sa", "k": 3, "dropout": 0.1})
@@ -196,7 +166,8 @@ def test_factors_of_several_levels_join_the_search():
 
 
 def test_epochs_may_be_searched():
-    text = changed(
+    text = replaced(
+        TEXT,
         ("epochs = 20", 'epochs = "{epochs}"'),
         ("[search.space]", '[search.space]\nepochs = "integer(5, 50)"'),
     )
@@ -294,4 +265,4 @@ def test_a_point_that_does_not_fit_is_told(values, told):
 )
 def test_a_search_that_cannot_be_is_told(change, told):
     count = told.count("^\n") + told.count("^  ")
-    assert message(changed(change)) == f"study: {count} fault{'s' if count > 1 else ''}\n\n{told}"
+    assert message(replaced(TEXT, change)) == f"study: {count} fault{'s' if count > 1 else ''}\n\n{told}"

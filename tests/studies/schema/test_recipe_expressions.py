@@ -7,34 +7,15 @@ from activemem.grammar.block_names import conv, ff, sa
 from activemem.studies.schema.settings import ModelSettings
 from activemem.studies.study import load_study
 
-SEARCH = """
-[study]
-name = "searched"
-title = "Which mixer"
+from ...study_texts import study_text
 
-[model]
-recipe = "2 * ({mixer} >> ff(8))"
-d_model = 8
-
-[task]
-name = "copy"
-
-[train]
-optimizer = { name = "adam", lr = 1e-3 }
-batch_size = 2
-epochs = 1
-steps_per_epoch = 1
-curriculum = { start = 5 }
-
-[search]
-sampler = "random"
-trials = 2
-metric = "loss"
-direction = "min"
-
-[search.space]
-mixer = "choice(sa, conv(k=3) + sa)"
-"""
+SEARCH = study_text(
+    study={"name": "searched", "title": "Which mixer"},
+    task={"name": "copy"},
+    train={"batch_size": 2, "epochs": 1, "steps_per_epoch": 1},
+    search={"sampler": "random", "trials": 2, "metric": "loss", "direction": "min"},
+    space={"mixer": "choice(sa, conv(k=3) + sa)"},
+)
 
 
 def test_settings_take_an_expression_where_they_take_its_text():

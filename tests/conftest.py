@@ -1,0 +1,35 @@
+"""Whatever the tests start, ends with them: no process outlives the session in which it began."""
+
+import os
+import uuid
+
+import psutil
+import pytest
+
+SESSION_VARIABLE = "PYTEST_SESSION_OF_ACTIVEMEM"
+PATIENCE_S = 30
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_process_is_left():
+    """Processes that the tests start inherit a mark, by which those that nobody ended are found."""
+    mark = uuid.uuid4().hex
+    os.environ[SESSION_VARIABLE] = mark
+    yield
+    left = [process for process in psutil.process_iter() if _is_left(process, mark)]
+    _, left = psutil.wait_procs(left, timeout=PATIENCE_S)
+    commands = [" ".join(process.cmdline())[:200] for process in left if process.is_running()]
+    for process in left:
+        process.kill()
+    assert not commands, "expected no process of the tests to be left, found:\n" + "\n".join(commands)
+
+
+def _is_left(process, mark):
+    """Whether a process of this session would outlive it: an orphan, or a part of Ray."""
+    try:
+        if process.environ().get(SESSION_VARIABLE) != mark:
+            return False
+        ours = any(parent.pid == os.getpid() for parent in process.parents())
+        return not ours or process.name() in {"raylet", "gcs_server"}
+    except psutil.Error:  # it has ended meanwhile, or is another user's
+        return False
