@@ -2,9 +2,10 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PARALLEL := --numprocesses 2 --dist worksteal
 READY  := $(VENV)/.ready
 
-.PHONY: help setup run test test-slow check lint wheel docs bench clean
+.PHONY: help setup run test coverage test-minimum test-slow check lint wheel docs bench clean
 
 help:            ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -20,8 +21,11 @@ run: setup       ## run the quickstart study and print its table beside the publ
 	$(BIN)/activemem study run quickstart
 	$(BIN)/activemem table render quickstart --published
 
-test: setup      ## run the tests
-	$(BIN)/python -m pytest
+test: setup      ## run the tests, two processes at a time
+	$(BIN)/python -m pytest $(PARALLEL)
+
+coverage: setup  ## run the tests and fail where fewer lines than the floor of pyproject.toml are run
+	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
 
 test-slow: setup ## run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
@@ -38,7 +42,7 @@ wheel: setup     ## build the wheel and try it in a clean environment, away from
 docs: setup      ## build all documents and the reference as a site in build/site, without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
 
-check: lint test wheel docs ## everything that CI runs
+check: lint coverage wheel docs ## everything that CI runs
 
 bench: setup     ## measure overheads, as ratios within one run
 	for each in overhead step data blocks decoding pooling attention parse tables fuzz; do $(BIN)/python bench/$$each.py || exit 1; done

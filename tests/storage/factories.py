@@ -80,6 +80,6 @@ def start_script(script, *arguments):
 
 def finish_script(process):
     """Wait for a script; return what it has printed."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     return out

@@ -28,7 +28,7 @@ STUDY = study_text(
     table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "max_length"}],
 )
 ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled", "ACTIVEMEM_CPUS": "1"}
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_study_survives_the_death_of_its_driver_of_a_worker_and_of_its_head(fo
     family = psutil.Process(first.pid).children(recursive=True)
     first.send_signal(signal.SIGKILL)
     first.communicate()
-    psutil.wait_procs(family, timeout=30)
+    psutil.wait_procs(family, timeout=PATIENCE_S)
     before = rows(folder)
 
     second = begin(folder)
@@ -135,7 +135,7 @@ def test_a_study_survives_the_death_of_its_driver_of_a_worker_and_of_its_head(fo
     descendants(second, "gcs_server")[0].kill()
     second.communicate(timeout=PATIENCE_S)
     assert second.returncode != 0
-    psutil.wait_procs(family, timeout=30)
+    psutil.wait_procs(family, timeout=PATIENCE_S)
     before = rows(folder)
     assert 0 < len(before) < 8
 

@@ -84,7 +84,7 @@ def test_processes_that_ask_at_once_get_the_same_tokens_and_leave_nothing_else(t
         subprocess.Popen([sys.executable, "-c", ASK, str(tmp_path)], stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    answers = {process.communicate(timeout=120)[0] for process in asking}
+    answers = {process.communicate(timeout=600)[0] for process in asking}
     assert [process.returncode for process in asking] == [0, 0]
     assert len(answers) == 1
     assert sorted(path.is_dir() for path in (tmp_path / "encoded").iterdir()) == [False, True]
