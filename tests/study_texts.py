@@ -52,7 +52,7 @@ def _toml(value):
         return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, float) and 0 < value < 0.1:
+    if isinstance(value, float) and 0 < value < 0.01:
         mantissa, exponent = f"{value:e}".split("e")
         return f"{float(mantissa):g}e{int(exponent)}"
     return json.dumps(value, ensure_ascii=False)

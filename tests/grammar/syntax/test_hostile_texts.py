@@ -10,7 +10,7 @@ import pytest
 from activemem.grammar import RecipeError, parse
 
 SOON_S = 3.0
-"""Fifty times what the slowest text takes on a free core: minutes, if reading were quadratic in the length."""
+"""At least thirty times what the slowest of these texts takes on a free core."""
 
 HOSTILE = {
     "open parentheses": "(" * 9999,
