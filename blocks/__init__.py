@@ -1,4 +1,9 @@
-"""How it computes: a block maps (batch, length, width) to the same, from its arguments and its mask alone."""
+"""A block maps (batch, length, width) to the same, from its arguments and its mask alone.
+
+`core` is what every block is made of, `layers` has one file for each family of blocks, `transducers` maps a
+source to a target, `models` builds what stands around them, and `testing` is the contract that every block
+keeps.
+"""
 
 from . import layers, transducers  # their families register their modules
 from .core.block import Block, BuildError, Context, build_block, register_block

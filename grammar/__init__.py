@@ -1,9 +1,12 @@
-"""What can be said: a recipe is text, checked to its last token before anything is built.
+"""A recipe is text, checked to its last token before anything is built.
 
-A text goes through these files: `tokens` cuts it, `parser` reads it into `syntax`, `checks` holds that
-against the `vocabulary` and makes the tree of `nodes`, `text` renders the tree canonically, `recipe` is the
-outcome. `analysis` counts what a recipe costs and reaches, `space` has what those with choices can become,
-`faults` shows what is wrong. The language, in the precedence of Python's operators:
+`syntax` reads the text into a syntax tree, `semantics` checks that against the `vocabulary` and makes the
+tree of `nodes`, `canonical` renders it, and `recipe` is the outcome; `errors` shows what is wrong.
+`analysis` counts what a recipe costs and how far it reaches; `dimensions` are its choices, and `space` what
+these can become. `expressions` are recipes as Python's own, over `block_names`; `signature` says how a
+block is called.
+
+The language, in the precedence of Python's operators:
 
     recipe    = series END
     series    = sum { ">>" sum }                  each part one residual sub-layer

@@ -1,1 +1,6 @@
-"""What every block is made of: abstract classes live here alone, and nothing here knows a single block."""
+"""No module here knows a single block; abstract classes live here alone.
+
+`block` is the base class and the registry of modules, made by `registry`; `transducer` is the base of those
+that write a target. `residual_stack` joins blocks, `streaming` reads endless sequences in pieces,
+`initialisation` draws weights. `activations`, `dropout` and `positional_encoding` are what their names say.
+"""

@@ -1,1 +1,4 @@
-"""What is shown while something runs."""
+"""What runs is shown on standard error, and nothing of it stays on a terminal.
+
+`run` carries a study out and sums it up, `display` shows it, `downloads` shows a download.
+"""

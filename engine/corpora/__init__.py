@@ -1,4 +1,8 @@
-"""The files of corpora on this machine: fetched, found, and held against their checksums."""
+"""The files of a corpus are fetched, found, and compared with their checksums.
+
+`download` gets them, `availability` says which are on this machine, `files` reads them as they were
+published, and `treebank_files` those of treebanks.
+"""
 
 from .availability import Availability, available_datasets, check_availability
 from .download import Progress, copy_from, fetch

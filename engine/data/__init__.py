@@ -1,4 +1,8 @@
-"""Text: a corpus is read once into files of tokens, and every token of a split is scored exactly once."""
+"""A corpus is read once into files of tokens, and every token of a split is scored exactly once.
+
+`text` is for language models, `pairs` for translation, `trees` for parsing. `vocabularies` number what
+sentences are made of, and `token_files` keep the numbers.
+"""
 
 from ..corpora import DataError
 from .pairs.batches import PairBatch, iter_pair_batches, iter_pair_eval

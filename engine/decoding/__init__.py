@@ -1,4 +1,8 @@
-"""Decoding: the output that a transducer finds most likely, with the score that teacher forcing gives it."""
+"""A decoder finds the output that a transducer holds most likely, with the score of teacher forcing.
+
+`decode` takes sentences and gives `outputs`; `greedy`, `beam` and `length_search` are ways to look for
+them, and `length_penalty` compares those of different lengths.
+"""
 
 from .decode import Decoded, DecodingError, decode
 

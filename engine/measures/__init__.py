@@ -1,4 +1,7 @@
-"""What outputs are worth: scores of translations and trees, and how likely the right ones were."""
+"""A measure says what outputs are worth, by the rules of the tool that papers use.
+
+`bleu` is for translations, `evalb` for trees, `likelihood` for how likely the right outputs were.
+"""
 
 from .bleu import Bleu, LengthBucket, bleu, bleu_by_length
 from .evalb import BracketScore, score_brackets

@@ -1,4 +1,8 @@
-"""What a training works on: one objective for each kind of task."""
+"""There is one objective for each kind of task: its data, its loss, and what is measured.
+
+`base` is what all have; `tagging`, `seq2seq`, `language_modelling` and `regression` are the kinds, and
+`generation` measures what a model writes.
+"""
 
 from __future__ import annotations
 

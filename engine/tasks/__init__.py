@@ -1,4 +1,8 @@
-"""What is learned: a task turns a seeded generator into whole batches of inputs and targets."""
+"""A task turns a seeded generator into whole batches of inputs and targets.
+
+`base` has what a task is and their registry. `copying`, `permutations`, `arithmetic` and `logic` are
+algorithmic tasks; `long_term` and `memory_degradation` are papers' problems.
+"""
 
 from . import arithmetic, copying, logic, permutations
 from .base import Batch, Task, get_task, registered_tasks

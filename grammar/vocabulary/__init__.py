@@ -1,4 +1,10 @@
-"""Every block is data: parameters, role, cost, reach and source; the file names are those of `blocks`."""
+"""Every block is data: parameters, role, cost, reach and source; the file names are those of `blocks`.
+
+`spec` is what a block states and `registry` where it is found. `attention` (with `attention_window`),
+`all_attention`, `convolutions`, `recurrent`, `feedforward`, `pooling` and `neural_gpu` are the families.
+`cost_tree` adds costs up, `output_kinds` checks what parts give, and `entry_points` finds blocks of other
+packages.
+"""
 
 from . import (  # each registers its blocks
     all_attention,

@@ -1,1 +1,5 @@
-"""A figure is data before it is drawn."""
+"""A figure is data before it is drawn.
+
+`curve` is that data and `build` makes it: `samples` are its values, `aggregate` puts them into panels,
+`names` and `notes` are its words. `draw` makes the picture.
+"""

@@ -1,4 +1,8 @@
-"""All that can be trained on, whatever its kind."""
+"""Everything that a study file can name is here, by its name.
+
+`tasks` are what can be learnt, `metrics` what is measured, `published` the papers' numbers. `corpora`,
+`parallel_corpora` and `treebanks` are `datasets`, which all share one name space.
+"""
 
 from __future__ import annotations
 

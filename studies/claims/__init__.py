@@ -1,8 +1,11 @@
-"""What is said of the results: a claim is a sentence over a study's cells, held against them seed by seed.
+"""A claim is a sentence over the cells of a study, checked before there are results.
 
-A text goes through these files: `tokens` cuts it, `parser` reads it into `syntax`, `grounding` holds that
-against the study's `scope` and writes it out over its cells as `statements`. `results` has what the store
-says of those, `trying` decides each comparison, `checking` the claim. The language, loosest first:
+`reader` reads all claims of a study file, whose keys are in `spec`. `tokenizer` cuts a text and `parser`
+makes the tree of `cst`; `resolver` writes it out as `comparisons` within the `scope` of the study, in a
+`context` of variables. `cell_selection` finds the cells of a quantity, `level_sets` reads sets of levels,
+and `best_of` compares one level with all others.
+
+The language, loosest first:
 
     claim      = either END
     either     = both { "or" both }

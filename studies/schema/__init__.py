@@ -1,1 +1,6 @@
-"""Every table of a study file: its keys, types and bounds, and what fits together."""
+"""Every table of a study file: its keys, types and bounds, and what fits together.
+
+`settings` are [study], [model], [train] and [search]; `factors`, `design` with `design_reader`, and
+`search` say which cells there are. `table` with `table_checks` and `selection`, and `curve`, are read by
+`outputs`. `level_names` writes levels and reasons.
+"""

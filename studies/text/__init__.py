@@ -1,1 +1,6 @@
-"""A TOML text with positions: overrides go in, faults come out under their lines."""
+"""A TOML text keeps its positions: overrides go in, and faults come out under their lines.
+
+`document` is a file as read, with `toml_positions` and `overrides`; `strict_model` is what a table is,
+`pydantic_messages` says what is wrong with one. `errors` draws faults, `diagnostics` gathers them, and
+`units` writes numbers.
+"""

@@ -1,4 +1,7 @@
-"""The kinds of vocabularies: learnt from sentences, kept, and had again."""
+"""A vocabulary numbers the symbols of sentences; it is learnt once and kept.
+
+`base` is what all can do; `words`, `spelled_words` and `subwords` are the kinds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A renderer is a pure function from a table to text; none of them computes a number or a word."""
+"""A renderer is a pure function from a table to text; none of them computes a number or a word.
+
+`terminal`, `markdown`, `latex`, `html` and `csv`: one file for each format.
+"""
 
 from __future__ import annotations
 

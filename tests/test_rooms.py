@@ -1,0 +1,43 @@
+"""Every folder says in its `__init__` what holds in it and what it contains, and can be taken in at a glance."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OUTSIDE = ("tests", "docs", "bench", "build")
+ROOMS = sorted(
+    path.parent
+    for path in ROOT.rglob("__init__.py")
+    if path.relative_to(ROOT).parts[0] not in (*OUTSIDE, ".venv")
+)
+MAX_MODULES = 15
+
+
+def contents(room):
+    """The modules and rooms in a room."""
+    modules = {path.stem for path in room.glob("*.py")} - {"__init__", "__main__"}
+    return modules | {path.parent.name for path in room.glob("*/__init__.py")} - {*OUTSIDE}
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(ROOT)))
+def test_a_room_states_its_law_and_names_all_that_is_in_it(room):
+    text = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
+    assert text.partition("\n\n")[0].endswith("."), "expected a law, in one sentence"
+    named = set(re.findall(r"`(\w+)`", text))
+    assert contents(room) - named == set(), "expected the name of each in backquotes"
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(ROOT)))
+def test_a_room_has_few_modules(room):
+    assert len(list(room.glob("*.py"))) <= MAX_MODULES
+
+
+def test_the_list_of_packages_has_every_room():
+    listed = re.search(
+        r"^packages = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.M | re.S
+    )
+    names = {".".join(("activemem", *room.relative_to(ROOT).parts)) for room in ROOMS}
+    assert set(re.findall(r'"(.*)"', listed[1])) == names
