@@ -1,4 +1,4 @@
-"""Every folder says in its `__init__` what holds in it and what it contains, and can be taken in at a glance."""
+"""Every folder says in its `__init__` what holds in it and what it contains, and is small enough to read."""
 
 import ast
 import re
