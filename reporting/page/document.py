@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from ... import __version__
 from ...storage import Store
@@ -72,7 +71,7 @@ def report(study: Study, store: Store) -> str:
     """
     inputs = load_inputs(study, store)
     sections = [
-        (name, title, Markup(_TEMPLATES.get_template(f"{name}.html").render(values)))
+        (name, title, _TEMPLATES.get_template(f"{name}.html").render(values))
         for name, title, find in SECTIONS
         if (values := find(inputs)) is not None
     ]
