@@ -1,5 +1,6 @@
 """What the documents show is what the program prints."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,3 +19,18 @@ def test_the_map_names_every_folder_and_stays_short():
     folders = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
     assert {folder for folder in folders if f"`{folder}/`" in text} == folders
     assert len(text.splitlines()) <= 100
+
+
+def test_the_map_and_the_guide_name_only_what_is_there():
+    for name in ("ARCHITECTURE.md", "CONTRIBUTING.md"):
+        named = re.findall(r"`((?:\w+/)+(?:\w+\.\w+)?)`", (ROOT / name).read_text(encoding="utf-8"))
+        assert [path for path in named if not (ROOT / path).exists()] == [], name
+
+
+def test_no_row_of_a_table_in_the_documents_is_broken():
+    for document in sorted((ROOT / "docs").rglob("*.md")):
+        lines = re.sub(
+            r"^```.*?^```$", "", document.read_text(encoding="utf-8"), flags=re.M | re.S
+        ).splitlines()
+        broken = [line for line in lines if line.startswith("| ") and not line.endswith(" |")]
+        assert broken == [], document.name
