@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from ..diagnostics import nearest_hint
 from ..errors import ActivememError
 from ..studies.text.document import Document, read_document
-from ..studies.text.errors import StudyError, StudyFault, fault_at, nearest_hint
+from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.pydantic_messages import InvalidTableError, ValidationProblem, validate
 from ..studies.text.strict_model import StrictModel
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from activemem.blocks.models.sequence_model import MAX_PARAMETERS
+from activemem.diagnostics import MAX_FAULTS
 from activemem.grammar import Context, Spec, lookup, registered_names, render
-from activemem.grammar.errors import MAX_FAULTS
 from activemem.grammar.recipe import MAX_LENGTH
 from activemem.grammar.semantics.checker import MAX_BLOCKS
 from activemem.grammar.signature import example, signature

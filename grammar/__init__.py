@@ -23,11 +23,12 @@ A call is a block of the vocabulary or one of `tied(n * part)`, `choice(option, 
 `integer(lo, hi, step=, log=)` and `real(lo, hi, log=)`; a bare name may be a word, as in `act=gelu`.
 """
 
+from ..diagnostics import Fault
 from .analysis import seq2seq
 from .analysis.analysis import Analysis, analyse, analyse_framed, analyse_part
 from .analysis.model_config import EmbeddingInit, Frame, FrameError, Init
 from .canonical import render
-from .errors import Fault, RecipeError
+from .errors import RecipeError
 from .recipe import Expression, Recipe, parse, parse_dimension
 from .space.budget import Budget
 from .space.cardinality import BudgetShare, Cardinality

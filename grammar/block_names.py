@@ -6,7 +6,7 @@ vocabulary by `python tests/grammar/test_block_names.py`. Blocks of other packag
 
 from __future__ import annotations
 
-from .errors import hint
+from ..diagnostics import hint
 from .expressions import BlockFactory, BlockRecipe, block
 from .vocabulary.registry import builtin_names
 

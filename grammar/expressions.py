@@ -13,8 +13,9 @@ from inspect import Parameter as Argument
 from inspect import Signature
 from typing import overload
 
+from ..diagnostics import Fault
 from .canonical import render_operand
-from .errors import Fault, RecipeError
+from .errors import RecipeError
 from .nodes import BlockNode, Dimension, HoleNode
 from .recipe import Expression, Recipe, format_scalar, parse, parse_dimension
 from .vocabulary.registry import lookup

@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ..diagnostics import Fault, FaultCollector, hint
 from . import dimensions as search_dimensions
 from .canonical import identity, recipe_id, render, render_filled, render_operand
-from .errors import Fault, FaultCollector, RecipeError, hint
+from .errors import RecipeError
 from .nodes import Dimension, HoleNode, Node, Scalar, Value, walk
 from .semantics.checker import check_dimension, check_recipe
 from .syntax.cst import OperationSyntax, Syntax

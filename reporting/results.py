@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 
+from ..diagnostics import nearest_hint
 from ..storage import Store
 from ..studies.lookup import load_last_run
 from ..studies.planning.best_points import BestPoint, best_points
@@ -20,7 +21,6 @@ from ..studies.schema.curve import CurveSpec
 from ..studies.schema.level_names import one_line
 from ..studies.schema.table import TableSpec
 from ..studies.study import Study
-from ..studies.text.errors import nearest_hint
 from .claims.check import check_claims, needs_metrics
 from .claims.verdicts import ClaimResult
 from .curves.build import build_curve

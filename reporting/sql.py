@@ -6,10 +6,10 @@ import re
 
 import polars as pl
 
+from ..diagnostics import nearest_hint
 from ..errors import ActivememError
 from ..storage import Store
 from ..storage.schema import METRICS as METRIC_COLUMNS
-from ..studies.text.errors import nearest_hint
 from .frames import metrics_frame, stored_levels, trials_frame
 
 _NO_TABLE = re.compile(r"relation '(?P<name>.*)' was not found")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..diagnostics import nearest_hint
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
 from .claims.reader import read_claims
@@ -31,7 +32,7 @@ from .schema.settings import Level, SearchSettings, StudySettings, TrialSettings
 from .schema.table import TableSpec
 from .text.diagnostics import Diagnostics
 from .text.document import parse_document, read_document
-from .text.errors import StudyError, StudyFault, nearest_hint
+from .text.errors import StudyError, StudyFault
 from .text.pydantic_messages import InvalidTableError, validate
 
 _KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "cells", "search", "table", "curve", "claim")

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ...diagnostics import Fault
 from ..canonical import render
-from ..errors import Fault, RecipeError
+from ..errors import RecipeError
 from ..nodes import (
     BlockNode,
     ChoiceDimension,

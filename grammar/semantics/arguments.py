@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import FaultCollector, hint, nearest
+from ...diagnostics import FaultCollector, hint, nearest
 from ..syntax.cst import ArgumentSyntax, CallSyntax, ErrorSyntax
 from ..vocabulary.spec import REQUIRED, Parameter
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import islice, product
 
-from ..errors import FaultCollector, hint, nearest
+from ...diagnostics import FaultCollector, hint, nearest
 from ..nodes import (
     BlockNode,
     ChoiceDimension,

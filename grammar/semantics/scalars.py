@@ -5,7 +5,7 @@ A whole number will do for a real parameter, and becomes a real one; nothing els
 
 from __future__ import annotations
 
-from ..errors import FaultCollector, hint
+from ...diagnostics import FaultCollector, hint
 from ..nodes import Scalar
 from ..syntax.cst import CallSyntax, NumberSyntax, Syntax
 from ..vocabulary.registry import RESERVED_WORDS, lookup

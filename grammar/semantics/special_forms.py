@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..errors import FaultCollector
+from ...diagnostics import FaultCollector
 from ..nodes import IntegerDimension, RealDimension, Scalar
 from ..syntax.cst import CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
 from ..vocabulary.spec import REQUIRED, Parameter

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..errors import FaultCollector
+from ...diagnostics import FaultCollector
 from .cst import ArgumentSyntax, CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
 from .tokenizer import Token, tokenize
 

@@ -10,7 +10,7 @@ import math
 import re
 from typing import NamedTuple
 
-from ..errors import FaultCollector, describe_character
+from ...diagnostics import FaultCollector, describe_character
 
 MAX_DIGITS = 18
 """Longer numbers are refused; every whole number up to this length fits 64 bits."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ...diagnostics import nearest_hint
 from ...storage import Store
 from ...studies.catalog.published import (
     HIGHER_IS_BETTER_BY_UNIT,
@@ -19,7 +20,6 @@ from ...studies.catalog.published import (
 from ...studies.lookup import load_last_run
 from ...studies.schema.table import TableSpec
 from ...studies.study import Study
-from ...studies.text.errors import nearest_hint
 from .build import build_table
 from .table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import ClassVar, TypeVar
 
+from ...diagnostics import nearest
 from ...errors import ActivememError
 
 
@@ -84,6 +84,5 @@ def require(name: str, kind: type[DatasetT]) -> DatasetT:
     """The one of a kind that has that name; CorpusError with the nearest name if there is none."""
     found = _datasets.get(name)
     if not isinstance(found, kind):
-        nearest = get_close_matches(name, names(kind), n=1, cutoff=0)
-        raise CorpusError(f"unknown {kind.KIND} '{name}'; nearest: {', '.join(nearest)}")
+        raise CorpusError(f"unknown {kind.KIND} '{name}'; nearest: {nearest(name, names(kind), cutoff=0)}")
     return found

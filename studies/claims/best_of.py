@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...diagnostics import nearest_hint
 from ..catalog.metrics import metric_family
 from ..schema.level_names import level_text
-from ..text.errors import nearest_hint
 from . import cst
 from .cell_selection import select_cells
 from .comparisons import AllOf, AnyOf, Comparison, MissingQuantity, Number, Statement, iter_quantities

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...diagnostics import nearest_hint
 from ..schema.factors import SEED
 from ..schema.level_names import level_text
 from ..schema.settings import Level
-from ..text.errors import nearest_hint
 from .comparisons import Constant, MissingQuantity, Number, Quantity
 from .context import Bindings, ClaimContext
 from .cst import LevelLiteral, MetricReference

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...grammar.errors import FaultCollector
+from ...diagnostics import FaultCollector
 from .scope import Scope
 
 

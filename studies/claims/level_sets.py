@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
+from ...diagnostics import nearest_hint
 from ...grammar import RecipeError, lookup
 from ..schema.level_names import level_text
 from ..schema.settings import Level, read_recipe
-from ..text.errors import nearest_hint
 from .context import Bindings, BoundLevel, ClaimContext
 from .cst import ForClause, FunctionCall, LevelLiteral, LevelSet
 from .scope import same_level

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...grammar.errors import FaultCollector
+from ...diagnostics import FaultCollector
 from .cst import (
     BooleanOperation,
     ComparisonChain,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...grammar.errors import FaultCollector
+from ...diagnostics import FaultCollector
 from ..catalog.metrics import METRICS_AND_COSTS, Metric
 from ..resolve.grid import MAX_TRIALS
 from ..schema.design import Design

@@ -6,7 +6,7 @@ import math
 import re
 from typing import NamedTuple
 
-from ...grammar.errors import FaultCollector, describe_character
+from ...diagnostics import FaultCollector, describe_character
 
 KEYWORDS = frozenset(
     "all any and argmax argmin best except for in is max mean min not of or within worst".split()  # noqa: SIM905 -- easier to read than a list

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...diagnostics import nearest_hint
 from ..schema.level_names import level_names, level_text, short_level_names
 from ..schema.settings import Level
 from ..study import Study
-from ..text.errors import StudyError, StudyFault, nearest_hint
+from ..text.errors import StudyError, StudyFault
 
 
 def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 
+from ...diagnostics import nearest, nearest_hint
 from ...grammar import Recipe, RecipeError
 from ..schema.settings import read_recipe
 from ..text.diagnostics import Diagnostics
-from ..text.errors import nearest_hint
 from ..text.toml_positions import KeyPath
 from .draft import Draft, named_fragments
 from .template import D_MODEL_PATH, HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES, value_holes
@@ -102,8 +101,7 @@ def _declaration_path(draft: Draft, name: str) -> KeyPath:
 
 def _closest_declared(hole: str, declared: set[str]) -> str | None:
     """The declared name that a hole without a filling is likely to mean."""
-    close = [] if hole in declared else get_close_matches(hole, sorted(declared), n=1)
-    return close[0] if close else None
+    return None if hole in declared else nearest(hole, declared)
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from ...diagnostics import nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
 from ..catalog.published import published_tables
-from ..text.errors import nearest_hint
 from ..text.pydantic_messages import format_value
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from ...diagnostics import nearest_hint
 from ..text.diagnostics import Diagnostics
 from ..text.document import Document
-from ..text.errors import nearest_hint
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .design import Design, level_key

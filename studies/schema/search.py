@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
-from ...grammar import errors as grammar_faults
 from ...grammar.dimensions import option_label
 from ...grammar.nodes import ChoiceDimension, Dimension, RealDimension
 from ...grammar.semantics.special_forms import NUMBER_FORMS, parse_range
@@ -13,7 +13,6 @@ from ...grammar.syntax.cst import ArgumentSyntax, CallSyntax, NumberSyntax
 from ...grammar.syntax.parser import parse_syntax
 from ..catalog.metrics import METRICS
 from ..text.diagnostics import Diagnostics
-from ..text.errors import nearest_hint
 from ..text.pydantic_messages import InvalidTableError, validate
 from .factors import SEED
 from .settings import Level, SearchSettings
@@ -87,7 +86,7 @@ def read_dimension(text: str) -> Dimension:
 
     It is `integer(lo, hi, step=, log=)`, `real(lo, hi, log=)` or `choice(option, …)`.
     """
-    faults = grammar_faults.FaultCollector(text)
+    faults = FaultCollector(text)
     syntax = parse_syntax(text, faults)
     found: Dimension | None = None
     if isinstance(syntax, CallSyntax) and syntax.name in NUMBER_FORMS:
@@ -110,7 +109,7 @@ def representative_values(found: Dimension) -> tuple[Level, ...]:
     return (found.low, found.high)
 
 
-def _option(text: str, argument: ArgumentSyntax, faults: grammar_faults.FaultCollector) -> Level:
+def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Level:
     """An option as plain data: a number, true or false, or its text."""
     if argument.name is not None:
         faults.add(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from ..text.errors import nearest_hint
+from ...diagnostics import nearest_hint
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .design import MAX_TRIALS, Design, level_key

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ...diagnostics import nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
 from ..catalog.published import published_tables
-from ..text.errors import nearest_hint
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .design import Design

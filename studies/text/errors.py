@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from dataclasses import dataclass
 
+from ...diagnostics import draw_carets
 from ...errors import ActivememError
 from .toml_positions import KeyPath, Span
 
 _WIDTH = 80  # a message that would pass this column goes below its caret
-_MAX_LINE_WIDTH = 100  # columns of a line that is shown whole
-_CONTEXT_WIDTH = 30  # columns that are shown on both sides of a fault in a longer line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +82,6 @@ def path_prefix(path: KeyPath) -> str:
     return f"{head} {keys}: " if keys else f"{head} "
 
 
-def nearest_hint(name: str, known: Iterable[str]) -> str:
-    """The end of a message on an unknown name: the known one most like it, or all where none is."""
-    names = sorted(known)
-    close = get_close_matches(name, names, n=1)
-    if close:
-        return f"; nearest: {close[0]}"
-    return f"; known: {', '.join(names)}" if names else ""
-
-
 def _order(fault: StudyFault) -> tuple[int, int, str, int, str]:
     """The file from top to bottom, then the overrides, then what has no place."""
     part = 2 if fault.line is None else 0 if fault.line else 1
@@ -103,33 +92,17 @@ def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
     """Each line once, and below it, for each of its faults, carets and the message."""
     margin = max(len(_label(fault)) for fault in faults)
     shown: tuple[int | None, str] = (None, "")
-    for fault in map(_excerpt, faults):
+    for fault in faults:
         if fault.line is None:
             yield f"  {fault.message}"
             continue
-        if (fault.line, fault.text) != shown:
-            shown = (fault.line, fault.text)
-            yield f"  {_label(fault):>{margin}} | {fault.text}"
+        text, carets = draw_carets(fault.text, fault.start, fault.end)
+        if (fault.line, text) != shown:
+            shown = (fault.line, text)
+            yield f"  {_label(fault):>{margin}} | {text}"
         indent = " " * (margin + 5)
-        carets = indent + " " * fault.start + "^" * max(1, fault.end - fault.start)
-        beside = len(carets) + 2 + len(fault.message) <= _WIDTH
-        yield f"{carets}  {fault.message}" if beside else f"{carets}\n{indent}{fault.message}"
-
-
-def _excerpt(fault: StudyFault) -> StudyFault:
-    """The fault as it is drawn: of a long line only what is around it."""
-    first = max(fault.start - _CONTEXT_WIDTH, 0)
-    if len(fault.text) <= _MAX_LINE_WIDTH:
-        return fault
-    last = min(fault.end, fault.start + _CONTEXT_WIDTH)
-    left, right = "…" if first else "", "…" if last + _CONTEXT_WIDTH < len(fault.text) else ""
-    moved = len(left) - first
-    return replace(
-        fault,
-        text=left + fault.text[first : last + _CONTEXT_WIDTH] + right,
-        start=fault.start + moved,
-        end=last + moved,
-    )
+        beside = len(indent + carets) + 2 + len(fault.message) <= _WIDTH
+        yield f"{indent}{carets}  {fault.message}" if beside else f"{indent}{carets}\n{indent}{fault.message}"
 
 
 def _label(fault: StudyFault) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from .errors import nearest_hint
+from ...diagnostics import nearest_hint
 from .toml_positions import KeyPath
 
 _EXPECTED = {

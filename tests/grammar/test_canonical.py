@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from activemem.diagnostics import MAX_FAULTS
 from activemem.grammar import Fault, RecipeError, parse
-from activemem.grammar.errors import MAX_FAULTS
 
 HERE = Path(__file__).parent
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from enum import StrEnum
 
 from pydantic import field_validator
 
+from ....diagnostics import nearest
 from ....errors import ActivememError
 from ...text.pydantic_messages import InvalidTableError, validate
 from ...text.strict_model import StrictModel
@@ -115,8 +115,7 @@ def require_task(name: str) -> TaskSpec:
     """The task of that name; TaskError with the nearest name if there is none."""
     spec = lookup_task(name)
     if spec is None:
-        nearest = get_close_matches(name, _tasks, n=1, cutoff=0)
-        raise TaskError(f"unknown task '{name}'; nearest: {', '.join(nearest)}")
+        raise TaskError(f"unknown task '{name}'; nearest: {nearest(name, _tasks, cutoff=0)}")
     return spec
 
 

@@ -1,0 +1,128 @@
+"""What is wrong with a text: faults with their spans, collected and drawn, and the nearest known name."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+MAX_FAULTS = 50
+"""After this many faults a text is not looked at any further."""
+
+MAX_UNCUT_WIDTH = 100
+"""A text of up to this many columns is shown whole; of a longer one each fault shows its surroundings."""
+
+CONTEXT_WIDTH = 30
+"""How many columns are shown on both sides of a fault in a longer text."""
+
+MAX_QUOTE_LENGTH = 40
+"""What a message quotes from the text is cut to this many characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong, from `start` up to `end` of the text.
+
+    `found` is where reading noticed it, if not at its start; faults are told in the order of noticing.
+    """
+
+    start: int
+    end: int
+    message: str
+    detected_at: int | None = None
+
+    @property
+    def sort_key(self) -> tuple[int, int]:
+        """Where reading noticed the fault, then where it is."""
+        return (self.start if self.detected_at is None else self.detected_at, self.start)
+
+
+class FaultCollector:
+    """Collects the faults of one text while it is read and checked.
+
+    It is true when there are any. Reader and checks share one, so that a text's faults come in one error.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._faults: list[Fault] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._faults)
+
+    def __iter__(self) -> Iterator[Fault]:
+        return iter(self._faults)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is wrong that nothing more need be looked for."""
+        return len(self._faults) >= MAX_FAULTS
+
+    def add(self, start: int, end: int, message: str, detected_at: int | None = None) -> None:
+        """Note a fault, unless there are too many already."""
+        if not self.is_full:
+            self._faults.append(Fault(start, end, message, detected_at))
+
+    def quote(self, start: int, end: int) -> str:
+        """A piece of the text as a message quotes it: printable and short."""
+        return _truncate(printable(self.text[start:end].strip()))
+
+
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The known name most like the word, whatever its capitals, or None where none is near."""
+    names = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), names, n=1, cutoff=cutoff)
+    return names[close[0]] if close else None
+
+
+def hint(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the known one most like it, or nothing where none is."""
+    near = nearest(word, known)
+    return f"; nearest: {near}" if near else ""
+
+
+def nearest_hint(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the known one most like it, or all where none is."""
+    names = sorted(known)
+    return hint(word, names) or (f"; known: {', '.join(names)}" if names else "")
+
+
+def draw_carets(text: str, start: int, end: int) -> tuple[str, str]:
+    """A line, of a long one only what is around the span, and the carets that go below; at least one."""
+    shown, offset = text, 0
+    if len(text) > MAX_UNCUT_WIDTH:
+        first, end = max(start - CONTEXT_WIDTH, 0), min(end, start + CONTEXT_WIDTH)
+        before, after = "…" if first else "", "…" if end + CONTEXT_WIDTH < len(text) else ""
+        shown, offset = before + text[first : end + CONTEXT_WIDTH] + after, first - len(before)
+    return printable(shown), " " * (start - offset) + "^" * max(1, end - start)
+
+
+def describe_character(character: str) -> str:
+    """A character by itself if it can be printed, and by its code point and name if it is not plain ASCII."""
+    if character.isascii() and character.isprintable():
+        return f"'{character}'"
+    code = f"U+{ord(character):04X}"
+    name = unicodedata.name(character, "")
+    shown = f"'{character}' " if printable(character) == character else ""
+    return f"{shown}{code}{' ' + name if name else ''}"
+
+
+def printable(text: str) -> str:
+    """The text with white space as spaces and every character that is not one column wide as a stand-in."""
+    return "".join(
+        " " if c in "\t\r\n" else c if _is_one_column(c) else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+
+
+def _is_one_column(character: str) -> bool:
+    """Whether a terminal gives the character one column: not wide, not combining, not a control."""
+    if character.isascii():
+        return character.isprintable()
+    wide = unicodedata.east_asian_width(character) in "WF" or unicodedata.combining(character) > 0
+    return character.isprintable() and not wide and unicodedata.category(character) not in ("Mn", "Me")
+
+
+def _truncate(text: str) -> str:
+    """The text, or its beginning with an ellipsis."""
+    return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 1] + "…"
