@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PARALLEL := --numprocesses 2 --dist worksteal
 READY  := $(VENV)/.ready
 
-.PHONY: help setup run test coverage test-minimum test-slow check lint wheel docs bench clean
+.PHONY: help setup run test coverage test-slow check lint wheel docs bench clean
 
 help:            ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
