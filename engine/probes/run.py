@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import torch
 from torch import Tensor
 
 from ...storage import MetricRow, Store, TrialRow
 from ...studies.catalog.metrics import PROBED_METRIC
 from ...studies.planning.status import study_outcomes
+from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial, settings_from_json
 from ...studies.study import Study
 from ..core.resources import ONE_CPU, Machine
@@ -77,9 +77,10 @@ def probe_study(
             yield ProbeResult(trial=done.trial, reason="its weights were not kept")
         else:
             groups.setdefault(name, []).append(done)
-    held = _stored_metrics(store, [done.trial.id for members in groups.values() for done in members])
-    for members in groups.values():
-        yield from _probe(_Group(members, store, sequences), held, machine.data)
+    comparable = [_Group(members, store, sequences) for members in groups.values()]
+    held = _stored_values(study.name, store, comparable)
+    for group in comparable:
+        yield from _probe(group, held, machine.data)
     store.compact()
 
 
@@ -137,7 +138,7 @@ def _probe(group: _Group, held: Mapping[str, Mapping[str, float]], data: Path) -
     """Every trial of a group in turn; their pairs are read, or drawn, once and only if they are needed."""
     pairs: PairData | None = None
     for name, done in group.members.items():
-        before, unclear = held.get(name, {}), group.standards[name].ambiguous
+        before, unclear = held[name], group.standards[name].ambiguous
         if before.get(REQUESTED_METRIC) == group.asked and group.names(name) <= before.keys():
             yield ProbeResult(trial=done.trial, ambiguous=unclear)
             continue
@@ -175,13 +176,16 @@ def _tried(row: Mapping[str, Any]) -> Trial:
     return Trial(study=row["study"], levels=json.loads(row["factors"]), settings=settings)
 
 
-def _stored_metrics(store: Store, trials: Sequence[str]) -> dict[str, dict[str, float]]:
+def _stored_values(study: str, store: Store, groups: Sequence[_Group]) -> dict[str, dict[str, float]]:
     """What is stored of trials, as far as it tells whether there is something left to measure."""
-    name = pl.col("name")
-    kept = name.str.starts_with("probed[") | name.str.starts_with("theta[")
-    found: dict[str, dict[str, float]] = {}
-    for trial, each, value in store.metrics(trials).filter(kept).select("trial", "name", "value").iter_rows():
-        found.setdefault(trial, {})[each] = value
+    trials = [trial for group in groups for trial in group.members]
+    names = {REQUESTED_METRIC}.union(*(group.names(trial) for group in groups for trial in group.members))
+    outcomes = store.trials(names)
+    found: dict[str, dict[str, float]] = {trial: {} for trial in trials}
+    for name in names:
+        values = trial_values(study, trials, outcomes, name).drop_nulls("value")
+        for trial, value in values.select("trial", "value").iter_rows():
+            found[trial][name] = value
     return found
 
 

@@ -1,4 +1,4 @@
-"""Claims held against the results: every comparison tried, and the verdict that all of them allow.
+"""Claims held against the results: every comparison tested, and the verdict that they allow together.
 
 The comparisons of a claim are one family. Hochberg's procedure picks the level at which they are all held:
 the claim's own where each of them is decided at it, else a stricter one. So an `all` is confirmed when each

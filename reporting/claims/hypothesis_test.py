@@ -1,4 +1,4 @@
-"""One comparison put to the test: how sure the seeds make us that left less right lies where the claim says.
+"""One comparison tested: how sure the seeds make us that left less right lies where the claim says.
 
 The default is a t interval of the paired differences. It takes them to be normal, which so few seeds cannot
 show. A spread below what rounding alone makes counts as that much: three lengths of 7 do not say that the
@@ -22,7 +22,7 @@ from ..statistics.power import pairs_needed
 class PairedTest:
     """The differences of one comparison by seed, and the open interval in which the claim wants their mean.
 
-    `blur` is the deviation that rounding alone makes; it is 0 for what is counted, not measured, of which one
+    `rounding_sd` is the deviation that rounding alone makes. What is counted, not measured, is `exact`: one
     value is as good as many. `complete` says whether no seed is missing; if one is, nothing is decided.
     """
 

@@ -12,7 +12,7 @@ from ...studies.claims.spec import ClaimSpec
 
 
 class ClaimError(ActivememError):
-    """Claims are asked for of a study that makes none."""
+    """A study that makes no claim was asked for its claims."""
 
 
 class Verdict(StrEnum):
@@ -39,8 +39,8 @@ class ComparisonResult:
     """One comparison: `text` in full, `label` as it is called beside the others of its claim.
 
     `effect` is left less right, `interval` bounds it at the claim's level. `p` is raised by Hochberg's
-    correction; None where nothing was tested. `needed` seeds would do; None where that cannot be said.
-    `gaps` are why there may be fewer than that of the study.
+    correction; None where nothing was tested. `needed` seeds would do; None where no number can be given.
+    `gaps` say why there may be fewer than the study has.
     """
 
     text: str
@@ -57,10 +57,10 @@ class ComparisonResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimResult:
-    """A claim and what came of it; `deciding` is the finding that its verdict hangs on.
+    """A claim and what came of it; its verdict depends on the comparison `deciding`.
 
     `level` is that of the intervals: the claim's own, or above it where one of several comparisons decides.
-    `needed` seeds would do for the whole; None where that cannot be said or nothing is missing.
+    `needed` seeds would do for the whole; None where no number can be given or nothing is missing.
     """
 
     spec: ClaimSpec
@@ -73,7 +73,7 @@ class ClaimResult:
 
 
 def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:
-    """The verdict of a statement from those of its comparisons, undecided where they do not settle it.
+    """The verdict of a statement from those of its comparisons, undecided where they do not decide it.
 
     One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, whatever the others are.
     """
@@ -111,9 +111,9 @@ def deciding_comparison(
 def seeds_needed(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], needed: Callable[[Comparison], int | None]
 ) -> int | None:
-    """How many seeds would settle an undecided statement: as many as its slowest open part needs.
+    """How many seeds would decide an undecided statement: as many as its slowest open part needs.
 
-    None where that cannot be said of one of them. A single part may well settle it sooner.
+    None where no number can be given for one of them. A single part may well decide it sooner.
     """
     match statement:
         case Comparison():

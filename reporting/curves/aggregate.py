@@ -207,7 +207,7 @@ def _by(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> li
 
 
 def _point(x: float, found: tuple[float, float | None, float | None], n: int) -> Point:
-    """A point of a centre with its interval, as `center` has it."""
+    """A point of a centre with its interval, as `mean_interval` gives it."""
     value, low, high = found
     return Point(x=float(x), y=value, low=low, high=high, n=n)
 

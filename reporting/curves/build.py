@@ -32,7 +32,7 @@ def build_curve(
 ) -> Curve:
     """The figure that `spec` describes, over the study's trials in the latest attempts of a store.
 
-    `metrics` are the store's of these trials, needed where `spec.over_time` says so. CurveError if the
+    `metrics` are the store's of these trials, needed where `spec.needs_history` says so. CurveError if the
     specification does not fit the study.
     """
     if wrong := curve_faults(spec, study.design, study.paper):

@@ -82,8 +82,7 @@ class Bars:
 class Box:
     """Quartiles of `n` values, whiskers to the last value within 1.5 interquartile ranges, those beyond.
 
-    `values` has them all instead, and no quartiles are told, where they are fewer than `FEW`. Where there are
-    none, `text` says why.
+    Fewer than MIN_BOX_VALUES are all in `values`, without quartiles. Where there are none, `text` says why.
     """
 
     name: str

@@ -24,7 +24,7 @@ class TableRow:
 class TableColumn:
     """One column: its metric, its level, empty where metrics alone are columns, and the headings above it.
 
-    `bands` has the headings from the outermost to the one above the column's own, `head`; some may be empty.
+    `headings` are from the outermost to the one above the column's own, `head`; some may be empty.
     """
 
     metric: Metric

@@ -37,8 +37,8 @@ def build_table(
 ) -> Table:
     """The table that `spec` describes, over the study's trials in `outcomes`, the store's latest attempts.
 
-    `published` puts the paper's numbers beside ours, `rest` also the rows that only the paper has. `begun`
-    are the trials that have a checkpoint. TableError if the specification does not fit the study.
+    `published` puts the paper's numbers beside ours, `paper_only` also the rows that only the paper has.
+    `begun` are the trials with a checkpoint. TableError if the specification does not fit the study.
     """
     if wrong := table_faults(spec, study.design, study.paper):
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
@@ -101,7 +101,7 @@ def _make_filler(
 def _assemble_table(filler: CellFiller, levels: Mapping[str, tuple[Level, ...]], provenance: str) -> Table:
     """The table of what a filler fills, with the sentences around it.
 
-    The cells come first, since the footnotes are those that filling them has asked for.
+    The cells come first, since filling them makes the footnotes.
     """
     spec, rows, columns = filler.spec, filler.rows, filler.columns
     cells = filler.fill()
@@ -139,7 +139,7 @@ def _tallies(
     outcomes: pl.DataFrame,
     begun: Collection[str],
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """The tally that each place shows, and of how many levels that it was picked from there is no value."""
+    """The tally that each place shows, and a remark on the levels without a value that it was picked from."""
     found = tally_trials(
         study,
         trials,

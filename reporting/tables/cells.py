@@ -21,9 +21,9 @@ from .tally import CellKey, Tally
 class CellFiller:
     """Fills the cells of one table.
 
-    `tallies` has the trials of each place that the study has, `instead` those of what stands in a row and a
-    column where they have no value, `lost` remarks on levels without one, where some
-    are picked from, `refused` the rows and columns whose trials the budget does not allow.
+    `tallies` has the trials of each place that the study has, `fallbacks` by row and column those of the
+    metric that is shown where they have no value. `pick_remarks` are on levels without a value at a place that
+    is picked from several, `over_budget` has the rows and columns whose trials the budget does not allow.
     """
 
     spec: TableSpec

@@ -35,10 +35,10 @@ class CellStatus(StrEnum):
 class Cell:
     """One combination of a row and a column, over all its trials.
 
-    `shown` is the centre's text, or a word in its place; `spread` the text of what stands behind a ±,
-    `interval` that of an interval, `difference` that of `less`: the centre less the baseline's. `picked` says
-    of which levels the trials are, `metric` what is shown where it is not what the column shows. `printed` is
-    the text of the published number and what stands beside it.
+    `text` is that of the centre, or a word in its place; `spread` that of what stands behind a ±, `interval`
+    that of an interval, `difference_text` that of `difference`: the centre less the baseline's. `picked` says
+    which levels the trials have, `metric` what is shown where it is not what the column shows.
+    `published_text` is that of the published number and of what stands beside it.
     """
 
     status: CellStatus
@@ -92,7 +92,7 @@ class ColumnKey:
 class Table:
     """Rows by columns of cells, with the sentences around them; `corner` names what the rows are.
 
-    `bands` has lines of headings above the columns, the outermost first; equal neighbours are one heading.
+    `column_headings` are lines above the columns, the outermost first; equal neighbours are one heading.
     `groups` has the heading of each row, empty for none. `keys` has None for a column of a paper's numbers.
     """
 
