@@ -22,8 +22,8 @@ class CellFiller:
     """Fills the cells of one table.
 
     `tallies` has the trials of each place that the study has, `fallbacks` by row and column those of the
-    metric that is shown where they have no value. `pick_remarks` are on levels without a value at a place that
-    is picked from several, `over_budget` has the rows and columns whose trials the budget does not allow.
+    metric that is shown where they have no value. `pick_remarks` tell which levels, of those that a place is
+    picked from, have no value; `over_budget` has the rows and columns whose trials the budget does not allow.
     """
 
     spec: TableSpec
