@@ -199,7 +199,7 @@ def test_the_list_goes_on_behind_a_study_that_cannot_be_read_and_tells_of_it(run
     make_partial_store(tiny).save_study_record("tiny", {"text": text, "overrides": []})
     lines = run("study", "list").stdout.splitlines()
     (own,) = [line for line in lines if line.startswith("tiny ")]
-    assert "   unreadable   [train] unknown key 'batch" in own
+    assert "   unreadable   [train] missing key 'batch_" in own
     assert len(lines) > 30
     page = json.loads(run("study", "list", "--json").stdout)
     (broken,) = [each for each in page if each["study"] == "tiny"]
