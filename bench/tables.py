@@ -60,7 +60,7 @@ value = {json.dumps(NAMES)}
 
 def fill_store(folder: Path, study: Study) -> None:
     """Write a store of everything the study asks for, as a compaction would leave it."""
-    values = pl.DataFrame({"trial": [trial.id for trial in study.trials()]})
+    values = pl.DataFrame({"trial": [trial.id for trial in study.trials]})
     values = values.with_columns(number=pl.int_range(pl.len()).cast(pl.Float64))
     layout = Layout(folder)
     for name, frame, schema in (
@@ -75,7 +75,7 @@ def fill_store(folder: Path, study: Study) -> None:
 
 def trial_rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:
     """A row for each trial."""
-    settings = [trial.settings for trial in study.trials()]
+    settings = [trial.settings for trial in study.trials]
     finals = (
         pl.struct(name=pl.lit(name), value=(pl.col("number") * (7 + place)) % 97)
         for place, name in enumerate(NAMES)
@@ -87,7 +87,7 @@ def trial_rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:
         pl.Series("seed", [each.seed for each in settings]),
         pl.Series("task", [each.task.name for each in settings]),
         pl.Series("recipe", [each.model.recipe for each in settings]),
-        pl.Series("factors", [json.dumps(dict(trial.levels)) for trial in study.trials()]),
+        pl.Series("factors", [json.dumps(dict(trial.levels)) for trial in study.trials]),
         pl.Series("settings", [each.model_dump_json() for each in settings]),
         *(pl.lit(value).alias(name) for name, value in (texts | numbers).items()),
         *(pl.lit(None).alias(name) for name in ("reason", "commit")),
@@ -131,7 +131,7 @@ def main() -> None:
         )
         every = min_seconds(store.metrics, 1)
         megabytes = sum(path.stat().st_size for path in folder.rglob("*.parquet")) / 1e6
-    count = len(study.trials())
+    count = len(study.trials)
     print(f"{count:,} trials × {EPOCHS} epochs × {len(NAMES)} metrics, {megabytes:.0f} MB")
     met = warm < WARM_S and cold < COLD_S
     print(f"  table, in a process that has it loaded   {warm:5.2f} s   target below {WARM_S} s")

@@ -131,7 +131,7 @@ class StudyResults:
 
     def _load_metrics(self) -> pl.DataFrame:
         """The course of every metric of the study's trials."""
-        return self.store.metrics([trial.id for trial in self.study.trials()])
+        return self.store.metrics([trial.id for trial in self.study.trials])
 
     def __repr__(self) -> str:
         study = self.study

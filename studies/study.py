@@ -47,9 +47,9 @@ class Study:
 
     `factors` has each factor's levels in the order of the file, `seed` always among them.
     `dimensions` is what a search chooses, by name, options as plain data; empty without a search.
-    `grid` has every trial once; it is empty where a search chooses them. `asked` has them cell by cell, so
-    that one may be there under several levels, and `refused` those that are over the budget and not run.
-    `sized` has by trial what was solved for equal parameters. `keep_weights`: trained models are kept.
+    `trials` has every trial once, in the order of the file; it is empty where a search chooses them. `cells`
+    has them cell by cell, so that a trial may be there under several levels, and `over_budget` those that are
+    over the budget and not run. `size_matches` has by trial what was solved for equal parameters.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Study:
     design: Design
     budget: StudyBudget
     keep_weights: bool
-    grid: tuple[Trial, ...]
+    trials: tuple[Trial, ...]
     cells: tuple[Trial, ...]
     over_budget: tuple[Trial, ...]
     size_matches: Mapping[str, SizeMatch]
@@ -81,8 +81,8 @@ class Study:
     @property
     def epochs(self) -> int:
         """The most epochs that a trial can have."""
-        if self.grid:
-            return max(trial.settings.train.epochs for trial in self.grid)
+        if self.trials:
+            return max(trial.settings.train.epochs for trial in self.trials)
         names = self.template.holes.get(_EPOCHS)
         if names is None:
             return self.template.tables["train"]["epochs"]
@@ -91,10 +91,6 @@ class Study:
             int(level)
             for level in (representative_values(dimension) if dimension else self.factors[names[0]])
         )
-
-    def trials(self) -> tuple[Trial, ...]:
-        """Every trial of the grid, once, in the order of the file; none where a search chooses them."""
-        return self.grid
 
     def within_budget(self, settings: TrialSettings) -> bool:
         """Whether a trial's model keeps to `max_parameters` and `max_step_flops`, told from its text."""
@@ -216,7 +212,7 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
         design=design,
         budget=budget,
         keep_weights=header.keep_weights,
-        grid=made.trials,
+        trials=made.trials,
         cells=made.cells,
         over_budget=made.over_budget,
         size_matches=made.size_matches,

@@ -50,7 +50,7 @@ def check(
     if as_json:
         print_json({"study": chosen.study.name, "claims": [_data(each) for each in found]})
     else:
-        ids = [trial.id for trial in chosen.study.trials()]
+        ids = [trial.id for trial in chosen.study.trials]
         _print_claims(found, provenance(ids, chosen.store.trials()))
     if any(each.verdict is Verdict.REFUTED for each in found):
         raise typer.Exit(EXIT_REFUTED)

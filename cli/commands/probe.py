@@ -100,7 +100,7 @@ def _report_probes(study: Study, probes: Iterator[ProbeResult]) -> bool:
     from ..views.trial_names import TrialNameColumns
 
     counts, lacking = Counter[str](), False
-    columns = TrialNameColumns(study.trials())
+    columns = TrialNameColumns(study.trials)
     for probed in probes:
         reason = probed.reason
         if not probed.metrics and reason is None:

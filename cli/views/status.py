@@ -28,7 +28,7 @@ def format_failures(study_status: StudyStatus) -> list[str]:
 
 def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:
     """A line for each of the trials that have begun, the latest first: how far it came, and how long ago."""
-    trials, clock = {trial.id: trial for trial in study.trials()}, datetime.now(UTC)
+    trials, clock = {trial.id: trial for trial in study.trials}, datetime.now(UTC)
     rows: list[tuple[Trial, list[str]]] = []
     for name, far in study_status.progress.items():
         ago = f"{format_duration((clock - far.saved_at).total_seconds())} ago"

@@ -160,7 +160,7 @@ def _probe(group: _Group, held: Mapping[str, Mapping[str, float]], data: Path) -
 def _trained_trials(study: Study, store: Store) -> Iterator[_TrainedTrial]:
     """The trials of a study that are done, in its order; of a search, all that it tried."""
     rows = {row["trial"]: row for row in study_outcomes(study, store.trials()).iter_rows(named=True)}
-    known = {trial.id: trial for trial in study.trials()}
+    known = {trial.id: trial for trial in study.trials}
     for name in known or rows:
         row = rows.get(name)
         if row is not None and row["status"] == "done":

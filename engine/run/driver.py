@@ -143,7 +143,7 @@ def _missing(
     bare = set(trials_missing_weights(study, store, held))
     return [
         trial
-        for trial in study.trials()
+        for trial in study.trials
         if (trial_ids is None or trial.id in trial_ids)
         and (trial.id not in held or held[trial.id] in again or trial.id in bare)
     ]
@@ -172,7 +172,7 @@ def _run(
 def _summary(study: Study, store: Store, counter: _Counter, *, stopped: bool, given_up: list[str]) -> Summary:
     held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
     if study.search is None:
-        wanted = {trial.id for trial in study.trials()}
+        wanted = {trial.id for trial in study.trials}
     else:
         wanted = set(store.trials().filter(pl.col("study") == study.name)["trial"].to_list())
     statuses = [held[trial] for trial in wanted if trial in held]

@@ -21,7 +21,7 @@ def values(inputs: PageInputs) -> Mapping[str, object] | None:
     study = inputs.study
     if not study.claims or not len(inputs.own_outcomes):
         return None
-    ids = [trial.id for trial in study.trials()]
+    ids = [trial.id for trial in study.trials]
     metrics = inputs.store.metrics(ids) if needs_metrics(study) else None
     checked = check_claims(study, inputs.outcomes, metrics)
     counts = Counter(each.verdict for each in checked)

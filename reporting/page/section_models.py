@@ -51,7 +51,7 @@ def values(inputs: PageInputs) -> Mapping[str, object] | None:
 def _groups(inputs: PageInputs) -> list[list[Trial]]:
     """The trials of each model of the plan, in its order; none for a search, whose models are its ends."""
     groups: dict[tuple[object, ...], list[Trial]] = {}
-    for trial in inputs.study.trials():
+    for trial in inputs.study.trials:
         model = trial.settings.model
         groups.setdefault(tuple(getattr(model, key) for key in SIZE_KEYS), []).append(trial)
     return list(groups.values())

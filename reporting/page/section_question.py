@@ -17,7 +17,7 @@ from .inputs import PageInputs
 def values(inputs: PageInputs) -> Mapping[str, object]:
     """The question, and what is varied to answer it."""
     study = inputs.study
-    tasks = {trial.settings.task.name: trial.settings.task for trial in study.trials()}
+    tasks = {trial.settings.task.name: trial.settings.task for trial in study.trials}
     return {
         "study": study,
         "lead": leading_comment(study.text),

@@ -31,6 +31,6 @@ def figure_values(inputs: PageInputs) -> Mapping[str, object] | None:
         return None
     from ..curves.draw import draw  # noqa: PLC0415  loads matplotlib
 
-    metrics = inputs.store.metrics([trial.id for trial in study.trials()])
+    metrics = inputs.store.metrics([trial.id for trial in study.trials])
     made = [build_curve(study, spec, inputs.outcomes, metrics) for spec in study.curves]
     return {"figures": [(each, draw(each, "svg").decode()) for each in made]}

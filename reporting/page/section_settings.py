@@ -39,7 +39,7 @@ def values(inputs: PageInputs) -> Mapping[str, object] | None:
 def _iter_settings(inputs: PageInputs) -> Iterator[TrialSettings]:
     """The settings of every trial: those of the grid, of a search those that the store has."""
     if inputs.study.search is None:
-        yield from (trial.settings for trial in inputs.study.trials())
+        yield from (trial.settings for trial in inputs.study.trials)
     else:
         yield from map(settings_from_json, inputs.own_outcomes["settings"])
 

@@ -62,7 +62,7 @@ def paper_tables(
     Beside ours stand also the rows and columns that only the paper has.
     """
     held = set(outcomes["trial"])
-    ran = [study for study in studies if any(trial.id in held for trial in study.trials())]
+    ran = [study for study in studies if any(trial.id in held for trial in study.trials)]
     made: list[Table] = []
     for theirs in printed:
         ours = [(study, spec) for study in ran for spec in study.tables if _reproduces(theirs, study, spec)]

@@ -105,8 +105,8 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
 
 def _grid_plan(study: Study, store: Store, outcomes: pl.DataFrame, only: Collection[str] | None) -> Plan:
     """The plan of a grid, whose trials are all known."""
-    trials = [trial for trial in study.trials() if only is None or trial.id in only]
-    estimator = TimeEstimator(outcomes, study.trials())
+    trials = [trial for trial in study.trials if only is None or trial.id in only]
+    estimator = TimeEstimator(outcomes, study.trials)
     statuses: dict[str, TrialStatus] = dict(outcomes.select("trial", "status").iter_rows())
     planned = tuple(
         PlannedTrial(
@@ -122,7 +122,7 @@ def _grid_plan(study: Study, store: Store, outcomes: pl.DataFrame, only: Collect
         factors=study.factors,
         cells=len(study.cells) // len(study.seeds),
         trials=planned,
-        total=len(study.trials()),
+        total=len(study.trials),
         subset_size=None if only is None else len(planned),
         counts=Counter(one.status for one in planned if one.status != "missing"),
         num_remaining=len(left),

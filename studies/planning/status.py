@@ -56,7 +56,7 @@ class StudyStatus:
 def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -> StudyStatus:
     """How a study stands in a store, whose latest attempts are read unless they are given."""
     rows = study_outcomes(study, store.trials() if outcomes is None else outcomes)
-    total = len(study.trials()) if study.search is None else study.search.trials * len(study.seeds)
+    total = len(study.trials) if study.search is None else study.search.trials * len(study.seeds)
     held = dict(rows.select("trial", "status").iter_rows())
     failed = rows.filter(pl.col("status") == "failed")["reason"]
     reasons = Counter(first_line(reason or "") for reason in failed)
@@ -76,12 +76,12 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     """The outcomes of a study's trials, whatever study they ran for; of a search, all that it has tried."""
     if study.search is not None:
         return outcomes.filter(pl.col("study") == study.name)
-    return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials()]))
+    return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials]))
 
 
 def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:
     """The trials of a grid with a checkpoint that are not held; those of a search are not listed."""
-    open_ones = (trial.id for trial in study.trials() if trial.id not in stored)
+    open_ones = (trial.id for trial in study.trials if trial.id not in stored)
     return tuple(trial for trial in open_ones if store.has_checkpoint(trial))
 
 
@@ -92,5 +92,5 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
     """
     if not study.keep_weights or study.search is not None:
         return ()
-    done = (trial.id for trial in study.trials() if statuses.get(trial.id) == "done")
+    done = (trial.id for trial in study.trials if statuses.get(trial.id) == "done")
     return tuple(trial for trial in done if not store.weights_file(trial).exists())

@@ -44,7 +44,7 @@ def store_outcome(trial, store, *, status="done", reason=None, value=7.0):
 def make_partial_store(path, folder="results", reason="not a number at epoch 1"):
     """A store with the tiny study's record, in which six trials are done, one has failed and one is left."""
     study, store = load_study(path), Store(folder)
-    *first, failing, _left = study.trials()
+    *first, failing, _left = study.trials
     for number, each in enumerate(first):
         store_outcome(each, store, value=5.0 + number)
     store_outcome(failing, store, status="failed", reason=reason)

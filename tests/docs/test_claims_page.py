@@ -49,7 +49,7 @@ def told():
     """What the page's claims come to with these lengths."""
     study = load_study(STUDY + CLAIMS)
     rows = []
-    for trial in study.trials():
+    for trial in study.trials:
         ends = LENGTHS.get(trial.levels["task"], {}).get(trial.levels["mixer"])
         if ends:
             metrics = [{"name": "max_length", "value": float(ends[trial.levels["seed"]])}]

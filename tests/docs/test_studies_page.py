@@ -43,23 +43,23 @@ def study(heading):
 
 
 def test_the_whole_study_of_the_page_loads():
-    assert len(load_study(WHOLE).trials()) == 2 * 2 * 3
+    assert len(load_study(WHOLE).trials) == 2 * 2 * 3
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.split("\n", 1)[0])
 def test_every_part_of_the_page_completes_a_study(part):
     found = load_study(completed(part))
-    assert found.search or found.trials()
+    assert found.search or found.trials
 
 
 def test_what_the_page_says_of_its_studies_is_so():
-    assert [trial.settings.model.recipe for trial in study("Fragments").trials()][-1] == (
+    assert [trial.settings.model.recipe for trial in study("Fragments").trials][-1] == (
         "4 * (sa + conv(k=9) >> ff(256))"
     )
-    assert len(study("Designs").trials()) == 1 + 2 + 1 + 2
+    assert len(study("Designs").trials) == 1 + 2 + 1 + 2
     equal = study("Equal parameters")
     assert {found.target for found in equal.size_matches.values()} == {
-        equal.size_matches[trial.id].parameters for trial in equal.trials() if trial.levels["mixer"] == "sa"
+        equal.size_matches[trial.id].parameters for trial in equal.trials if trial.levels["mixer"] == "sa"
     }
     assert len({found.target for found in equal.size_matches.values()}) == 2
     assert list(study("Searches").dimensions) == ["filter", "choice", "conv.k"]

@@ -55,7 +55,7 @@ def everything() -> Study:
 def kept(everything: Study, tmp_path_factory: pytest.TempPathFactory) -> Store:
     """The store that has it all."""
     store = Store(tmp_path_factory.mktemp("results"))
-    for number, trial in enumerate(everything.trials()):
+    for number, trial in enumerate(everything.trials):
         ends = EVERYTHING.get((str(trial.levels["mixer"]), str(trial.levels["task"])), (None,) * 3)
         end = ends[everything.factors["seed"].index(trial.levels["seed"])]
         if end is not None:
@@ -88,7 +88,7 @@ def forms() -> tuple[Study, pl.DataFrame, frozenset[str]]:
     The higher rate is better on sort, and fails for conv(k=20). The last mixer has begun addition.
     """
     study, frames, begun = load_study(FORMS), [], set()
-    for number, trial in enumerate(study.trials()):
+    for number, trial in enumerate(study.trials):
         mixer, task, seed = str(trial.levels["mixer"]), trial.levels["task"], int(trial.levels["seed"])
         high = trial.levels["lr"] == 3e-3
         noise = NOISE[(seed + 3 * list(LEVELS).index(mixer)) % 8]

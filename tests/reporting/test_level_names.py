@@ -55,7 +55,7 @@ def outcomes(study):
             "device": "none",
             "finished": when,
         }
-        for trial in {trial.id: trial for trial in study.trials()}.values()
+        for trial in {trial.id: trial for trial in study.trials}.values()
     ]
     return pl.DataFrame(rows, schema_overrides={"reason": pl.String, "commit": pl.String})
 
@@ -127,6 +127,6 @@ def test_what_a_claim_could_write_and_what_is_stored_stay_as_they_are_spelled(st
 def test_levels_of_one_name_are_not_taken_for_each_other(study):
     twins = load_study(TEXT.replace('both = "sa + {local}"', 'sa = "sa + {local}"').replace("{both}", "{sa}"))
     place = {"rows": "k", "columns": None, "over": ["mixer"], "separate": True}
-    found = tally_trials(twins.name, twins.trials(), outcomes(twins), metrics=["max_length"], **place)
+    found = tally_trials(twins.name, twins.trials, outcomes(twins), metrics=["max_length"], **place)
     assert [tally.label for tally in found["5", "", "max_length"]] == ["mixer {sa}"]
     assert build_table(twins, TableSpec(**SPEC), outcomes(twins)).rows == ("sa", "{sa}")

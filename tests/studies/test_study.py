@@ -23,7 +23,7 @@ TEXT = study_text(
 
 
 def test_the_grid_is_full_and_in_the_order_of_the_file():
-    trials = load_study(TEXT).trials()
+    trials = load_study(TEXT).trials
     assert [tuple(trial.levels.values()) for trial in trials] == [
         (task, seed, width, "post", mixer)
         for task in ("copy", "reverse")
@@ -37,14 +37,14 @@ def test_the_grid_is_full_and_in_the_order_of_the_file():
 
 
 def test_holes_are_filled_with_levels_of_their_own_type():
-    last = load_study(TEXT).trials()[-1].settings
+    last = load_study(TEXT).trials[-1].settings
     assert last.model.recipe == "2 * (sa + conv(k=3) >> ff(16))"
     assert (last.model.d_model, last.model.norm, last.task.name, last.seed) == (16, "post", "reverse", 5)
 
 
 def test_seeds_are_paired_across_cells():
     seeds = {}
-    for trial in load_study(TEXT).trials():
+    for trial in load_study(TEXT).trials:
         cell = tuple(level for name, level in trial.levels.items() if name != "seed")
         seeds.setdefault(cell, []).append(trial.settings.seed)
     assert list(seeds.values()) == [[3, 5]] * 8
@@ -53,31 +53,31 @@ def test_seeds_are_paired_across_cells():
 def test_a_study_without_seeds_has_seed_zero():
     study = load_study(replaced(TEXT, ("seed = [3, 5]\n", "")))
     assert study.factors["seed"] == (0,)
-    assert [trial.settings.seed for trial in study.trials()] == [0] * 8
+    assert [trial.settings.seed for trial in study.trials] == [0] * 8
 
 
 def test_a_study_without_factors_is_one_trial():
     text = TEXT[: TEXT.index("[factors]")]
     for name, level in (("mixer", "sa"), ("width", "8"), ("norm", "pre"), ("task", "sort")):
         text = text.replace('"{width}"', "8").replace(f"{{{name}}}", level)
-    (trial,) = load_study(text).trials()
+    (trial,) = load_study(text).trials
     assert trial.levels == {"seed": 0}
 
 
 def test_identical_trials_appear_once():
     twins = '["sa + conv(k=3)", "conv(k=3, act=relu) + sa", "conv(k=3)"]'
     study = load_study(replaced(TEXT, ('["conv(k=3)", "sa + conv(k=3)"]', twins)))
-    assert len(study.trials()) == 2 * 2 * 2 * 2
-    assert {trial.levels["mixer"] for trial in study.trials()} == {"sa + conv(k=3)", "conv(k=3)"}
+    assert len(study.trials) == 2 * 2 * 2 * 2
+    assert {trial.levels["mixer"] for trial in study.trials} == {"sa + conv(k=3)", "conv(k=3)"}
 
 
 def test_a_level_may_have_holes_of_its_own():
     study = load_study(
         replaced(TEXT, ('["conv(k=3)", "sa + conv(k=3)"]', '["sa", "conv(k={k})"]\nk = [3, 5]'))
     )
-    recipes = [trial.settings.model.recipe for trial in study.trials()[:4]]
+    recipes = [trial.settings.model.recipe for trial in study.trials[:4]]
     assert recipes[:3] == ["2 * (sa >> ff(8))", "2 * (conv(k=3) >> ff(8))", "2 * (conv(k=5) >> ff(8))"]
-    assert len(study.trials()) == 2 * 2 * 2 * 3  # k does not matter to sa
+    assert len(study.trials) == 2 * 2 * 2 * 3  # k does not matter to sa
 
 
 def test_a_hole_may_stand_for_a_word_or_a_part_of_a_text():
@@ -87,13 +87,13 @@ def test_a_hole_may_stand_for_a_word_or_a_part_of_a_text():
         ('name = "{task}"', 'name = "{task}ort"'),
         ('["copy", "reverse"]', '["s"]'),
     )
-    first = load_study(text).trials()[0].settings
+    first = load_study(text).trials[0].settings
     assert (first.model.recipe, first.task.name) == ("2 * (conv(k=3, act=gelu) >> ff(8))", "sort")
 
 
 def test_a_level_that_is_a_sum_binds_as_one_part():
     text = replaced(TEXT, ("2 * ({mixer} >> ff({width}))", "2 * {mixer} >> ff({width})"))
-    assert load_study(text).trials()[1].settings.model.recipe == "2 * (sa + conv(k=3)) >> ff(8)"
+    assert load_study(text).trials[1].settings.model.recipe == "2 * (sa + conv(k=3)) >> ff(8)"
 
 
 def test_overrides_come_before_everything_else():
@@ -106,13 +106,13 @@ def test_overrides_come_before_everything_else():
         "train.schedule = { name = 'inverse_sqrt', warmup = 4 }",
     )
     study = load_study(TEXT, overrides)
-    settings = study.trials()[0].settings
+    settings = study.trials[0].settings
     assert settings.train.epochs == 7
     assert settings.train.optimizer.name == "adamw"
     assert settings.train.optimizer.betas == (0.9, 0.98)
     assert settings.train.schedule.name == "inverse_sqrt"
     assert settings.model.recipe == "2 * (sa >> ff(8)) >> sa"
-    assert (study.overrides, study.text, len(study.trials())) == (overrides, TEXT, 8)
+    assert (study.overrides, study.text, len(study.trials)) == (overrides, TEXT, 8)
 
 
 def test_a_study_knows_what_it_was_read_from(tmp_path):
@@ -120,8 +120,8 @@ def test_a_study_knows_what_it_was_read_from(tmp_path):
     path.write_bytes(TEXT.replace("\n", "\r\n").encode())
     study = load_study(path)
     assert (study.path, study.name, study.title, study.paper) == (path, "tiny", "A tiny study", None)
-    assert study.trials() == load_study(TEXT).trials()
-    assert load_study(str(path)).trials() == study.trials()
+    assert study.trials == load_study(TEXT).trials
+    assert load_study(str(path)).trials == study.trials
 
 
 def test_epochs_are_the_most_that_any_trial_has():
@@ -150,8 +150,8 @@ def test_the_first_paper_s_table_is_a_study_of_144_trials():
     study = load_study("algorithmic")
     assert study.path == find_study_file("algorithmic")
     assert [len(levels) for levels in study.factors.values()] == [8, 6, 3]
-    assert len(study.trials()) == 144
-    first = study.trials()[0]
+    assert len(study.trials) == 144
+    first = study.trials[0]
     assert first.settings.model.recipe == "4 * (cgru(k=20) >> ff(512))"
     assert first.id == "be3ce55dfb804acd"
 

@@ -301,7 +301,7 @@ def test_a_study_is_loaded_or_all_its_faults_are_told_and_nothing_else_happens(c
         assert error.faults
         assert str(error).startswith(f"study: {len(error.faults)} fault")
     else:
-        assert study.search or study.trials()
+        assert study.search or study.trials
 
 
 def test_a_penalty_on_coverage_needs_attention():

@@ -66,7 +66,7 @@ def claiming(tiny):
         text = path.read_text(encoding="utf-8").replace("seed = [0, 1]", "seed = [0, 1, 2]") + claims
         path.write_text(text, encoding="utf-8")
         study, store = load_study(path), Store("results")
-        for trial in study.trials():
+        for trial in study.trials:
             ends = values.get((trial.levels["mixer"], trial.levels["task"]), ())
             if len(ends) > trial.levels["seed"]:
                 store_outcome(trial, store, value=ends[trial.levels["seed"]])

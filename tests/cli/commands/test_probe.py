@@ -165,7 +165,7 @@ def test_what_was_not_probed_of_a_cell_is_told_in_a_footnote(run):
 def test_tables_figures_and_claims_show_what_was_measured(run):
     study, store = a_store(LUONG, NAIVE, more=SHOWN)
     assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0
-    naive = {row["name"]: row["value"] for row in store.metrics([study.trials()[1].id]).to_dicts()}
+    naive = {row["name"]: row["value"] for row in store.metrics([study.trials[1].id]).to_dicts()}
     table = run("table", "render", "memories.toml", "--format", "csv").stdout
     cells = {row["column"]: row for row in csv.DictReader(table.splitlines()) if row["row"] == NAIVE}
     for name in ("theta[luong]", "memory_change", "gamma[4]"):
@@ -181,7 +181,7 @@ def test_tables_figures_and_claims_show_what_was_measured(run):
     assert [point["y"] for point in line] == [naive[f"gamma[{step}]"] for step in range(1, len(line) + 1)]
     assert {box["n"] for box in gates[1]["content"]["boxes"]} == {20}
     assert len(gates[1]["content"]["boxes"]) == len(line)
-    luong = {row["name"]: row["value"] for row in store.metrics([study.trials()[0].id]).to_dicts()}
+    luong = {row["name"]: row["value"] for row in store.metrics([study.trials[0].id]).to_dicts()}
     for output, row in enumerate(attention[0]["content"]["values"], start=1):
         assert row == [luong[f"attention[{output},{place}]"] for place in range(1, len(row) + 1)]
     assert [bar["value"] for bar in thetas[0]["content"]["bars"]] == [0, naive["theta[luong]"]]

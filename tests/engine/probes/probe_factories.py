@@ -32,7 +32,7 @@ def make_study(*models, more=""):
 
 def store_outcomes(store, study, *, keeps_weights=lambda trial: True):
     """Store each trial as if it had been trained; its weights are those that it began with."""
-    for number, trial in enumerate(study.trials()):
+    for number, trial in enumerate(study.trials):
         row = trial_row(
             Job(trial=trial, attempt=0, run="r"),
             Totals(epochs=trial.settings.train.epochs, steps=7, device="none"),

@@ -42,7 +42,7 @@ def stored(store, trial):
 
 def sources(study, count):
     """The first sources of the test split, as lists."""
-    side = PairData(study.trials()[0].settings, None).test.source
+    side = PairData(study.trials[0].settings, None).test.source
     lines, tokens = side.lines.tolist(), side.tokens.tolist()
     return [tokens[lines[number] : lines[number + 1]] for number in range(count)]
 
@@ -74,7 +74,7 @@ def cosines(cells):
 
 def by_hand(study, number, count):
     """The cosines of all sources in a row, and by step the products of gates and the gates."""
-    model, changes, kept, gates = make_model(study.trials()[number], number), [], {}, {}
+    model, changes, kept, gates = make_model(study.trials[number], number), [], {}, {}
     for source in sources(study, count):
         cells, forget = lstm_by_hand(model, source)
         changes += cosines(cells)
@@ -91,7 +91,7 @@ def test_all_measures_are_those_of_plain_loops_in_double_precision(store):
     store_outcomes(store, study)
     probe(study, store)
     luong, naive = (by_hand(study, number, 40) for number in range(2))
-    found = stored(store, study.trials()[1])
+    found = stored(store, study.trials[1])
     changes, kept, gates = naive
     assert found["memory_change"] == pytest.approx(np.mean(changes), abs=1e-12)
     wanted = np.quantile(changes, (np.arange(200) + 0.5) / 200, method="hazen")
@@ -112,7 +112,7 @@ def test_of_a_gru_the_state_is_the_memory_and_its_last_layer_is_measured(store):
     study = make_study(GRU)
     store_outcomes(store, study)
     probe(study, store)
-    model = make_model(study.trials()[0], 0).double().eval()
+    model = make_model(study.trials[0], 0).double().eval()
     encoder, changes = model.body.encoder, []
     for source in sources(study, 40):
         x, state = model.source(torch.tensor([source])) * model.scale, None
@@ -121,18 +121,18 @@ def test_of_a_gru_the_state_is_the_memory_and_its_last_layer_is_measured(store):
             y, state = encoder.step_with_grad(x[:, step : step + 1], state)
             outputs.append(y[0, 0].detach().numpy())
         changes += cosines(outputs)
-    assert stored(store, study.trials()[0])["memory_change"] == pytest.approx(np.mean(changes), abs=1e-12)
+    assert stored(store, study.trials[0])["memory_change"] == pytest.approx(np.mean(changes), abs=1e-12)
 
 
 def test_the_map_of_attention_is_that_of_the_first_of_the_longest_sources(store):
     study = make_study(LUONG)
     store_outcomes(store, study)
     probe(study, store)
-    found, lengths = stored(store, study.trials()[0]), [len(source) for source in sources(study, 40)]
+    found, lengths = stored(store, study.trials[0]), [len(source) for source in sources(study, 40)]
     pair = lengths.index(max(lengths))
     assert found["probed[shown]"] == pair
-    model = make_model(study.trials()[0], 0).double().eval()
-    split = PairData(study.trials()[0].settings, None).test
+    model = make_model(study.trials[0], 0).double().eval()
+    split = PairData(study.trials[0].settings, None).test
     target = split.target.tokens[split.target.lines[pair] : split.target.lines[pair + 1]][None]
     source = torch.tensor([sources(study, 40)[pair]])
     state = model.begin(source, torch.tensor([target.shape[1]]))
@@ -168,7 +168,7 @@ def test_a_stored_probe_is_not_taken_twice(store):
     store_outcomes(store, study)
     assert all(probed.metrics for probed in probe(study, store))
     before = store.metrics()
-    for trial in study.trials():
+    for trial in study.trials:
         store.weights_file(trial.id).write_bytes(b"nobody reads this")
     assert [(probed.metrics, probed.reason) for probed in probe(study, store)] == [({}, None)] * 2
     assert store.metrics().equals(before)
@@ -179,14 +179,14 @@ def test_another_number_of_sequences_replaces_what_was_stored(store):
     store_outcomes(store, study)
     probe(study, store)
     probe(study, store, sequences=30)
-    found = store.metrics([study.trials()[0].id])
+    found = store.metrics([study.trials[0].id])
     assert found["name"].is_unique().all()
     assert found.filter(name="probed[measured]")["value"].to_list() == [30]
 
 
 def test_a_model_that_came_later_is_compared_with(store):
     study = make_study(NAIVE, LUONG)
-    naive, luong = study.trials()
+    naive, luong = study.trials
     store_outcomes(store, study, keeps_weights=lambda trial: trial.id == naive.id)
     assert [probed.reason for probed in probe(study, store)] == ["its weights were not kept", None]
     assert "theta[luong]" not in stored(store, naive)
@@ -197,7 +197,7 @@ def test_a_model_that_came_later_is_compared_with(store):
 
 def test_what_cannot_be_measured_is_told_and_the_rest_goes_on(store):
     study = make_study(STACK, LUONG, BAHDANAU, NAIVE)
-    stack, luong, bahdanau, naive = study.trials()
+    stack, luong, bahdanau, naive = study.trials
     store_outcomes(store, study, keeps_weights=lambda trial: trial.id != luong.id)
     store.weights_file(bahdanau.id).write_bytes(b"no weights")
     reasons = {probed.trial.id: probed.reason for probed in probe(study, store)}
@@ -239,7 +239,7 @@ def test_where_no_standard_was_trained_as_long_none_is_compared_with(store):
 
 
 def test_an_encoder_without_recurrence_is_refused(store):
-    (trial,) = make_study(STACK).trials()
+    (trial,) = make_study(STACK).trials
     with pytest.raises(ProbeError, match=r"^no recurrent encoder$"):
         EncoderProbe(trial.settings, store.weights_file(trial.id))
 

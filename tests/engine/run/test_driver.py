@@ -38,7 +38,7 @@ def test_a_study_runs_once_and_then_not_again(tiny, store, notes):
     before = store.trials()
     assert run(study, store, notes) == summary(done=8)
     assert store.trials().equals(before)
-    assert [trial.id for trial in notes.announced] == [trial.id for trial in study.trials()]
+    assert [trial.id for trial in notes.announced] == [trial.id for trial in study.trials]
 
 
 def test_at_most_so_many_trials_are_run(tiny, store, notes):
@@ -106,7 +106,7 @@ def test_a_study_that_keeps_weights_trains_again_what_another_has_trained_withou
     run(load_study(tiny), store, notes, max_trials=2)
     keeping = load_study(tiny.replace('name = "tiny"', 'name = "keeping"\nkeep_weights = true'))
     assert run(keeping, store, notes, max_trials=3) == summary(done=3, ran=3, left=5)
-    kept = [trial for trial in keeping.trials() if store.weights_file(trial.id).exists()]
+    kept = [trial for trial in keeping.trials if store.weights_file(trial.id).exists()]
     assert len(kept) == 3
     training = Training(kept[0].settings, torch.device("cpu"))
     while not training.finished:

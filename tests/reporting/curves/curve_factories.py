@@ -37,7 +37,7 @@ TRIAL_ENDINGS = {
 def make_store(study, folder):
     """A store in which every trial has the values of `length`, and those of ENDS have none."""
     found = Store(folder)
-    for trial in study.trials():
+    for trial in study.trials:
         place = tuple(trial.levels[name] for name in ("mixer", "filter", "task", "seed"))
         end = TRIAL_ENDINGS.get(place, "done")
         if end is not None:

@@ -266,7 +266,7 @@ def test_a_second_index_that_is_not_drawn_is_averaged_within_each_trial(drawn):
 def test_a_trial_stands_in_every_cell_that_it_is_the_trial_of(tmp_path):
     twice = load_study(STUDY_TEXT.replace('"sa", "conv(k=20)", "sa + conv(k=20)"', '"sa", "sa(heads=8)"'))
     found = Store(tmp_path)
-    for trial in twice.trials():
+    for trial in twice.trials:
         found.write(*make_rows(trial, "done"))
     select = {"task": "sort", "filter": 8}
     made = make_curve(

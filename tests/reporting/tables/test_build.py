@@ -57,7 +57,7 @@ def test_the_best_loss_is_the_lowest(everything: Study, rows: pl.DataFrame) -> N
 
 
 def test_a_value_alone_in_its_column_is_not_called_the_best(everything: Study, rows: pl.DataFrame) -> None:
-    alone = [trial.id for trial in everything.trials() if tuple(trial.levels.values())[:2] == ("sa", "sort")]
+    alone = [trial.id for trial in everything.trials if tuple(trial.levels.values())[:2] == ("sa", "sort")]
     made = build_table(everything, spec(), rows.filter(pl.col("trial").is_in(alone)))
     assert not any(cell.best for row in made.cells for cell in row)
     assert made.caption == ("Longest length with 100 % accuracy: mean ± s.d. of 3 seeds.", "–: not run.")
@@ -178,7 +178,7 @@ def test_an_empty_store_gives_a_table_of_what_is_to_come(everything: Study, rows
 
 def test_rows_of_other_studies_change_nothing(everything: Study, rows: pl.DataFrame) -> None:
     one = load_study(everything.text, overrides=("factors.seed=[0]",))
-    own = rows.filter(pl.col("trial").is_in([trial.id for trial in one.trials()]))
+    own = rows.filter(pl.col("trial").is_in([trial.id for trial in one.trials]))
     assert len(own) < len(rows)
     assert build_table(one, spec(), rows) == build_table(one, spec(), own)
 

@@ -44,7 +44,7 @@ def values_of(forms: Forms, **levels: Any) -> dict[int, float]:
     study, outcomes, _ = forms
     rows = {row["trial"]: row for row in outcomes.iter_rows(named=True)}
     found = {}
-    for trial in study.trials():
+    for trial in study.trials:
         if all(trial.levels[name] == level for name, level in levels.items()) and trial.id in rows:
             metrics = {each["name"]: each["value"] for each in rows[trial.id]["metrics"]}
             found[int(trial.levels["seed"])] = metrics["max_length"]

@@ -65,7 +65,7 @@ def study() -> Study:
 @pytest.fixture(scope="module")
 def outcomes(study: Study) -> pl.DataFrame:
     frames = []
-    for number, trial in enumerate(study.trials()):
+    for number, trial in enumerate(study.trials):
         pool, length, lr = (trial.levels[name] for name in ("pool", "length", "lr"))
         ends = ENDS.get((str(pool), int(length), float(lr)), (None,) * 3)
         end = ends[int(trial.levels["seed"])]
@@ -132,7 +132,7 @@ def test_the_caption_says_what_the_parentheses_are(made: Table) -> None:
 
 def test_of_one_level_nothing_is_picked_and_nothing_said() -> None:
     one = load_study(STUDY, ["factors.lr=[0.001]", "factors.seed=[0]"])
-    rows = [trial_frame(made_row(trial, {"solved_epochs": 2.0}, n)) for n, trial in enumerate(one.trials())]
+    rows = [trial_frame(made_row(trial, {"solved_epochs": 2.0}, n)) for n, trial in enumerate(one.trials)]
     assert build_table(one, one.tables[0], pl.concat(rows)).caption[0] == (
         "Epochs until all test sequences were right: one seed."
     )

@@ -26,7 +26,7 @@ def test_what_asks_for_levels_that_an_override_took_away_is_empty_and_no_fault(t
         "factors.length=[50]",
     ]
     study = load_study("feedforward-attention", overrides)
-    assert len(study.trials()) == 12
+    assert len(study.trials) == 12
     addition, multiplication = (build_table(study, spec, store.trials()) for spec in study.tables)
     assert [addition.provenance, multiplication.provenance] == ["0 trials", "0 of 12 trials"]
     (spec,) = study.curves

@@ -114,7 +114,7 @@ def test_models_cost_what_the_analysis_says_with_the_largest_vocabulary(store):
 
 
 def test_costs_are_those_of_the_analysis_for_every_vocabulary():
-    for trial in load_study("algorithmic").trials()[::3]:
+    for trial in load_study("algorithmic").trials[::3]:
         settings = trial.settings
         vocab = lookup_task(settings.task.name).vocab
         for tokens in (1, 5, 40, 208):
@@ -125,7 +125,7 @@ def test_costs_are_those_of_the_analysis_for_every_vocabulary():
 
 @pytest.mark.parametrize("study", ["algorithmic", SMALL], ids=["algorithmic", "small"])
 def test_the_most_that_a_trial_trains_is_near_the_sum_over_its_epochs(study):
-    for trial in load_study(study).trials()[::2]:
+    for trial in load_study(study).trials[::2]:
         train, task = trial.settings.train, lookup_task(trial.settings.task.name)
         length, bound, total = train.curriculum.start, max_learnable_length(trial.settings), 0
         for _ in range(train.epochs):
@@ -138,7 +138,7 @@ def test_the_most_that_a_trial_trains_is_near_the_sum_over_its_epochs(study):
 def test_a_trial_grows_by_the_task_s_step_from_its_start():
     by_task = {
         trial.settings.task.name: max_curriculum_length(trial.settings)
-        for trial in load_study("algorithmic").trials()
+        for trial in load_study("algorithmic").trials
     }
     assert by_task == {
         "reverse": 104,
@@ -195,7 +195,7 @@ def test_a_length_that_no_epoch_can_come_to_is_no_ceiling(store):
 
 def test_what_the_store_has_is_not_left(store):
     study = load_study(SMALL)
-    for trial, status in zip(study.trials(), ("done", "failed", "pruned", "done"), strict=False):
+    for trial, status in zip(study.trials, ("done", "failed", "pruned", "done"), strict=False):
         keep(store, trial, status=status)
     found = make_plan(study, store)
     assert [one.status for one in found.trials] == ["done", "failed", "pruned", "done"] + ["missing"] * 4
@@ -203,13 +203,13 @@ def test_what_the_store_has_is_not_left(store):
 
 
 def test_trials_of_other_studies_count_when_they_are_the_same(store):
-    keep(store, load_study(SMALL.replace('"small"', '"other"')).trials()[0])
+    keep(store, load_study(SMALL.replace('"small"', '"other"')).trials[0])
     assert dict(make_plan(load_study(SMALL), store).counts) == {"done": 1}
 
 
 def test_a_time_is_measured_where_another_seed_has_run(store):
     study = load_study(SMALL)
-    keep(store, study.trials()[0], seconds=12.0)
+    keep(store, study.trials[0], seconds=12.0)
     found = make_plan(study, store)
     assert [one.estimate.basis for one in found.trials] == ["measured"] * 2 + ["at most"] * 6
     assert found.trials[1].estimate == TimeEstimate(12.0, "measured")
@@ -217,14 +217,14 @@ def test_a_time_is_measured_where_another_seed_has_run(store):
 
 def test_a_time_is_bounded_by_the_speed_of_the_same_recipe_or_of_all(store):
     study = load_study(SMALL)
-    keep(store, study.trials()[0], seconds=10.0, flops=1e9)
-    keep(store, study.trials()[6], seconds=30.0, flops=1e9)
+    keep(store, study.trials[0], seconds=10.0, flops=1e9)
+    keep(store, study.trials[6], seconds=30.0, flops=1e9)
     found = make_plan(study, store)
     by_cell = {tuple(one.trial.levels.values())[:2]: one.estimate for one in found.trials}
     assert by_cell["sa", "remember"].seconds == pytest.approx(
-        max_training_flops(study.trials()[2].settings) / 1e8
+        max_training_flops(study.trials[2].settings) / 1e8
     )
-    slow = max_training_flops(study.trials()[4].settings) / (1e9 / 30)
+    slow = max_training_flops(study.trials[4].settings) / (1e9 / 30)
     assert by_cell["conv(k=5)", "not"].seconds == pytest.approx(slow)
     assert found.estimate.basis == "at most"
     left = sum(one.estimate.seconds for one in found.trials if one.status == "missing")
@@ -235,16 +235,16 @@ def test_a_time_is_bounded_by_the_speed_of_the_same_recipe_or_of_all(store):
 
 def test_a_recipe_that_never_ran_takes_the_speed_of_all(store):
     study = load_study(SMALL)
-    keep(store, study.trials()[0], seconds=10.0, flops=1e9)
-    keep(store, study.trials()[2], seconds=30.0, flops=1e9)
+    keep(store, study.trials[0], seconds=10.0, flops=1e9)
+    keep(store, study.trials[2], seconds=30.0, flops=1e9)
     never = make_plan(study, store).trials[4]
     assert never.estimate.seconds == pytest.approx(max_training_flops(never.trial.settings) / 5e7)
 
 
 def test_the_plan_of_a_part_counts_and_costs_that_part_alone(store):
     study = load_study(SMALL)
-    keep(store, study.trials()[0], seconds=12.0)
-    sort = [trial for trial in study.trials() if trial.levels["mixer"] == "sa"]
+    keep(store, study.trials[0], seconds=12.0)
+    sort = [trial for trial in study.trials if trial.levels["mixer"] == "sa"]
     found = make_plan(study, store, {trial.id for trial in sort})
     assert (found.total, found.subset_size, found.num_remaining, dict(found.counts)) == (8, 4, 3, {"done": 1})
     assert [one.trial.id for one in found.trials] == [trial.id for trial in sort]
@@ -255,10 +255,10 @@ def test_the_plan_of_a_part_counts_and_costs_that_part_alone(store):
 
 def test_times_of_other_machines_and_earlier_devices_do_not_count(store):
     study = load_study(SMALL)
-    keep(store, study.trials()[0], host="elsewhere")
+    keep(store, study.trials[0], host="elsewhere")
     assert make_plan(study, store).estimate == UNKNOWN_TIME
-    keep(store, study.trials()[2], seconds=7.0, device="gpu", minutes=1)
-    keep(store, study.trials()[4], seconds=9.0, device="cpu", minutes=0)
+    keep(store, study.trials[2], seconds=7.0, device="gpu", minutes=1)
+    keep(store, study.trials[4], seconds=9.0, device="cpu", minutes=0)
     found = make_plan(study, store)
     assert found.trials[3].estimate == TimeEstimate(7.0, "measured")
     assert found.trials[5].estimate.basis == "at most"
@@ -266,7 +266,7 @@ def test_times_of_other_machines_and_earlier_devices_do_not_count(store):
 
 def test_a_study_that_is_done_has_nothing_left(store):
     study = load_study(SMALL)
-    for trial in study.trials():
+    for trial in study.trials:
         keep(store, trial)
     found = make_plan(study, store)
     assert (found.num_remaining, found.estimate, found.max_trial_s) == (0, TimeEstimate(0.0, "measured"), 0.0)
@@ -276,7 +276,7 @@ def test_what_is_done_without_the_weights_that_the_study_keeps_is_left(store):
     study = load_study(
         SMALL.replace('title = "A small study"', 'title = "A small study"\nkeep_weights = true')
     )
-    one, *others = study.trials()
+    one, *others = study.trials
     for trial in [one, *others[:4]]:
         keep(store, trial)
     keep(store, others[4], status="failed")

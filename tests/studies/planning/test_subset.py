@@ -30,7 +30,7 @@ def study() -> Study:
 
 def levels(study: Study, *wanted: str) -> set[tuple[object, ...]]:
     ids = select_trials(study, wanted)
-    return {tuple(trial.levels.values()) for trial in study.trials() if trial.id in ids}
+    return {tuple(trial.levels.values()) for trial in study.trials if trial.id in ids}
 
 
 def test_of_several_factors_all_must_fit_and_of_one_any_level(study: Study) -> None:

@@ -21,7 +21,7 @@ PLAIN = PLAIN[: PLAIN.index("[recipes]")] + PLAIN[PLAIN.index("[factors]") :]
 
 
 def test_fragments_fill_the_recipe_levels_and_each_other():
-    assert [trial.settings.model.recipe for trial in load_study(TEXT).trials()] == [
+    assert [trial.settings.model.recipe for trial in load_study(TEXT).trials] == [
         "2 * (sa >> ff(16))",
         "2 * (sa + conv(k=3) >> ff(16))",
         "2 * (sa + conv(k=5) >> ff(16))",
@@ -29,13 +29,11 @@ def test_fragments_fill_the_recipe_levels_and_each_other():
 
 
 def test_a_trial_s_id_depends_on_the_resolved_recipe_alone():
-    assert [trial.id for trial in load_study(TEXT).trials()] == [
-        trial.id for trial in load_study(PLAIN).trials()
-    ]
+    assert [trial.id for trial in load_study(TEXT).trials] == [trial.id for trial in load_study(PLAIN).trials]
 
 
 def test_a_trial_has_a_level_that_is_a_fragment_as_it_is_written():
-    assert [dict(trial.levels) for trial in load_study(TEXT).trials()] == [
+    assert [dict(trial.levels) for trial in load_study(TEXT).trials] == [
         {"mixer": "sa", "k": 3, "seed": 0},
         {"mixer": "{both}", "k": 3, "seed": 0},
         {"mixer": "{both}", "k": 5, "seed": 0},
@@ -48,27 +46,27 @@ def test_a_fragment_binds_as_one_part():
         ("2 * ({mixer} >> {feed})", "2 * {pair} >> {feed}"),
         ("[recipes]", '[recipes]\npair = "{mixer} >> sa"'),
     )
-    assert load_study(text).trials()[0].settings.model.recipe == "2 * (sa >> sa) >> ff(16)"
+    assert load_study(text).trials[0].settings.model.recipe == "2 * (sa >> sa) >> ff(16)"
 
 
 def test_an_override_may_change_a_fragment():
     study = load_study(TEXT, ["recipes.feed=ff(32)"])
-    assert study.trials()[0].settings.model.recipe == "2 * (sa >> ff(32))"
+    assert study.trials[0].settings.model.recipe == "2 * (sa >> ff(32))"
 
 
 def test_an_override_may_leave_fragments_unused_and_a_file_may_not():
-    assert [trial.settings.model.recipe for trial in load_study(TEXT, ["factors.mixer=['sa']"]).trials()] == [
+    assert [trial.settings.model.recipe for trial in load_study(TEXT, ["factors.mixer=['sa']"]).trials] == [
         "2 * (sa >> ff(16))"
     ]
     whole = load_study(TEXT, ["model.recipe='2 * ({mixer} >> ff(8))'"])
-    assert whole.trials()[0].settings.model.recipe == "2 * (sa >> ff(8))"
+    assert whole.trials[0].settings.model.recipe == "2 * (sa >> ff(8))"
     with pytest.raises(StudyError, match=r"nothing uses 'feed': no hole \{feed\}"):
         load_study(replaced(TEXT, (">> {feed}", ">> ff(8)")))
 
 
 def test_names_of_published_columns_stay_when_an_override_takes_their_levels_away():
     study = load_study("memory-degradation", ['factors.model=["{luong}", "{bahdanau}"]'])
-    assert len(study.trials()) == 36
+    assert len(study.trials) == 36
     assert "theta[luong]:{luong_inputs}" in study.tables[0].published.columns
 
 

@@ -68,8 +68,8 @@ def test_one_at_a_time_varies_each_factor_by_itself_around_the_baseline():
 
 
 def test_a_grid_is_the_design_of_a_study_that_names_none():
-    assert study(FACTORS, 'design = "grid"').trials() == study(FACTORS).trials()
-    assert len(study(FACTORS).trials()) == 3 * 3 * 3 * 2
+    assert study(FACTORS, 'design = "grid"').trials == study(FACTORS).trials
+    assert len(study(FACTORS).trials) == 3 * 3 * 3 * 2
 
 
 def test_listed_cells_join_those_of_the_design_and_cross_with_the_seeds():
@@ -98,15 +98,15 @@ def test_a_listed_cell_has_the_baselines_level_where_it_names_none():
 
 
 def test_a_listed_cell_is_the_same_trial_as_the_cell_of_a_grid():
-    grid = {trial.id for trial in study(FACTORS).trials()}
-    assert study(TWO + "\n[factors]\nseed = [3, 5]\n").trials()[0].id in grid
+    grid = {trial.id for trial in study(FACTORS).trials}
+    assert study(TWO + "\n[factors]\nseed = [3, 5]\n").trials[0].id in grid
 
 
 def test_what_several_cells_ask_for_is_one_trial_and_all_of_its_cells():
     found = study(FACTORS.replace('"cgru(k=3)"', '"conv(3)"'))
-    assert len(found.trials()) == 2 * 3 * 3 * 2
+    assert len(found.trials) == 2 * 3 * 3 * 2
     assert len(found.cells) == 3 * 3 * 3 * 2
-    same = [trial for trial in found.cells if trial.id == found.trials()[18].id]
+    same = [trial for trial in found.cells if trial.id == found.trials[18].id]
     assert [trial.levels["mixer"] for trial in same] == ["conv(k=3)", "conv(3)"]
 
 

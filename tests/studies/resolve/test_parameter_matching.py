@@ -42,7 +42,7 @@ def counted(recipe, task, d_model=16, norm="pre"):
 def test_every_cell_has_the_size_that_brute_force_finds():
     study = load_study(TEXT)
     recipe = parse("2 * ({mixer} >> ff({filter}))")
-    for trial in study.trials():
+    for trial in study.trials:
         mixer, task = trial.levels["mixer"], trial.levels["task"]
         target = counted("2 * (sa(heads=2, head_width=4) >> ff(64))", task)
         found = {
@@ -58,7 +58,7 @@ def test_every_cell_has_the_size_that_brute_force_finds():
 
 
 def test_the_baseline_keeps_its_own_size_and_levels_say_nothing_of_sizes():
-    first, *_ = load_study(TEXT).trials()
+    first, *_ = load_study(TEXT).trials
     assert first.settings.model.recipe == "2 * (sa(heads=2, head_width=4) >> ff(64))"
     assert dict(first.levels) == {"mixer": "sa(heads=2, head_width=4)", "task": "sort", "seed": 0}
 
@@ -72,8 +72,8 @@ def test_a_matched_trial_is_the_same_as_one_that_is_written_out():
         ("ff({filter}))", "ff(56))"),
         (', "ff({filter})"', ""),
     )
-    ids = {trial.id for trial in load_study(plain).trials()}
-    assert {trial.id for trial in load_study(TEXT).trials() if trial.levels["mixer"] == "conv(k=3)"} <= ids
+    ids = {trial.id for trial in load_study(plain).trials}
+    assert {trial.id for trial in load_study(TEXT).trials if trial.levels["mixer"] == "conv(k=3)"} <= ids
 
 
 def test_a_width_can_be_solved_and_then_the_vocabulary_counts():
@@ -84,7 +84,7 @@ def test_a_width_can_be_solved_and_then_the_vocabulary_counts():
         ("ff({filter}))", "ff(32))"),
         (', "ff({filter})"', ""),
     )
-    for trial in load_study(text).trials():
+    for trial in load_study(text).trials:
         task, model = trial.levels["task"], trial.settings.model
         target = counted("2 * (sa(heads=2, head_width=4) >> ff(32))", task, 64)
         found = {width: abs(counted(model.recipe, task, width) - target) for width in range(1, 130)}
@@ -98,14 +98,14 @@ def test_a_depth_can_be_solved():
         ("ff({filter}))", "ff(32))"),
         (', "ff({filter})"', ', "sa(heads=2, head_width=2)"'),
     )
-    depths = {trial.levels["mixer"]: trial.settings.model.recipe for trial in load_study(text).trials()}
+    depths = {trial.levels["mixer"]: trial.settings.model.recipe for trial in load_study(text).trials}
     assert depths["conv(k=3)"] == "55 * (conv(k=3) >> ff(32))"
     assert depths["sa(heads=2, head_width=4)"] == "64 * (sa(heads=2, head_width=4) >> ff(32))"
 
 
 def test_factors_that_the_baseline_does_not_name_stay_those_of_the_cell():
     text = replaced(TEXT, ("16\n", '"{width}"\n'), ("task = [", "width = [16, 32]\ntask = ["))
-    for trial in load_study(text).trials():
+    for trial in load_study(text).trials:
         width, task = trial.levels["width"], trial.levels["task"]
         target = counted("2 * (sa(heads=2, head_width=4) >> ff(64))", task, width)
         assert load_study(text).size_matches[trial.id].target == target
@@ -121,7 +121,7 @@ def test_a_cell_without_the_size_may_have_the_parameters_itself():
     )
     sizes = {
         (trial.levels["last"], load_study(text).size_matches[trial.id].size)
-        for trial in load_study(text).trials()
+        for trial in load_study(text).trials
     }
     assert sizes == {("ff({filter})", 64), ("ff(64, act=gelu)", None)}
 
@@ -195,9 +195,9 @@ task = ["copy"]
 @pytest.mark.usefixtures("memory")
 def test_variants_of_unlike_shape_have_equal_parameters():
     study = load_study(VARIANTS)
-    assert [trial.settings.model.recipe for trial in study.trials()] == [
+    assert [trial.settings.model.recipe for trial in study.trials] == [
         "6 * memory(N=100)",
         "4 * (memory(N=10) >> ff(135))",
         "3 * (memory(N=185) + sa(heads=2, head_width=4))",
     ]
-    assert [study.size_matches[trial.id].residual for trial in study.trials()] == [0, 28, 0]
+    assert [study.size_matches[trial.id].residual for trial in study.trials] == [0, 28, 0]

@@ -71,7 +71,7 @@ def test_what_stands_for_a_dimension_is_both_ends_or_every_option():
 def test_a_search_has_dimensions_and_no_grid():
     study = load_study(TEXT)
     assert study.dimensions == {"k": IntegerDimension(3, 40), "dropout": RealDimension(0.0, 0.5)}
-    assert study.trials() == ()
+    assert study.trials == ()
     assert study.search.trials == 30
     assert (study.search.metric, study.search.direction, study.search.scheduler) == (
         "max_length",
@@ -95,7 +95,7 @@ def test_a_point_becomes_a_trial_for_each_seed():
 
 def test_a_point_is_the_same_trial_as_the_cell_of_a_grid():
     grid = TEXT[: TEXT.index("[search]")] + "[factors]\nk = [7]\ndropout = [0.25]\n"
-    assert load_study(grid).trials()[0].id == load_study(TEXT).trial_for({"k": 7, "dropout": 0.25}).id
+    assert load_study(grid).trials[0].id == load_study(TEXT).trial_for({"k": 7, "dropout": 0.25}).id
 
 
 def test_dimensions_may_stand_in_the_recipe_itself():

@@ -21,7 +21,7 @@ RESULTS = sorted(path.name for path in (STUDIES / "results" / "trials").iterdir(
 def ids(study):
     """The ids of a grid, or of the points at both ends of a search's dimensions."""
     if study.search is None:
-        return {trial.id for trial in study.trials()}
+        return {trial.id for trial in study.trials}
     points = [study.choose(lambda _, found, end=end: representative_values(found)[end]) for end in (0, -1)]
     return {trial.id for point in points for trial in study.point_trials(point)}
 
@@ -43,6 +43,6 @@ def test_committed_rows_are_of_the_trials_of_their_study_and_have_the_ids_of_the
 
 
 def test_rows_keep_the_name_that_a_key_has_in_ids():
-    settings = load_study("persistent-vectors-small").trials()[0].settings
+    settings = load_study("persistent-vectors-small").trials[0].settings
     assert settings.task.context == 64
     assert json.loads(settings_to_json(settings))["task"]["block"] == 64

@@ -144,8 +144,8 @@ def test_a_search_has_no_figures():
 
 
 def test_no_figure_changes_a_trial():
-    assert [trial.id for trial in study_with_curves(GOOD).trials()] == [
-        trial.id for trial in load_study(STUDY_TEXT).trials()
+    assert [trial.id for trial in study_with_curves(GOOD).trials] == [
+        trial.id for trial in load_study(STUDY_TEXT).trials
     ]
 
 
