@@ -60,7 +60,7 @@ class Block(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The block with these settings; its weights are drawn later, by the parts that are Drawn."""
+        """The block with these settings; its weights are drawn later, by its `Initialisable` parts."""
 
     @abstractmethod
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -12,7 +12,7 @@ Class = TypeVar("Class", bound=type)
 
 
 class Registry(Generic[Base]):
-    """Classes of one base by name; `what` is what a name stands for, and `home` where the base is found."""
+    """Classes of one base by name; `kind` is what a name stands for, `base_path` where the base is found."""
 
     def __init__(self, base: type[Base], *, kind: str, base_path: str) -> None:
         self._base, self._what, self._home = base, kind, base_path

@@ -14,7 +14,7 @@ from .block import Block
 class StreamState:
     """Where a batch of streams stands: how many positions have passed, and what each block keeps of them.
 
-    `kept` has an entry for every application of a block, in their order; it is empty at the beginning.
+    `block_states` has an entry for every application of a block, in their order; it is empty at first.
     """
 
     past_length: int = 0
@@ -22,7 +22,7 @@ class StreamState:
 
 
 class StreamChunk:
-    """The next piece of a batch of streams on its way through a model, from one Stream to the next."""
+    """The next piece of a batch of streams on its way through a model, from one StreamState to the next."""
 
     def __init__(self, state: StreamState) -> None:
         self._before: Sequence[Tensor | None] = state.block_states

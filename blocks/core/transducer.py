@@ -50,9 +50,9 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
     """A map of a source and of the outputs so far to the next output, for every output at once or in steps.
 
     The steps give what `forward` gives. Output t sees the targets before t alone. What stands at masked
-    positions of the source or of the target never reaches a valid position of the output. `outputs` is the
-    width of what it gives to the output layer; `sized` says whether outputs depend on how many there will be,
-    where these are more than the source has.
+    positions of the source or of the target never reaches a valid position of the output.
+    `output_width` is the width of what it gives to the output layer; `depends_on_target_length` says whether
+    outputs depend on how many there will be, where these are more than the source has.
     """
 
     output_width: int
@@ -61,7 +61,7 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
     @classmethod
     @abstractmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The transducer with these settings; its weights are drawn later, by the parts that are Drawn."""
+        """The transducer with these settings; its weights are drawn later, by its `Initialisable` parts."""
 
     @abstractmethod
     def forward(

@@ -67,7 +67,7 @@ class RecurrentLayer(Initialisable):
     def run_fused(
         self, x: Tensor, batch_sizes: Tensor | None, start: tuple[Tensor, ...]
     ) -> tuple[Tensor, ...]:
-        """The kernel: outputs of x (batch, length, width), or packed with batch `sizes`, and the last states.
+        """The kernel: outputs of x (batch, length, width), or packed with `batch_sizes`, and the last states.
 
         States are (1, batch, width).
         """

@@ -64,7 +64,7 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(0.0)
 
     def forward(self, max_distance: int, min_distance: int) -> Tensor:
-        """The logarithm of what remains at distances from `far` to `near`, (heads, 1, 1, distances)."""
+        """The logarithm of what remains, the greatest distance first, (heads, 1, 1, distances)."""
         steps = torch.arange(max_distance, min_distance - 1, -1, device=self.z.device).abs()
         left = (self.z[:, None] * self.span + self.ramp - steps) / self.ramp
         least = torch.finfo(left.dtype).tiny
@@ -168,7 +168,7 @@ class WindowAttention(nn.Module):
         return found[0] if len(found) == 1 else torch.cat(found, 2)
 
     def _by_distance(self, q: Tensor, min_distance: int, max_distance: int) -> Tensor:
-        """Scores (heads or 1, batch or 1, queries, distances) from `far` to `near`."""
+        """Scores (heads or 1, batch or 1, queries, distances), the greatest distance first."""
         heads, batch, length, _ = q.shape
         if self.positions is None:
             scores = q.new_zeros(1, 1, length, max(0, max_distance - min_distance + 1))
@@ -182,7 +182,7 @@ class WindowAttention(nn.Module):
         )
 
     def _vectors(self, min_distance: int, max_distance: int) -> Tensor:
-        """The position vectors from distance `far` to `near`, (distances, head_width)."""
+        """The position vectors (distances, head_width), that of the greatest distance first."""
         assert self.positions is not None, "this window has no position vectors"
         begin = self.window.max_distance - max_distance
         return self.positions.weight[begin : begin + max(0, max_distance - min_distance + 1)]
