@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from ..storage import Store
 from .study import Study, load_study
@@ -23,6 +24,22 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
     if record is None:
         return load_study(name, overrides)
     return load_study(record["text"], (*record["overrides"], *overrides))
+
+
+def load_studies(store: Store) -> dict[str, Study | StudyError]:
+    """Every study by name: those that come with the package, and those that a store knows, as they last ran.
+
+    A study that cannot be read, since a later version of this package knows other keys, say, is its error.
+    """
+    shipped = {path.stem for path in Path(__file__).parent.glob("*.toml")}
+    ran = {name for name in store.trials()["study"].unique() if store.load_study_record(name) is not None}
+    found: dict[str, Study | StudyError] = {}
+    for name in sorted(shipped | ran):
+        try:
+            found[name] = load_last_run(name, store)
+        except StudyError as error:
+            found[name] = error
+    return found
 
 
 def _is_path(what: str) -> bool:

@@ -154,10 +154,10 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
     from ...studies.text.errors import StudyError
     from ..machine_settings import SettingsError, load_settings
     from ..views.status import status_to_dict
-    from ..views.studies import format_studies, list_studies
+    from ..views.studies import format_studies, studies_with_status
 
     with exit_on_error(SettingsError, StoreError, OSError):
-        found = list_studies(Store(load_settings({"results": results}).results))
+        found = studies_with_status(Store(load_settings({"results": results}).results))
     if as_json:
         print_json(
             [

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from ... import studies
 from ...storage import Store
-from ...studies.lookup import load_last_run
+from ...studies.lookup import load_studies
 from ...studies.planning.status import StudyStatus, study_status
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
 from ...studies.text.units import WIDTH, truncate
 
 
-def list_studies(store: Store) -> dict[str, tuple[Study, StudyStatus] | StudyError]:
-    """Every study by name, as it last ran or as it comes, and how it stands in the store.
-
-    A study that cannot be read, since a later version of this package knows other keys, say, is its error.
-    """
-    shipped = {path.stem for folder in studies.__path__ for path in Path(folder).glob("*.toml")}
-    ran = {name for name in store.trials()["study"].unique() if store.load_study_record(name) is not None}
-    found: dict[str, tuple[Study, StudyStatus] | StudyError] = {}
-    for name in sorted(shipped | ran):
-        try:
-            study = load_last_run(name, store)
-            found[name] = study, study_status(study, store)
-        except StudyError as error:
-            found[name] = error
-    return found
+def studies_with_status(store: Store) -> dict[str, tuple[Study, StudyStatus] | StudyError]:
+    """Every study by name and how it stands in the store, or why it cannot be read."""
+    return {
+        name: study if isinstance(study, StudyError) else (study, study_status(study, store))
+        for name, study in load_studies(store).items()
+    }
 
 
 def format_studies(found: Mapping[str, tuple[Study, StudyStatus] | StudyError]) -> list[str]:
