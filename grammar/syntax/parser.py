@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...diagnostics import FaultCollector
+from ...tokenizer import Token, TokenReader
 from .cst import ArgumentSyntax, CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
-from .tokenizer import Token, tokenize
+from .tokenizer import tokenize
 
 MAX_DEPTH = 32
 """So many parentheses may be open at once."""
@@ -28,19 +29,17 @@ _STRAY_MESSAGES = {
 
 def parse_syntax(text: str, faults: FaultCollector) -> Syntax:
     """What the text says; whatever cannot be read is noted in `faults` and stands as Wrong."""
-    return _RecipeParser(tokenize(text, faults), faults).recipe()
+    return _RecipeParser(text, faults).recipe()
 
 
-class _RecipeParser:
-    """One reading of a text; `token` is the next one that no rule has taken yet."""
+class _RecipeParser(TokenReader):
+    """One reading of a text."""
 
-    def __init__(self, tokens: list[Token], faults: FaultCollector) -> None:
-        self._tokens = tokens
+    def __init__(self, text: str, faults: FaultCollector) -> None:
+        super().__init__(tokenize(text, faults))
         self._faults = faults
-        self._at = 0
         self._depth = 0
         self._blamed = -1  # the last token that got a fault here
-        self.token = tokens[0]
 
     def recipe(self) -> Syntax:
         """`recipe = series END`."""
@@ -66,8 +65,8 @@ class _RecipeParser:
             if joined or self.token.kind in _OPERAND_START_KINDS:
                 operands.append(self.operand())
         if any(token.kind == "wrong" for token in self._tokens[first : self._at]) and len(operands) > 1:
-            return ErrorSyntax(start, self._previous_end(), tuple(operands))
-        return _make_operation("*", operands, start, self._previous_end())
+            return ErrorSyntax(start, self._end(), tuple(operands))
+        return _make_operation("*", operands, start, self._end())
 
     def operand(self) -> Syntax:
         """`operand = number | hole | call | group`."""
@@ -85,7 +84,7 @@ class _RecipeParser:
                 return self.group()
         if first == self._at:
             self._report_here(f"expected {self._describe_expected()}, got {self._describe_token()}")
-        return ErrorSyntax(start, self._previous_end())
+        return ErrorSyntax(start, self._end())
 
     def number(self) -> Syntax:
         """`number = [ "-" ] NUMBER`."""
@@ -114,7 +113,7 @@ class _RecipeParser:
                 self._advance()
             if self.token.kind == "}":
                 self._advance()
-            return ErrorSyntax(brace.start, self._previous_end())
+            return ErrorSyntax(brace.start, self._end())
         name = self._advance()
         if self.token.kind != "}":
             self._report(brace.start, brace.end, "this brace is never closed", self.token.start)
@@ -130,7 +129,7 @@ class _RecipeParser:
             return CallSyntax(name.text, None, name.start, name.end)
         opened = self._open()
         if opened is None:
-            return ErrorSyntax(name.start, self._previous_end())
+            return ErrorSyntax(name.start, self._end())
         arguments: list[ArgumentSyntax] = []
         while self.token.kind not in (")", "end"):
             arguments.append(self.argument())
@@ -139,7 +138,7 @@ class _RecipeParser:
             elif self.token.kind not in (")", "end"):
                 self._report_unexpected("a comma")
         self._close(opened)
-        return CallSyntax(name.text, tuple(arguments), name.start, self._previous_end())
+        return CallSyntax(name.text, tuple(arguments), name.start, self._end())
 
     def argument(self) -> ArgumentSyntax:
         """`argument = [ NAME "=" ] series`.
@@ -153,14 +152,14 @@ class _RecipeParser:
             name = self._advance().text
             self._advance()
         value = self.series()
-        return ArgumentSyntax(name, value, start, max(self._previous_end(), start))
+        return ArgumentSyntax(name, value, start, max(self._end(), start))
 
     def group(self) -> Syntax:
         """`group = "(" series ")"`."""
         start = self.token.start
         opened = self._open()
         if opened is None:
-            return ErrorSyntax(start, self._previous_end())
+            return ErrorSyntax(start, self._end())
         inside = self._series_until(")")
         self._close(opened)
         return inside
@@ -172,7 +171,7 @@ class _RecipeParser:
         while self.token.kind == operator:
             self._advance()
             operands.append(operand())
-        return _make_operation(operator, operands, start, self._previous_end())
+        return _make_operation(operator, operands, start, self._end())
 
     def _series_until(self, close: str) -> Syntax:
         """A series that ends at `close`; what stands between two expressions is noted and passed over."""
@@ -183,7 +182,7 @@ class _RecipeParser:
             self._report_unexpected("'*'" if is_count else "an operator")
             if self.token.kind not in (close, "end"):
                 parts.append(self.series())
-        return parts[0] if len(parts) == 1 else ErrorSyntax(start, self._previous_end(), tuple(parts))
+        return parts[0] if len(parts) == 1 else ErrorSyntax(start, self._end(), tuple(parts))
 
     def _report_unexpected(self, expected: str) -> None:
         """Note what stands after an expression, and step over it unless it starts another."""
@@ -215,18 +214,6 @@ class _RecipeParser:
         else:
             message = "this parenthesis is never closed"
             self._report(opened.start, opened.end, message, self.token.start)
-
-    def _advance(self) -> Token:
-        """Step over the next token and give it; the end stays where it is."""
-        token = self.token
-        if token.kind != "end":
-            self._at += 1
-            self.token = self._tokens[self._at]
-        return token
-
-    def _previous_end(self) -> int:
-        """Where the last token that was read ends."""
-        return self._tokens[self._at - 1].end if self._at else 0
 
     def _report_here(self, message: str) -> None:
         """Note a fault at the current token, once."""

@@ -8,56 +8,44 @@ from __future__ import annotations
 
 import math
 import re
-from typing import NamedTuple
 
 from ...diagnostics import FaultCollector, describe_character
+from ...tokenizer import Token, Tokenizer
 
 MAX_DIGITS = 18
 """Longer numbers are refused; every whole number up to this length fits 64 bits."""
 
-_PATTERN = re.compile(
-    r"""
-      (?P<space>  [ \t\r\n]+ )
-    | (?P<number> (?: \d | \.\d ) (?: [eE][+-](?=\d) | [\w.] )* )
-    | (?P<name>   [A-Za-z_] \w* )
-    | (?P<quoted> "[^"]*" | '[^']*' )
-    | (?P<sign>   >>? | \*\* | [-+*(){},=] )
-    | (?P<wrong>  [^\w\s"'>+*(){},=-]+ | . )
-    """,
-    re.VERBOSE | re.ASCII | re.DOTALL,
+_cut = Tokenizer(
+    {
+        "space": r"[ \t\r\n]+",
+        "number": r"(?:\d|\.\d)(?:[eE][+-](?=\d)|[\w.])*",
+        "name": r"[A-Za-z_]\w*",
+        "quoted": r""" "[^"]*"|'[^']*' """.strip(),
+        "sign": r">>?|\*\*|[-+*(){},=]",
+        "wrong": r"""[^\w\s"'>+*(){},=-]+|.""",
+    },
+    re.ASCII,
 )
 _INTEGER = re.compile(r"0|[1-9](?:_?[0-9])*", re.ASCII)
 _REAL = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _VALUE_END_KINDS = ("number", "name", ")", "}")
 
 
-class Token(NamedTuple):
-    """A piece of the text: `kind` is "number", "name", "wrong", "end" or the sign itself."""
-
-    kind: str
-    text: str
-    start: int
-    end: int
-    value: int | float = 0  # of a number
-
-
 def tokenize(text: str, faults: FaultCollector) -> list[Token]:
-    """All tokens of the text, white space left out, an "end" token last."""
+    """All tokens of the text; the kinds are "number", "name", "wrong", "end", or the sign itself."""
     tokens: list[Token] = []
-    for match in _PATTERN.finditer(text):
-        kind = match.lastgroup
-        if kind == "name":
-            tokens.append(Token("name", match[0], match.start(), match.end()))
-        elif kind == "sign":
-            tokens.append(_sign(match[0], match.start(), tokens, faults))
-        elif kind == "number":
-            tokens.append(_number(match[0], match.start(), faults))
-        elif kind == "quoted":
-            tokens.append(_quoted(match[0], match.start(), faults))
-        elif kind == "wrong":
-            faults.add(match.start(), match.end(), f"unexpected character {describe_character(match[0][0])}")
-            tokens.append(Token("wrong", match[0], match.start(), match.end()))
-    tokens.append(Token("end", "", len(text), len(text)))
+    for cut in _cut(text):
+        match cut.kind:
+            case "sign":
+                tokens.append(_sign(cut.text, cut.start, tokens, faults))
+            case "number":
+                tokens.append(_number(cut.text, cut.start, faults))
+            case "quoted":
+                tokens.append(_quoted(cut.text, cut.start, faults))
+            case _:
+                tokens.append(cut)
+        if cut.kind == "wrong":
+            faults.add(cut.start, cut.end, f"unexpected character {describe_character(cut.text[0])}")
     return tokens
 
 

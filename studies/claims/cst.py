@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .tokenizer import ClaimToken
+from ...tokenizer import Token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class LevelLiteral:
     start: int
     end: int
     text: str
-    tokens: tuple[ClaimToken, ...]
+    tokens: tuple[Token, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...diagnostics import FaultCollector
+from ...tokenizer import Token, TokenReader
 from .cst import (
     BooleanOperation,
     ComparisonChain,
@@ -28,7 +29,7 @@ from .cst import (
     SyntaxNode,
     WithinExpression,
 )
-from .tokenizer import KEYWORDS, ClaimToken, describe_token, parse_number, tokenize
+from .tokenizer import KEYWORDS, describe_token, parse_number, tokenize
 
 MAX_DEPTH = 16
 """So many brackets may be open at once."""
@@ -49,26 +50,24 @@ class _ParseError(Exception):
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
     """What the claim says; what cannot be read is noted in `faults` and stands as Broken."""
-    parser = _ClaimParser(tokenize(text), faults)
+    parser = _ClaimParser(text, faults)
     try:
         return parser.claim()
     except _ParseError:
         return SyntaxErrorNode(start=0, end=len(text))
 
 
-class _ClaimParser:
-    """One reading of a text; `token` is the next one that no rule has taken yet.
+class _ClaimParser(TokenReader):
+    """One reading of a text.
 
     A rule that cannot go on notes the fault and raises _StopError. The brackets around it catch that, pass
     over what is left inside of them, and give Broken, so that faults further on are told as well.
     """
 
-    def __init__(self, tokens: list[ClaimToken], faults: FaultCollector) -> None:
-        self._tokens = tokens
+    def __init__(self, text: str, faults: FaultCollector) -> None:
+        super().__init__(tokenize(text))
         self._faults = faults
-        self._at = 0
         self._depth = 0  # of open brackets
-        self.token = tokens[0]
 
     def claim(self) -> SyntaxNode:
         """`claim = either END`."""
@@ -164,7 +163,11 @@ class _ClaimParser:
             return SyntaxErrorNode(start=function.start, end=self._end())
         arguments, loops = inside
         return FunctionCall(
-            start=function.start, end=self._end(), function=function, arguments=arguments, loops=loops
+            start=function.start,
+            end=self._end(),
+            function=function,
+            arguments=arguments,
+            loops=loops,
         )
 
     def quantity(self) -> SyntaxNode:
@@ -177,7 +180,12 @@ class _ClaimParser:
             return SyntaxErrorNode(start=word.start, end=self._end())
         index, selectors = inside
         return MetricReference(
-            start=word.start, end=self._end(), word=word, index=index, selectors=selectors, bare=False
+            start=word.start,
+            end=self._end(),
+            word=word,
+            index=index,
+            selectors=selectors,
+            bare=False,
         )
 
     def set(self) -> LevelSet:
@@ -199,7 +207,7 @@ class _ClaimParser:
         Brackets that it opens are its own. One token in quotes is the text between them; `and`, `or`, `for`
         and `except` end a level, but may be all of it: there is a task `and`.
         """
-        tokens: list[ClaimToken] = []
+        tokens: list[Token] = []
         inside: list[str] = []  # what closes the brackets that the level has opened
         while self.token.kind != "end":
             kind = self.token.kind
@@ -335,7 +343,7 @@ class _ClaimParser:
         self._advance()
         return inside
 
-    def _unclosed(self, opened: ClaimToken) -> _ParseError:
+    def _unclosed(self, opened: Token) -> _ParseError:
         """What stands where a bracket should be closed; at the end of all it is shown where it was opened."""
         close = _OPEN[opened.kind]
         if self.token.kind == "end":
@@ -347,23 +355,13 @@ class _ClaimParser:
         token = self._advance()
         return Identifier(start=token.start, end=token.end, text=token.text)
 
-    def _advance(self) -> ClaimToken:
-        """Step over the next token and give it; the end stays where it is."""
-        token = self.token
-        if token.kind in _OPEN:
-            self._depth += 1
-        elif token.kind in _OPEN.values():
-            self._depth -= 1
-        if token.kind != "end":
-            self._at += 1
-            self.token = self._tokens[self._at]
+    def _advance(self) -> Token:
+        """Step over the next token and give it, the open brackets counted; the end stays where it is."""
+        token = super()._advance()
+        self._depth += (token.kind in _OPEN) - (token.kind in _OPEN.values())
         return token
 
-    def _end(self) -> int:
-        """Where the last token that was read ends."""
-        return self._tokens[self._at - 1].end if self._at else 0
-
-    def _error(self, message: str, token: ClaimToken | None = None) -> _ParseError:
+    def _error(self, message: str, token: Token | None = None) -> _ParseError:
         """Note a fault, at the next token unless another is given."""
         token = token or self.token
         self._faults.add(token.start, token.end, message)

@@ -3,55 +3,41 @@
 from __future__ import annotations
 
 import math
-import re
-from typing import NamedTuple
 
 from ...diagnostics import FaultCollector, describe_character
+from ...tokenizer import Token, Tokenizer
 
 KEYWORDS = frozenset(
     "all any and argmax argmin best except for in is max mean min not of or within worst".split()  # noqa: SIM905 -- easier to read than a list
 )
 """Words with a meaning of their own; levels may be called so, variables may not."""
 
-_PATTERN = re.compile(
-    r"""
-      (?P<space>  [ \t\r\n]+ )
-    | (?P<number> (?: [0-9] | \.[0-9] ) (?: [eE][+-](?=[0-9]) | [\w.] )* )
-    | (?P<name>   [A-Za-z_] \w* )
-    | (?P<quoted> "[^"\n]*" | '[^'\n]*' )
-    | (?P<sign>   >> | [<>=!]= | [-+*<>=()\[\]{},] )
-    | (?P<other>  . )
-    """,
-    re.VERBOSE | re.DOTALL,
+_cut = Tokenizer(
+    {
+        "space": r"[ \t\r\n]+",
+        "number": r"(?:[0-9]|\.[0-9])(?:[eE][+-](?=[0-9])|[\w.])*",
+        "name": r"[A-Za-z_]\w*",
+        "quoted": r""" "[^"\n]*"|'[^'\n]*' """.strip(),
+        "sign": r">>|[<>=!]=|[-+*<>=()\[\]{},]",
+        "other": r".",
+    }
 )
 
 
-class ClaimToken(NamedTuple):
-    """A piece of the text; `kind` is "number", "name", "quoted", "other", "end", or the word or sign."""
-
-    kind: str
-    text: str
-    start: int
-    end: int
-
-
-def tokenize(text: str) -> list[ClaimToken]:
-    """All tokens of the text, white space left out, an "end" token last.
+def tokenize(text: str) -> list[Token]:
+    """All tokens of the text; the kinds are "number", "name", "quoted", "other", "end", or the word or sign.
 
     "other" is a sign that the language does not have; inside a level it may stand all the same.
     """
-    tokens: list[ClaimToken] = []
-    for match in _PATTERN.finditer(text):
-        kind, piece = match.lastgroup or "other", match[0]
-        if kind == "sign" or (kind == "name" and piece in KEYWORDS):
-            kind = piece
-        if kind != "space":
-            tokens.append(ClaimToken(kind, piece, *match.span()))
-    tokens.append(ClaimToken("end", "", len(text), len(text)))
-    return tokens
+    return [
+        token._replace(kind=token.text)
+        if token.kind == "sign" or (token.kind == "name" and token.text in KEYWORDS)
+        else token
+        for token in _cut(text)
+    ]
 
 
-def parse_number(token: ClaimToken, faults: FaultCollector) -> float | None:
+def parse_number(token: Token, faults: FaultCollector) -> float | None:
     """The value of a number as Python writes it; None for what is none, which is noted."""
     try:
         value = float(token.text)
@@ -64,7 +50,7 @@ def parse_number(token: ClaimToken, faults: FaultCollector) -> float | None:
     return value
 
 
-def describe_token(token: ClaimToken, faults: FaultCollector) -> str:
+def describe_token(token: Token, faults: FaultCollector) -> str:
     """A token as a message says what came."""
     if token.kind == "end":
         return "the end"

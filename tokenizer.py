@@ -1,0 +1,58 @@
+"""A text cut into tokens by rules, and a reader that steps over them: both languages are read with these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+
+class Token(NamedTuple):
+    """A piece of the text; the last token has the kind "end" and no text."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    value: int | float = 0  # of a number
+
+
+class Tokenizer:
+    """Cuts a text by rules, each a kind of token with its pattern; the first that fits a place counts.
+
+    Every text must fit: the last rule takes any character. What fits the rule "space" is left out.
+    """
+
+    def __init__(self, rules: Mapping[str, str], flags: re.RegexFlag = re.NOFLAG) -> None:
+        pattern = "|".join(f"(?P<{kind}>{rule})" for kind, rule in rules.items())
+        self._pattern = re.compile(pattern, re.DOTALL | flags)
+
+    def __call__(self, text: str) -> Iterator[Token]:
+        """The tokens of a text in order, and the end."""
+        for match in self._pattern.finditer(text):
+            kind = match.lastgroup
+            assert kind is not None, f"no rule fits at {match.start()}"
+            if kind != "space":
+                yield Token(kind, match[0], *match.span())
+        yield Token("end", "", len(text), len(text))
+
+
+class TokenReader:
+    """One reading of tokens; `token` is the next one that no rule has taken yet."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self.token = tokens[0]
+
+    def _advance(self) -> Token:
+        """Step over the next token and give it; the end stays where it is."""
+        token = self.token
+        if token.kind != "end":
+            self._at += 1
+            self.token = self._tokens[self._at]
+        return token
+
+    def _end(self) -> int:
+        """Where the last token that was read ends."""
+        return self._tokens[self._at - 1].end if self._at else 0
