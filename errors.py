@@ -2,7 +2,8 @@
 
 ActivememError      a ValueError
 ├── RecipeError     a recipe, with all of its faults        activemem.grammar
-├── FrameError      settings of a model that cannot be      activemem.grammar
+├── ModelConfigError
+│                   settings of a model that cannot be      activemem.grammar
 ├── SpaceError      what cannot be asked of a space         activemem.grammar
 ├── BuildError      a recipe that cannot become a module    activemem.blocks
 ├── StudyError      a study file, with all of its faults    activemem.studies.study

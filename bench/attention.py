@@ -24,6 +24,7 @@ from activemem.blocks import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.layers.all_attention import AllAttention
 from activemem.blocks.testing.conformance import parse_block
+from activemem.grammar import ModelConfig
 
 HEADS, HEAD_WIDTH, WIDTH, VECTORS, SPAN = 8, 64, 512, 1024, 1024
 FILTER = VECTORS - 1  # 2 N width numbers are those of a layer and its biases but for a thousand
@@ -45,7 +46,10 @@ class Size:
 
 def make_block(text: str, device: str) -> Block:
     """A causal block with drawn weights."""
-    block = build_block(parse_block(text), Context(width=WIDTH, causal=True, dropout=0.0))
+    block = build_block(
+        parse_block(text),
+        Context(config=ModelConfig(d_model=WIDTH, causal=True, dropout=0.0)),
+    )
     initialise(block, torch.Generator().manual_seed(0))
     return block.to(device).train()
 

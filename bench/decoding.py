@@ -16,7 +16,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from activemem.blocks.models.seq2seq_model import TransductionModel, build_transducer
+from activemem.blocks.models.seq2seq_model import TransductionModel
+from activemem.blocks.models.sequence_model import build
 from activemem.engine.decoding import decode
 
 RECIPES = (
@@ -33,9 +34,7 @@ PAD, END = 0, 2
 def build_endless_model(recipe: str) -> TransductionModel:
     """A model that gives no likelihood to an end."""
     generator = torch.Generator().manual_seed(0)
-    model = build_transducer(
-        recipe, d_model=WIDTH, source_vocab=VOCAB, target_vocab=VOCAB, generator=generator
-    ).eval()
+    model = build(recipe, d_model=WIDTH, source_vocab=VOCAB, vocab=VOCAB, generator=generator).eval()
     with torch.no_grad():
         model.output.bias[[PAD, END]] = -100.0
     return model

@@ -9,7 +9,7 @@ from . import layers, transducers  # their families register their modules
 from .core.block import Block, BuildError, Context, build_block, register_block
 from .core.initialisation import Initialisable, Linear
 from .core.transducer import State, Transducer
-from .models.seq2seq_model import TransductionModel, build_transducer
+from .models.seq2seq_model import TransductionModel
 from .models.sequence_model import Model, build
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "TransductionModel",
     "build",
     "build_block",
-    "build_transducer",
     "layers",
     "register_block",
     "transducers",

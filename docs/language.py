@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from activemem.blocks.models.sequence_model import MAX_PARAMETERS
 from activemem.diagnostics import MAX_FAULTS
-from activemem.grammar import Context, Spec, lookup, registered_names, render
+from activemem.grammar import Context, ModelConfig, Spec, lookup, registered_names, render
 from activemem.grammar.recipe import MAX_LENGTH
 from activemem.grammar.semantics.checker import MAX_BLOCKS
 from activemem.grammar.signature import example, signature
@@ -43,7 +43,10 @@ def costs() -> str:
     for spec in _own_specs():
         block = example(spec)
         settings = spec.settings(block)
-        both, causal = (Context(width=128, length=40, causal=causal, dropout=0.1) for causal in (False, True))
+        both, causal = (
+            Context(config=ModelConfig(d_model=128, causal=causal, dropout=0.1), length=40)
+            for causal in (False, True)
+        )
         cost = spec.cost(settings, both)
         figures = (cost.parameters, cost.flops // 40, round(cost.saved / 40), cost.state, cost.window)
         sees = (format_reach(spec.reach(settings, both)), format_reach(spec.reach(settings, causal)))

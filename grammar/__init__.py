@@ -25,10 +25,10 @@ A call is a block of the vocabulary or one of `tied(n * part)`, `choice(option, 
 
 from ..diagnostics import Fault
 from .analysis import seq2seq
-from .analysis.analysis import Analysis, analyse, analyse_framed, analyse_part
-from .analysis.model_config import EmbeddingInit, Frame, FrameError, Init
+from .analysis.analysis import Analysis, analyse, analyse_part
 from .canonical import render
 from .errors import RecipeError
+from .model_config import EmbeddingInit, Init, ModelConfig, ModelConfigError, Norm, Position
 from .recipe import Expression, Recipe, parse, parse_dimension
 from .space.budget import Budget
 from .space.cardinality import BudgetShare, Cardinality
@@ -39,9 +39,7 @@ from .vocabulary.spec import (
     UNBOUNDED,
     Context,
     Cost,
-    Norm,
     Parameter,
-    Position,
     Reach,
     Role,
     Settings,
@@ -62,9 +60,9 @@ __all__ = [
     "EmbeddingInit",
     "Expression",
     "Fault",
-    "Frame",
-    "FrameError",
     "Init",
+    "ModelConfig",
+    "ModelConfigError",
     "ModelPart",
     "Norm",
     "Parameter",
@@ -80,7 +78,6 @@ __all__ = [
     "Spec",
     "TrainingMemory",
     "analyse",
-    "analyse_framed",
     "analyse_part",
     "as_float",
     "as_int",

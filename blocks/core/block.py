@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ...errors import ActivememError
 from ...grammar import nodes
+from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import Context as Surroundings
 from ...grammar.vocabulary.spec import Settings
@@ -29,14 +30,18 @@ class BuildError(ActivememError):
 class Context:
     """Where a block is built: what the whole model has in common, and the parts that its blocks share."""
 
-    width: int
-    causal: bool
-    dropout: float
-    attention_dropout: float = 0.0
-    norm: str = "pre"
-    residual: bool = True
-    timing: bool = False
+    config: ModelConfig
     shared: dict[Hashable, nn.Module] = field(default_factory=dict)
+
+    @property
+    def width(self) -> int:
+        """The width of the model."""
+        return self.config.d_model
+
+    @property
+    def causal(self) -> bool:
+        """Whether the future is hidden."""
+        return self.config.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
         """The model's one module under this key, made when it is first asked for."""
@@ -118,6 +123,6 @@ def build_block(node: nodes.BlockNode, context: Context) -> Block:
     settings = spec.settings(node)
     block = cls.build(settings, context)
     if block.context_length is None:
-        sees = spec.reach(settings, Surroundings(width=context.width, length=1, causal=context.causal))
+        sees = spec.reach(settings, Surroundings(config=context.config, length=1))
         block.context_length = None if math.isinf(sees.left) else int(sees.left)
     return block

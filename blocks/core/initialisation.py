@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from ...grammar.analysis.model_config import Init
+from ...grammar.model_config import Init
 
 
 class Initialisable(nn.Module, ABC):

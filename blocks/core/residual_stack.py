@@ -64,11 +64,11 @@ class Sublayer(CompositeBlock):
 
     def __init__(self, part: Block | CompositeBlock, *, mixes: bool, context: Context) -> None:
         super().__init__()
-        self.norm = None if context.norm == "none" else nn.LayerNorm(context.width)
+        self.norm = None if context.config.norm == "none" else nn.LayerNorm(context.width)
         self.part = part
-        self.dropout = Dropout(context.dropout) if context.residual else None
+        self.dropout = Dropout(context.config.dropout) if context.config.residual else None
         self.mixes = mixes
-        self.before = context.norm == "pre"
+        self.before = context.config.norm == "pre"
 
     def forward(
         self,

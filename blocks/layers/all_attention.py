@@ -101,7 +101,7 @@ class PersistentAttention(Block):
             vectors=vectors,
             window=window,
             positions=positions,
-            dropout=context.attention_dropout,
+            dropout=context.config.attention_dropout,
         )
 
     @classmethod
@@ -207,7 +207,7 @@ class FeedForwardAttention(Block):
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `ff_attn(dim)`."""
-        return cls(width=context.width, dim=as_int(settings, "dim"), dropout=context.attention_dropout)
+        return cls(width=context.width, dim=as_int(settings, "dim"), dropout=context.config.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Each position by itself; the mask changes nothing."""

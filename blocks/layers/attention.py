@@ -69,7 +69,7 @@ class SelfAttention(Block):
             heads=heads,
             head_width=head_width,
             causal=context.causal,
-            dropout=context.attention_dropout,
+            dropout=context.config.attention_dropout,
             window=window,
         )
 
@@ -154,4 +154,4 @@ def _window(window: Window, heads: int, context: Context) -> WindowAttention:
         positions = context.share(
             window.shared_key, lambda: PositionVectors(window.distance_count, window.head_width)
         )
-    return WindowAttention(window, heads=heads, positions=positions, dropout=context.attention_dropout)
+    return WindowAttention(window, heads=heads, positions=positions, dropout=context.config.attention_dropout)

@@ -31,7 +31,7 @@ class FeedForward(Block):
             width=context.width,
             filter_width=as_int(settings, "filter"),
             act=as_word(settings, "act"),
-            dropout=context.dropout,
+            dropout=context.config.dropout,
         )
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

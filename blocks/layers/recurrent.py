@@ -200,7 +200,7 @@ class Recurrent(Block):
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `lstm(layers)` or `gru(layers)`."""
-        return cls(width=context.width, layers=as_int(settings, "layers"), dropout=context.dropout)
+        return cls(width=context.width, layers=as_int(settings, "layers"), dropout=context.config.dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The outputs of the last layer; the mask changes nothing at valid positions."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...grammar.analysis.model_config import Cluster
+from ...grammar.model_config import Cluster
 from ..core.initialisation import Embedding, Linear
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 
-from ...grammar import Analysis, Norm, Position, Role, analyse, lookup, nodes, parse
+from ...grammar import Analysis, ModelConfig, Norm, Position, Role, analyse, lookup, nodes, parse
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import initialise
 from ..models.sequence_model import Model, build
@@ -57,7 +57,7 @@ def make_block(
     dtype: torch.dtype = torch.float64,
 ) -> Block:
     """A block with drawn weights, in evaluation; what begins constant is moved, so that nothing is zero."""
-    block = build_block(node, Context(width=width, causal=causal, dropout=dropout))
+    block = build_block(node, Context(config=ModelConfig(d_model=width, causal=causal, dropout=dropout)))
     generator = make_generator(seed)
     initialise(block, generator)
     with torch.no_grad():
@@ -110,17 +110,17 @@ def prefix_mask(lengths: Sequence[int], length: int) -> Tensor:
 
 def saved_bytes(model: Model, *, batch: int, length: int) -> int:
     """The bytes that training saves for the backward pass of a batch of this size."""
-    device, frame = next(model.parameters()).device, model.frame
+    device, config = next(model.parameters()).device, model.config
     inputs = torch.zeros(batch, length, dtype=torch.int64, device=device)
-    if frame.columns is not None:
-        inputs = torch.zeros(batch, length, frame.columns, device=device)
+    if config.columns is not None:
+        inputs = torch.zeros(batch, length, config.columns, device=device)
     places = (batch,) if model.pooled else (batch, length)
 
     def loss() -> Tensor:
-        if frame.targets is None:
+        if config.targets is None:
             return model.train().nll(inputs, torch.zeros(places, dtype=torch.int64, device=device))
         outputs = model.train()(inputs)
-        return functional.mse_loss(outputs, torch.zeros(*places, frame.targets, device=device))
+        return functional.mse_loss(outputs, torch.zeros(*places, config.targets, device=device))
 
     return count_saved_bytes(model, loss)
 

@@ -20,12 +20,13 @@ from torch.func import functional_call, stack_module_state
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
-from ...grammar import Analysis, analyse
+from ...grammar import Analysis, ModelConfig, analyse
 from ..core.block import Context
 from ..core.initialisation import initialise
 from ..core.transducer import AnyTransducer, build_transducer_block
 from ..layers.recurrent import disable_fused_kernels
-from ..models.seq2seq_model import TransductionModel, build_transducer
+from ..models.seq2seq_model import TransductionModel
+from ..models.sequence_model import build
 from .conformance import parse_block
 from .fixtures import WIDTH, count_saved_bytes, make_generator, prefix_mask, random_sequences
 
@@ -39,7 +40,9 @@ def make_transducer(
     text: str, *, seed: int = 0, width: int = WIDTH, dropout: float = 0.0, dtype: torch.dtype = torch.float64
 ) -> AnyTransducer:
     """A transducer with drawn weights, in evaluation; biases are moved too, so that none is zero."""
-    made = build_transducer_block(parse_block(text), Context(width=width, causal=False, dropout=dropout))
+    made = build_transducer_block(
+        parse_block(text), Context(config=ModelConfig(d_model=width, dropout=dropout, position="none"))
+    )
     generator = make_generator(seed)
     initialise(made, generator)
     with torch.no_grad():
@@ -221,7 +224,8 @@ def _tokens(batch: int, length: int) -> tuple[Tensor, Tensor]:
 
 def _build_and_analyse(text: str, *, length: int, dropout: float = 0.0) -> tuple[TransductionModel, Analysis]:
     """A model around a transducer, and its analysis."""
-    model = build_transducer(
-        text, d_model=8, source_vocab=VOCAB, target_vocab=VOCAB, dropout=dropout, generator=make_generator(1)
+    model = build(
+        text, d_model=8, source_vocab=VOCAB, vocab=VOCAB, dropout=dropout, generator=make_generator(1)
     )
+    assert isinstance(model, TransductionModel)
     return model, analyse(text, d_model=8, vocab=VOCAB, dropout=dropout, length=length)

@@ -25,10 +25,10 @@ class CrossAttention(nn.Module):
         self.queries = Linear(width, heads * head_width, bias=False)
         self.keys_values = Linear(width, heads * head_width, bias=False, maps=2)
         self.output = Linear(heads * head_width, width, bias=False)
-        self.norm = None if context.norm == "none" else nn.LayerNorm(width)
-        self.before = context.norm == "pre"
-        self.dropout = Dropout(context.dropout) if context.residual else None
-        self.attention_dropout = Dropout(context.attention_dropout)
+        self.norm = None if context.config.norm == "none" else nn.LayerNorm(width)
+        self.before = context.config.norm == "pre"
+        self.dropout = Dropout(context.config.dropout) if context.config.residual else None
+        self.attention_dropout = Dropout(context.config.attention_dropout)
 
     def project_source(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of a source (batch, n, width), each (batch, heads, n, head_width)."""

@@ -154,8 +154,8 @@ class StackDecoder(Decoder[StackDecoderState]):
             _crossing(next(found), context) if isinstance(layer, Sublayer) and layer.mixes else nn.Identity()
             for layer in self.body.layers
         )
-        self.norm = nn.LayerNorm(context.width) if context.norm == "pre" else None
-        self.timing = context.timing
+        self.norm = nn.LayerNorm(context.width) if context.config.norm == "pre" else None
+        self.timing = context.config.position == "timing"
         self.output_width = context.width
 
     def begin(self, source: EncodedSource) -> StackDecoderState:

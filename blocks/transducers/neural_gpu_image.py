@@ -177,7 +177,7 @@ def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = Fals
         layers=as_int(settings, "layers"),
         maps=image_maps(settings, context.width),
         kernel=as_int(settings, "kernel"),
-        dropout=context.dropout,
+        dropout=context.config.dropout,
         taped=taped,
     )
 

@@ -25,8 +25,8 @@ class StackEncoder(nn.Module):
     def __init__(self, node: nodes.Node, context: Context) -> None:
         super().__init__()
         self.body = build_body(node, context)
-        self.norm = nn.LayerNorm(context.width) if context.norm == "pre" else None
-        self.timing = context.timing
+        self.norm = nn.LayerNorm(context.width) if context.config.norm == "pre" else None
+        self.timing = context.config.position == "timing"
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Map (batch, n, width) to the same."""
@@ -55,7 +55,7 @@ class Seq2Seq(Transducer[State]):
 
         What blocks share, they share within the encoder or within the decoder.
         """
-        both, past = (replace(context, causal=causal, shared={}) for causal in (False, True))
+        both, past = (Context(config=replace(context.config, causal=causal)) for causal in (False, True))
         return cls(encoder=_encoder(settings, both), decoder=_decoder(settings, past))
 
     def forward(
@@ -112,9 +112,9 @@ def _decoder(settings: Settings, context: Context) -> AnyDecoder:
     if attention != "none":
         positions = as_int(settings, "positions") if as_word(settings, "attend") == "inputs" else 0
         made = ALIGNMENTS[attention](
-            width=context.width, positions=positions, dropout=context.attention_dropout
+            width=context.width, positions=positions, dropout=context.config.attention_dropout
         )
-    return RecurrentDecoder(block=_block(node, context), alignment=made, dropout=context.dropout)
+    return RecurrentDecoder(block=_block(node, context), alignment=made, dropout=context.config.dropout)
 
 
 def _block(node: nodes.Node, context: Context) -> Recurrent:

@@ -91,14 +91,14 @@ def show(
     FLOPs are those of a forward pass. Memory is what training keeps of a batch for the backward pass, in
     32-bit numbers. Generation keeps a state for each past token, and a window of fixed size, in 16-bit ones.
     """
-    from ...grammar import Frame, RecipeError, parse
+    from ...grammar import ModelConfig, RecipeError, parse
     from ...reporting.recipes import breakdown, svg
     from ...reporting.recipes.sizes import Sizes
 
     if as_json and recipe_format is not RecipeFormat.TEXT:
         raise typer.BadParameter(f"expected --json or --format {recipe_format.value}, got both")
-    frame = Frame(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
-    sizes = Sizes(frame=frame, length=length, batch=batch)
+    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
+    sizes = Sizes(config=config, length=length, batch=batch)
     with exit_on_error(RecipeError):
         found = parse(recipe)
         analysis = sizes.analyse(found)
@@ -129,14 +129,14 @@ def compare(
 
     Figures are those of `recipe show`.
     """
-    from ...grammar import Frame
+    from ...grammar import ModelConfig
     from ...reporting.recipes import comparison
     from ...reporting.recipes.sizes import Sizes
 
     if len(recipes) < 2:
         raise typer.BadParameter("expected at least two recipes, got one")
-    frame = Frame(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
-    sizes = Sizes(frame=frame, length=length, batch=batch)
+    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
+    sizes = Sizes(config=config, length=length, batch=batch)
     found = _parse_all(recipes)
     analyses = [sizes.analyse(recipe) for recipe in found]
     if as_json:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
 import torch
 
 from ...blocks import Model, build
 from ...blocks.models.seq2seq_model import TransductionModel
-from ...grammar import analyse_framed
+from ...grammar import analyse
 from ...studies.catalog.tasks import ModelInterface
-from ...studies.resolve.costs import frame
+from ...studies.resolve.costs import model_config
 from ...studies.schema.settings import ModelSettings, read_recipe
 
 AnyModel = Model | TransductionModel
@@ -20,10 +17,10 @@ AnyModel = Model | TransductionModel
 
 def build_model(model: ModelSettings, interface: ModelInterface, generator: torch.Generator) -> AnyModel:
     """The model on a CPU, its weights drawn from the generator."""
-    around: dict[str, Any] = asdict(frame(model, interface))
-    return build(model.recipe, generator=generator, **around)
+    return build(model.recipe, model_config(model, interface), generator=generator)
 
 
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:
     """Operations of a training step on one sequence, forward and backward."""
-    return analyse_framed(read_recipe(model.recipe), frame(model, interface), tokens, past).training_flops
+    config = model_config(model, interface)
+    return analyse(read_recipe(model.recipe), config, length=tokens, past=past).training_flops

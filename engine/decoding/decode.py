@@ -100,7 +100,7 @@ def _search_faults(
     model: TransductionModel, ranking: Ranking, *, beam: int, try_lengths: bool, end: int
 ) -> list[str]:
     """What is wrong with the search that is asked for."""
-    vocab, lengths, coverage = model.frame.symbols, ranking.length_penalty, ranking.coverage_penalty
+    vocab, lengths, coverage = model.config.symbols, ranking.length_penalty, ranking.coverage_penalty
     rules = (
         (beam >= 1, f"expected a beam of at least 1, got {beam}"),
         (lengths >= 0.0, f"expected a length_penalty of at least 0, got {lengths:g}"),

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...blocks import Model
 from ...blocks.core.streaming import StreamState
-from ...grammar import analyse_framed
+from ...grammar import analyse
 from ...studies.catalog.tasks import LanguageModelSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
@@ -139,7 +139,7 @@ class StreamObjective(LanguageObjective):
 
     def _score(self, model: Model, split: Split) -> _Score:
         """Rows that overlap by the model's reach, so that the scores are those of one pass over the whole."""
-        reach = analyse_framed(model.recipe, model.frame, 1).reach.left
+        reach = analyse(model.recipe, model.config, length=1).reach.left
         rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
         rows = max(1, min(rows, self.settings.train.batch_size))
         warm_up = 0 if rows == 1 else int(reach)

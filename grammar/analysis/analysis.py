@@ -1,9 +1,9 @@
 """What a recipe costs and reaches, from its text alone: exact, and without building anything.
 
 The whole model is counted: an embedding of `vocab` rows, the body, a final normalisation where the norm is
-"pre", and a linear output with bias; `frame` has what else may stand there. A normalisation has a gain and an
-offset for each channel, one normalisation stands at each sub-layer of the body's series and of any series or
-repeat inside a sum, but for pools, which have none. A body is walked once however often it is repeated, so
+"pre", and a linear output with bias; the config says what else stands there. A normalisation has a gain and
+an offset for each channel, one normalisation stands at each sub-layer of the body's series and of any series
+or repeat inside a sum, but for pools, which have none. A body is walked once however often it is repeated, so
 the time depends on the text alone.
 """
 
@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 from ...diagnostics import Fault
 from ..canonical import render
 from ..errors import RecipeError
+from ..model_config import ModelConfig, ModelKeywords, configure
 from ..nodes import (
     BlockNode,
     ChoiceDimension,
@@ -43,8 +45,8 @@ from ..vocabulary.cost_tree import (
 )
 from ..vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
 from ..vocabulary.registry import lookup
-from ..vocabulary.spec import Context, Cost, Norm, Position, Reach, Role, Spec
-from .model_config import EmbeddingInit, Frame, Init, input_part, output_part
+from ..vocabulary.spec import Context, Cost, Reach, Role, Spec
+from .model_ends import input_part, output_part
 
 CrossAttentionFactory = Callable[[Value, Context], ModelPart]
 """What stands behind a sub-layer in a decoder, made of that sub-layer and of where it stands."""
@@ -112,59 +114,23 @@ class Analysis:
 
 def analyse(
     recipe: str | Recipe,
+    config: ModelConfig | None = None,
     *,
-    d_model: int,
     length: int,
-    vocab: int | None = None,
-    source_vocab: int | None = None,
-    causal: bool = False,
-    norm: Norm = "pre",
-    residual: bool = True,
-    position: Position = "timing",
-    dropout: float = 0.1,
-    attention_dropout: float = 0.0,
-    embedding_dropout: float = 0.0,
-    embedding: EmbeddingInit = "scaled",
-    tied: bool = False,
-    cutoffs: tuple[int, ...] = (),
-    init: Init = "glorot",
-    columns: int | None = None,
-    targets: int | None = None,
     past: int = 0,
+    **settings: Unpack[ModelKeywords],
 ) -> Analysis:
     """The cost and reach of the model that the recipe describes, its settings as `build` takes them.
 
     In front of the sequence `past` positions are held, as in a stream. Raises RecipeError for a wrong text,
-    and when it still has holes or search dimensions; FrameError for settings that cannot be.
+    and when it still has holes or search dimensions; ModelConfigError for settings that cannot be.
     """
-    frame = Frame(
-        d_model=d_model,
-        vocab=vocab,
-        source_vocab=source_vocab,
-        causal=causal,
-        norm=norm,
-        residual=residual,
-        position=position,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        embedding_dropout=embedding_dropout,
-        embedding=embedding,
-        tied=tied,
-        cutoffs=cutoffs,
-        init=init,
-        columns=columns,
-        targets=targets,
-    )
-    frame.check()
-    return analyse_framed(parse(recipe), frame, length, past)
-
-
-def analyse_framed(recipe: Recipe, frame: Frame, length: int, past: int = 0) -> Analysis:
-    """The cost and reach of a recipe in its frame, whose settings go together; else as `analyse`."""
+    recipe, config = parse(recipe), configure(config, settings)
+    config.check()
     _check_resolved(recipe)
-    model = _Analyser(frame.context(length, past))
+    model = _Analyser(Context(config=config, length=length, past=past))
     positions = 1 if output_kind(recipe.root) == VECTOR else length
-    return Analysis(length=length, outputs=positions * frame.outputs, tree=model.model(recipe.root, frame))
+    return Analysis(length=length, outputs=positions * config.outputs, tree=model.model(recipe.root))
 
 
 def analyse_part(part: Value, context: Context) -> ModelPart:
@@ -185,7 +151,7 @@ def analyse_stack(
     """
     model = _Analyser(context, cross_attention)
     parts = model.stack_parts(part, model.layers(part))
-    return (*parts, model.stack_final_norm) if context.norm == "pre" else parts
+    return (*parts, model.stack_final_norm) if context.config.norm == "pre" else parts
 
 
 def analyse_block(block: BlockNode, context: Context) -> ModelPart:
@@ -205,32 +171,32 @@ class _Analyser:
         """The numbers of one sequence of the model's width."""
         return self.context.length * self.context.width
 
-    def model(self, root: Node, frame: Frame) -> ModelPart:
+    def model(self, root: Node) -> ModelPart:
         """The model, its parts in the order in which data pass through them."""
         if isinstance(root, BlockNode) and (spec := lookup(root.name)) and spec.role is Role.TRANSDUCER:
-            return self._transduction(root, frame)
-        length = self.context.length
+            return self._transduction(root)
+        length, config = self.context.length, self.context.config
         positions = 1 if output_kind(root) == VECTOR else length
         layers = self.layers(root).with_saved_input(self._activation_size)
         body = layers.parts if isinstance(root, SeriesNode) else (layers,)
-        parts = [input_part(frame, length), *body, *_shared(layers)]
+        parts = [input_part(config, length), *body, *_shared(layers)]
         last, plane = layers, positions * self.context.width
-        if frame.norm == "pre":
+        if config.norm == "pre":
             last = with_input_after(last, self._final_norm(positions), plane)
             parts.append(last)
-        parts.append(with_input_after(last, output_part(frame, positions), plane))
+        parts.append(with_input_after(last, output_part(config, positions), plane))
         return compose_series("model", tuple(parts), self._activation_size)
 
-    def _transduction(self, root: BlockNode, frame: Frame) -> ModelPart:
+    def _transduction(self, root: BlockNode) -> ModelPart:
         """A whole model of a source and a target as long: embeddings of both, the block, and the output."""
-        length, cost = self.context.length, self._cost(root)
+        length, config, cost = self.context.length, self.context.config, self._cost(root)
         block = self.block(root).with_saved_input(self._activation_size)
         parts = (
-            replace(input_part(frame.source, length, SOURCE_EMBEDDING), predecessors=()),
-            replace(input_part(frame, length, TARGET_EMBEDDING), predecessors=()),
+            replace(input_part(config.source, length, SOURCE_EMBEDDING), predecessors=()),
+            replace(input_part(config, length, TARGET_EMBEDDING), predecessors=()),
             replace(block, predecessors=(TARGET_EMBEDDING, SOURCE_EMBEDDING)),
             *_shared(block),
-            output_part(frame, length, cost.outputs),
+            output_part(config, length, cost.outputs),
         )
         return compose_series("model", parts, self._activation_size)
 
@@ -278,7 +244,8 @@ class _Analyser:
             found = with_input_after(parts[-1], found, model._activation_size) if parts else found
             parts += model.stack_parts(part, found)
             if output_kind(part) == VECTOR:
-                model = _Analyser(replace(self.context, length=1, position="none"))
+                config = replace(self.context.config, position="none")
+                model = _Analyser(replace(self.context, config=config, length=1))
         return compose_series(render(node), tuple(parts), self._activation_size)
 
     def _copies(self, label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
@@ -291,22 +258,22 @@ class _Analyser:
         Saved are the normalisation's input and two figures of each token, the branch's input if that is
         another, and the mask of the residual's dropout. A timing signal makes the input anew.
         """
-        branch, plane, context = self._branch(node), self._activation_size, self.context
+        branch, plane, config = self._branch(node), self._activation_size, self.context.config
         if output_kind(node) == VECTOR:
             return branch
-        normed = context.norm != "none"
-        timed = context.position == "timing" and mixes_positions(node)
-        before = context.norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
-        given = branch.saves_output and not context.residual  # whether the branch saves the step's outcome
+        normed = config.norm != "none"
+        timed = config.position == "timing" and mixes_positions(node)
+        before = config.norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
+        given = branch.saves_output and not config.residual  # whether the branch saves the step's outcome
         # whether what lies behind the first step of the sub-layer is saved
-        within = {"pre": branch.saves_input, "post": not given, "none": False}[context.norm]
-        planes = within + (context.residual and context.dropout > 0) + (timed and before)
+        within = {"pre": branch.saves_input, "post": not given, "none": False}[config.norm]
+        planes = within + (config.residual and config.dropout > 0) + (timed and before)
         return replace(
             branch,
             parameters=branch.parameters + normed * self._norm_parameters,
-            saved=branch.saved + planes * plane + normed * 2 * context.length,
+            saved=branch.saved + planes * plane + normed * 2 * self.context.length,
             saves_input=before and not timed,
-            saves_output=given and context.norm != "post",
+            saves_output=given and config.norm != "post",
         )
 
     def _branch(self, node: Value) -> ModelPart:

@@ -132,7 +132,7 @@ def _is_stack(part: Value) -> bool:
 
 def _encoder(settings: Settings, context: Context) -> ModelPart:
     """What reads the source, to both sides; generation keeps nothing of it but what is attended to."""
-    part, both = settings["encoder"], replace(context, causal=False)
+    part, both = settings["encoder"], replace(context, config=replace(context.config, causal=False))
     parts = _recurrent_parts(part, both) or analyse_stack(part, both)
     return _labelled_stack(
         "encoder", tuple(map(_without_cache, parts)), context, predecessors=(SOURCE_EMBEDDING,)
@@ -141,7 +141,7 @@ def _encoder(settings: Settings, context: Context) -> ModelPart:
 
 def _decoder(settings: Settings, context: Context) -> ModelPart:
     """What writes the target, its input saved; a recurrent one begins in the last state of one like it."""
-    part, past = settings["decoder"], replace(context, causal=True)
+    part, past = settings["decoder"], replace(context, config=replace(context.config, causal=True))
     parts = _recurrent_parts(part, past) or analyse_stack(part, past, _cross_attention)
     carried = is_recurrent(part) and is_recurrent(settings["encoder"])
     found = _labelled_stack(
@@ -194,8 +194,8 @@ def _cross_attention(sublayer: Value, context: Context) -> ModelPart:
     Queries and the output are maps of the target without biases.
     """
     (each,), width, length = find_cross_attentions(sublayer), context.width, context.length
-    normed = context.norm != "none"
-    planes = 1 + normed + (context.residual and context.dropout > 0)
+    normed = context.config.norm != "none"
+    planes = 1 + normed + (context.config.residual and context.config.dropout > 0)
     return ModelPart(
         label="attention to the source",
         kind=PartKind.BLOCK,
@@ -212,7 +212,7 @@ def _saved_weights(cross_attention: CrossAttentionShape, context: Context) -> in
 
     As in `sa`: the fused kernel, which takes what is longer, keeps a sum for each query, and its output.
     """
-    if context.attention_dropout:
+    if context.config.attention_dropout:
         return 3 * cross_attention.heads * context.length
     if context.length <= MAX_UNFUSED_LENGTH:
         return cross_attention.heads * context.length
@@ -225,7 +225,7 @@ def _attention(settings: Settings, context: Context) -> ModelPart:
     attended = as_word(settings, "attend")
     inner = width + (as_int(settings, "positions") if attended == "inputs" else 0)
     keys, pairs = 2 * length * inner * width, 2 * length**2 * width
-    weights = (3 if context.attention_dropout else 1) * length**2
+    weights = (3 if context.config.attention_dropout else 1) * length**2
     part = ModelPart(
         label=f"{kind} attention" + (" to inputs" if attended == "inputs" else ""),
         kind=PartKind.BLOCK,
@@ -260,7 +260,7 @@ def _cost(settings: Settings, context: Context) -> Cost:
     parts = (encoder, decoder, *((_attention(settings, context),) if attends else ()))
     outputs = 2 * context.width if attends else context.width
     dropped = ModelPart(label="dropout", parameters=0, flops=0, saved=context.length * outputs)
-    return total_cost((*parts, dropped) if context.dropout else parts, outputs)
+    return total_cost((*parts, dropped) if context.config.dropout else parts, outputs)
 
 
 def _reach(_settings: Settings, context: Context) -> Reach:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..analysis.analysis import Norm, analyse
+from ..analysis.analysis import analyse
+from ..model_config import Norm
 from ..recipe import Recipe
 
 

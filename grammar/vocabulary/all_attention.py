@@ -35,7 +35,7 @@ def _add_persistent_vectors(
     Saved are the scaled vectors of a batch, and their `weights` if they have a softmax of their own.
     """
     count, length = as_int(settings, "N"), block_context.length
-    kept = 3 if block_context.attention_dropout else 1
+    kept = 3 if block_context.config.attention_dropout else 1
     return replace(
         base_cost,
         parameters=base_cost.parameters + 2 * count * heads * width,
@@ -83,7 +83,7 @@ def _single_head_cost(settings: Settings, context: Context) -> Cost:
 def _ff_attn_cost(settings: Settings, context: Context) -> Cost:
     """Two linear layers without bias; saved are the weights of the softmax."""
     size = context.width * as_int(settings, "dim")
-    saved = (3 if context.attention_dropout else 1) * as_int(settings, "dim")
+    saved = (3 if context.config.attention_dropout else 1) * as_int(settings, "dim")
     return Cost(parameters=2 * size, flops=4 * context.length * size, saved=context.length * saved)
 
 

@@ -97,7 +97,7 @@ def _full_attention_cost(heads: int, head_width: int, context: Context) -> Cost:
     inner = heads * head_width
     projections = 4 * context.width * inner
     products = 2 * 2 * length**2 * inner  # queries by keys, weights by values
-    dropped = context.attention_dropout > 0
+    dropped = context.config.attention_dropout > 0
     plain, relaid = dropped or length <= MAX_UNFUSED_LENGTH, heads > 1
     weights = heads * length * (3 if dropped else 1)
     return Cost(

@@ -160,7 +160,7 @@ def _saved_weights(
 
     To that come the weights by distance, for positions on values.
     """
-    kept = 3 if context.attention_dropout else 1
+    kept = 3 if context.config.attention_dropout else 1
     found = sum(kept * heads * piece.query_count * (piece.key_count + persistent_vectors) for piece in chunks)
     for piece in chunks:
         if window.pos_values:

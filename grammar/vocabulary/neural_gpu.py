@@ -66,7 +66,7 @@ def _steps(settings: Settings, context: Context) -> ModelPart:
         compose_repeat(f"{layers} ×", unit, layers, (unit,), plane), parameters=layers * unit.parameters
     )
     dropped = ModelPart(label="dropout", parameters=0, flops=0, saved=plane)
-    step = (*((dropped,) if context.dropout else ()), unit if layers == 1 else units)
+    step = (*((dropped,) if context.config.dropout else ()), unit if layers == 1 else units)
     steps = compose_repeat(f"tied {length} ×", compose_series("step", step, plane), length, step, plane)
     return replace(steps, reach=_FULL_REACH)
 

@@ -21,7 +21,7 @@ LAYERS = Parameter(
 
 def _saved_between_layers(settings: Settings, context: Context) -> int:
     """What is saved between layers: the input of each but the first, and dropout's mask."""
-    planes = 2 if context.dropout else 1
+    planes = 2 if context.config.dropout else 1
     return (as_int(settings, "layers") - 1) * planes * context.length * context.width
 
 

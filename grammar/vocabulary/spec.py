@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
+from ..model_config import ModelConfig
 from ..nodes import BlockNode, Value
 
 if TYPE_CHECKING:
@@ -15,12 +16,6 @@ if TYPE_CHECKING:
 
 ParameterKind = Literal["integer", "real", "word", "boolean", "recipe", "any"]
 """What a parameter takes; "any" is for values whose place is not known yet."""
-
-Norm = Literal["pre", "post", "none"]
-"""Where a sub-layer's normalisation stands: in front of it, behind its residual sum, or nowhere."""
-
-Position = Literal["timing", "none"]
-"""How a model tells positions apart: by a timing signal that is added, or not at all."""
 
 UNBOUNDED = math.inf
 """The reach of a block that sees the whole sequence."""
@@ -60,22 +55,24 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Where a block stands: model width, sequence length in tokens, and whether the future is hidden.
+    """Where a block is analysed: in which model, and on sequences of how many tokens.
 
-    `dropout` is the model's rate in training, `attention_dropout` that on the weights of attention; `norm`,
-    `residual` and `position` are the model's too. `past` positions in front of the sequence are held, as in a
-    stream.
+    In front of a sequence `past` positions are held, as in a stream.
     """
 
-    width: int
+    config: ModelConfig
     length: int
-    causal: bool
-    dropout: float = 0.0
-    norm: Norm = "pre"
-    residual: bool = True
-    position: Position = "timing"
-    attention_dropout: float = 0.0
     past: int = 0
+
+    @property
+    def width(self) -> int:
+        """The width of the model."""
+        return self.config.d_model
+
+    @property
+    def causal(self) -> bool:
+        """Whether the future is hidden."""
+        return self.config.causal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

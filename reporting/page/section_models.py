@@ -13,7 +13,7 @@ import polars as pl
 
 from ...grammar import parse
 from ...studies.planning.plan import SIZE_KEYS, ModelCost
-from ...studies.resolve.costs import REFERENCE_TOKENS, cost, frame, reach, sequence_tokens
+from ...studies.resolve.costs import REFERENCE_TOKENS, cost, model_config, reach, sequence_tokens
 from ...studies.resolve.template import RECIPE_PATH
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
@@ -89,7 +89,7 @@ def _diagram(settings: TrialSettings) -> tuple[str, str]:
     """A model's recipe, and its diagram for sequences as long as those of the costs beside it."""
     interface, recipe = settings.task.interface, parse(settings.model.recipe)
     sizes = Sizes(
-        frame=frame(settings.model, interface),
+        config=model_config(settings.model, interface),
         length=sequence_tokens(settings),
         batch=settings.train.batch_size,
         past=interface.past,

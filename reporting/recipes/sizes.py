@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...grammar import Analysis, Frame, Recipe, analyse_framed
+from ...grammar import Analysis, ModelConfig, Recipe, analyse
 from ...studies.text.units import plural
 
 
@@ -13,40 +13,40 @@ from ...studies.text.units import plural
 class Sizes:
     """What an analysis depends on besides the recipe; `past` positions precede each sequence."""
 
-    frame: Frame
+    config: ModelConfig
     length: int
     batch: int
     past: int = 0
 
     def analyse(self, recipe: Recipe) -> Analysis:
         """The cost and reach of a recipe in a model of these sizes; RecipeError if it is still open."""
-        return analyse_framed(recipe, self.frame, self.length, self.past)
+        return analyse(recipe, self.config, length=self.length, past=self.past)
 
     def describe(self) -> str:
         """What the figures depend on, except widths."""
-        frame = self.frame
-        rates = (("attention", frame.attention_dropout), ("embedding", frame.embedding_dropout))
+        config = self.config
+        rates = (("attention", config.attention_dropout), ("embedding", config.embedding_dropout))
         parts = [
-            "no norms" if frame.norm == "none" else f"{frame.norm}-norm",
-            *([] if frame.residual else ["no residuals"]),
-            *(["tied"] if frame.tied else []),
-            *([f"{len(frame.clusters)} clusters"] if frame.cutoffs else []),
+            "no norms" if config.norm == "none" else f"{config.norm}-norm",
+            *([] if config.residual else ["no residuals"]),
+            *(["tied"] if config.tied else []),
+            *([f"{len(config.clusters)} clusters"] if config.cutoffs else []),
             plural(self.length, "token") + (" of a stream" if self.past else ""),
             f"batch {self.batch}",
-            f"dropout {frame.dropout:g}",
+            f"dropout {config.dropout:g}",
             *(f"{name} dropout {rate:g}" for name, rate in rates if rate),
         ]
         return ", ".join(parts)
 
     def as_data(self) -> dict[str, Any]:
         """Every size that the command line gives, by name; `masked` hides the future from every position."""
-        frame = self.frame
+        config = self.config
         return {
-            "d_model": frame.d_model,
+            "d_model": config.d_model,
             "length": self.length,
-            "vocab": frame.vocab,
-            "masked": frame.causal,
-            "norm": frame.norm,
+            "vocab": config.vocab,
+            "masked": config.causal,
+            "norm": config.norm,
             "batch": self.batch,
-            "dropout": frame.dropout,
+            "dropout": config.dropout,
         }

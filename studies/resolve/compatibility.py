@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isinf
 
-from ...grammar import render
+from ...grammar import ModelConfig, render
 from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, SEQUENCE, VECTOR, output_kind
 from ...grammar.vocabulary.registry import lookup
@@ -20,7 +20,7 @@ from ..catalog.tasks import (
 )
 from ..schema.settings import TrialSettings, read_recipe
 from ..text.pydantic_messages import ValidationProblem
-from .costs import frame
+from .costs import model_config
 from .template import RECIPE_PATH
 
 _NEEDS = {TaskKind.REGRESSION: VECTOR, TaskKind.TRANSDUCTION: OTHER_LENGTH}
@@ -58,7 +58,7 @@ def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 def _causality_problems(task: LanguageModelSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
     """Blocks that a causal task cannot take: they see the future, or more past than a stream can hold."""
-    surroundings = Context(width=d_model, length=1, causal=True)
+    surroundings = Context(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
     for name, block in {render(one): one for one in walk(root) if isinstance(one, BlockNode)}.items():
         spec = lookup(block.name)
         assert spec is not None, f"{block.name} has left the vocabulary"
@@ -83,8 +83,8 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
     task, curriculum = settings.task.spec, settings.train.curriculum
     place = ("train", "curriculum")
     try:
-        around = frame(settings.model, settings.task.interface)
-        yield from (ValidationProblem(("model",), fault) for fault in around.faults())
+        config = model_config(settings.model, settings.task.interface)
+        yield from (ValidationProblem(("model",), fault) for fault in config.faults())
     except CorpusError as error:
         yield ValidationProblem(("task", "corpus"), str(error))
     if not isinstance(task, AlgorithmicTask):

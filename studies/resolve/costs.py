@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ...grammar import Analysis, Frame, Reach, analyse_framed, parse
+from ...grammar import Analysis, ModelConfig, Reach, analyse, parse
 from ..catalog.tasks import AlgorithmicTask, ModelInterface, require_algorithmic
 from ..schema.settings import ModelSettings, TrialSettings, read_recipe
 
@@ -23,9 +23,9 @@ class SequenceCost:
     flops: int
 
 
-def frame(model: ModelSettings, interface: ModelInterface) -> Frame:
-    """What stands around the body of a trial's model: its settings, and what its task asks."""
-    return Frame(
+def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig:
+    """What stands config the body of a trial's model: its settings, and what its task asks."""
+    return ModelConfig(
         **model.model_dump(exclude={"recipe"}),
         vocab=interface.vocab,
         source_vocab=interface.source_vocab,
@@ -41,7 +41,7 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
     Tasks share what does not depend on the vocabulary: every cost is affine in its size.
     """
     asked = settings.task.interface
-    least = _with_min_vocab(frame(settings.model, asked))
+    least = _with_min_vocab(model_config(settings.model, asked))
     body = _body(settings.model.recipe, least, tokens, asked.past)
     parameters, flops = body.parameters, body.training_flops
     if asked.vocab is not None and least.vocab is not None:
@@ -63,7 +63,7 @@ def step_flops(settings: TrialSettings) -> int:
 def reach(settings: TrialSettings) -> Reach:
     """How far a trial's model sees."""
     asked = settings.task.interface
-    return _body(settings.model.recipe, _with_min_vocab(frame(settings.model, asked)), 1, 0).reach
+    return _body(settings.model.recipe, _with_min_vocab(model_config(settings.model, asked)), 1, 0).reach
 
 
 def max_learnable_length(settings: TrialSettings) -> int | None:
@@ -120,25 +120,25 @@ def _epoch_flops(settings: TrialSettings, task: AlgorithmicTask, length: int) ->
     return train.steps_per_epoch * train.batch_size * cost(settings, task.sequence_length(length)).flops
 
 
-def _with_min_vocab(around: Frame) -> Frame:
-    """The same frame with the smallest vocabulary that it can have, if it has any."""
-    if around.vocab is None or around.source_vocab is not None:
-        return around  # the output of a model of two sequences has a width of its own
-    return replace(around, vocab=1 + max(around.cutoffs, default=0))
+def _with_min_vocab(config: ModelConfig) -> ModelConfig:
+    """The same config with the smallest vocabulary that it can have, if it has any."""
+    if config.vocab is None or config.source_vocab is not None:
+        return config  # the output of a model of two sequences has a width of its own
+    return replace(config, vocab=1 + max(config.cutoffs, default=0))
 
 
 @lru_cache(maxsize=65536)
-def _body(recipe: str, around: Frame, tokens: int, past: int) -> Analysis:
+def _body(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
     """A model of few symbols."""
-    return analyse_framed(read_recipe(recipe), around, tokens, past)
+    return analyse(read_recipe(recipe), config, length=tokens, past=past)
 
 
 @lru_cache(maxsize=4096)
-def _cost_per_symbol(least: Frame, tokens: int) -> SequenceCost:
+def _cost_per_symbol(least: ModelConfig, tokens: int) -> SequenceCost:
     """What one more symbol of the vocabulary adds to any model."""
     assert least.vocab is not None
     without, within = (
-        analyse_framed(_MINIMAL_RECIPE, replace(least, vocab=vocab), tokens)
+        analyse(_MINIMAL_RECIPE, replace(least, vocab=vocab), length=tokens)
         for vocab in (least.vocab, least.vocab + 1)
     )
     return SequenceCost(

@@ -19,7 +19,7 @@ from activemem.blocks.testing.fixtures import (
 )
 from activemem.blocks.testing.references import outputs_equal_the_reference
 from activemem.blocks.testing.step_checks import STEP_CHECKS
-from activemem.grammar import Context, analyse, lookup, parse
+from activemem.grammar import Context, ModelConfig, analyse, lookup, parse
 from activemem.grammar.vocabulary import attention_window
 
 both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
@@ -203,7 +203,8 @@ def test_a_piece_of_a_stream_costs_what_is_stated(text):
     past, x = (random_sequences(20, length, dtype=torch.float32) for length in (block.context_length, 30))
     with FlopCounterMode(display=False) as counter:
         block.forward_with_past(x, past)
-    context = Context(width=WIDTH, length=30, past=block.context_length, causal=True)
+    config = ModelConfig(d_model=WIDTH, causal=True)
+    context = Context(config=config, length=30, past=block.context_length)
     assert counter.get_total_flops() == 20 * spec.cost(spec.settings(node), context).flops
 
 

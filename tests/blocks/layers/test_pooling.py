@@ -12,7 +12,7 @@ from activemem.blocks.core.residual_stack import build_body
 from activemem.blocks.layers.fused_pooling import try_fused_pooling
 from activemem.blocks.testing.fixtures import make_block, make_generator, prefix_mask, random_sequences
 from activemem.blocks.testing.references import find_reference
-from activemem.grammar import parse
+from activemem.grammar import ModelConfig, parse
 from activemem.grammar.nodes import BlockNode
 
 ACTS = ("relu", "leaky_relu")
@@ -38,7 +38,7 @@ def test_infinite_numbers_at_padding_reach_no_pool(name):
 
 
 def test_the_vector_of_attention_begins_as_the_papers_program_draws_it():
-    block = build_block(BlockNode("attention_pool"), Context(width=10_000, causal=False, dropout=0.0))
+    block = build_block(BlockNode("attention_pool"), Context(config=ModelConfig(d_model=10_000, dropout=0.0)))
     initialise(block, make_generator(1))
     assert block.score.weight.std().item() == pytest.approx(0.01, rel=0.05)
     assert block.score.bias.item() == 0
@@ -46,7 +46,7 @@ def test_the_vector_of_attention_begins_as_the_papers_program_draws_it():
 
 def parts(pool, act, dtype=torch.float64):
     """An entrance of 2 columns and a body of width 48, biases drawn too."""
-    context = Context(width=48, causal=False, dropout=0.0, norm="none", residual=False)
+    context = Context(config=ModelConfig(d_model=48, dropout=0.0, norm="none", residual=False))
     body = build_body(parse(f"activation(act={act}) >> {pool} >> dense(act={act})").root, context)
     entry = Linear(2, 48, bias=True)
     for module in (entry, body):
@@ -124,8 +124,8 @@ def test_in_pieces_nothing_as_long_as_the_sequences_and_as_wide_as_the_model_is_
     ids=str,
 )
 def test_other_bodies_are_left_to_their_modules(recipe, changes):
-    context = {"width": 48, "causal": False, "dropout": 0.0, "norm": "none", "residual": False} | changes
-    body = build_body(parse(recipe).root, Context(**context))
+    settings = {"dropout": 0.0, "norm": "none", "residual": False} | changes
+    body = build_body(parse(recipe).root, Context(config=ModelConfig(d_model=48, **settings)))
     entry = Linear(2, 48, bias=True)
     for module in (entry, body):
         initialise(module, make_generator(3))

@@ -9,7 +9,7 @@ from activemem.blocks import build
 from activemem.blocks.core.initialisation import Linear, initialise
 from activemem.blocks.models.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax
 from activemem.blocks.testing.fixtures import make_generator
-from activemem.grammar import Frame
+from activemem.grammar import ModelConfig
 
 WIDTH, VOCAB, CUTS = 16, 40, (10, 20)
 
@@ -19,7 +19,7 @@ def every_symbol():
 
 
 def parts(*, cutoffs=CUTS, tied, seed=0):
-    clusters = Frame(d_model=WIDTH, vocab=VOCAB, cutoffs=cutoffs).clusters
+    clusters = ModelConfig(d_model=WIDTH, vocab=VOCAB, cutoffs=cutoffs).clusters
     embedding = AdaptiveEmbedding(clusters, WIDTH)
     softmax = AdaptiveSoftmax(clusters, WIDTH, embedding if tied else None)
     for module in (embedding, softmax):

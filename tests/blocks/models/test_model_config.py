@@ -48,10 +48,10 @@ def made(recipe, *, seed=0, dtype=torch.float64, **settings):
 
 
 def inputs_of(model, batch=2, length=LENGTH, dtype=torch.float64):
-    columns = model.frame.columns
+    columns = model.config.columns
     if columns is not None:
         return torch.randn(batch, length, columns, generator=make_generator(1), dtype=dtype)
-    return torch.randint(model.frame.vocab, (batch, length), generator=make_generator(1))
+    return torch.randint(model.config.vocab, (batch, length), generator=make_generator(1))
 
 
 def every_symbol():
@@ -77,7 +77,7 @@ def test_every_frame_computes_what_its_analysis_says(frame, text):
     inputs, batch = inputs_of(model, 64, dtype=torch.float32), 64
     places = (batch,) if model.pooled else (batch, LENGTH)
     with FlopCounterMode(display=False) as counter:
-        if model.frame.targets is None:
+        if model.config.targets is None:
             model.nll(inputs, torch.zeros(places, dtype=torch.int64))
         else:
             model(inputs)
@@ -248,7 +248,7 @@ def test_every_frame_works_in_half_the_bits(frame):
     whole = model(inputs)
     with torch.autocast("cpu", torch.bfloat16):
         half = model(inputs)
-        lost = half.float().square() if model.frame.targets else model.nll(inputs, every_symbol())
+        lost = half.float().square() if model.config.targets else model.nll(inputs, every_symbol())
     torch.testing.assert_close(half.float(), whole, rtol=0.05, atol=0.1)
     assert lost.dtype == torch.float32
     lost.sum().backward()

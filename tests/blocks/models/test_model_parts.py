@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from activemem.blocks.models.seq2seq_model import build_transducer
+from activemem.blocks.models.sequence_model import build
 from activemem.blocks.transducers.extended_neural_gpu import ExtendedNeuralGPU
 from activemem.blocks.transducers.seq2seq import Seq2Seq
 from activemem.grammar import PartKind, analyse
@@ -21,7 +21,7 @@ def told(text: str) -> dict[str, int]:
 
 
 def body(text: str) -> nn.Module:
-    return build_transducer(text, d_model=12, source_vocab=7, target_vocab=6).body
+    return build(text, d_model=12, source_vocab=7, vocab=6).body
 
 
 def size(*modules: nn.Module | None) -> int:

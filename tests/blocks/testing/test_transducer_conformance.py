@@ -7,7 +7,8 @@ import torch
 
 from activemem.blocks import BuildError
 from activemem.blocks.core.transducer import register_transducer
-from activemem.blocks.models.seq2seq_model import PAD, build_transducer, shift_right
+from activemem.blocks.models.seq2seq_model import PAD, shift_right
+from activemem.blocks.models.sequence_model import build
 from activemem.blocks.testing.fixtures import make_generator
 from activemem.blocks.testing.transducer_conformance import TRANSDUCER_CHECKS
 from activemem.grammar import Role, lookup, parse
@@ -29,9 +30,9 @@ RECIPES = [
 ]
 
 
-def model(text, *, source_vocab=6, target_vocab=9, d_model=8, **settings):
-    sizes = {"d_model": d_model, "source_vocab": source_vocab, "target_vocab": target_vocab}
-    return build_transducer(text, **sizes, generator=make_generator(1), **settings)
+def model(text, *, source_vocab=6, vocab=9, d_model=8, **settings):
+    sizes = {"d_model": d_model, "source_vocab": source_vocab, "vocab": vocab}
+    return build(text, **sizes, generator=make_generator(1), **settings)
 
 
 def tokens(vocab, lengths, *, seed):

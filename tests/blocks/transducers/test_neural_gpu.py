@@ -12,10 +12,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from activemem.blocks import Context
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.core.transducer import build_transducer_block
-from activemem.blocks.models.seq2seq_model import build_transducer
+from activemem.blocks.models.sequence_model import build
 from activemem.blocks.testing.fixtures import WIDTH, make_generator, prefix_mask, random_sequences
 from activemem.blocks.transducers.neural_gpu_image import CGRUStack, ImageCGRU
-from activemem.grammar import lookup, parse
+from activemem.grammar import ModelConfig, lookup, parse
 from activemem.grammar.vocabulary.spec import Context as Surroundings
 
 from .neural_gpu_references import REFERENCES
@@ -37,7 +37,9 @@ every_recipe = pytest.mark.parametrize("text", RECIPES)
 
 def made(text, *, seed=0, dropout=0.0, width=WIDTH, dtype=torch.float64):
     """A transducer with drawn weights and biases, in evaluation."""
-    model = build_transducer_block(parse(text).root, Context(width=width, causal=False, dropout=dropout))
+    model = build_transducer_block(
+        parse(text).root, Context(config=ModelConfig(d_model=width, dropout=dropout))
+    )
     generator = make_generator(seed)
     initialise(model, generator)
     with torch.no_grad():
@@ -248,7 +250,8 @@ def test_what_training_keeps_is_stated(text, length, dropout):
 @every_model
 def test_kernels_begin_orthogonal_and_gates_open(name):
     model = build_transducer_block(
-        parse(f"{name}(maps=7)").root, Context(width=WIDTH, causal=False, dropout=0.0)
+        parse(f"{name}(maps=7)").root,
+        Context(config=ModelConfig(d_model=WIDTH, dropout=0.0)),
     )
     initialise(model, make_generator(0))
     units = [each for each in model.modules() if isinstance(each, ImageCGRU)]
@@ -339,9 +342,7 @@ def test_the_compiled_model_gives_the_same(name):
 def likelihood(name, *, steps):
     """The mean loss in nats a symbol after training: each target is its source, or all of it one higher."""
     generator = make_generator(0)
-    model = build_transducer(
-        f"{name}(width=2)", d_model=24, source_vocab=10, target_vocab=11, dropout=0.0, generator=generator
-    )
+    model = build(f"{name}(width=2)", d_model=24, source_vocab=10, vocab=11, dropout=0.0, generator=generator)
     optimiser, losses = torch.optim.Adam(model.parameters(), lr=2e-3), []
     for _ in range(steps):
         mask = torch.arange(8) < torch.randint(4, 9, (32, 1), generator=generator)

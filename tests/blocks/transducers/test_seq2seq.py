@@ -13,6 +13,7 @@ from activemem.blocks.layers.recurrent import disable_fused_kernels
 from activemem.blocks.testing.fixtures import parse_block, prefix_mask, random_sequences
 from activemem.blocks.testing.transducer_conformance import make_transducer
 from activemem.blocks.transducers.cross_attention import CrossAttention
+from activemem.grammar import ModelConfig
 
 from ..layers.attention_references import sa
 from ..references import ff, gru_layer, lstm_layer, norm, timing
@@ -183,7 +184,7 @@ def test_under_autocast_outputs_are_near_those_in_full_precision(cell, fused):
 @pytest.mark.parametrize("text", ["seq2seq(lstm, lstm, attention=luong)", "seq2seq(sa, 1 * sa)"])
 def test_the_weights_of_attention_are_dropped_in_training_alone(text):
 
-    context = Context(width=6, causal=False, dropout=0.0, attention_dropout=0.5)
+    context = Context(config=ModelConfig(d_model=6, dropout=0.0, attention_dropout=0.5, position="none"))
     model = build_transducer_block(parse_block(text), context)
     initialise(model, None)
     source, target = (x.float() for x in pair())

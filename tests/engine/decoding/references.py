@@ -5,7 +5,8 @@ import math
 
 import torch
 
-from activemem.blocks.models.seq2seq_model import PAD, build_transducer
+from activemem.blocks.models.seq2seq_model import PAD
+from activemem.blocks.models.sequence_model import build
 from activemem.blocks.testing.fixtures import make_generator
 
 END = 2
@@ -27,8 +28,8 @@ SIZED = [kind for kind in KINDS if "neural_gpu" in kind]
 
 def make_model(kind, *, vocab=7, sharpness=6.0, end_bias=-2.0, seed=1):
     """A model in double precision whose likelihoods are far from equal; the bias of the end is given."""
-    sizes = {"d_model": 8, "source_vocab": 9, "target_vocab": vocab}
-    model = build_transducer(KINDS.get(kind, kind), **sizes, generator=make_generator(seed)).double().eval()
+    sizes = {"d_model": 8, "source_vocab": 9, "vocab": vocab}
+    model = build(KINDS.get(kind, kind), **sizes, generator=make_generator(seed)).double().eval()
     with torch.no_grad():
         model.output.weight.mul_(sharpness)
         model.output.bias.copy_(torch.randn(vocab, generator=make_generator(seed + 1)))

@@ -9,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from activemem.blocks.core.transducer import State
-from activemem.blocks.models.seq2seq_model import build_transducer
+from activemem.blocks.models.sequence_model import build
 from activemem.blocks.testing.fixtures import make_generator
 from activemem.engine.decoding import Decoded, DecodingError, decode
 from activemem.engine.decoding.beam import beam_search
@@ -202,9 +202,7 @@ def test_the_end_is_the_symbol_that_is_said():
 
 def test_dropout_is_off_while_decoding_and_on_again_behind_it():
     text = "seq2seq(gru, gru, attention=luong)"
-    model = build_transducer(
-        text, d_model=8, source_vocab=9, target_vocab=7, dropout=0.5, generator=make_generator(1)
-    )
+    model = build(text, d_model=8, source_vocab=9, vocab=7, dropout=0.5, generator=make_generator(1))
     sources = make_sources(LENGTHS)
     assert decode(model.train(), sources, max_length=5) == decode(model, sources, max_length=5)
     assert model.training and model.body.training

@@ -36,7 +36,7 @@ def leaky(monkeypatch):
         def build(cls, settings, context):
             from dataclasses import replace
 
-            return super().build(settings, replace(context, causal=False))
+            return super().build(settings, replace(context, config=replace(context.config, causal=False)))
 
     from dataclasses import replace
 

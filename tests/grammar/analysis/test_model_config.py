@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from activemem.grammar import Frame, FrameError, analyse, parse
+from activemem.grammar import ModelConfig, ModelConfigError, analyse, parse
 
 CHARACTERS = {
     "d_model": 512,
@@ -101,7 +101,7 @@ def test_behind_a_pool_everything_is_done_once():
 
 
 def test_settings_that_cannot_be_raise_an_error_that_tells_all():
-    with pytest.raises(FrameError) as caught:
+    with pytest.raises(ModelConfigError) as caught:
         analyse("ff(4)", d_model=0, length=3, columns=2, cutoffs=(5,))
     assert str(caught.value) == (
         "the model cannot be\n"
@@ -113,10 +113,14 @@ def test_settings_that_cannot_be_raise_an_error_that_tells_all():
 
 
 def test_a_cutoff_at_the_end_of_the_vocabulary_is_none():
-    frame = Frame(d_model=16, vocab=10, cutoffs=(4, 10))
-    assert frame.faults() == ["expected cutoffs that rise and stay below vocab, got 4, 10 of 10"]
-    assert Frame(d_model=16, vocab=11, cutoffs=(4, 10)).faults() == []
-    assert [cluster.size for cluster in Frame(d_model=16, vocab=11, cutoffs=(4, 10)).clusters] == [4, 6, 1]
+    config = ModelConfig(d_model=16, vocab=10, cutoffs=(4, 10))
+    assert config.faults() == ["expected cutoffs that rise and stay below vocab, got 4, 10 of 10"]
+    assert ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).faults() == []
+    assert [cluster.size for cluster in ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).clusters] == [
+        4,
+        6,
+        1,
+    ]
 
 
 def test_past_positions_cost_what_attention_to_them_costs():

@@ -10,6 +10,7 @@ from activemem.grammar import (
     UNBOUNDED,
     Context,
     Cost,
+    ModelConfig,
     Parameter,
     Reach,
     RecipeError,
@@ -30,7 +31,8 @@ RECIPE = {"kind": "recipe", "positional": True, "meaning": ""}
 def _cost(settings: Settings, context: Context) -> Cost:
     """An encoder once, a decoder twice at half the width, and a map between them."""
     encoder = analyse_part(settings["encoder"], context)
-    decoder = analyse_part(settings["decoder"], replace(context, width=context.width // 2))
+    half = replace(context.config, d_model=context.width // 2)
+    decoder = analyse_part(settings["decoder"], replace(context, config=half))
     return Cost(
         parameters=encoder.parameters + decoder.parameters + context.width**2,
         flops=encoder.flops + 2 * decoder.flops,
@@ -184,9 +186,9 @@ def test_a_block_counts_its_arguments_as_stacks_of_their_own(norm, monkeypatch):
 def test_the_cost_of_an_argument_is_that_of_the_same_stack_in_a_model():
     stack = "2 * (sa(heads=2, head_width=4) + conv(k=3) >> ff(16))"
     whole = analyse(stack, d_model=8, length=6, vocab=5)
-    part = analyse_part(parse(stack).root, Context(width=8, length=6, causal=False))
+    part = analyse_part(parse(stack).root, Context(config=ModelConfig(d_model=8, dropout=0.0), length=6))
     around = analyse("ff(1)", d_model=8, length=6, vocab=5)
-    alone = analyse_part(parse("ff(1)").root, Context(width=8, length=6, causal=False))
+    alone = analyse_part(parse("ff(1)").root, Context(config=ModelConfig(d_model=8, dropout=0.0), length=6))
     assert whole.parameters - part.parameters == around.parameters - alone.parameters
     assert whole.flops - part.flops == around.flops - alone.flops
     assert (whole.reach, whole.state) == (part.reach, part.state)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from activemem.grammar import Frame
+from activemem.grammar import ModelConfig
 from activemem.reporting.recipes.sizes import Sizes
 
 
 @pytest.mark.parametrize(
-    ("frame", "more", "words"),
+    ("settings", "more", "words"),
     [
         ({"vocab": 7}, {}, "pre-norm, 40 tokens, batch 8, dropout 0.1"),
         ({"vocab": 7, "norm": "post", "tied": True}, {}, "post-norm, tied, 40 tokens, batch 8, dropout 0.1"),
@@ -24,5 +24,5 @@ from activemem.reporting.recipes.sizes import Sizes
         ),
     ],
 )
-def test_sizes_say_all_that_the_figures_depend_on(frame, more, words):
-    assert Sizes(frame=Frame(d_model=16, **frame), length=40, batch=8, **more).describe() == words
+def test_sizes_say_all_that_the_figures_depend_on(settings, more, words):
+    assert Sizes(config=ModelConfig(d_model=16, **settings), length=40, batch=8, **more).describe() == words

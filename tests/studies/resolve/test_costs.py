@@ -2,15 +2,15 @@
 
 import pytest
 
-from activemem.grammar import Frame, analyse
+from activemem.grammar import ModelConfig, analyse
 from activemem.studies.catalog.tasks import UNBOUNDED_PAST
 from activemem.studies.resolve import costs
 from activemem.studies.resolve.costs import (
     REFERENCE_TOKENS,
     cost,
-    frame,
     max_learnable_length,
     max_training_flops,
+    model_config,
     reach,
     sequence_tokens,
     step_flops,
@@ -42,7 +42,7 @@ def _settings(task: str, model: dict) -> TrialSettings:
 
 @pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))
 @pytest.mark.parametrize("task", ["reverse", "text", "words"])
-def test_costs_are_those_of_the_analysis_in_every_frame(task, model):
+def test_costs_are_those_of_the_analysis_with_every_config(task, model):
     settings = _settings(task, model)
     asked = settings.task.interface
     for tokens in (1, 5, REFERENCE_TOKENS, 512):
@@ -95,5 +95,5 @@ def test_tasks_share_what_does_not_depend_on_the_vocabulary():
 
 def test_the_frame_of_a_trial_is_its_settings_and_what_its_task_asks():
     settings = _settings("text", {"cutoffs": (5, 20), "init": "he"})
-    expected = Frame(d_model=32, vocab=28, causal=True, cutoffs=(5, 20), init="he")
-    assert frame(settings.model, settings.task.interface) == expected
+    expected = ModelConfig(d_model=32, vocab=28, causal=True, cutoffs=(5, 20), init="he")
+    assert model_config(settings.model, settings.task.interface) == expected

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypedDict
 
-from ...errors import ActivememError
-from ..vocabulary.cost_tree import ModelPart
-from ..vocabulary.spec import Context, Norm, Position
+from ..errors import ActivememError
+from ..diagnostics import nearest
+
+Norm = Literal["pre", "post", "none"]
+"""Where a sub-layer's normalisation stands: in front of it, behind its residual sum, or nowhere."""
+
+Position = Literal["timing", "none"]
+"""How a model tells positions apart: by a timing signal that is added, or not at all."""
 
 EmbeddingInit = Literal["scaled", "unit"]
 """How embeddings begin: as N(0, 1 / width), multiplied by the width's root when used, or as N(0, 1)."""
@@ -20,7 +25,7 @@ CLUSTER_WIDTH_DIVISOR = 4
 """Each cluster of symbols has embeddings so many times narrower than the cluster before it."""
 
 
-class FrameError(ActivememError):
+class ModelConfigError(ActivememError):
     """Settings of a model that cannot be, or not together."""
 
 
@@ -39,7 +44,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class ModelConfig:
     """A model but for its body.
 
     Inputs are symbols of `vocab`, or with `columns` so many real numbers at each position. Outputs are a
@@ -89,24 +94,10 @@ class Frame:
         return [fault for holds, fault in rules if not holds]
 
     def check(self) -> None:
-        """Raise FrameError if anything is wrong, with all of it."""
+        """Raise ModelConfigError if anything is wrong, with all of it."""
         faults = self.faults()
         if faults:
-            raise FrameError("\n".join(["the model cannot be", *(f"  {fault}" for fault in faults)]))
-
-    def context(self, length: int, past: int = 0) -> Context:
-        """Where its blocks stand, on sequences of so many tokens behind so many that are held."""
-        return Context(
-            width=self.d_model,
-            length=length,
-            causal=self.causal,
-            dropout=self.dropout,
-            norm=self.norm,
-            residual=self.residual,
-            position=self.position,
-            attention_dropout=self.attention_dropout,
-            past=past,
-        )
+            raise ModelConfigError("\n".join(["the model cannot be", *(f"  {fault}" for fault in faults)]))
 
     @property
     def symbols(self) -> int:
@@ -114,8 +105,8 @@ class Frame:
         return self.vocab or 0
 
     @property
-    def source(self) -> Frame:
-        """The frame whose inputs are those of a source."""
+    def source(self) -> ModelConfig:
+        """The settings of a model whose inputs are those of a source."""
         return self if self.source_vocab is None else replace(self, vocab=self.source_vocab)
 
     @property
@@ -173,70 +164,45 @@ class Frame:
         )
 
 
+class ModelKeywords(TypedDict, total=False):
+    """The fields of a ModelConfig as keywords of a function."""
+
+    d_model: int
+    vocab: int | None
+    source_vocab: int | None
+    causal: bool
+    norm: Norm
+    residual: bool
+    position: Position
+    dropout: float
+    attention_dropout: float
+    embedding_dropout: float
+    embedding: EmbeddingInit
+    tied: bool
+    cutoffs: tuple[int, ...]
+    init: Init
+    columns: int | None
+    targets: int | None
+
+
+def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfig:
+    """The config with these settings, or one of them alone; ModelConfigError for unknown names."""
+    names = [field.name for field in fields(ModelConfig)]
+    faults = [_unknown(name, names) for name in settings if name not in names]
+    if config is None and "d_model" not in settings:
+        faults.append("expected d_model, got none")
+    if faults:
+        raise ModelConfigError("\n".join(["the model cannot be", *(f"  {fault}" for fault in faults)]))
+    return replace(config, **settings) if config else ModelConfig(**settings)  # pyright: ignore[reportCallIssue] -- d_model is there
+
+
+def _unknown(name: str, names: list[str]) -> str:
+    """What is wrong with a name, and the nearest of those that there are."""
+    near = nearest(name, names)
+    return f"expected a setting of a model, got {name}" + (f"; did you mean {near}?" if near else "")
+
+
 def _one_of(name: str, value: str, words: tuple[str, ...]) -> tuple[bool, str]:
     """A rule that a setting is one of these words."""
     *first, last = words
     return value in words, f"expected {name} to be {', '.join(first)} or {last}, got '{value}'"
-
-
-def input_part(frame: Frame, length: int, label: str = "embedding") -> ModelPart:
-    """What makes vectors of the inputs.
-
-    Saved are the tokens, of eight bytes each, or the numbers that come in, and the mask of dropout. Of a
-    clustered vocabulary that are tokens for each cluster and a byte for which of them are its own, and all
-    vectors that are projected.
-    """
-    width = frame.d_model
-    dropped = length * width if frame.embedding_dropout else 0
-    if frame.columns is not None:
-        return ModelPart(
-            label="input",
-            parameters=(frame.columns + 1) * width,
-            flops=2 * length * frame.columns * width,
-            saved=length * frame.columns + dropped,
-        )
-    count, projected = len(frame.clusters), sum(cluster.width for cluster in frame.clusters[1:])
-    looked_up = 2 * length if count == 1 else count * 9 * length // 4 + projected * length
-    return ModelPart(
-        label=label,
-        parameters=sum(cluster.size * cluster.width for cluster in frame.clusters) + projected * width,
-        flops=2 * length * projected * width,
-        saved=looked_up + dropped,
-    )
-
-
-def output_part(frame: Frame, positions: int, inputs: int | None = None) -> ModelPart:
-    """What makes outputs at so many positions, from vectors of the model's width or of so many inputs.
-
-    Saved are its inputs, the mask of dropout, the targets and their loss: the softmax of a distribution and
-    tokens of eight bytes each, or else the outputs. How much a clustered vocabulary costs depends on the
-    data: all targets are taken to be in the first cluster, the one that most tokens are of.
-    """
-    inputs = inputs or frame.d_model
-    outputs, plane = frame.outputs, positions * inputs
-    if frame.targets is not None:
-        parameters, loss = outputs * (inputs + 1), 2 * outputs
-    else:
-        parameters, loss = _softmax_parameters(frame, inputs), outputs + 2
-    return ModelPart(
-        label="output",
-        parameters=parameters,
-        flops=2 * plane * outputs,
-        saved=(2 * plane if frame.embedding_dropout else 0) + positions * loss,
-        saved_once=outputs * inputs if frame.cutoffs else 0,  # the head's weights side by side
-        saves_input=not frame.embedding_dropout,
-    )
-
-
-def _softmax_parameters(frame: Frame, inputs: int) -> int:
-    """Those of the softmax beside what it has in common with the embedding.
-
-    The head has a vector for each cluster but the first. What is not tied has biases, and its own tables
-    and projections, those of all clusters but the first.
-    """
-    others = len(frame.cutoffs)
-    if frame.tied:
-        return others * inputs
-    tables = sum(cluster.size * (cluster.width + 1) for cluster in frame.clusters[1:])
-    projections = sum(inputs * cluster.width for cluster in frame.clusters[1:])
-    return (frame.clusters[0].size + others) * (inputs + 1) + tables + projections

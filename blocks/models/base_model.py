@@ -1,0 +1,48 @@
+"""What all models have in common: the recipe, the settings around it, and the blocks of the body."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from torch import Tensor, nn
+
+from ...grammar import ModelConfig, Recipe
+from ..core.block import Block
+from ..core.dropout import Dropout
+
+Body = TypeVar("Body", bound=nn.Module)
+
+
+class BaseModel(nn.Module, Generic[Body]):
+    """A recipe with its settings; each model makes its `body` and what stands around it."""
+
+    body: Body
+
+    def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
+        super().__init__()
+        self.recipe = recipe
+        self.config = config
+        self.dropout = Dropout(config.embedding_dropout)
+        self.register_load_state_dict_post_hook(_after_load)
+
+    def __repr__(self) -> str:
+        return self.recipe.text
+
+    def after_optimiser_step(self) -> None:
+        """Let every block take note of new weights, as after each step of the optimiser."""
+        for block in self._blocks():
+            block.after_optimiser_step()
+
+    def penalty(self) -> Tensor | None:
+        """The sum of what blocks add to the loss; None if none of them does."""
+        terms = [term for block in self._blocks() if (term := block.penalty()) is not None]
+        return sum(terms[1:], start=terms[0]) if terms else None
+
+    def _blocks(self) -> list[Block]:
+        return [module for module in self.body.modules() if isinstance(module, Block)]
+
+
+def _after_load(model: nn.Module, _found: object) -> None:
+    """After weights were loaded."""
+    assert isinstance(model, BaseModel)
+    model.after_optimiser_step()

@@ -1,0 +1,69 @@
+"""What the input and the output of a model cost."""
+
+from __future__ import annotations
+
+from ..model_config import ModelConfig
+from ..vocabulary.cost_tree import ModelPart
+
+
+def input_part(config: ModelConfig, length: int, label: str = "embedding") -> ModelPart:
+    """What makes vectors of the inputs.
+
+    Saved are the tokens, of eight bytes each, or the numbers that come in, and the mask of dropout. Of a
+    clustered vocabulary that are tokens for each cluster and a byte for which of them are its own, and all
+    vectors that are projected.
+    """
+    width = config.d_model
+    dropped = length * width if config.embedding_dropout else 0
+    if config.columns is not None:
+        return ModelPart(
+            label="input",
+            parameters=(config.columns + 1) * width,
+            flops=2 * length * config.columns * width,
+            saved=length * config.columns + dropped,
+        )
+    count, projected = len(config.clusters), sum(cluster.width for cluster in config.clusters[1:])
+    looked_up = 2 * length if count == 1 else count * 9 * length // 4 + projected * length
+    return ModelPart(
+        label=label,
+        parameters=sum(cluster.size * cluster.width for cluster in config.clusters) + projected * width,
+        flops=2 * length * projected * width,
+        saved=looked_up + dropped,
+    )
+
+
+def output_part(config: ModelConfig, positions: int, inputs: int | None = None) -> ModelPart:
+    """What makes outputs at so many positions, from vectors of the model's width or of so many inputs.
+
+    Saved are its inputs, the mask of dropout, the targets and their loss: the softmax of a distribution and
+    tokens of eight bytes each, or else the outputs. How much a clustered vocabulary costs depends on the
+    data: all targets are taken to be in the first cluster, the one that most tokens are of.
+    """
+    inputs = inputs or config.d_model
+    outputs, plane = config.outputs, positions * inputs
+    if config.targets is not None:
+        parameters, loss = outputs * (inputs + 1), 2 * outputs
+    else:
+        parameters, loss = _softmax_parameters(config, inputs), outputs + 2
+    return ModelPart(
+        label="output",
+        parameters=parameters,
+        flops=2 * plane * outputs,
+        saved=(2 * plane if config.embedding_dropout else 0) + positions * loss,
+        saved_once=outputs * inputs if config.cutoffs else 0,  # the head's weights side by side
+        saves_input=not config.embedding_dropout,
+    )
+
+
+def _softmax_parameters(config: ModelConfig, inputs: int) -> int:
+    """Those of the softmax beside what it has in common with the embedding.
+
+    The head has a vector for each cluster but the first. What is not tied has biases, and its own tables
+    and projections, those of all clusters but the first.
+    """
+    others = len(config.cutoffs)
+    if config.tied:
+        return others * inputs
+    tables = sum(cluster.size * (cluster.width + 1) for cluster in config.clusters[1:])
+    projections = sum(inputs * cluster.width for cluster in config.clusters[1:])
+    return (config.clusters[0].size + others) * (inputs + 1) + tables + projections
