@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Literal, TypedDict
 
-from ..errors import ActivememError
 from ..diagnostics import nearest
+from ..errors import ActivememError
 
 Norm = Literal["pre", "post", "none"]
 """Where a sub-layer's normalisation stands: in front of it, behind its residual sum, or nowhere."""

@@ -24,7 +24,7 @@ class SequenceCost:
 
 
 def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig:
-    """What stands config the body of a trial's model: its settings, and what its task asks."""
+    """The config of a trial's model: its settings, and what its task asks."""
     return ModelConfig(
         **model.model_dump(exclude={"recipe"}),
         vocab=interface.vocab,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import pytest
 
 from activemem.grammar import ModelConfig, ModelConfigError, analyse, parse
+from activemem.grammar.model_config import ModelKeywords
 
 CHARACTERS = {
     "d_model": 512,
@@ -116,11 +119,30 @@ def test_a_cutoff_at_the_end_of_the_vocabulary_is_none():
     config = ModelConfig(d_model=16, vocab=10, cutoffs=(4, 10))
     assert config.faults() == ["expected cutoffs that rise and stay below vocab, got 4, 10 of 10"]
     assert ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).faults() == []
-    assert [cluster.size for cluster in ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).clusters] == [
-        4,
-        6,
-        1,
-    ]
+    clusters = ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).clusters
+    assert [cluster.size for cluster in clusters] == [4, 6, 1]
+
+
+def test_a_config_says_what_its_keywords_say_and_keywords_change_a_config():
+    config = ModelConfig(d_model=16, vocab=10, norm="post")
+    expected = analyse("sa", d_model=16, vocab=10, norm="post", length=4)
+    assert analyse("sa", config, length=4) == expected
+    assert analyse("sa", replace(config, norm="pre"), length=4, norm="post") == expected
+
+
+def test_keywords_are_the_fields_of_a_config():
+    assert [*ModelKeywords.__annotations__] == [field.name for field in fields(ModelConfig)]
+
+
+def test_unknown_settings_are_told_with_the_nearest_names_and_all_at_once():
+    with pytest.raises(ModelConfigError) as caught:
+        analyse("sa", d_modle=16, zzz=1, length=4)  # pyright: ignore[reportCallIssue] -- that is what is tested
+    assert str(caught.value) == (
+        "the model cannot be\n"
+        "  expected a setting of a model, got d_modle; did you mean d_model?\n"
+        "  expected a setting of a model, got zzz\n"
+        "  expected d_model, got none"
+    )
 
 
 def test_past_positions_cost_what_attention_to_them_costs():
