@@ -160,7 +160,10 @@ def build(
 
 def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, transduces: bool) -> None:
     """Raise BuildError with all reasons why this cannot be built."""
-    faults = [*_recipe_faults(recipe), *config.faults(), *(transduction_faults(config) if transduces else ())]
+    faults = _recipe_faults(recipe)
+    if config.source_vocab is not None and not transduces:
+        faults.append(f"expected a transducer, as seq2seq(lstm, lstm), got {recipe.text}")
+    faults += [*config.faults(), *(transduction_faults(config) if transduces else ())]
     if not faults and max_parameters is not None:
         parameters = analyse(recipe, config, length=1).parameters
         if parameters > max_parameters:

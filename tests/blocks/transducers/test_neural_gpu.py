@@ -209,7 +209,8 @@ def test_gradients_are_those_of_finite_differences(text, padded):
 def test_parameters_and_operations_are_those_stated(text, length):
     node = parse(text).root
     model, spec = made(text, dtype=torch.float32), lookup(node.name)
-    cost = spec.cost(spec.settings(node), Surroundings(width=WIDTH, length=length, causal=False))
+    config = ModelConfig(d_model=WIDTH, dropout=0.0)
+    cost = spec.cost(spec.settings(node), Surroundings(config=config, length=length))
     with FlopCounterMode(display=False) as counter:
         model(*pair(2, length, length, dtype=torch.float32))
     assert sum(parameter.numel() for parameter in model.parameters()) == cost.parameters
@@ -240,7 +241,7 @@ def kept(model, source, target):
 def test_what_training_keeps_is_stated(text, length, dropout):
     node = parse(text).root
     model, spec = made(text, dropout=dropout, dtype=torch.float32).train(), lookup(node.name)
-    around = Surroundings(width=WIDTH, length=length, causal=False, dropout=dropout)
+    around = Surroundings(config=ModelConfig(d_model=WIDTH, dropout=dropout), length=length)
     cost = spec.cost(spec.settings(node), around)
     found = kept(model, *(x.requires_grad_() for x in pair(3, length, length, dtype=torch.float32)))
     stated = 3 * cost.saved + cost.saved_once
