@@ -2,9 +2,9 @@
 
 `syntax` reads the text into a syntax tree, `semantics` checks that against the `vocabulary` and makes the
 tree of `nodes`, `canonical` renders it, and `recipe` is the outcome; `errors` shows what is wrong.
-`analysis` counts what a recipe costs and how far it reaches; `dimensions` are its choices, and `space` what
-these can become. `expressions` are recipes as Python's own, over `block_names`; `signature` says how a
-block is called.
+`model_config` is what stands around a recipe in a model, and `analysis` counts what both cost and reach.
+`dimensions` are a recipe's choices, and `space` what these can become. `expressions` are recipes as
+Python's own, over `block_names`; `signature` says how a block is called.
 
 The language, in the precedence of Python's operators:
 
