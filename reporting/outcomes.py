@@ -1,4 +1,4 @@
-"""The store's latest attempts with all that the tables, figures and claims of studies show of them."""
+"""The store's latest attempts, with every value that the tables, figures and claims of studies show."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..studies.study import Study
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
-    """The latest attempts, the probes that these studies name behind the final metrics of a trial.
+    """The latest attempts; the probes that these studies name follow a trial's final metrics.
 
-    With them comes the metric that tells which models were probed.
+    With probes comes the metric that tells which models were probed.
     """
     named = {name for study in studies for name in _iter_metric_names(study)}
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
@@ -32,5 +32,4 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
         yield from (spec.value, spec.x)
     for claim in study.claims:
         for comparison in iter_comparisons(claim.statement):
-            for side in (comparison.left, comparison.right):
-                yield from (quantity.metric for quantity in iter_quantities(side))
+            yield from (quantity.metric for quantity in iter_quantities(comparison))

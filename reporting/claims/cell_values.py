@@ -1,6 +1,6 @@
-"""What the store says of the cells that a claim speaks of: a value for each seed, and why some have none.
+"""The values of the cells that claims compare: one for each seed, and why some seeds have none.
 
-Trials that stand in several cells, as do two spellings of one recipe, count in each of them.
+A trial that belongs to several cells, as with two spellings of one recipe, counts in each of them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ...studies.claims.comparisons import (
     Reduction,
     SignedSum,
     cell_label,
+    iter_quantities,
 )
 from ...studies.claims.scope import Cell
 from ...studies.planning.trial_values import ValueStatus, trial_values
@@ -40,10 +41,10 @@ _OVER_BUDGET = (None, "over the study's budget")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellValues:
-    """A quantity as far as it is known: its values by seed, and what is missing.
+    """The known values of a quantity by seed, and what is missing.
 
-    `step` is the smallest difference that it can show: of lengths that of the task's curriculum, else one
-    unit of the last digit that tables print.
+    `step` is the smallest difference that it can show: for lengths that of the task's curriculum, otherwise
+    one unit of the last digit that tables print.
     """
 
     values: Mapping[int, float]
@@ -54,7 +55,7 @@ class CellValues:
 class CellResults:
     """The outcomes of a study's trials, by cell and seed.
 
-    `outcomes` and `metrics` are the store's latest attempts; of `metrics` only those with an index are read.
+    `outcomes` and `metrics` are the store's latest attempts; only metrics with an index are read.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class CellResults:
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
 
     def differences(self, comparison: Comparison) -> dict[int, float]:
-        """Left less right, on the seeds for which both are known."""
+        """Left minus right, for the seeds for which both are known."""
         found = {}
         for seed in self.seeds:
             left, right = self._evaluate(comparison.left, seed), self._evaluate(comparison.right, seed)
@@ -94,7 +95,7 @@ class CellResults:
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """What is missing of a comparison."""
+        """What a comparison lacks."""
         found: dict[MissingTrials, None] = {}
         for side in (comparison.left, comparison.right):
             for part in _leaves(side):
@@ -105,16 +106,15 @@ class CellResults:
         return tuple(found)
 
     def step(self, comparison: Comparison) -> float:
-        """The smallest difference that all that is compared can show: the largest of their steps."""
-        parts = (part for side in (comparison.left, comparison.right) for part in _leaves(side))
-        return max((self._answers[part].step for part in parts if isinstance(part, Quantity)), default=0.0)
+        """The smallest difference that all quantities of a comparison can show: their largest step."""
+        return max((self._answers[part].step for part in iter_quantities(comparison)), default=0.0)
 
     def rounding_sd(self, comparison: Comparison) -> float:
-        """The deviation of left less right by rounding alone: of each value, its step over the root of 12."""
+        """The standard deviation of left minus right by rounding alone: for a value, its step over √12."""
         return math.sqrt(self._variance(comparison.left) + self._variance(comparison.right))
 
     def _evaluate(self, number: Number, seed: int) -> float | None:
-        """The number for a seed; None where something of it is missing."""
+        """The number for a seed; None if any of its parts is missing."""
         match number:
             case Constant():
                 return number.value
@@ -134,9 +134,9 @@ class CellResults:
     def _variance(self, number: Number) -> float:
         """What rounding adds to the variance of a number.
 
-        A value that is rounded to steps of s is off by a number between −s/2 and s/2, whose variance is
-        s²/12. Terms add theirs, a mean of k has that of their sum over k², and the least or greatest that of
-        the coarsest.
+        Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
+        variance of a sum is that of its terms together, that of a mean of k is the sum over k², and that of a
+        minimum or maximum is the largest.
         """
         match number:
             case Quantity():
@@ -150,7 +150,7 @@ class CellResults:
                 return 0.0
 
     def _cell_values(self, quantity: Quantity) -> CellValues:
-        """What is known of a metric in one cell."""
+        """The values of a metric in one cell."""
         trials = self._trials.get(_cell_key(quantity.cell), {})
         values: dict[int, float] = {}
         missing: Counter[str] = Counter()

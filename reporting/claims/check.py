@@ -1,8 +1,8 @@
-"""Claims held against the results: every comparison tested, and the verdict that they allow together.
+"""Claims checked against the results: every comparison is tested, and together they give a verdict.
 
-The comparisons of a claim are one family. Hochberg's procedure picks the level at which they are all held:
-the claim's own where each of them is decided at it, else a stricter one. So an `all` is confirmed when each
-part would be by itself, which needs no correction (Berger 1982); one that refutes it pays for the others.
+The comparisons of a claim are one family. Hochberg's procedure picks the level at which all are tested: the
+claim's own where each is decided at it, else a stricter one. So an `all` is confirmed when each part would be
+by itself, which needs no correction (Berger 1982); a part that refutes it must pass the stricter level.
 """
 
 from __future__ import annotations
@@ -35,42 +35,40 @@ if TYPE_CHECKING:
 def check_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
 ) -> tuple[ClaimResult, ...]:
-    """What came of each claim of a study, over its trials in the store's latest attempts.
+    """The result of each claim of a study, in the file's order, from the store's latest attempts.
 
-    `metrics` are the store's of these trials; they are needed where `needs_metrics` says so, and are not
-    looked at otherwise. The result is in the order of the study file, one for each claim, and empty without
-    any.
+    `metrics` are those of the study's trials in the store, and are read only where `needs_metrics` says so.
     """
-    asked = {each for claim in study.claims for each in _claim_quantities(claim)}
-    results = CellResults(study, asked, outcomes, metrics)
+    quantities = {each for claim in study.claims for each in _claim_quantities(claim)}
+    results = CellResults(study, quantities, outcomes, metrics)
     return tuple(_check_claim(claim, results) for claim in study.claims)
 
 
 def needs_metrics(study: Study) -> bool:
-    """Whether a claim speaks of a metric with an index, as `bleu[10-20]`."""
+    """Whether a claim compares a metric with an index, such as `bleu[10-20]`."""
     return any("[" in each.metric for claim in study.claims for each in _claim_quantities(claim))
 
 
 def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
     family = list(dict.fromkeys(iter_comparisons(claim.statement)))
-    tried = {each: _paired_test(each, claim, results) for each in family}
-    tested = [each for each in family if not tried[each].exact]
-    p_values = [tried[each].p for each in tested]
+    tests = {each: _paired_test(each, claim, results) for each in family}
+    tested = [each for each in family if not tests[each].exact]
+    p_values = [tests[each].p for each in tested]
     threshold = hochberg_threshold(p_values, 1 - claim.spec.level)
-    verdicts = {each: _verdict(tried[each], threshold) for each in family}
+    verdicts = {each: _verdict(tests[each], threshold) for each in family}
     adjusted = dict(zip(tested, hochberg_adjusted(p_values), strict=True))
-    whole = combine_verdicts(claim.statement, verdicts)
-    called = comparison_labels(claim)
+    verdict = combine_verdicts(claim.statement, verdicts)
+    labels = comparison_labels(claim)
     findings = {
         each: ComparisonResult(
             text=full_text(each, claim),
-            label=called[each],
+            label=labels[each],
             verdict=verdicts[each],
-            effect=tried[each].effect,
-            interval=tried[each].interval(1 - threshold),
-            p=adjusted.get(each) if tried[each].complete and tried[each].n > 1 else None,
-            n=tried[each].n,
-            needed=tried[each].needed(1 - threshold) if verdicts[each] is Verdict.UNDECIDED else None,
+            effect=tests[each].effect,
+            interval=tests[each].interval(1 - threshold),
+            p=adjusted.get(each) if tests[each].complete and tests[each].n > 1 else None,
+            n=tests[each].n,
+            needed=tests[each].needed(1 - threshold) if verdicts[each] is Verdict.UNDECIDED else None,
             decimals=_decimals(each),
             gaps=results.gaps(each),
         )
@@ -79,18 +77,18 @@ def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
     needed = seeds_needed(claim.statement, verdicts, lambda each: findings[each].needed)
     return ClaimResult(
         spec=claim.spec,
-        verdict=whole,
+        verdict=verdict,
         findings=tuple(findings.values()),
-        deciding=findings[deciding_comparison(claim.statement, verdicts, lambda each: tried[each].p)],
+        deciding=findings[deciding_comparison(claim.statement, verdicts, lambda each: tests[each].p)],
         level=1 - threshold,
-        needed=needed if whole is Verdict.UNDECIDED else None,
+        needed=needed if verdict is Verdict.UNDECIDED else None,
         seeds=len(results.seeds),
     )
 
 
 def _paired_test(comparison: Comparison, claim: Claim, results: CellResults) -> PairedTest:
-    """A comparison with its differences; what is counted and not measured is exact."""
-    names = {each.metric for each in _quantities(comparison)}
+    """The test of a comparison; costs that are computed, not measured, are exact."""
+    names = {each.metric for each in iter_quantities(comparison)}
     return PairedTest(
         differences=results.differences(comparison),
         region=comparison.accepted_range(results.step(comparison)),
@@ -101,23 +99,18 @@ def _paired_test(comparison: Comparison, claim: Claim, results: CellResults) -> 
     )
 
 
-def _verdict(tried: PairedTest, threshold: float) -> Verdict:
-    """What one comparison says at a level."""
-    if not tried.complete or tried.p > threshold:
+def _verdict(test: PairedTest, threshold: float) -> Verdict:
+    """The verdict of one comparison at a level."""
+    if not test.complete or test.p > threshold:
         return Verdict.UNDECIDED
-    return Verdict.CONFIRMED if tried.inside else Verdict.REFUTED
+    return Verdict.CONFIRMED if test.inside else Verdict.REFUTED
 
 
 def _decimals(comparison: Comparison) -> int:
-    """The digits that tables print of what is compared."""
-    return max((find_metric(each.metric).decimals for each in _quantities(comparison)), default=1)
+    """The most decimals that tables print of a metric that is compared."""
+    return max((find_metric(each.metric).decimals for each in iter_quantities(comparison)), default=1)
 
 
 def _claim_quantities(claim: Claim) -> Iterator[Quantity]:
     for comparison in iter_comparisons(claim.statement):
-        yield from _quantities(comparison)
-
-
-def _quantities(comparison: Comparison) -> Iterator[Quantity]:
-    for side in (comparison.left, comparison.right):
-        yield from iter_quantities(side)
+        yield from iter_quantities(comparison)

@@ -1,8 +1,8 @@
-"""One comparison tested: how sure the seeds make us that left less right lies where the claim says.
+"""The test of one comparison: how surely left minus right lies where the claim says.
 
-The default is a t interval of the paired differences. It takes them to be normal, which so few seeds cannot
-show. A spread below what rounding alone makes counts as that much: three lengths of 7 do not say that the
-fourth is 7. `permutation` and `wilcoxon` assume less, and can decide nothing below 6 seeds.
+The default is a t interval of the paired differences, which assumes that they are normal; a few seeds cannot
+show that. Their spread counts as at least that of rounding: three lengths of 7 do not prove that the fourth
+is 7. `permutation` and `wilcoxon` assume less, and can decide nothing below 6 seeds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ..statistics.power import pairs_needed
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """The differences of one comparison by seed, and the open interval in which the claim wants their mean.
+    """The differences of one comparison by seed, and the open interval `region` that the claim asserts.
 
-    `rounding_sd` is the deviation that rounding alone makes. What is counted, not measured, is `exact`: one
-    value is as good as many. `complete` says whether no seed is missing; if one is, nothing is decided.
+    `rounding_sd` is the standard deviation by rounding alone. Costs that are computed, not measured, are
+    `exact`: one value is enough. Unless the seeds are `complete`, nothing is decided.
     """
 
     differences: Mapping[int, float]
@@ -45,13 +45,13 @@ class PairedTest:
 
     @property
     def spread(self) -> float | None:
-        """The deviation of the differences, at least that of rounding; None below two."""
+        """The standard deviation of the differences, at least that of rounding; None below two."""
         found = sample_sd(list(self.differences.values()))
         return None if found is None else max(found, self.rounding_sd)
 
     @property
     def inside(self) -> bool:
-        """Whether the effect lies where the claim wants it."""
+        """Whether the effect lies where the claim says."""
         low, high = self.region
         return self.effect is not None and low < self.effect < high
 
@@ -62,7 +62,7 @@ class PairedTest:
             return 1.0
         if self.exact:
             return 0.0
-        if self.inside:  # it must lie inside of both ends
+        if self.inside:  # the mean must differ from both ends
             return max(map(self._p_against, self._ends))
         return min(map(self._p_against, self._crossed_ends))
 
@@ -80,11 +80,11 @@ class PairedTest:
         effect, spread = self.effect, self.spread
         if effect is None or not spread or not self.complete:
             return None
-        near = min(abs(effect - end) for end in (self._ends if self.inside else self._crossed_ends))
-        fewest = 2
-        while self.test != "t" and smallest_p(fewest) > 1 - level:
-            fewest += 1
-        return pairs_needed(near / spread, level, min_pairs=fewest) if near else None
+        distance = min(abs(effect - end) for end in (self._ends if self.inside else self._crossed_ends))
+        min_pairs = 2
+        while self.test != "t" and smallest_p(min_pairs) > 1 - level:
+            min_pairs += 1
+        return pairs_needed(distance / spread, level, min_pairs=min_pairs) if distance else None
 
     @property
     def _ends(self) -> list[float]:
@@ -99,13 +99,13 @@ class PairedTest:
         return [low] if self.effect <= low else [high]
 
     def _p_against(self, end: float) -> float:
-        """The two-sided p of a mean difference that is `end`."""
+        """The two-sided p of the hypothesis that the mean difference is `end`."""
         assert self.effect is not None
         if self.test != "t":
             return paired_p(self.differences, dict.fromkeys(self.differences, end), test=self.test)
         if self.spread is None:
             return 1.0
-        off = self.effect - end
-        if not off:
+        distance = self.effect - end
+        if not distance:
             return 1.0
-        return t_test_p(off / (self.spread / math.sqrt(self.n)), self.n) if self.spread else 0.0
+        return t_test_p(distance / (self.spread / math.sqrt(self.n)), self.n) if self.spread else 0.0

@@ -1,4 +1,4 @@
-"""What the comparisons of a claim are called: in full, and short beside each other."""
+"""The names of a claim's comparisons: in full, and short where they are listed together."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ Selectors = frozenset[tuple[str, object]]
 
 
 def full_text(comparison: Comparison, claim: Claim) -> str:
-    """A comparison as a claim could write it: read again, it is the same comparison.
-
-    Factors of one level are left out.
-    """
+    """A comparison as text that parses back to the same comparison, without factors of one level."""
     names = {
         factor: [level_text(level) for level in levels] for factor, levels in claim.varied_factors.items()
     }
@@ -40,10 +37,10 @@ def full_text(comparison: Comparison, claim: Claim) -> str:
 def comparison_labels(claim: Claim) -> dict[Comparison, str]:
     """A short name for each comparison of a claim: `addition: conv > sa`.
 
-    Levels that the whole claim shares are left out, and those that follow from others; what both sides share
-    stands in front, the metric too where a claim has several. Where what is left behind these is the same for
-    all, as `max_length >= 104`, it is left out too. Blocks lose the arguments that they have wherever they
-    stand in the study; numbers have the name of their factor.
+    Levels that the whole claim shares are left out, as are those that follow from others. Levels that both
+    sides share become a prefix, with the metric where a claim has several. Where the rest is the same for all
+    comparisons, such as `max_length >= 104`, only the prefix is kept. Blocks lose arguments that they have
+    everywhere in the study; numbers get the name of their factor.
     """
     varied = {
         factor: levels
@@ -52,43 +49,39 @@ def comparison_labels(claim: Claim) -> dict[Comparison, str]:
     }
     names = {factor: _factor_level_names(factor, levels) for factor, levels in varied.items()}
     family = list(dict.fromkeys(iter_comparisons(claim.statement)))
-    everywhere = _shared(each for one in family for each in _quantities(one))
-    metrics = {each.metric for one in family for each in _quantities(one)}
+    quantities = {comparison: list(iter_quantities(comparison)) for comparison in family}
+    claim_levels = _shared_levels(each for parts in quantities.values() for each in parts)
+    metrics = {each.metric for parts in quantities.values() for each in parts}
     found: dict[Comparison, tuple[str, str]] = {}
-    for one in family:
-        parts = _quantities(one)
-        here = _shared(parts)
-        shared = len({each.metric for each in parts}) == 1 < len(metrics) and all(
-            any(factor in varied for factor, _ in _selectors(each.cell) - here) for each in parts
-        )  # the metric, where levels are left to tell the sides apart
-        several = len(metrics) > 1 and not shared
-        writer = _LabelWriter(varied=varied, names=names, omitted=here, metrics=several)
-        front = writer.levels(parts[0].cell, here - everywhere) if parts else []
-        front += [parts[0].metric] if shared else []
-        found[one] = (", ".join(front), writer.comparison(one))
-    alike = len({rest for _, rest in found.values()}) == 1
+    for comparison, parts in quantities.items():
+        shared = _shared_levels(parts)
+        metric_in_prefix = len({each.metric for each in parts}) == 1 < len(metrics) and all(
+            any(factor in varied for factor, _ in _selectors(each.cell) - shared) for each in parts
+        )  # only if levels remain that tell the sides apart
+        with_metrics = len(metrics) > 1 and not metric_in_prefix
+        writer = _LabelWriter(varied=varied, names=names, omitted=shared, metrics=with_metrics)
+        prefix = writer.levels(parts[0].cell, shared - claim_levels) if parts else []
+        prefix += [parts[0].metric] if metric_in_prefix else []
+        found[comparison] = (", ".join(prefix), writer.comparison(comparison))
+    same_rest = len({rest for _, rest in found.values()}) == 1
     return {
-        one: front if front and alike else f"{front}: {rest}" if front else rest
-        for one, (front, rest) in found.items()
+        comparison: prefix if prefix and same_rest else f"{prefix}: {rest}" if prefix else rest
+        for comparison, (prefix, rest) in found.items()
     }
 
 
 def _factor_level_names(factor: str, levels: Sequence[Level]) -> tuple[str, ...]:
-    """The short names of a factor's levels, those that are no text with the factor's: `N=16`."""
+    """The short names of a factor's levels; any that is not text gets the factor's name: `N=16`."""
     texts = short_level_names(levels)
     if all(isinstance(level, str) for level in levels):
         return texts
     return tuple(f"{factor}={text}" for text in texts)
 
 
-def _quantities(comparison: Comparison) -> list[Quantity]:
-    return [*iter_quantities(comparison.left), *iter_quantities(comparison.right)]
-
-
-def _shared(parts: Iterable[Quantity]) -> Selectors:
+def _shared_levels(quantities: Iterable[Quantity]) -> Selectors:
     """The levels that all quantities have."""
-    held = [_selectors(each.cell) for each in parts]
-    return frozenset.intersection(*held) if held else frozenset()
+    cells = [_selectors(each.cell) for each in quantities]
+    return frozenset.intersection(*cells) if cells else frozenset()
 
 
 def _selectors(cell: Cell) -> Selectors:
@@ -97,9 +90,9 @@ def _selectors(cell: Cell) -> Selectors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LabelWriter:
-    """One way to write comparisons: in full, or with `names` for the levels, some of them left out.
+    """Writes comparisons: in full, or short, without the `omitted` levels.
 
-    `varied` are the factors that are named at all, `metrics` says whether the metrics are.
+    Only the factors in `varied` are named, by the `names` of their levels, and metrics only if `metrics`.
     """
 
     varied: Mapping[str, tuple[Level, ...]]
@@ -108,13 +101,14 @@ class _LabelWriter:
     metrics: bool = False
     full: bool = False
 
-    def comparison(self, one: Comparison) -> str:
+    def comparison(self, comparison: Comparison) -> str:
         """`left > right`, `left within 1 of right`."""
-        sign = f"within {one.margin:g} of" if one.sign == "within" else one.sign
-        return f"{self.number(one.left)} {sign} {self.number(one.right)}"
+        within = comparison.sign == "within"
+        sign = f"within {comparison.margin:g} of" if within else comparison.sign
+        return f"{self.number(comparison.left)} {sign} {self.number(comparison.right)}"
 
     def number(self, number: Number) -> str:
-        """A number."""
+        """A number of any kind."""
         match number:
             case Constant():
                 return f"{number.value:g}"
@@ -128,7 +122,7 @@ class _LabelWriter:
                 return f"{number.function}({', '.join(map(self.number, number.parts))})"
 
     def _total(self, total: SignedSum) -> str:
-        """Terms with their signs, sums among them in parentheses."""
+        """Terms with their signs; nested sums are in parentheses."""
         minus = "-" if self.full else "−"
         text = ""
         for sign, term in total.terms:
@@ -141,7 +135,7 @@ class _LabelWriter:
         return text
 
     def levels(self, cell: Cell, only: Selectors) -> list[str]:
-        """The names of a cell's levels that are among these."""
+        """The names of those levels of a cell that are in `only`."""
         return [
             self._name(*each)
             for each in cell
@@ -149,9 +143,12 @@ class _LabelWriter:
         ]
 
     def _quantity(self, quantity: Quantity) -> str:
-        """A metric in a cell; its levels alone where they say enough."""
-        held = [each for each in quantity.cell if each[0] in self.varied]
-        kept = [each for each in held if (each[0], level_key(each[1])) not in self.omitted]
+        """A metric in a cell; short, only its levels unless it has none or metrics are named."""
+        kept = [
+            (factor, level)
+            for factor, level in quantity.cell
+            if factor in self.varied and (factor, level_key(level)) not in self.omitted
+        ]
         if self.full:
             inside = ", ".join(f"{factor}={self._name(factor, level)}" for factor, level in kept)
             name, bracket, index = quantity.metric.removesuffix("]").partition("[")
@@ -162,6 +159,6 @@ class _LabelWriter:
         return f"{quantity.metric} of {inside}" if self.metrics else inside
 
     def _name(self, factor: str, level: Level) -> str:
-        """A level as it is called here."""
+        """The name of a level."""
         known = zip(map(level_key, self.varied[factor]), self.names[factor], strict=True)
         return dict(known)[level_key(level)]

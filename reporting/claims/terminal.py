@@ -1,4 +1,4 @@
-"""Claims for a terminal: verdict, claim, and the numbers that it hangs on; below it every comparison.
+"""Claims for a terminal: verdict, claim, and the numbers that decide it; below it every comparison.
 
       confirmed   on sort, where order matters most, convolution beats attention
                                         +34.0 [32.0, 36.0]  p < .001  n = 3
@@ -6,8 +6,8 @@
         confirmed   sa > cgru           +22.0 [17.7, 26.3]  p = .004  n = 3
         undecided   sa > conv            +1.3 [−4.0,  6.7]  n = 3, 11 would do
 
-A name that leaves no room for the numbers stands above them. No p is shown where nothing is decided. The
-texts of numbers serve the report as well.
+A name that leaves no room for the numbers stands above them. An undecided row has no p. The report formats
+its numbers with the same functions.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from ..statistics.power import MAX_PAIRS
 from .verdicts import ClaimResult, ComparisonResult, Verdict
 
 INDENT = 2
-_VERDICT = max(map(len, Verdict)) + 3  # columns, with the gap behind it
+_VERDICT_WIDTH = max(map(len, Verdict)) + 3  # with the gap after it
 _GAP = 2  # columns between words and numbers
-_MAX_CELLS_NAMED = 2  # cells that a line names of which the same is missing
+_MAX_CELLS_NAMED = 2  # more cells that lack the same are only counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ClaimRow:
-    """A claim, or further in one of its comparisons: words on the left, numbers on the right, notes below."""
+    """A claim or, indented further, one of its comparisons: text at the left, numbers right, notes below."""
 
     indent: int
     verdict: Verdict
     text: str
     effect: str
     interval: tuple[str, str]
-    p_and_n: str  # p and n
+    p_and_n: str
     notes: tuple[str, ...] = ()
 
 
 def claims_to_terminal(checked: Sequence[ClaimResult], provenance: str, *, width: int = 80) -> str:
-    """Lines of at most `width` columns where words allow it.
+    """The rows of all claims, in at most `width` columns unless a word is longer, and a legend.
 
-    Claims stand apart where one of them has several comparisons. The end says what the numbers are.
+    Blank lines separate the claims if one of them has several comparisons.
     """
     rows = [row for each in checked for row in _rows(each)]
-    numbers, apart = _numbers(rows), any(row.indent > INDENT for row in rows)
-    place = max(INDENT + _VERDICT, width - max(map(len, numbers)))  # where they begin
+    numbers, blank_lines = _numbers(rows), any(row.indent > INDENT for row in rows)
+    column = max(INDENT + _VERDICT_WIDTH, width - max(map(len, numbers)))  # where the numbers begin
     lines: list[str] = []
     for row, right in zip(rows, numbers, strict=True):
-        if apart and lines and row.indent == INDENT:
+        if blank_lines and lines and row.indent == INDENT:
             lines.append("")
-        margin = " " * (row.indent + _VERDICT)
-        first = f"{'':{row.indent}}{row.verdict:<{_VERDICT}}"
+        margin = " " * (row.indent + _VERDICT_WIDTH)
+        first = f"{'':{row.indent}}{row.verdict:<{_VERDICT_WIDTH}}"
         *others, last = _wrapped(row.text, width, first, margin)
-        beside = len(last) + _GAP <= place
-        lines += [*others, f"{last:<{place}}{right}"] if beside else [*others, last, " " * place + right]
+        beside = len(last) + _GAP <= column
+        lines += [*others, f"{last:<{column}}{right}"] if beside else [*others, last, " " * column + right]
         for note in row.notes:
             lines += _wrapped(note, width, margin, margin)
     lines.append("")
@@ -66,12 +66,12 @@ def claims_to_terminal(checked: Sequence[ClaimResult], provenance: str, *, width
 
 
 def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
-    """The text in lines, commands and names in one piece where they fit."""
+    """The text in lines, not broken at hyphens, so that commands and names stay whole where they fit."""
     return wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
 def legend(checked: Sequence[ClaimResult]) -> list[str]:
-    """What the numbers are, how they were tested, and what that takes for granted."""
+    """What the numbers are, how they were tested, and what the test assumes."""
     levels = sorted({each.spec.level for each in checked})
     tests = {each.spec.test for each in checked}
     intervals = f"{' or '.join(f'{100 * level:g} %' for level in levels)}"
@@ -97,7 +97,7 @@ def format_number(value: float, decimals: int) -> str:
 
 
 def format_p(p: float) -> str:
-    """`p = .03`, `p < .001`; just below .05, of which rounding would make that, `p < .05`."""
+    """`p = .03`, `p < .001`; just below .05, where rounding would give .05, `p < .05`."""
     if p < 0.001:
         return "p < .001"
     if 0.0495 <= p < 0.05:
@@ -106,10 +106,7 @@ def format_p(p: float) -> str:
 
 
 def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
-    """`n = 3`, `n = 2 of 3`, `n = 3, 11 would do`.
-
-    Where no number of seeds would do at that effect, it is above the most that is looked at.
-    """
+    """`n = 3`, `n = 2 of 3`, `n = 3, 11 would do`; `> 10,000 would do` if no number up to MAX_PAIRS would."""
     if finding.gaps:
         return f"n = {finding.n} of {seeds}"
     if finding.verdict is not Verdict.UNDECIDED or finding.n < 2:
@@ -118,35 +115,35 @@ def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> s
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
-    """What is missing of a claim, cells of which the same is missing together."""
-    where: dict[str, list[str]] = {}
+    """What a claim lacks, a note for all cells that lack the same."""
+    cells_by_gap: dict[str, list[str]] = {}
     for gap in dict.fromkeys(gap for finding in findings for gap in finding.gaps):
-        where.setdefault(gap.what, []).append(gap.where)
+        cells_by_gap.setdefault(gap.what, []).append(gap.where)
     return tuple(
         f"{'; '.join(cells)}: {what}" if len(cells) <= _MAX_CELLS_NAMED else f"{len(cells)} cells: {what}"
-        for what, cells in where.items()
+        for what, cells in cells_by_gap.items()
     )
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Whether a claim's intervals are held at more than its own level."""
+    """Whether the intervals of a claim are at a stricter level than its own."""
     return checked.level > checked.spec.level + 1e-9 and any(each.interval for each in checked.findings)
 
 
 def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
-    """The claim with the finding that decides it, then all of its findings where there are several."""
+    """The claim with its deciding comparison, then all of its comparisons if there are several."""
     found = checked.findings
     notes = format_missing(found)
     if _has_stricter_level(checked):
         notes = (*notes, f"{len(found)} comparisons, intervals at {100 * checked.level:.4g} %")
     if checked.verdict is Verdict.UNDECIDED and checked.deciding.n == 1:
         notes = (*notes, "one seed has no spread to judge by")
-    said = (checked.verdict, checked.spec.name)
-    yield _row(checked, checked.deciding, indent=INDENT, said=said, needed=checked.needed, notes=notes)
+    head = (checked.verdict, checked.spec.name)
+    yield _row(checked, checked.deciding, indent=INDENT, head=head, needed=checked.needed, notes=notes)
     if len(found) > 1 and any(each.effect is not None for each in found):
         for each in found:
-            said = (each.verdict, each.label)
-            yield _row(checked, each, indent=2 * INDENT, said=said, needed=each.needed)
+            head = (each.verdict, each.label)
+            yield _row(checked, each, indent=2 * INDENT, head=head, needed=each.needed)
 
 
 def _row(
@@ -154,19 +151,19 @@ def _row(
     finding: ComparisonResult,
     *,
     indent: int,
-    said: tuple[Verdict, str],
+    head: tuple[Verdict, str],
     needed: int | None,
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
-    """One row."""
-    decimals = finding.decimals
+    """One row; `head` is its verdict and its text."""
+    decimals, (verdict, text) = finding.decimals, head
     n = format_seeds(finding, checked.seeds, needed)
-    p = finding.p if said[0] is not Verdict.UNDECIDED else None
+    p = finding.p if verdict is not Verdict.UNDECIDED else None
     ends = [format_number(end, decimals) for end in finding.interval or ()]
     return _ClaimRow(
         indent=indent,
-        verdict=said[0],
-        text=said[1],
+        verdict=verdict,
+        text=text,
         effect="" if finding.effect is None else with_sign(format_number(finding.effect, decimals)),
         interval=(ends[0], ends[1]) if ends else ("", ""),
         p_and_n=n if p is None else f"{format_p(p):<8}  {n}",
@@ -175,7 +172,7 @@ def _row(
 
 
 def _numbers(rows: Sequence[_ClaimRow]) -> list[str]:
-    """Effect, interval, p and n of every row, each below the others."""
+    """Effect, interval, p and n of every row, aligned in columns."""
     effect = max(len(row.effect) for row in rows)
     low, high = (max(len(row.interval[side]) for row in rows) for side in (0, 1))
     blank = " " * (low + high + 4)

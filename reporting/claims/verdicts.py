@@ -1,4 +1,4 @@
-"""What came of a claim: a verdict for each comparison, and the one that these make together."""
+"""The result of a claim: a verdict for each comparison, and the verdict that follows from them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ...studies.claims.spec import ClaimSpec
 
 
 class ClaimError(ActivememError):
-    """A study that makes no claim was asked for its claims."""
+    """The claims were requested of a study that makes none."""
 
 
 class Verdict(StrEnum):
-    """What the seeds say."""
+    """What the seeds show of a comparison or a claim."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
@@ -25,7 +25,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingTrials:
-    """What is missing of a cell: which, as its levels, and what became of its trials."""
+    """Missing trials of a cell: its levels, and what became of the trials."""
 
     where: str
     what: str
@@ -36,11 +36,11 @@ class MissingTrials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonResult:
-    """One comparison: `text` in full, `label` as it is called beside the others of its claim.
+    """The result of one comparison; `text` is its full text, `label` its short name within the claim.
 
-    `effect` is left less right, `interval` bounds it at the claim's level. `p` is raised by Hochberg's
-    correction; None where nothing was tested. `needed` seeds would do; None where no number can be given.
-    `gaps` say why there may be fewer than the study has.
+    `effect` is left minus right, and `interval` bounds it at the claim's level. `p` is adjusted by Hochberg's
+    procedure; None if nothing was tested. `needed` is how many seeds would decide it; None if unknown. `gaps`
+    are the missing trials that leave it fewer seeds than the study has.
     """
 
     text: str
@@ -57,10 +57,10 @@ class ComparisonResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimResult:
-    """A claim and what came of it; its verdict depends on the comparison `deciding`.
+    """The result of a claim; its verdict depends on the comparison `deciding`.
 
-    `level` is that of the intervals: the claim's own, or above it where one of several comparisons decides.
-    `needed` seeds would do for the whole; None where no number can be given or nothing is missing.
+    `level` is that of the intervals: the claim's own, or a higher one if not all comparisons are decided.
+    `needed` is how many seeds would decide the claim; None if unknown, or if it is decided.
     """
 
     spec: ClaimSpec
@@ -73,7 +73,7 @@ class ClaimResult:
 
 
 def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:
-    """The verdict of a statement from those of its comparisons, undecided where they do not decide it.
+    """The verdict of a statement from those of its comparisons.
 
     One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, whatever the others are.
     """
@@ -91,9 +91,9 @@ def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict
 def deciding_comparison(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], p: Callable[[Comparison], float]
 ) -> Comparison:
-    """The comparison that the verdict of a statement hangs on.
+    """The comparison on which the verdict of a statement depends.
 
-    Where one is enough it is the surest, where all are needed the least sure.
+    It is the one with the lowest p if a single one is enough, and with the highest p if all are needed.
     """
     match statement:
         case Comparison():
@@ -101,19 +101,19 @@ def deciding_comparison(
         case NotOf():
             return deciding_comparison(statement.part, verdicts, p)
         case AllOf() | AnyOf():
-            whole = combine_verdicts(statement, verdicts)
-            parts = [part for part in statement.parts if combine_verdicts(part, verdicts) is whole]
+            verdict = combine_verdicts(statement, verdicts)
+            parts = [part for part in statement.parts if combine_verdicts(part, verdicts) is verdict]
             leaves = [deciding_comparison(part, verdicts, p) for part in parts]
             one, _ = _resolving_verdicts(statement)
-            return min(leaves, key=p) if whole is one else max(leaves, key=p)
+            return min(leaves, key=p) if verdict is one else max(leaves, key=p)
 
 
 def seeds_needed(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], needed: Callable[[Comparison], int | None]
 ) -> int | None:
-    """How many seeds would decide an undecided statement: as many as its slowest open part needs.
+    """How many seeds would decide an undecided statement: the most that any of its undecided parts needs.
 
-    None where no number can be given for one of them. A single part may well decide it sooner.
+    None if it is unknown for one of them. A single part may well decide the statement sooner.
     """
     match statement:
         case Comparison():
@@ -135,6 +135,6 @@ def _opposite(verdict: Verdict) -> Verdict:
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """The verdict that one part is enough for, and the one that takes every part."""
+    """The verdict for which one part is enough, and the one that needs every part."""
     pair = (Verdict.REFUTED, Verdict.CONFIRMED)
     return pair if isinstance(statement, AllOf) else (pair[1], pair[0])

@@ -1,5 +1,5 @@
-"""What a few seeds can tell.
+"""What a few seeds can show.
 
-`estimates` has centres and their spreads, `paired_tests` compares values by seed, `corrections` keeps a
-family of tests honest, and `power` says how many pairs an effect needs.
+`estimates` has centres and their spreads, `paired_tests` compares values by seed, `corrections` adjusts the
+p values of a family of tests, and `power` says how many pairs an effect needs.
 """

@@ -1,6 +1,6 @@
 """The centre of a few values and its spread: a deviation, a standard error or a confidence interval.
 
-Everything is the same to the last bit in any order of the values, and in any process. NumPy and SciPy are
+Results are the same to the last bit in any order of the values, and in any process. NumPy and SciPy are
 loaded by the first call that needs them, so that plain tables stay quick.
 """
 
@@ -31,10 +31,10 @@ class StatisticsError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A centre of `n` values, and how far it may be off.
+    """A centre of `n` values with its spread.
 
-    `spread` is what was asked for, half the interval's width for "ci"; `low` and `high` lie that far from the
-    value, or bound its interval. All three are None where so few values do not allow them.
+    `spread` is of the requested kind, half the interval's width for "ci"; `low` and `high` lie that far from
+    the value, or bound its interval. All three are None if there are too few values.
     """
 
     value: float
@@ -49,10 +49,10 @@ def estimate(
 ) -> Estimate:
     """The centre of the values, and their spread; StatisticsError without values, or with one not finite.
 
-    "iqm" is the mean of what is left when a quarter of the values, rounded down, is cut off at either end
-    (Agarwal et al. 2021). "sd" is the sample standard deviation around the mean, whatever the centre. "se" is
-    the standard error and "ci" the t interval of a mean; of the other centres both are a bootstrap's, and
-    there is no interval below the number of values that its level takes: 6 for 95 %.
+    "iqm" is the mean without the lowest and highest quarters of the values, each rounded down (Agarwal et al.
+    2021). "sd" is the sample standard deviation around the mean, whatever the centre. "se" and "ci" are the
+    standard error and the t interval of a mean; for other centres both come from a bootstrap, which gives no
+    interval below the number of values that its level needs: 6 for 95 %.
     """
     ordered = sorted(finite_values(values))
     count, value = len(ordered), _CENTERS[center](ordered)
@@ -79,7 +79,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def sample_sd(values: Sequence[float]) -> float | None:
-    """The sample standard deviation, of squares divided by count - 1; None below two values."""
+    """The sample standard deviation, with a divisor of count - 1; None below two values."""
     if len(values) < 2:
         return None
     center = mean(values)
@@ -144,8 +144,8 @@ def _bootstrap_error(ordered: Sequence[float], center: Center) -> float | None:
 def _bootstrap_interval(ordered: Sequence[float], center: Center, level: float) -> tuple[float, float] | None:
     """The percentile interval of the centre, its percentiles moved outwards for few values (Hesterberg 2015).
 
-    No resample leaves the range of the values, and that range misses the median of what they are drawn from
-    with a chance of 2 ** (1 - n); so there is no interval where this chance is above what the level allows.
+    No resample leaves the range of the values, and that range misses the population's median with a chance of
+    2 ** (1 - n); there is no interval if this chance is above what the level allows.
     """
     import numpy as np  # noqa: PLC0415 -- only a median or an iqm needs it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above

@@ -39,14 +39,14 @@ def smallest_p(n: int) -> float:
 
 
 def t_test_p(errors: float, count: int) -> float:
-    """The two-sided p of a mean of `count` values that lies so many standard errors off."""
+    """The two-sided p of a mean of `count` values at a distance of `errors` standard errors."""
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
 
 
 def _signed_ranks(differences: Sequence[float]) -> list[float]:
-    """The ranks of the differences that are not 0 by their size, with their signs; ties share a rank."""
+    """The signed ranks of the differences that are not 0, by their size; ties share a rank."""
     from scipy.stats import rankdata  # noqa: PLC0415 -- slow to load, and few ask for this test
 
     sizes = [difference for difference in differences if difference]

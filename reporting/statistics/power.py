@@ -7,14 +7,14 @@ import math
 from .estimates import t_quantile
 
 POWER = 0.8
-"""The chance to find an effect that is there, at which a number of pairs is enough."""
+"""The chance of finding a true effect at which a number of pairs counts as enough."""
 
 MAX_PAIRS = 10_000
 """For an effect that needs more pairs than these, no number is given."""
 
 
 def pairs_needed(effect_size: float, level: float, *, min_pairs: int = 2) -> int | None:
-    """How many pairs a t test needs to find an effect of so many standard deviations with a chance of POWER.
+    """How many pairs a t test needs to find an effect, in standard deviations, with a chance of POWER.
 
     At least `min_pairs`; None above MAX_PAIRS.
     """
@@ -30,7 +30,7 @@ def pairs_needed(effect_size: float, level: float, *, min_pairs: int = 2) -> int
 
 
 def _power(effect_size: float, n: int, level: float) -> float:
-    """The chance that a t test of n pairs finds an effect of this many standard deviations, on its side."""
+    """The chance that a t test of n pairs finds an effect of this many standard deviations, with its sign."""
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
     return 1.0 - float(nctdtr(n - 1, effect_size * math.sqrt(n), t_quantile(level, n)))

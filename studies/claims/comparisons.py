@@ -114,11 +114,14 @@ def iter_comparisons(statement: Statement) -> Iterator[Comparison]:
                 yield from iter_comparisons(part)
 
 
-def iter_quantities(number: Number) -> Iterator[Quantity]:
-    """Every quantity in a number, in the order of the text."""
+def iter_quantities(number: Number | Comparison) -> Iterator[Quantity]:
+    """Every quantity in a number, or on both sides of a comparison, in the order of the text."""
     match number:
         case Quantity():
             yield number
+        case Comparison():
+            yield from iter_quantities(number.left)
+            yield from iter_quantities(number.right)
         case SignedSum():
             for _, term in number.terms:
                 yield from iter_quantities(term)
