@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from activemem.blocks.models.sequence_model import MAX_PARAMETERS
 from activemem.diagnostics import MAX_FAULTS
-from activemem.grammar import Context, ModelConfig, Spec, lookup, registered_names, render
+from activemem.grammar import CostContext, ModelConfig, Spec, lookup, registered_names, render
 from activemem.grammar.recipe import MAX_LENGTH
 from activemem.grammar.semantics.checker import MAX_BLOCKS
 from activemem.grammar.signature import example, signature
@@ -44,7 +44,7 @@ def costs() -> str:
         block = example(spec)
         settings = spec.settings(block)
         both, causal = (
-            Context(config=ModelConfig(d_model=128, causal=causal, dropout=0.1), length=40)
+            CostContext(config=ModelConfig(d_model=128, causal=causal, dropout=0.1), length=40)
             for causal in (False, True)
         )
         cost = spec.cost(settings, both)

@@ -37,8 +37,8 @@ from .vocabulary.cost_tree import ModelPart, PartKind, TrainingMemory
 from .vocabulary.registry import lookup, register, registered_names
 from .vocabulary.spec import (
     UNBOUNDED,
-    Context,
     Cost,
+    CostContext,
     Parameter,
     Reach,
     Role,
@@ -55,8 +55,8 @@ __all__ = [
     "Budget",
     "BudgetShare",
     "Cardinality",
-    "Context",
     "Cost",
+    "CostContext",
     "EmbeddingInit",
     "Expression",
     "Fault",

@@ -1,6 +1,6 @@
 """Rows become values, and values become tables, curves, verdicts and pages; nothing here trains or prints.
 
-`results` opens a study with its store, and `display` shows its tables and figures in a notebook. `frames`
+`results` opens a study with its store, and `notebook` shows its tables and figures in a notebook. `frames`
 are the store's rows as data frames, `sql` asks them anything. `tables`, `curves` and `claims` are what a
 study file asks for, `page` is the report of it all, `recipes` shows what a recipe costs, `statistics` says
 how sure a few seeds can be, and `outcomes` reads the rows that all of them show.

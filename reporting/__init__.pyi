@@ -3,8 +3,8 @@ from .claims.verdicts import ClaimResult as ClaimResult
 from .claims.verdicts import Verdict as Verdict
 from .curves.curve import Curve as Curve
 from .curves.curve import CurveError as CurveError
-from .display import CurveDisplay as CurveDisplay
-from .display import TableDisplay as TableDisplay
+from .notebook import CurveDisplay as CurveDisplay
+from .notebook import TableDisplay as TableDisplay
 from .page import report as report
 from .results import StudyResults as StudyResults
 from .results import open_study as open_study

@@ -25,8 +25,8 @@ from .claims.check import check_claims, needs_metrics
 from .claims.verdicts import ClaimResult
 from .curves.build import build_curve
 from .curves.curve import CurveError
-from .display import CurveDisplay, TableDisplay
 from .frames import metrics_frame, study_levels, trials_frame
+from .notebook import CurveDisplay, TableDisplay
 from .outcomes import load_outcomes
 from .tables.build import build_table
 from .tables.paper_tables import paper_tables, published_tables_of, studies_of_paper

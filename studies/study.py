@@ -11,7 +11,6 @@ from ..grammar import Recipe
 from ..grammar.nodes import Dimension
 from .claims.reader import read_claims
 from .claims.spec import Claim
-from .resolve.budget import StudyBudget
 from .resolve.draft import Draft, filler_kinds
 from .resolve.fragments import read_fragments
 from .resolve.grid import GridBuilder, TrialGrid
@@ -20,13 +19,14 @@ from .resolve.level_checks import check_levels, recipe_dimensions
 from .resolve.parameter_matching import SizeMatch
 from .resolve.resolve import resolve_settings
 from .resolve.search_points import Suggest, resolve_point
+from .resolve.study_budget import StudyBudget
 from .resolve.template import TRIAL_TABLES, Template
 from .resolve.trial import Trial
 from .schema.curve import CurveSpec
 from .schema.design import Design
 from .schema.design_reader import read_design
 from .schema.factors import SEED, read_factors
-from .schema.outputs import read_curves, read_tables
+from .schema.presentation import read_curves, read_tables
 from .schema.search import check_search, read_search, representative_values, search_dimensions
 from .schema.settings import Level, SearchSettings, StudySettings, TrialSettings
 from .schema.table import TableSpec

@@ -15,8 +15,7 @@ from ...errors import ActivememError
 from ...grammar import nodes
 from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.registry import lookup
-from ...grammar.vocabulary.spec import Context as Surroundings
-from ...grammar.vocabulary.spec import Settings
+from ...grammar.vocabulary.spec import CostContext, Settings
 from .registry import Registry
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -123,6 +122,6 @@ def build_block(node: nodes.BlockNode, context: Context) -> Block:
     settings = spec.settings(node)
     block = cls.build(settings, context)
     if block.context_length is None:
-        sees = spec.reach(settings, Surroundings(config=context.config, length=1))
+        sees = spec.reach(settings, CostContext(config=context.config, length=1))
         block.context_length = None if math.isinf(sees.left) else int(sees.left)
     return block

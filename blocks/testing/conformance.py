@@ -22,7 +22,7 @@ from torch.func import functional_call, stack_module_state
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
-from ...grammar import Context, Cost, ModelConfig, Norm, Position, Reach, Role, lookup, nodes
+from ...grammar import Cost, CostContext, ModelConfig, Norm, Position, Reach, Role, lookup, nodes
 from ..core.block import Block
 from ..layers.recurrent import disable_fused_kernels
 from .fixtures import (
@@ -314,7 +314,7 @@ def _stated(node: nodes.BlockNode, *, causal: bool, length: int) -> tuple[Cost, 
     """The cost and the reach that the specification states."""
     spec = lookup(node.name)
     assert spec is not None, f"{node.name} has left the vocabulary"
-    context = Context(config=ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=length)
+    context = CostContext(config=ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=length)
     return spec.cost(spec.settings(node), context), spec.reach(spec.settings(node), context)
 
 

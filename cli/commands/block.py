@@ -48,12 +48,12 @@ def show(
 
     Required parameters that are not given get a small value.
     """
-    from ...grammar import Context, ModelConfig, RecipeError
+    from ...grammar import CostContext, ModelConfig, RecipeError
     from ..views import blocks
 
     with exit_on_error(RecipeError):
         found = blocks.parse_block(name)
-    place = Context(config=ModelConfig(d_model=d_model, causal=causal, dropout=0.0), length=length)
+    place = CostContext(config=ModelConfig(d_model=d_model, causal=causal, dropout=0.0), length=length)
     if as_json:
         print_json(blocks.block_to_dict(found, place))
     else:

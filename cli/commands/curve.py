@@ -13,7 +13,7 @@ from ..options import JsonOption, ResultsOption
 from ..output import exit_on_error, print_json, print_stdout
 
 if TYPE_CHECKING:
-    from ...reporting.display import CurveDisplay
+    from ...reporting.notebook import CurveDisplay
 
 app = typer.Typer(help="Draw the figures of a paper from a study's results.", no_args_is_help=True)
 

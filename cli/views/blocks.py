@@ -7,7 +7,7 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Any
 
-from ...grammar import Context, Cost, Fault, Parameter, RecipeError, Spec, lookup, nodes, parse, render
+from ...grammar import Cost, CostContext, Fault, Parameter, RecipeError, Spec, lookup, nodes, parse, render
 from ...grammar.signature import default_text, describe_values, example, signature
 from ...grammar.vocabulary.entry_points import PluginProblem
 from ...grammar.vocabulary.spec import OWNER
@@ -70,7 +70,7 @@ def blocks_to_dict(specs: Sequence[Spec], problems: Sequence[PluginProblem]) -> 
     }
 
 
-def format_block(block: nodes.BlockNode, context: Context) -> str:
+def format_block(block: nodes.BlockNode, context: CostContext) -> str:
     """Everything about a block, and what it costs and sees at a place."""
     spec = _spec(block)
     text, kind = signature(spec), f"{spec.role}, {spec.owner}"
@@ -94,7 +94,7 @@ def format_block(block: nodes.BlockNode, context: Context) -> str:
     return "\n".join([*rows, ""])
 
 
-def block_to_dict(block: nodes.BlockNode, context: Context) -> dict[str, Any]:
+def block_to_dict(block: nodes.BlockNode, context: CostContext) -> dict[str, Any]:
     """What `format_block` shows, with all digits; an unbounded reach is "all"."""
     spec = _spec(block)
     cost = spec.cost(spec.settings(block), context)
@@ -119,7 +119,7 @@ def block_to_dict(block: nodes.BlockNode, context: Context) -> dict[str, Any]:
     }
 
 
-def _figures(spec: Spec, block: nodes.BlockNode, context: Context) -> Iterator[tuple[str, str]]:
+def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterator[tuple[str, str]]:
     """What a block costs and how far it sees, each with its name."""
     cost: Cost = spec.cost(spec.settings(block), context)
     shared = "".join(f", and {count:,} in the {key}" for key, count in cost.shared.items())

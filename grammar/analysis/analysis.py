@@ -45,10 +45,10 @@ from ..vocabulary.cost_tree import (
 )
 from ..vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
 from ..vocabulary.registry import lookup
-from ..vocabulary.spec import Context, Cost, Reach, Role, Spec
+from ..vocabulary.spec import Cost, CostContext, Reach, Role, Spec
 from .model_ends import input_part, output_part
 
-CrossAttentionFactory = Callable[[Value, Context], ModelPart]
+CrossAttentionFactory = Callable[[Value, CostContext], ModelPart]
 """What stands behind a sub-layer in a decoder, made of that sub-layer and of where it stands."""
 
 
@@ -128,12 +128,12 @@ def analyse(
     recipe, config = parse(recipe), configure(config, settings)
     config.check()
     _check_resolved(recipe)
-    model = _Analyser(Context(config=config, length=length, past=past))
+    model = _Analyser(CostContext(config=config, length=length, past=past))
     positions = 1 if output_kind(recipe.root) == VECTOR else length
     return Analysis(length=length, outputs=positions * config.outputs, tree=model.model(recipe.root))
 
 
-def analyse_part(part: Value, context: Context) -> ModelPart:
+def analyse_part(part: Value, context: CostContext) -> ModelPart:
     """The cost and reach of a recipe that a block takes as an argument: a residual stack where it stands.
 
     For the `cost` and the `reach` of that block's specification, which know how often it is applied, and
@@ -143,7 +143,7 @@ def analyse_part(part: Value, context: Context) -> ModelPart:
 
 
 def analyse_stack(
-    part: Value, context: Context, cross_attention: CrossAttentionFactory | None = None
+    part: Value, context: CostContext, cross_attention: CrossAttentionFactory | None = None
 ) -> tuple[ModelPart, ...]:
     """The parts of a residual stack that stands within a whole model, its last normalisation among them.
 
@@ -154,7 +154,7 @@ def analyse_stack(
     return (*parts, model.stack_final_norm) if context.config.norm == "pre" else parts
 
 
-def analyse_block(block: BlockNode, context: Context) -> ModelPart:
+def analyse_block(block: BlockNode, context: CostContext) -> ModelPart:
     """A block by itself, without a normalisation and a residual sum around it."""
     return _Analyser(context).block(block)
 
@@ -163,7 +163,7 @@ def analyse_block(block: BlockNode, context: Context) -> ModelPart:
 class _Analyser:
     """One model, or a stack inside of a block, taken apart; a crossing stands behind sub-layers that mix."""
 
-    context: Context
+    context: CostContext
     cross_attention: CrossAttentionFactory | None = None
 
     @property

@@ -34,8 +34,8 @@ from ..vocabulary.registry import register
 from ..vocabulary.spec import (
     REQUIRED,
     UNBOUNDED,
-    Context,
     Cost,
+    CostContext,
     Parameter,
     Reach,
     Role,
@@ -130,7 +130,7 @@ def _is_stack(part: Value) -> bool:
     )
 
 
-def _encoder(settings: Settings, context: Context) -> ModelPart:
+def _encoder(settings: Settings, context: CostContext) -> ModelPart:
     """What reads the source, to both sides; generation keeps nothing of it but what is attended to."""
     part, both = settings["encoder"], replace(context, config=replace(context.config, causal=False))
     parts = _recurrent_parts(part, both) or analyse_stack(part, both)
@@ -139,7 +139,7 @@ def _encoder(settings: Settings, context: Context) -> ModelPart:
     )
 
 
-def _decoder(settings: Settings, context: Context) -> ModelPart:
+def _decoder(settings: Settings, context: CostContext) -> ModelPart:
     """What writes the target, its input saved; a recurrent one begins in the last state of one like it."""
     part, past = settings["decoder"], replace(context, config=replace(context.config, causal=True))
     parts = _recurrent_parts(part, past) or analyse_stack(part, past, _cross_attention)
@@ -153,13 +153,13 @@ def _decoder(settings: Settings, context: Context) -> ModelPart:
     return found.with_saved_input(context.length * context.width)
 
 
-def _recurrent_parts(part: Value, context: Context) -> tuple[ModelPart, ...]:
+def _recurrent_parts(part: Value, context: CostContext) -> tuple[ModelPart, ...]:
     """A recurrent block as it is; nothing for another recipe, which is a residual stack."""
     return (analyse_block(part, context),) if isinstance(part, BlockNode) and is_recurrent(part) else ()
 
 
 def _labelled_stack(
-    label: str, parts: tuple[ModelPart, ...], context: Context, predecessors: tuple[str, ...]
+    label: str, parts: tuple[ModelPart, ...], context: CostContext, predecessors: tuple[str, ...]
 ) -> ModelPart:
     """The parts under that name, which stands in the names of what they share."""
     found = compose_stack(label, parts, context.length * context.width, predecessors)
@@ -171,7 +171,7 @@ def _without_cache(part: ModelPart) -> ModelPart:
     return replace(part, state=0, window=0, parts=tuple(map(_without_cache, part.parts)))
 
 
-def _source_keys_values(decoder: Value, context: Context) -> ModelPart:
+def _source_keys_values(decoder: Value, context: CostContext) -> ModelPart:
     """The keys and values of the source for all that attends to it in a decoder, without biases.
 
     They are made once where weights are tied. What they are made of is saved once.
@@ -188,7 +188,7 @@ def _source_keys_values(decoder: Value, context: Context) -> ModelPart:
     )
 
 
-def _cross_attention(sublayer: Value, context: Context) -> ModelPart:
+def _cross_attention(sublayer: Value, context: CostContext) -> ModelPart:
     """The attention to the source behind a sub-layer in which positions mix, its input saved.
 
     Queries and the output are maps of the target without biases.
@@ -207,7 +207,7 @@ def _cross_attention(sublayer: Value, context: Context) -> ModelPart:
     )
 
 
-def _saved_weights(cross_attention: CrossAttentionShape, context: Context) -> int:
+def _saved_weights(cross_attention: CrossAttentionShape, context: CostContext) -> int:
     """What is saved of the weights of an attention to the source, for each position of the target.
 
     As in `sa`: the fused kernel, which takes what is longer, keeps a sum for each query, and its output.
@@ -219,7 +219,7 @@ def _saved_weights(cross_attention: CrossAttentionShape, context: Context) -> in
     return cross_attention.heads * (1 + cross_attention.head_width * (cross_attention.heads > 1))
 
 
-def _attention(settings: Settings, context: Context) -> ModelPart:
+def _attention(settings: Settings, context: CostContext) -> ModelPart:
     """The attention of a recurrent decoder: keys of what is attended to, scores of pairs, means."""
     kind, width, length = as_word(settings, "attention"), context.width, context.length
     attended = as_word(settings, "attend")
@@ -246,7 +246,7 @@ def _attention(settings: Settings, context: Context) -> ModelPart:
     )
 
 
-def _cost(settings: Settings, context: Context) -> Cost:
+def _cost(settings: Settings, context: CostContext) -> Cost:
     """The encoder in a bidirectional context, the decoder in a causal one, and what joins them.
 
     Dropout acts on what a recurrent decoder gives, beside what it attends to if it does.
@@ -263,7 +263,7 @@ def _cost(settings: Settings, context: Context) -> Cost:
     return total_cost((*parts, dropped) if context.config.dropout else parts, outputs)
 
 
-def _reach(_settings: Settings, context: Context) -> Reach:
+def _reach(_settings: Settings, context: CostContext) -> Reach:
     """All of the source, and all that has been written."""
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 

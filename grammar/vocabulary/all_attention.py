@@ -11,7 +11,7 @@ from dataclasses import replace
 from .attention import ADAPTIVE, HEAD_WIDTH, HEADS, POS_VALUES, RAMP, SELF, check_ramp, window_from_settings
 from .attention_window import window_attention_cost
 from .registry import register
-from .spec import Context, Cost, Parameter, Reach, Role, Settings, Spec, as_int
+from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
 
 VECTORS = Parameter(name="N", kind="integer", low=0, high=1048576, meaning="persistent vectors of each head")
 SPAN = Parameter(
@@ -28,7 +28,7 @@ _SOURCE = "Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Mem
 
 
 def _add_persistent_vectors(
-    base_cost: Cost, settings: Settings, block_context: Context, *, heads: int, width: int, weights: bool
+    base_cost: Cost, settings: Settings, block_context: CostContext, *, heads: int, width: int, weights: bool
 ) -> Cost:
     """The cost of the context's part with that of N vectors in each of so many heads of that width.
 
@@ -45,7 +45,7 @@ def _add_persistent_vectors(
     )
 
 
-def _all_attn_cost(settings: Settings, context: Context) -> Cost:
+def _all_attn_cost(settings: Settings, context: CostContext) -> Cost:
     """One softmax over the window and the vectors."""
     heads, width, count = (as_int(settings, name) for name in ("heads", "head_width", "N"))
     cost = window_attention_cost(
@@ -54,14 +54,14 @@ def _all_attn_cost(settings: Settings, context: Context) -> Cost:
     return _add_persistent_vectors(cost, settings, context, heads=heads, width=width, weights=False)
 
 
-def _attn_split_cost(settings: Settings, context: Context) -> Cost:
+def _attn_split_cost(settings: Settings, context: CostContext) -> Cost:
     """A softmax over the window, and one over the vectors."""
     heads, width = as_int(settings, "heads"), as_int(settings, "head_width")
     cost = window_attention_cost(window_from_settings(settings, causal=context.causal), context, heads=heads)
     return _add_persistent_vectors(cost, settings, context, heads=heads, width=width, weights=True)
 
 
-def _head_split_cost(settings: Settings, context: Context) -> Cost:
+def _head_split_cost(settings: Settings, context: CostContext) -> Cost:
     """Half of the heads have keys and values of the window, half of them vectors."""
     heads, width = as_int(settings, "heads"), as_int(settings, "head_width")
     cost = window_attention_cost(
@@ -70,7 +70,7 @@ def _head_split_cost(settings: Settings, context: Context) -> Cost:
     return _add_persistent_vectors(cost, settings, context, heads=heads // 2, width=width, weights=True)
 
 
-def _single_head_cost(settings: Settings, context: Context) -> Cost:
+def _single_head_cost(settings: Settings, context: CostContext) -> Cost:
     """Vectors as wide as all heads together; for their scores the queries are laid out, and kept, again."""
     inner = as_int(settings, "heads") * as_int(settings, "head_width")
     cost = window_attention_cost(
@@ -80,14 +80,14 @@ def _single_head_cost(settings: Settings, context: Context) -> Cost:
     return replace(cost, saved=cost.saved + context.length * inner) if as_int(settings, "N") else cost
 
 
-def _ff_attn_cost(settings: Settings, context: Context) -> Cost:
+def _ff_attn_cost(settings: Settings, context: CostContext) -> Cost:
     """Two linear layers without bias; saved are the weights of the softmax."""
     size = context.width * as_int(settings, "dim")
     saved = (3 if context.config.attention_dropout else 1) * as_int(settings, "dim")
     return Cost(parameters=2 * size, flops=4 * context.length * size, saved=context.length * saved)
 
 
-def _reach(settings: Settings, context: Context) -> Reach:
+def _reach(settings: Settings, context: CostContext) -> Reach:
     """The span; vectors are no positions."""
     return window_from_settings(settings, causal=context.causal).reach
 

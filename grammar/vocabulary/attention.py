@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from .attention_window import Window, window_attention_cost
 from .registry import register
-from .spec import UNBOUNDED, Context, Cost, Parameter, Reach, Role, Settings, Spec, as_bool, as_int, as_word
+from .spec import (
+    UNBOUNDED,
+    Cost,
+    CostContext,
+    Parameter,
+    Reach,
+    Role,
+    Settings,
+    Spec,
+    as_bool,
+    as_int,
+    as_word,
+)
 
 MAX_UNFUSED_LENGTH = 64
 """Up to this length a CPU computes plain products and keeps their weights; the fused kernel keeps none."""
@@ -77,7 +89,7 @@ def _check(settings: Settings) -> str | None:
     return check_ramp(settings)
 
 
-def _cost(settings: Settings, context: Context) -> Cost:
+def _cost(settings: Settings, context: CostContext) -> Cost:
     """What the projections and products of all positions cost, or those of a window."""
     heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
     if as_int(settings, "span") == 0:
@@ -85,7 +97,7 @@ def _cost(settings: Settings, context: Context) -> Cost:
     return window_attention_cost(window_from_settings(settings, causal=context.causal), context, heads=heads)
 
 
-def _full_attention_cost(heads: int, head_width: int, context: Context) -> Cost:
+def _full_attention_cost(heads: int, head_width: int, context: CostContext) -> Cost:
     """Four projections and two products of all positions with all, of which a causal mask saves nothing.
 
     The state is a key and a value of each head. Saved are queries, keys, values and what the heads give. To
@@ -109,7 +121,7 @@ def _full_attention_cost(heads: int, head_width: int, context: Context) -> Cost:
     )
 
 
-def _reach(settings: Settings, context: Context) -> Reach:
+def _reach(settings: Settings, context: CostContext) -> Reach:
     """All that a mask does not hide, or the span."""
     if as_int(settings, "span") == 0:
         return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)

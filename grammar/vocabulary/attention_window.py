@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .spec import Context, Cost, Reach
+from .spec import Cost, CostContext, Reach
 
 MIN_CHUNK_LENGTH = 128
 """Queries are taken in pieces as long as the span, but not shorter than this."""
@@ -106,7 +106,7 @@ def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) ->
 
 def window_attention_cost(
     window: Window,
-    context: Context,
+    context: CostContext,
     *,
     heads: int,
     query_heads: int | None = None,
@@ -154,7 +154,7 @@ def _count_distances(chunks: list[QueryChunk]) -> int:
 
 
 def _saved_weights(
-    window: Window, chunks: list[QueryChunk], heads: int, persistent_vectors: int, context: Context
+    window: Window, chunks: list[QueryChunk], heads: int, persistent_vectors: int, context: CostContext
 ) -> int:
     """The numbers that training keeps of the weights: three times as many if some are dropped.
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from .feedforward import ACT, DERIVATIVE_FROM_OUTPUT
 from .registry import register
-from .spec import Context, Cost, Parameter, Reach, Role, Settings, Spec, as_int, as_word
+from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word
 
 KERNEL = Parameter(name="k", kind="integer", low=1, high=1024, meaning="kernel width in tokens")
 
@@ -28,7 +28,7 @@ def kernel_reach(kernel: int, *, causal: bool) -> Reach:
 def _convolution_cost(
     kernels: int,
     settings: Settings,
-    context: Context,
+    context: CostContext,
     *,
     inputs: int = 1,
     intermediates: int,
@@ -52,23 +52,23 @@ def _convolution_cost(
     )
 
 
-def _conv_cost(settings: Settings, context: Context) -> Cost:
+def _conv_cost(settings: Settings, context: CostContext) -> Cost:
     """W; what the activation gives or takes is saved."""
     found = _convolution_cost(1, settings, context, intermediates=1, saves_input=False)
     return replace(found, saves_output=as_word(settings, "act") in DERIVATIVE_FROM_OUTPUT)
 
 
-def _highway_conv_cost(settings: Settings, context: Context) -> Cost:
+def _highway_conv_cost(settings: Settings, context: CostContext) -> Cost:
     """W₀ and the gate's W₁; saved are both, and three steps of the gate."""
     return _convolution_cost(2, settings, context, intermediates=2 + 3, saves_input=True)
 
 
-def _cgru_cost(settings: Settings, context: Context) -> Cost:
+def _cgru_cost(settings: Settings, context: CostContext) -> Cost:
     """The update gate's Wᵤ, the reset gate's Wᵣ, and W₀; saved are three steps of both gates, and tanh."""
     return _convolution_cost(3, settings, context, inputs=2, intermediates=2 * 3 + 1, saves_input=True)
 
 
-def _persistent_conv_cost(settings: Settings, context: Context) -> Cost:
+def _persistent_conv_cost(settings: Settings, context: CostContext) -> Cost:
     """As a convolution; the padding, k - 1 rows, is the model's.
 
     Its products are computed, and what they are of is saved, once a batch; the products are not counted.
@@ -83,12 +83,12 @@ def _persistent_conv_cost(settings: Settings, context: Context) -> Cost:
     )
 
 
-def _conv_reach(settings: Settings, context: Context) -> Reach:
+def _conv_reach(settings: Settings, context: CostContext) -> Reach:
     """The window of one kernel, however many convolutions stand side by side."""
     return kernel_reach(as_int(settings, "k"), causal=context.causal)
 
 
-def _cgru_reach(settings: Settings, context: Context) -> Reach:
+def _cgru_reach(settings: Settings, context: CostContext) -> Reach:
     """The reset gate, a convolution, is convolved again."""
     side = _conv_reach(settings, context)
     return Reach(left=2 * side.left, right=2 * side.right)

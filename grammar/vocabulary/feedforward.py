@@ -6,7 +6,7 @@ They reach no other position and keep no state.
 from __future__ import annotations
 
 from .registry import register
-from .spec import Context, Cost, Parameter, Reach, Role, Settings, Spec, as_int, as_word
+from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word
 
 ACT = Parameter(
     name="act",
@@ -21,7 +21,7 @@ DERIVATIVE_FROM_OUTPUT = ("relu", "tanh")
 """The activations whose derivative is taken from what they give, so that it alone is saved."""
 
 
-def _cost(settings: Settings, context: Context) -> Cost:
+def _cost(settings: Settings, context: CostContext) -> Cost:
     """Two linear layers with bias: to the inner width and back.
 
     Saved are the activation's input or output and the second layer's input, and with dropout its mask.
@@ -35,14 +35,14 @@ def _cost(settings: Settings, context: Context) -> Cost:
     )
 
 
-def _activation(settings: Settings, context: Context) -> Cost:
+def _activation(settings: Settings, context: CostContext) -> Cost:
     """Nothing is trained; what the activation gives or takes is saved."""
     takes = as_word(settings, "act") not in DERIVATIVE_FROM_OUTPUT
     plane = context.length * context.width
     return Cost(parameters=0, flops=0, saved=0 if takes else plane, saves_input=takes, saves_output=not takes)
 
 
-def _dense(settings: Settings, context: Context) -> Cost:
+def _dense(settings: Settings, context: CostContext) -> Cost:
     """One linear layer with bias; what the activation gives or takes is saved."""
     plane = context.length * context.width
     parameters = context.width**2 + context.width
@@ -50,7 +50,7 @@ def _dense(settings: Settings, context: Context) -> Cost:
     return Cost(parameters=parameters, flops=2 * plane * context.width, saved=plane, saves_output=gives)
 
 
-def _reach(_settings: Settings, _context: Context) -> Reach:
+def _reach(_settings: Settings, _context: CostContext) -> Reach:
     """The position itself."""
     return Reach(left=0, right=0)
 

@@ -20,7 +20,7 @@ from .cost_tree import (
     total_cost,
 )
 from .registry import register
-from .spec import UNBOUNDED, Context, Cost, Parameter, Reach, Role, Settings, Spec, as_int, as_word
+from .spec import UNBOUNDED, Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word
 
 PARAMETERS = (
     Parameter(name="layers", kind="integer", default=2, low=1, high=64, meaning="gated units in one step"),
@@ -57,7 +57,7 @@ def image_maps(settings: Settings, width: int) -> int:
     return as_int(settings, "maps") or width
 
 
-def _steps(settings: Settings, context: Context) -> ModelPart:
+def _steps(settings: Settings, context: CostContext) -> ModelPart:
     """A stack of units, applied as often as the image is long; dropout acts on the image before each step."""
     layers, length = as_int(settings, "layers"), context.length
     plane = length * as_int(settings, "width") * image_maps(settings, context.width)
@@ -71,7 +71,7 @@ def _steps(settings: Settings, context: Context) -> ModelPart:
     return replace(steps, reach=_FULL_REACH)
 
 
-def _unit(settings: Settings, context: Context) -> ModelPart:
+def _unit(settings: Settings, context: CostContext) -> ModelPart:
     """One unit, applied once to the whole image.
 
     An even kernel needs its inputs, s and r ⊗ s, padded, and keeps them so.
@@ -90,13 +90,13 @@ def _unit(settings: Settings, context: Context) -> ModelPart:
     )
 
 
-def _input_map_parameters(settings: Settings, context: Context) -> int:
+def _input_map_parameters(settings: Settings, context: CostContext) -> int:
     """The parameters of the map from the model's width to the image's maps, where they differ."""
     channels = image_maps(settings, context.width)
     return 0 if channels == context.width else channels * context.width
 
 
-def _encoder_parts(settings: Settings, context: Context) -> tuple[ModelPart, ...]:
+def _encoder_parts(settings: Settings, context: CostContext) -> tuple[ModelPart, ...]:
     """The map of the embeddings, if there is one, and the steps that read the source."""
     steps, entry = _steps(settings, context), _input_map_parameters(settings, context)
     if not entry:
@@ -112,14 +112,14 @@ def _encoder_parts(settings: Settings, context: Context) -> tuple[ModelPart, ...
     return (made, steps)
 
 
-def _neural_gpu_cost(settings: Settings, context: Context) -> Cost:
+def _neural_gpu_cost(settings: Settings, context: CostContext) -> Cost:
     """What reads the source; generation keeps one column of the image."""
     channels = image_maps(settings, context.width)
     column = ModelPart(label="first column", parameters=0, flops=0, state=channels)
     return total_cost((*_encoder_parts(settings, context), column), channels)
 
 
-def _markov_neural_gpu_cost(settings: Settings, context: Context) -> Cost:
+def _markov_neural_gpu_cost(settings: Settings, context: CostContext) -> Cost:
     """As plain; the embedded output before is handed on as it is."""
     channels, reader = image_maps(settings, context.width), _encoder_parts(settings, context)
     column = ModelPart(
@@ -132,7 +132,7 @@ def _markov_neural_gpu_cost(settings: Settings, context: Context) -> Cost:
     return total_cost((*reader, column), channels + context.width)
 
 
-def _extended_neural_gpu_cost(settings: Settings, context: Context) -> Cost:
+def _extended_neural_gpu_cost(settings: Settings, context: CostContext) -> Cost:
     """A second stack, applied as often, which reads the tape; generation keeps its image."""
     channels, plane = image_maps(settings, context.width), context.length * context.width
     image = ModelPart(label="image", parameters=0, flops=0, state=as_int(settings, "width") * channels)
@@ -145,7 +145,7 @@ def _extended_neural_gpu_cost(settings: Settings, context: Context) -> Cost:
     return total_cost((encoder, _tape(settings, context), decoder), channels)
 
 
-def _tape(settings: Settings, context: Context) -> ModelPart:
+def _tape(settings: Settings, context: CostContext) -> ModelPart:
     """What an output on the tape adds to the three convolutions of each unit, computed once.
 
     An output moves as many columns of the image as its kernel reaches. The last one is not written.
@@ -169,7 +169,7 @@ def _tape(settings: Settings, context: Context) -> ModelPart:
     )
 
 
-def _reach(_settings: Settings, context: Context) -> Reach:
+def _reach(_settings: Settings, context: CostContext) -> Reach:
     """As many steps as there are positions carry a number from one end of the image to the other.
 
     A causal model hides the outputs that are still to come, never the source.

@@ -7,12 +7,12 @@ was given. Behind it the model goes on with the vector, as a sequence of one.
 from __future__ import annotations
 
 from .registry import register
-from .spec import UNBOUNDED, Context, Cost, Reach, Role, Settings, Spec
+from .spec import UNBOUNDED, Cost, CostContext, Reach, Role, Settings, Spec
 
 _SOURCE = "Raffel and Ellis 2016, section 1.3"
 
 
-def _attention(_settings: Settings, context: Context) -> Cost:
+def _attention(_settings: Settings, context: CostContext) -> Cost:
     """A score of each position and a weighted sum of all; saved are tanh, and the weights."""
     return Cost(
         parameters=context.width + 1,
@@ -22,17 +22,17 @@ def _attention(_settings: Settings, context: Context) -> Cost:
     )
 
 
-def _mean(_settings: Settings, context: Context) -> Cost:
+def _mean(_settings: Settings, context: CostContext) -> Cost:
     """One sum of all positions."""
     return Cost(parameters=0, flops=0, window=context.width, saves_input=False)
 
 
-def _last(_settings: Settings, context: Context) -> Cost:
+def _last(_settings: Settings, context: CostContext) -> Cost:
     """One position is taken."""
     return Cost(parameters=0, flops=0, window=context.width, saves_input=False)
 
 
-def _reach(_settings: Settings, _context: Context) -> Reach:
+def _reach(_settings: Settings, _context: CostContext) -> Reach:
     """The vector stands at the end of the sequence, all of which is to its left."""
     return Reach(left=UNBOUNDED, right=0)
 

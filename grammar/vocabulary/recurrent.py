@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .registry import register
-from .spec import UNBOUNDED, Context, Cost, Parameter, Reach, Role, Settings, Spec, as_int
+from .spec import UNBOUNDED, Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
 
 RECURRENT_BLOCKS = ("lstm", "gru")
 """The blocks that carry a state, which a decoder can go on from."""
@@ -19,13 +19,13 @@ LAYERS = Parameter(
 )
 
 
-def _saved_between_layers(settings: Settings, context: Context) -> int:
+def _saved_between_layers(settings: Settings, context: CostContext) -> int:
     """What is saved between layers: the input of each but the first, and dropout's mask."""
     planes = 2 if context.config.dropout else 1
     return (as_int(settings, "layers") - 1) * planes * context.length * context.width
 
 
-def _lstm(settings: Settings, context: Context) -> Cost:
+def _lstm(settings: Settings, context: CostContext) -> Cost:
     """Four maps of the input and four of the state, with one bias each.
 
     Saved, as the written-out steps save it, are the gates, the candidate, the cell and its tanh, and the
@@ -40,7 +40,7 @@ def _lstm(settings: Settings, context: Context) -> Cost:
     )
 
 
-def _gru(settings: Settings, context: Context) -> Cost:
+def _gru(settings: Settings, context: CostContext) -> Cost:
     """Three maps of the input and three of the state; the candidate's has a bias in both.
 
     Saved are the gates, the candidate, the maps of the state, and the state, at each position.
@@ -54,13 +54,13 @@ def _gru(settings: Settings, context: Context) -> Cost:
     )
 
 
-def _reach(_settings: Settings, _context: Context) -> Reach:
+def _reach(_settings: Settings, _context: CostContext) -> Reach:
     """All that came before, in a bidirectional model too."""
     return Reach(left=UNBOUNDED, right=0)
 
 
 def _register_recurrent(
-    name: str, summary: str, equation: str, source: str, cost: Callable[[Settings, Context], Cost]
+    name: str, summary: str, equation: str, source: str, cost: Callable[[Settings, CostContext], Cost]
 ) -> Spec:
     return register(
         Spec(

@@ -54,7 +54,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class CostContext:
     """Where a block is analysed: in which model, and on sequences of how many tokens.
 
     In front of a sequence `past` positions are held, as in a stream.
@@ -120,8 +120,8 @@ class Spec:
     summary: str
     equation: str
     source: str
-    cost: Callable[[Settings, Context], Cost]
-    reach: Callable[[Settings, Context], Reach]
+    cost: Callable[[Settings, CostContext], Cost]
+    reach: Callable[[Settings, CostContext], Reach]
     check: Callable[[Settings], str | None] | None = None
     owner: str = OWNER
 

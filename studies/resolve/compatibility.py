@@ -9,7 +9,7 @@ from ...grammar import ModelConfig, render
 from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, SEQUENCE, VECTOR, output_kind
 from ...grammar.vocabulary.registry import lookup
-from ...grammar.vocabulary.spec import Context
+from ...grammar.vocabulary.spec import CostContext
 from ..catalog.corpora import CorpusError
 from ..catalog.tasks import (
     AlgorithmicTask,
@@ -58,7 +58,7 @@ def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 def _causality_problems(task: LanguageModelSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
     """Blocks that a causal task cannot take: they see the future, or more past than a stream can hold."""
-    surroundings = Context(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
+    surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
     for name, block in {render(one): one for one in walk(root) if isinstance(one, BlockNode)}.items():
         spec = lookup(block.name)
         assert spec is not None, f"{block.name} has left the vocabulary"

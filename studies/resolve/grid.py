@@ -15,10 +15,10 @@ from ..schema.settings import Level, TrialSettings
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import InvalidTableError, format_value
 from ..text.toml_positions import KeyPath
-from .budget import StudyBudget
 from .level_checks import report_cell_problem
 from .parameter_matching import SIZE_PATHS, ParameterMatcher, SizeMatch
 from .resolve import resolve_settings
+from .study_budget import StudyBudget
 from .template import RECIPE_PATH, Template
 from .trial import Trial
 

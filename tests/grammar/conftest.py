@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from activemem.grammar import Context, Cost, Parameter, Reach, Role, Settings, Spec
+from activemem.grammar import Cost, CostContext, Parameter, Reach, Role, Settings, Spec
 from activemem.grammar.vocabulary import registry
 
 
-def _cost(_settings: Settings, _context: Context) -> Cost:
+def _cost(_settings: Settings, _context: CostContext) -> Cost:
     return Cost(parameters=1, flops=1)
 
 
-def _reach(_settings: Settings, _context: Context) -> Reach:
+def _reach(_settings: Settings, _context: CostContext) -> Reach:
     return Reach(left=0, right=0)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from activemem.grammar import UNBOUNDED, Context, Cost, Parameter, Reach, Role, Settings, Spec
+from activemem.grammar import UNBOUNDED, Cost, CostContext, Parameter, Reach, Role, Settings, Spec
 
 
-def _cost(_settings: Settings, context: Context) -> Cost:
+def _cost(_settings: Settings, context: CostContext) -> Cost:
     """The average as one product a channel, and the output map.
 
     The weights of the average, the distances, three steps of the rate and the mask, a byte a pair, are saved
@@ -21,7 +21,7 @@ def _cost(_settings: Settings, context: Context) -> Cost:
     )
 
 
-def _reach(_settings: Settings, context: Context) -> Reach:
+def _reach(_settings: Settings, context: CostContext) -> Reach:
     """All that a mask does not hide."""
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 

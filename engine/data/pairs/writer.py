@@ -15,7 +15,7 @@ from typing import IO
 import numpy as np
 
 from ...corpora import DataError
-from ..text.encoders import smallest_dtype
+from ..text.tokenization import smallest_dtype
 from ..token_files import write_once
 from ..vocabularies import learn_vocabulary
 from ..vocabularies.base import END, Vocabulary

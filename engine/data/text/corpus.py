@@ -14,7 +14,7 @@ from typing import Any
 from ....studies.catalog.corpora import Corpus, SourceFile, TextSettings, corpus_of_task, vocabulary_size
 from ...corpora import DataError, dataset_folder, read_source
 from ..token_files import Split, open_split, write_once
-from . import encoders
+from . import tokenization
 
 FORMAT = 1
 """Of the files; raised when they change, or the tokens in them."""
@@ -93,15 +93,15 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 def _encoder(
     corpus: Corpus, task: TextSettings, train: bytes
-) -> tuple[encoders.TextEncoder, Mapping[str, bytes]]:
+) -> tuple[tokenization.TextEncoder, Mapping[str, bytes]]:
     """How bytes become tokens, and the files that say what the tokens are."""
     if task.tokens == "characters":
-        return encoders.character_encoder(corpus.alphabet), {}
+        return tokenization.character_encoder(corpus.alphabet), {}
     if task.tokens == "words":
-        known = encoders.build_vocabulary(train)
+        known = tokenization.build_vocabulary(train)
         if len(known) != corpus.word_vocab_size:
             raise DataError(f"{corpus.name}: expected {corpus.word_vocab_size:,} words, got {len(known):,}")
-        return encoders.word_encoder(known), {"vocabulary.txt": b"\n".join(known) + b"\n"}
+        return tokenization.word_encoder(known), {"vocabulary.txt": b"\n".join(known) + b"\n"}
     from . import subwords  # noqa: PLC0415  as above
 
     normalise = subwords.lowered if corpus.pretokenized else subwords.separate_punctuation

@@ -10,7 +10,7 @@ import numpy as np
 import sentencepiece
 
 from ...corpora import DataError
-from .encoders import EncodedText, TextEncoder, ensure_final_newline, smallest_dtype
+from .tokenization import EncodedText, TextEncoder, ensure_final_newline, smallest_dtype
 
 PADDING, UNSEEN, END = 0, 1, 2
 """Numbers of what is no text: padding, what no piece spells (nothing: bytes do), the end of a line."""

@@ -19,7 +19,7 @@ from activemem.blocks.testing.fixtures import (
 )
 from activemem.blocks.testing.references import outputs_equal_the_reference
 from activemem.blocks.testing.step_checks import STEP_CHECKS
-from activemem.grammar import Context, ModelConfig, analyse, lookup, parse
+from activemem.grammar import CostContext, ModelConfig, analyse, lookup, parse
 from activemem.grammar.vocabulary import attention_window
 
 both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
@@ -204,7 +204,7 @@ def test_a_piece_of_a_stream_costs_what_is_stated(text):
     with FlopCounterMode(display=False) as counter:
         block.forward_with_past(x, past)
     config = ModelConfig(d_model=WIDTH, causal=True)
-    context = Context(config=config, length=30, past=block.context_length)
+    context = CostContext(config=config, length=30, past=block.context_length)
     assert counter.get_total_flops() == 20 * spec.cost(spec.settings(node), context).flops
 
 

@@ -16,7 +16,7 @@ from activemem.blocks.models.sequence_model import build
 from activemem.blocks.testing.fixtures import WIDTH, make_generator, prefix_mask, random_sequences
 from activemem.blocks.transducers.neural_gpu_image import CGRUStack, ImageCGRU
 from activemem.grammar import ModelConfig, lookup, parse
-from activemem.grammar.vocabulary.spec import Context as Surroundings
+from activemem.grammar.vocabulary.spec import CostContext
 
 from .neural_gpu_references import REFERENCES
 
@@ -210,7 +210,7 @@ def test_parameters_and_operations_are_those_stated(text, length):
     node = parse(text).root
     model, spec = made(text, dtype=torch.float32), lookup(node.name)
     config = ModelConfig(d_model=WIDTH, dropout=0.0)
-    cost = spec.cost(spec.settings(node), Surroundings(config=config, length=length))
+    cost = spec.cost(spec.settings(node), CostContext(config=config, length=length))
     with FlopCounterMode(display=False) as counter:
         model(*pair(2, length, length, dtype=torch.float32))
     assert sum(parameter.numel() for parameter in model.parameters()) == cost.parameters
@@ -241,7 +241,7 @@ def kept(model, source, target):
 def test_what_training_keeps_is_stated(text, length, dropout):
     node = parse(text).root
     model, spec = made(text, dropout=dropout, dtype=torch.float32).train(), lookup(node.name)
-    around = Surroundings(config=ModelConfig(d_model=WIDTH, dropout=dropout), length=length)
+    around = CostContext(config=ModelConfig(d_model=WIDTH, dropout=dropout), length=length)
     cost = spec.cost(spec.settings(node), around)
     found = kept(model, *(x.requires_grad_() for x in pair(3, length, length, dtype=torch.float32)))
     stated = 3 * cost.saved + cost.saved_once

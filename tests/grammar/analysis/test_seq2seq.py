@@ -6,7 +6,7 @@ import pytest
 
 from activemem.grammar import (
     UNBOUNDED,
-    Context,
+    CostContext,
     ModelConfig,
     Reach,
     RecipeError,
@@ -150,7 +150,7 @@ def test_operations_are_counted_at_a_source_and_a_target_of_the_length():
 def test_an_attention_to_the_source_stands_behind_each_layer_that_mixes():
     spec = lookup("seq2seq")
     assert spec is not None
-    context = Context(config=ModelConfig(d_model=16, dropout=0.0), length=5)
+    context = CostContext(config=ModelConfig(d_model=16, dropout=0.0), length=5)
 
     def cost(text: str) -> int:
         root = parse(text).root

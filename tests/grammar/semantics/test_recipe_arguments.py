@@ -8,8 +8,8 @@ import pytest
 
 from activemem.grammar import (
     UNBOUNDED,
-    Context,
     Cost,
+    CostContext,
     ModelConfig,
     Parameter,
     Reach,
@@ -28,7 +28,7 @@ from activemem.grammar.vocabulary import registry
 RECIPE = {"kind": "recipe", "positional": True, "meaning": ""}
 
 
-def _cost(settings: Settings, context: Context) -> Cost:
+def _cost(settings: Settings, context: CostContext) -> Cost:
     """An encoder once, a decoder twice at half the width, and a map between them."""
     encoder = analyse_part(settings["encoder"], context)
     half = replace(context.config, d_model=context.width // 2)
@@ -41,7 +41,7 @@ def _cost(settings: Settings, context: Context) -> Cost:
     )
 
 
-def _reach(settings: Settings, context: Context) -> Reach:
+def _reach(settings: Settings, context: CostContext) -> Reach:
     return Reach(left=analyse_part(settings["encoder"], context).reach.left, right=UNBOUNDED)
 
 
@@ -186,9 +186,11 @@ def test_a_block_counts_its_arguments_as_stacks_of_their_own(norm, monkeypatch):
 def test_the_cost_of_an_argument_is_that_of_the_same_stack_in_a_model():
     stack = "2 * (sa(heads=2, head_width=4) + conv(k=3) >> ff(16))"
     whole = analyse(stack, d_model=8, length=6, vocab=5)
-    part = analyse_part(parse(stack).root, Context(config=ModelConfig(d_model=8, dropout=0.0), length=6))
+    part = analyse_part(parse(stack).root, CostContext(config=ModelConfig(d_model=8, dropout=0.0), length=6))
     around = analyse("ff(1)", d_model=8, length=6, vocab=5)
-    alone = analyse_part(parse("ff(1)").root, Context(config=ModelConfig(d_model=8, dropout=0.0), length=6))
+    alone = analyse_part(
+        parse("ff(1)").root, CostContext(config=ModelConfig(d_model=8, dropout=0.0), length=6)
+    )
     assert whole.parameters - part.parameters == around.parameters - alone.parameters
     assert whole.flops - part.flops == around.flops - alone.flops
     assert (whole.reach, whole.state) == (part.reach, part.state)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from activemem.grammar import Context, Cost, ModelConfig, Reach, lookup, parse
+from activemem.grammar import Cost, CostContext, ModelConfig, Reach, lookup, parse
 from activemem.grammar.nodes import BlockNode
 
 WIDTH, LENGTH = 16, 10
@@ -20,7 +20,7 @@ def _stated(text: str, *, causal: bool = False) -> tuple[Cost, Reach]:
     assert isinstance(block, BlockNode)
     spec = lookup(block.name)
     assert spec is not None
-    context = Context(config=ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=LENGTH)
+    context = CostContext(config=ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=LENGTH)
     return spec.cost(spec.settings(block), context), spec.reach(spec.settings(block), context)
 
 

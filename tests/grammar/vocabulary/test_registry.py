@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from activemem.grammar import (
-    Context,
+    CostContext,
     ModelConfig,
     Parameter,
     Role,
@@ -66,7 +66,7 @@ def test_a_block_never_reaches_into_the_future_of_a_causal_model(name: str, caus
     required = [p for p in spec.parameters if p.default is REQUIRED]
     settings = spec.settings(BlockNode(name, tuple((p.name, _example(p)) for p in required)))
     reach = spec.reach(
-        settings, Context(config=ModelConfig(d_model=8, causal=causal, dropout=0.0), length=40)
+        settings, CostContext(config=ModelConfig(d_model=8, causal=causal, dropout=0.0), length=40)
     )
     assert reach.left >= 0
     assert reach.right == 0 if causal else reach.right >= 0

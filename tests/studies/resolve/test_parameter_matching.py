@@ -4,7 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.grammar import UNBOUNDED, Context, Cost, Parameter, Reach, Role, Settings, Spec, analyse, parse
+from activemem.grammar import (
+    UNBOUNDED,
+    Cost,
+    CostContext,
+    Parameter,
+    Reach,
+    Role,
+    Settings,
+    Spec,
+    analyse,
+    parse,
+)
 from activemem.grammar.vocabulary import registry
 from activemem.studies.catalog.tasks import lookup_task
 from activemem.studies.resolve.parameter_matching import nearest_sizes
@@ -155,7 +166,7 @@ def test_the_size_of_an_affine_count_is_found_in_few_steps(slope, first, target)
     assert len(asked) < 40
 
 
-def _memory(settings: Settings, context: Context) -> Cost:
+def _memory(settings: Settings, context: CostContext) -> Cost:
     return Cost(parameters=2 * int(str(settings["N"])) * context.width, flops=0)
 
 

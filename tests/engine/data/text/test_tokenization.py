@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activemem.engine.corpora import DataError
-from activemem.engine.data.text import encoders, subwords
+from activemem.engine.data.text import subwords, tokenization
 
 LETTERS = b" .<>abcku\tn"
 TEXTS = st.text(LETTERS.decode() + "\n", max_size=60).map(str.encode)
@@ -30,15 +30,15 @@ def lines_of(text):
 
 @given(text=TEXTS)
 def test_characters_are_their_places_in_the_alphabet_and_a_line_ends_in_zero(text):
-    encoded = encoders.character_encoder(LETTERS)(text)
+    encoded = tokenization.character_encoder(LETTERS)(text)
     assert of_lines(encoded) == [[LETTERS.index(byte) + 1 for byte in line] + [0] for line in lines_of(text)]
     assert encoded.words.tolist() == [len(line.split()) + 1 for line in lines_of(text)]
 
 
 @given(text=TEXTS)
 def test_words_are_their_places_in_the_vocabulary_and_a_line_ends_in_zero(text):
-    known = encoders.build_vocabulary(text)
-    encoded = encoders.word_encoder(known)(text)
+    known = tokenization.build_vocabulary(text)
+    encoded = tokenization.word_encoder(known)(text)
     assert [[known[place] for place in line] for line in of_lines(encoded)] == [
         [*line.split(), b"<eos>"] for line in lines_of(text)
     ]
@@ -47,33 +47,33 @@ def test_words_are_their_places_in_the_vocabulary_and_a_line_ends_in_zero(text):
 
 def test_a_text_of_many_parts_is_encoded_as_a_whole(monkeypatch):
     text = b"a b\n\nc a c\nb"
-    known = encoders.build_vocabulary(text)
-    whole = encoders.word_encoder(known)(text)
-    monkeypatch.setattr(encoders, "_CHUNK", 2)
-    assert encoders.build_vocabulary(text) == known
-    assert np.array_equal(encoders.word_encoder(known)(text).tokens, whole.tokens)
+    known = tokenization.build_vocabulary(text)
+    whole = tokenization.word_encoder(known)(text)
+    monkeypatch.setattr(tokenization, "_CHUNK", 2)
+    assert tokenization.build_vocabulary(text) == known
+    assert np.array_equal(tokenization.word_encoder(known)(text).tokens, whole.tokens)
 
 
 def test_frequent_words_come_first_and_equally_frequent_ones_by_spelling():
-    assert encoders.build_vocabulary(b"b c a\nc\n") == [b"<eos>", b"c", b"a", b"b"]
+    assert tokenization.build_vocabulary(b"b c a\nc\n") == [b"<eos>", b"c", b"a", b"b"]
 
 
 def test_a_word_that_is_not_in_the_vocabulary_is_the_unknown_word_if_there_is_one():
-    assert encoders.word_encoder([b"<eos>", b"a", b"<unk>"])(b"a b").tokens.tolist() == [1, 2, 0]
+    assert tokenization.word_encoder([b"<eos>", b"a", b"<unk>"])(b"a b").tokens.tolist() == [1, 2, 0]
     with pytest.raises(DataError) as caught:
-        encoders.word_encoder([b"<eos>", b"a"])(b"a b")
+        tokenization.word_encoder([b"<eos>", b"a"])(b"a b")
     assert str(caught.value) == "b is not in the vocabulary of words"
 
 
 def test_a_byte_that_is_not_in_the_alphabet_is_refused():
     with pytest.raises(DataError) as caught:
-        encoders.character_encoder(b"ab")(b"abacus")
+        tokenization.character_encoder(b"ab")(b"abacus")
     assert str(caught.value) == "expected one of 2 characters, got byte 99 at 3"
 
 
 @pytest.mark.parametrize(("vocab", "kind"), [(256, "u1"), (257, "i2"), (32768, "i2"), (32769, "i4")])
 def test_tokens_have_the_smallest_type_that_holds_them(vocab, kind):
-    assert encoders.smallest_dtype(vocab).str[1:] == kind
+    assert tokenization.smallest_dtype(vocab).str[1:] == kind
 
 
 @pytest.mark.parametrize(
