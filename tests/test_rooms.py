@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,31 @@ def test_the_list_of_packages_has_every_room():
     )
     names = {".".join(("activemem", *room.relative_to(ROOT).parts)) for room in ROOMS}
     assert set(re.findall(r'"(.*)"', listed[1])) == names
+
+
+def trees():
+    """The syntax tree of every module, by its path."""
+    paths = [path for room in ROOMS for path in room.glob("*.py")]
+    return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def test_no_two_classes_share_a_name():
+    owners = defaultdict(list)
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                owners[node.name].append(str(path))
+    assert {name: paths for name, paths in owners.items() if len(paths) > 1} == {}
+
+
+def test_modules_and_functions_can_be_read_at_a_glance():
+    assert [
+        path for path in trees() if len((ROOT / path).read_text(encoding="utf-8").splitlines()) > 400
+    ] == []
+    lengths = sorted(
+        node.end_lineno - node.lineno + 1
+        for tree in trees().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    )
+    assert lengths[int(0.9 * len(lengths))] <= 35
