@@ -1,6 +1,6 @@
-"""Everything that a study file can name is here, by its name.
+"""Everything that a study file can refer to by name.
 
-`tasks` are what can be learnt, `metrics` what is measured, `published` the papers' numbers. `corpora`,
+`tasks` can be learnt, `metrics` are measured, `published` has the papers' numbers. `corpora`,
 `parallel_corpora` and `treebanks` are `datasets`, which all share one name space.
 """
 
@@ -16,10 +16,10 @@ KINDS: dict[str, type[Dataset]] = {"texts": Corpus, "pairs": ParallelCorpus, "tr
 
 
 def dataset_names() -> tuple[str, ...]:
-    """The names of all, kind after kind."""
+    """The names of all data sets, kind by kind."""
     return tuple(name for kind in KINDS.values() for name in names(kind))
 
 
 def require_dataset(name: str) -> Dataset:
-    """The one of that name; CorpusError with the nearest name of any kind if there is none."""
+    """The data set of that name; CorpusError with the nearest name of any kind if there is none."""
     return require(name, Dataset)

@@ -17,7 +17,7 @@ _ASCII = bytes(range(32, 127))
 
 
 class TextSettings(Protocol):
-    """What of a `[task]` table says which tokens a text becomes."""
+    """The keys of a `[task]` table that say into which tokens a text is cut."""
 
     @property
     def corpus(self) -> str:
@@ -48,9 +48,9 @@ class FileSlice:
 class Corpus(Dataset):
     """One text in three splits.
 
-    `size_mb` is about that of the plain text. `splits` are train, dev and test. `alphabet` has every byte of
-    the text but the end of a line; `words` is the size of the vocabulary of words, where there is a standard
-    one. Where the text is `separated`, its punctuation stands by itself already.
+    `size_mb` is the approximate size of the plain text. `splits` are train, dev and test. `alphabet` has all
+    bytes of the text except line ends; `words` is the size of the standard word vocabulary, if there is one.
+    In a `separated` text punctuation is already set apart from words.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -91,9 +91,9 @@ def corpus_of_task(task: TextSettings) -> Corpus:
 
 
 def vocabulary_size(task: TextSettings) -> int:
-    """Symbols that a `[task]` table's text is written in, the mark at the end of a line among them.
+    """The number of symbols of a `[task]` table's text, including the end-of-line mark.
 
-    Raises CorpusError for a table that says no text.
+    Raises CorpusError if the table names no known text.
     """
     corpus = corpus_of_task(task)
     if task.tokens == "words":
@@ -103,7 +103,7 @@ def vocabulary_size(task: TextSettings) -> int:
 
 
 def _one_file(source: SourceFile, dev: int, test: int, end: int) -> dict[str, FileSlice]:
-    """Train, dev and test, one behind the other in one file."""
+    """Train, dev and test, one after the other in one file."""
     return {
         "train": FileSlice(source=source, stop=dev),
         "dev": FileSlice(source=source, start=dev, stop=test),
@@ -116,7 +116,7 @@ def _between(*ranges: Iterable[int]) -> bytes:
 
 
 def _wikitext(folder: str, digests: dict[str, tuple[int | None, str]]) -> dict[str, FileSlice]:
-    """Train, dev and test of a WikiText, each a file, in the archive below a folder."""
+    """Train, dev and test of a WikiText, each a file in the folder of its archive."""
     names = {"train": "wiki.train.tokens", "dev": "wiki.valid.tokens", "test": "wiki.test.tokens"}
     return {
         split: FileSlice(

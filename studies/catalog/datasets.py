@@ -15,7 +15,7 @@ class CorpusError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Download:
-    """A file as it is published: where from (the first address that answers), its size, its checksum."""
+    """A published file: its addresses (the first that answers is used), size and checksum."""
 
     name: str
     urls: tuple[str, ...]
@@ -25,10 +25,10 @@ class Download:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A text file under any of its names, by itself or within an archive, which is one of the downloads.
+    """A text file under any of its names, by itself or in an archive, which is one of the downloads.
 
-    `size` is the number of its first bytes that count, all of them if None; `digest`, such as `md5:…`, is
-    that of these bytes. Without one the file counts only within its archive, whose checksum is known.
+    Only the first `size` bytes are used, all if None; `digest`, such as `md5:…`, is their checksum. A file
+    without one is accepted only inside its archive, whose checksum is known.
     """
 
     names: tuple[str, ...]
@@ -41,8 +41,8 @@ class SourceFile:
 class Dataset:
     """What a model is trained on.
 
-    `home` is its folder below that of all data, unless it is `installed` with this package. `by_hand` says
-    where a person gets the files that no download has.
+    `home` is its folder in the data folder, unless it is `installed` with this package. `by_hand` says where
+    to get the files that cannot be downloaded.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -68,7 +68,7 @@ _datasets: dict[str, Dataset] = {}
 
 
 def register(dataset: DatasetT) -> DatasetT:
-    """Add what can be trained on; a name that is taken, by whatever kind, raises ValueError."""
+    """Add a data set; a name taken by any kind raises ValueError."""
     if dataset.name in _datasets:
         raise ValueError(f"{_datasets[dataset.name].KIND} '{dataset.name}' is already defined")
     _datasets[dataset.name] = dataset
@@ -76,12 +76,12 @@ def register(dataset: DatasetT) -> DatasetT:
 
 
 def names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
-    """The names of all of one kind, sorted."""
+    """The sorted names of all data sets of one kind."""
     return tuple(sorted(name for name, each in _datasets.items() if isinstance(each, kind)))
 
 
 def require(name: str, kind: type[DatasetT]) -> DatasetT:
-    """The one of a kind that has that name; CorpusError with the nearest name if there is none."""
+    """The data set of that kind and name; CorpusError with the nearest name if there is none."""
     found = _datasets.get(name)
     if not isinstance(found, kind):
         raise CorpusError(f"unknown {kind.KIND} '{name}'; nearest: {nearest(name, names(kind), cutoff=0)}")

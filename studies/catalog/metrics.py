@@ -1,4 +1,4 @@
-"""The metrics that trials report: what each is, which way is better, how many decimals it has.
+"""The metrics that trials report, each with its title, better direction and decimals.
 
 A metric with an index is a family of numbers, stored in the long table of metrics under names such as
 `bleu[10-20]`, `gate[12]` or `attention[3,7]`: one or two indices, each a number, a range or a word.
@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A measured quantity; `higher` says which way is better, None where neither is."""
+    """A measured quantity; `higher_is_better` is None where neither direction is better."""
 
     name: str
     title: str  # as a caption begins
     higher_is_better: bool | None
     decimals: int
-    axis_title: str = ""  # what it is along an axis, where the title says more than that
+    axis_title: str = ""  # on an axis, if shorter than the title
     index_titles: tuple[str, ...] = ()  # what each index of a family is
-    steps_with_curriculum: bool = False  # whether it moves in the steps of the task's curriculum
+    steps_with_curriculum: bool = False  # whether it changes in steps of the task's curriculum
     has_quantiles: bool = False  # whether the members of the family stand for many more values
-    is_probe: bool = False  # whether it is measured inside of trained models, and not by the trials
+    is_probe: bool = False  # whether a probe measures it in trained models
 
     def format(self, value: float) -> str:
         """The number as tables print it: thousands grouped, a true minus, never minus zero."""
@@ -192,7 +192,7 @@ METRICS = {
 
 
 PROBED_METRIC = "probed[asked]"
-"""What is stored of every model that was probed, whatever else could be measured of it."""
+"""The metric that is stored for every probed model, whatever else could be measured."""
 
 
 def metric_family(name: str) -> str:
@@ -209,31 +209,31 @@ COSTS: Mapping[str, Metric] = {
         Metric(name="peak_mib", title="Peak memory, MiB", higher_is_better=False, decimals=1),
     )
 }
-"""What a trial's row in the store says of its cost, by the name of the column."""
+"""The costs in a trial's row in the store, by column name."""
 
 ANALYTIC_COSTS = ("parameters", "flops")
-"""Costs that are counted, not measured: where all trials of a cell share one, it has no spread."""
+"""Costs that are counted, not measured; one that all trials of a cell share has no spread."""
 
 METRICS_AND_COSTS: Mapping[str, Metric] = {**METRICS, **COSTS}
-"""Every name that a column may have, without an index."""
+"""Every metric and cost by name, without an index."""
 
 
 def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
-    """The metric or cost of a name, also one with an index such as `bleu[10-20]`; KeyError if there is none.
+    """The metric or cost of a name, with or without an index (`bleu[10-20]`); KeyError if there is none.
 
-    `digits` has decimals by name where a table asks for others.
+    `digits` overrides decimals by name.
     """
     found = METRICS_AND_COSTS[metric_family(name)]
     return replace(found, name=name, decimals=(digits or {}).get(name, found.decimals))
 
 
 def better_arrow(metric: Metric) -> str:
-    """The sign of the better side, as a heading has it; nothing where neither is better."""
+    """The arrow in a heading towards better values; empty where neither direction is better."""
     return {True: " ↑", False: " ↓", None: ""}[metric.higher_is_better]
 
 
 def with_sign(number: str) -> str:
-    """A number's text with its sign in front: a true minus, and nothing before a zero."""
+    """A number's text with its sign: a true minus, and none before a zero."""
     text = number.removeprefix("-").removeprefix("−")
     if not text.strip("0.,"):
         return text

@@ -17,7 +17,7 @@ _ELLIOTT = "Elliott et al. 2016, Multi30K; Elliott et al. 2017 for French"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFiles:
-    """Sentences and, line by line, their translations; without a target the source has both, in columns."""
+    """Sentences and, line by line, their translations; without a target the source has both in columns."""
 
     source: SourceFile
     target: SourceFile | None = None
@@ -25,7 +25,7 @@ class PairFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutFractions:
-    """How much of one collection of pairs is held out; the split of a pair hangs on its source alone."""
+    """The fractions of a collection that are held out; a pair's split depends on its source alone."""
 
     dev: float = 0.05
     test: float = 0.20
@@ -35,8 +35,8 @@ class HeldOutFractions:
 class ParallelCorpus(Dataset):
     """Pairs of sentences in two languages, in three splits.
 
-    `files` has them by split, or all under "train" where `shares` says how they are split. `pairs` is about
-    how many there are to train on.
+    `files` has them by split, or all under "train" if fractions are held out. `pairs` is the approximate
+    number of training pairs.
     """
 
     KIND: ClassVar[str] = "parallel corpus"
@@ -70,7 +70,7 @@ def require_parallel_corpus(name: str) -> ParallelCorpus:
 
 
 def _published(address: str, size: int, digest: str) -> Download:
-    """An archive of the training or test data of WMT, as it is kept by Hugging Face."""
+    """An archive of WMT's training or test data at Hugging Face."""
     year, _, path = address.partition("/")
     name = path.rsplit("/", 1)[-1]
     url = f"{_HUGGING_FACE}/{year}/resolve/main-zip/{path}"
@@ -91,7 +91,7 @@ def _digested(
     digests: tuple[str, str],
     archive: str | None = None,
 ) -> PairFiles:
-    """Two files with checksums of their own."""
+    """Two files, each with its checksum."""
     source, target = (
         SourceFile(names=each, size=size, digest=f"sha256:{digest}", archive=archive)
         for each, size, digest in zip(names, sizes, digests, strict=True)
@@ -211,7 +211,7 @@ register_parallel_corpus(
 def _tatoeba(
     code: str, language: str, *, dated: str, pairs: int, size: int, digest: str, by_hand: str | None = None
 ) -> None:
-    """The first pairs of one language's file as it was at a date; the published one goes on growing."""
+    """The first pairs of one language's file at a date; the published file keeps growing."""
     columns = SourceFile(names=(f"eng-{code}.tsv", f"{code}.txt"), size=size, digest=f"sha256:{digest}")
     register_parallel_corpus(
         ParallelCorpus(

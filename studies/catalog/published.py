@@ -14,7 +14,7 @@ from ...grammar import RecipeError, parse
 from ...grammar.nodes import BlockNode, SumNode
 
 _DEVIATION = re.compile(r"std ([0-9.]+) ")
-_WORDS = "printed as "  # how the note of a number begins that is words
+_WORDS = "printed as "  # begins the note of a number that is printed as words
 
 HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
     "nats": False,
@@ -24,12 +24,12 @@ HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
     "tokens": True,
     "fraction": None,
 }
-"""Every unit of a published number, and whether higher is better in it; None where it depends."""
+"""Whether higher is better in each unit of published numbers; None where it depends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedNumber:
-    """One printed number: value and digits as the paper has them; None and "" where it prints words."""
+    """One printed number: its value and text in the paper, None and "" where the paper prints words."""
 
     value: float | None
     text: str
@@ -38,13 +38,13 @@ class PublishedNumber:
 
     @property
     def deviation_text(self) -> str:
-        """The deviation that the paper prints beside the number, as its note has it, else ""."""
+        """The deviation that the paper prints beside the number, from its note, else ""."""
         found = _DEVIATION.match(self.note)
         return found[1] if found else ""
 
     @property
     def remaining_note(self) -> str:
-        """The note without what `printed` says."""
+        """The note without what `text_with_deviation` says."""
         return _DEVIATION.sub("", "" if not self.text else self.note)
 
     @property
@@ -94,9 +94,8 @@ def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
 def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
     """The paper's key for each level that has one.
 
-    A level matches the key that it equals, else the key that names its blocks: `conv(k=20) + sa` is
-    `sa+conv`. Two levels of the same blocks, `conv(k=3)` and `conv(k=20)`, match nothing: the key cannot say
-    which of them is meant.
+    A level matches an equal key, else the key that names its blocks: `conv(k=20) + sa` is `sa+conv`. Two
+    levels of the same blocks, such as `conv(k=3)` and `conv(k=20)`, match nothing: the key is ambiguous.
     """
     known = list(keys)
     by_blocks = {tuple(sorted(part.strip() for part in key.split("+"))): key for key in known}
@@ -108,7 +107,7 @@ def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str
 
 
 def _blocks(level: str) -> tuple[str, ...]:
-    """The names of the blocks that a level adds up, sorted; empty for a level that is no sum of blocks."""
+    """The sorted names of the blocks that a level sums; empty if it is not a sum of blocks."""
     try:
         root = parse(level).root
     except RecipeError:

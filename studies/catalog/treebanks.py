@@ -16,10 +16,9 @@ _MARCUS = "Marcus et al. 1993, Building a large annotated corpus of English: the
 class Treebank(Dataset):
     """Constituency trees in Penn bracket format, split by file.
 
-    `splits` has the numbers of the files of train, dev and test: `wsj_2301.mrg` is file 2301 and of section
-    23. Some of each range must be there. `sentences` is how many each split has; `digest` is that of all
-    files one behind the other, where they are always the same; `symbols` is the size of the vocabulary that
-    trees are written in.
+    `splits` has the numbers of the files of train, dev and test: `wsj_2301.mrg` is file 2301, in section 23.
+    Some files of each range must exist. `sentences` counts each split; `digest` is the checksum of all files
+    concatenated, if they never vary; `symbols` is the size of the vocabulary of trees.
     """
 
     KIND: ClassVar[str] = "treebank"

@@ -1,6 +1,6 @@
-"""A task is a name, settings of its own, and what it asks of a model; it is registered beside its class.
+"""A task has a name, its own settings, and requirements on a model; it is registered beside its class.
 
-`spec` has what all tasks have and their registry. Then one file for each family: `algorithmic` (sequences of
+`spec` has what all tasks share, and their registry. Each family has a file: `algorithmic` (sequences of
 growing length), `language_model`, `long_term` (regression), `memory_degradation` and `sentence_pairs`
 (transduction).
 """

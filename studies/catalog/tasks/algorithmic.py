@@ -10,7 +10,7 @@ from ....grammar.vocabulary.spec import Reach
 from .spec import ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec, register_task, require_task
 
 _SOURCE = "Active memory in a Transformer, section 4.2, and its released program"
-_MAX_LENGTH = 1 << 20  # tokens; a task that fits at this length has no ceiling
+_MAX_LENGTH = 1 << 20  # tokens; a task learnable at this length has no ceiling
 
 
 class AlgorithmicSettings(TaskSettings):
@@ -27,10 +27,10 @@ class AlgorithmicTask(TaskSpec):
     """One task of sequences to sequences of the same length.
 
     `length` is always the nominal one, which the curriculum grows and the tables report.
-    `needs` is the furthest input on each side that can change some output.
-    `certain` is as much of it as luck cannot replace: in a model that sees less to that side, however good,
-    one output alone is right in all of 32 random sequences with a chance below 5 %, at every further length
-    again. The two differ where far inputs matter rarely, as in long carries.
+    `required_reach` is the furthest input on each side that can change some output.
+    `unguessable_reach` is the part of it that luck cannot replace: any model that sees less on that side gets
+    a certain output right in all of 32 random sequences with a chance below 5 %, anew at every longer length.
+    The two differ where far inputs matter rarely, as in long carries.
     """
 
     kind: TaskKind = TaskKind.TAGGING
@@ -64,10 +64,7 @@ class AlgorithmicTask(TaskSpec):
             raise TaskError(f"{self.name}: expected {kind} of at least {self.min_length}, got {length}")
 
     def max_learnable_length(self, reach: Reach) -> int | None:
-        """The longest length that a model of that reach can learn but for luck; None if unbounded.
-
-        0 if it can learn none.
-        """
+        """The longest length that a model of that reach can learn without luck: 0 if none, None if any."""
         lengths = range(self.min_length, _MAX_LENGTH, 2 if self.odd_lengths_only else 1)
         fitting = bisect_left(lengths, True, key=lambda length: not self._is_learnable(length, reach))
         if fitting == len(lengths):
@@ -96,7 +93,7 @@ def _everything(length: int) -> Reach:
 
 
 def _three_quarters(length: int) -> Reach:
-    """Of a sort: without the symbols beyond, the place where one value ends is a guess."""
+    """For sorting: without the symbols beyond, a model must guess where one value ends."""
     return Reach(left=3 * length // 4, right=3 * length // 4)
 
 
@@ -112,7 +109,7 @@ def _partner(length: int) -> Reach:
 def _addition_needs(length: int) -> Reach:
     """Left to the first operand's bit of the same weight; right, through carries, to the last bit.
 
-    At length 5 the operands 0, 1, 2 leave out the longest carry, and the right side is 1.
+    At length 5 the operands 0, 1, 2 exclude the longest carry, and the right side is 1.
     """
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right=bits if bits > 2 else 1)
@@ -125,9 +122,9 @@ def _addition_certain(length: int) -> Reach:
 
 
 def _multiply_needs(length: int) -> Reach:
-    """Left as in addition; right from the product's first bit, behind a zero, to the last of all.
+    """Left as in addition; right from the product's first bit, after a zero, to the very last bit.
 
-    At lengths 5 and 7 the first bits of the product hang on fewer bits.
+    At lengths 5 and 7 the first bits of the product depend on fewer bits.
     """
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right={2: 1, 3: 4}.get(bits, length - 2))

@@ -10,7 +10,7 @@ from ..corpora import corpus_names, vocabulary_size
 from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
 
 UNBOUNDED_PAST = 1 << 30
-"""More past positions than any block holds: a stream that has run for long."""
+"""More past positions than any block keeps: a stream that has run for long."""
 
 
 class LanguageModelSettings(TaskSettings):
@@ -33,7 +33,7 @@ class LanguageModelSettings(TaskSettings):
 
     @property
     def interface(self) -> ModelInterface:
-        """A text without an end, or its lines."""
+        """An endless text, or its lines."""
         tokens, past = (LINE_TOKENS, 0) if self.batching == "lines" else (self.context, UNBOUNDED_PAST)
         return ModelInterface(kind=TaskKind.LANGUAGE, vocab=vocabulary_size(self), tokens=tokens, past=past)
 

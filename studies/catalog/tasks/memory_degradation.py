@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from .spec import ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
 
 NUM_SPECIAL_TOKENS = 4
-"""Padding, start, end and unknown have the first numbers; the symbols of a problem follow."""
+"""Padding, start, end and unknown have the first indices; the symbols of a problem follow."""
 
 
 class DegradationSettings(TaskSettings):
@@ -25,10 +25,10 @@ class DegradationSettings(TaskSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DegradationProblem(TaskSpec):
-    """Random sequences of `min_length` to `max_length` symbols, and what is to be made of them.
+    """Random sequences of `min_length` to `max_length` symbols, and their targets.
 
-    A share `dev_fraction` of `sequences` different ones is for validation; the paper measures memory on
-    `test_sequences` further ones. The fields below say what is special in a problem, and are 0 in the others.
+    Of `sequences` distinct ones, the fraction `dev_fraction` is for validation; the paper measures memory on
+    `test_sequences` more. Fields with a default of 0 describe what only some problems have.
     """
 
     kind: TaskKind = TaskKind.TRANSDUCTION
@@ -44,7 +44,7 @@ class DegradationProblem(TaskSpec):
     """how many symbols fill the sequence, each 1 to `max_repeats` times in a row"""
     max_repeats: int = 0
     num_dropped_symbols: int = 0
-    """how many symbols do not belong into a target; a source has 1 to `max_dropped` of them"""
+    """how many symbols are dropped from targets; a source has 1 to `max_dropped` of them"""
     max_dropped: int = 0
     num_bigrams: int = 0
     """how many symbols have a successor that follows with a probability drawn from `bigram_probability`"""

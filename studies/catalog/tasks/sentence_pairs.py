@@ -42,7 +42,7 @@ class TranslationSettings(SentencePairSettings):
     def interface(self) -> ModelInterface:
         """A vocabulary for each language.
 
-        Where a text has fewer symbols, the rest stay unused, so that sizes depend on the study file alone.
+        If a text has fewer symbols, the rest stay unused, so that sizes depend on the study file alone.
         """
         require_parallel_corpus(self.corpus)
         return _pair_interface(self.pieces, self.pieces)

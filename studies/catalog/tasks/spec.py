@@ -1,4 +1,4 @@
-"""What a task is to a study: its settings, what it asks of a model, and the registry of all tasks."""
+"""A task as a study sees it: its settings, its requirements on a model, and the registry of all tasks."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ...text.pydantic_messages import InvalidTableError, validate
 from ...text.strict_model import StrictModel
 
 LINE_TOKENS = 40
-"""The tokens of a sequence whose length the data decide."""
+"""The assumed length of sequences whose length depends on the data."""
 
 
 class TaskError(ActivememError):
-    """A task that does not exist, or a length that it cannot have."""
+    """A task that does not exist, or a length that it does not allow."""
 
 
 class TaskKind(StrEnum):
-    """What a model must give for a task."""
+    """What a model must output for a task."""
 
     TAGGING = "an output for each token of its input"
     LANGUAGE = "an output for each token, from those before it"
@@ -33,11 +33,11 @@ class TaskKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInterface:
-    """What a task asks of a model, and the sequence that stands for all sequences of the task.
+    """What a task requires of a model, and the sequence that represents all of the task.
 
     Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position, `targets` in all.
-    Where one sequence becomes another, `source_vocab` has the symbols of the first.
-    `tokens` is None where the length grows in training; `past` positions in front of them are held.
+    If one sequence becomes another, `source_vocab` counts the symbols of the first.
+    `tokens` is None if the length grows in training; `past` positions before them are kept.
     """
 
     kind: TaskKind
@@ -55,7 +55,7 @@ class ModelInterface:
 
 
 class TaskSettings(StrictModel, ABC):
-    """`[task]`: what is learned; each task has settings of its own behind its name."""
+    """`[task]`: what is learned; each task has its own settings besides its name."""
 
     name: str
     """what is learned: the name of a task"""
@@ -63,7 +63,7 @@ class TaskSettings(StrictModel, ABC):
     @field_validator("name")
     @classmethod
     def check_task_name(cls, name: str) -> str:
-        """The name, if it is that of a task with these settings."""
+        """The name, if that task has these settings."""
         if not issubclass(require_task(name).settings, cls):
             raise ValueError(f"the task {name} has other settings")
         return name
@@ -76,7 +76,7 @@ class TaskSettings(StrictModel, ABC):
     @property
     @abstractmethod
     def interface(self) -> ModelInterface:
-        """What the task asks of a model; CorpusError for a text that does not exist."""
+        """What the task requires of a model; CorpusError for a text that does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class TaskSpec:
 
     @property
     def keys(self) -> dict[str, str]:
-        """The keys of `[task]` that it takes besides its name, each with what it means."""
+        """The keys of `[task]` besides its name, each with its meaning."""
         fields = self.settings.model_fields.items()
         return {key: field.description or "" for key, field in fields if key != "name"}
 
@@ -125,10 +125,10 @@ def task_names() -> tuple[str, ...]:
 
 
 def read_task_settings(table: object) -> object:
-    """The settings of a table `[task]`, which its name decides; anything else as it is.
+    """The settings of a table `[task]`, whose name decides their class; anything else unchanged.
 
-    A table without the name of a task keeps its name alone, since no other key of it can be judged. Raises
-    InvalidTableError with all that is wrong.
+    A table without the name of a task keeps its name alone, since its other keys cannot be checked. Raises
+    InvalidTableError with every problem.
     """
     if not isinstance(table, Mapping):
         return table
