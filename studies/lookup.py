@@ -1,4 +1,4 @@
-"""Studies as they last ran: the store remembers the text of each, and its overrides."""
+"""Studies as they last ran: the store keeps the text of each, and its overrides."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .text.errors import StudyError, StudyFault
 
 
 def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[str] = ()) -> Study:
-    """The study of that name as it last ran in a store, by default the last that ran.
+    """The study of that name as it last ran in a store, by default the last one that ran.
 
-    A path means the file as it is now; so does a name that has never run here. Further overrides come last.
+    A path means the current file; so does a name that has never run here. Further overrides come last.
     """
     name = store.last_study() if name_or_path is None else name_or_path
     if name is None:
@@ -29,7 +29,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
 def load_studies(store: Store) -> dict[str, Study | StudyError]:
     """Every study by name: those that come with the package, and those that a store knows, as they last ran.
 
-    A study that cannot be read, since a later version of this package knows other keys, say, is its error.
+    A study that cannot be read, for instance because keys have changed since, maps to its error.
     """
     shipped = {path.stem for path in Path(__file__).parent.glob("*.toml")}
     ran = {name for name in store.trials()["study"].unique() if store.load_study_record(name) is not None}

@@ -1,11 +1,11 @@
-"""A claim is a sentence over the cells of a study, checked before there are results.
+"""A claim is a statement about the cells of a study, checked before there are results.
 
 `reader` reads all claims of a study file, whose keys are in `spec`. `tokenizer` cuts a text and `parser`
-makes the tree of `cst`; `resolver` writes it out as `comparisons` within the `scope` of the study, in a
-`context` of variables. `cell_selection` finds the cells of a quantity, `level_sets` reads sets of levels,
-and `best_of` compares one level with all others.
+builds the tree of `cst`; `resolver` expands it into `comparisons` within the `scope` of the study and a
+`context` that collects faults. `cell_selection` finds the cells of a quantity, `level_sets` reads sets of
+levels, and `best_of` compares one level with all others.
 
-The language, loosest first:
+The grammar, loosest binding first:
 
     claim      = either END
     either     = both { "or" both }

@@ -1,7 +1,7 @@
-"""`best(…) is level`: which level of a factor comes out first, written out as comparisons with the others.
+"""`best(…) is level`: which level of a factor comes first, expanded into comparisons with the others.
 
 Of the levels a, b, c and d, `best(x) is a` says that a is ahead of b, of c and of d. `best(x) in [a, b]` says
-that a is ahead of c and d, or that b is; which of the two is ahead of the other, it does not say.
+that a or b is ahead of c and d; it does not say which of the two is ahead of the other.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .scope import same_level
 RANKING_FUNCTIONS = ("best", "worst", "argmax", "argmin")
 
 Candidate = tuple[str, Number]
-"""A level, as text, and what it is judged by."""
+"""A level, as text, and the number it is ranked by."""
 
 NumberResolver = Callable[[ClaimContext, cst.SyntaxNode, Bindings], Number | None]
-"""Reads a number; it is given because numbers are read by what calls this."""
+"""Resolves a number; it is passed in because the resolver of numbers calls this module."""
 
 
 def resolve_membership(
@@ -32,7 +32,7 @@ def resolve_membership(
 ) -> Statement | None:
     """One of the named levels is ahead of every other level.
 
-    A named level that is not compared at all is a fault, and so is a set that leaves no level to be ahead of.
+    A named level that is not compared is a fault, and so is a set that leaves no other level.
     """
     winner = node.ranking
     if not isinstance(winner, cst.FunctionCall) or winner.function.text not in RANKING_FUNCTIONS:
@@ -66,7 +66,7 @@ def resolve_membership(
 def _candidates(  # noqa: PLR0911 -- one return for each fault
     context: ClaimContext, winner: cst.FunctionCall, bound: Bindings, number: NumberResolver
 ) -> list[Candidate] | None:
-    """The levels that are compared: those of a loop, or of the one factor that a metric leaves open."""
+    """The levels to compare: those of a loop, or of the one factor that a metric leaves open."""
     first = winner.arguments[0]
     if winner.loops:
         rounds = loop_bindings(context, winner, bound)
@@ -99,7 +99,7 @@ def _candidates(  # noqa: PLR0911 -- one return for each fault
 def _named(
     context: ClaimContext, named: tuple[BoundLevel, ...], candidates: list[Candidate]
 ) -> list[Number] | None:
-    """What the named levels are judged by; None where one is no candidate, which is noted."""
+    """The numbers that rank the named levels; None if one is not a candidate, which is noted."""
     found: list[Number] = []
     for one in named:
         known = [value for level, value in candidates if same_level(level, one.text)]
@@ -113,9 +113,9 @@ def _named(
 
 
 def _sign(context: ClaimContext, winner: cst.FunctionCall, candidates: list[Candidate]) -> str | None:
-    """How a level stands to one that it is ahead of: for `best` and `worst` as its metrics are better.
+    """The sign between a level and one that it is ahead of; `best` and `worst` follow the metrics' direction.
 
-    A metric of which neither side is better, and two that differ in it, are faults.
+    Metrics without a better direction, or with opposite ones, are faults.
     """
     function = winner.function.text
     if function in ("argmax", "argmin"):

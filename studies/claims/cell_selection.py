@@ -1,9 +1,8 @@
-"""Which cells a quantity speaks of, by the levels that are named in its brackets.
+"""The cells that a quantity refers to, selected by the levels named in its brackets.
 
-Factors that are not named are left open. That is fine where only one cell has the levels that are: where the
-others have one level, or follow from those named, as in a zip; in a design of one at a time they are as in
-the baseline. The seed is never named: a quantity is a value for each seed, and is compared with another seed
-by seed.
+Factors that are not named are left open. That is fine if one cell alone has the named levels: the other
+factors have one level, follow from those named, as in a zip, or, in a design of one at a time, are as in the
+baseline. The seed is never named: a quantity has a value for each seed, and is compared seed by seed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .scope import Cell
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The cells that a quantity speaks of, the numbers there, and the factors that were left open."""
+    """The cells that a quantity refers to, its numbers there, and the factors left open."""
 
     numbers: tuple[Number, ...]
     cells: tuple[Cell, ...]
@@ -32,9 +31,9 @@ class Selection:
 
 
 def resolve_name(context: ClaimContext, node: MetricReference, bound: Bindings) -> Number | None:
-    """The number that a name stands for: a variable's, or a metric's in one cell.
+    """The number that a name means: a variable's, or a metric's in one cell.
 
-    None where it is wrong, or stands for several cells; the message says whose level is to be named.
+    None if it is wrong or matches several cells; the message says which level must be named.
     """
     if node.bare and node.word.text in bound:
         return _variable(context, node, bound)
@@ -51,9 +50,9 @@ def resolve_name(context: ClaimContext, node: MetricReference, bound: Bindings) 
 
 
 def select_cells(context: ClaimContext, node: MetricReference, bound: Bindings) -> Selection | None:
-    """The cells that a metric is taken in; None where something is wrong with it, which is noted.
+    """The cells that a metric is taken in; None if something is wrong with it, which is noted.
 
-    Where an override has taken a level away there is no cell, and the one number is Absent.
+    If an override has removed a level there is no cell, and the one number is a MissingQuantity.
     """
     metric = _metric(context, node, bound)
     named, absent, sound = dict[str, Level](), list[str](), metric is not None
@@ -99,7 +98,7 @@ def _metric(context: ClaimContext, node: MetricReference, bound: Bindings) -> st
 
 
 def _selectors(context: ClaimContext, node: MetricReference) -> Iterator[tuple[str, LevelLiteral]]:
-    """The factors that are named, with their levels; what cannot be is noted, and given all the same."""
+    """The named factors with their levels; faulty ones are noted, and yielded all the same."""
     met: set[str] = set()
     for word, level in node.selectors:
         if word.text == SEED:
@@ -116,7 +115,7 @@ def _selectors(context: ClaimContext, node: MetricReference) -> Iterator[tuple[s
 
 
 def _no_such_cell(context: ClaimContext, node: MetricReference, named: dict[str, Level]) -> Selection | None:
-    """No cell has these levels: that is wrong, unless an override has changed the cells."""
+    """Note that no cell has these levels, unless an override has changed the cells."""
     text = ", ".join(f"{factor}={level_text(level)}" for factor, level in named.items())
     if context.scope.overridden_factors:
         return Selection(numbers=(MissingQuantity(text),), cells=(), open_factors=())

@@ -1,4 +1,4 @@
-"""A claim written out: comparisons over a study's cells, joined by all, any and not; names are resolved."""
+"""A resolved claim: comparisons over a study's cells, joined by all, any and not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A metric, with its index in brackets if it has one, of one cell, seed by seed."""
+    """A metric of one cell, with its index in brackets if it has one, seed by seed."""
 
     metric: str
     cell: Cell
@@ -28,7 +28,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class MissingQuantity:
-    """A quantity of levels that an override has taken out of the study; `text` names them."""
+    """A quantity of levels that an override has removed from the study; `text` names them."""
 
     text: str
 
@@ -42,7 +42,7 @@ class SignedSum:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """The least, the greatest or the mean of several numbers, seed by seed."""
+    """The minimum, maximum or mean of several numbers, seed by seed."""
 
     function: Literal["min", "max", "mean"]
     parts: tuple[Number, ...]
@@ -58,9 +58,9 @@ class Comparison:
     margin: float = 0.0
 
     def accepted_range(self, step: float) -> tuple[float, float]:
-        """Between which ends left less right must lie; on a metric that moves by steps, `>=` is `> −step`.
+        """The bounds of left minus right; on a metric that changes in steps, `>=` is `> −step`.
 
-        So is `==` within one step; `step` is the smallest difference that the metric can show.
+        Likewise `==` is within one step; `step` is the smallest difference that the metric can show.
         """
         match self.sign:
             case ">":

@@ -1,4 +1,4 @@
-"""One reading of a claim: the study it is held against, what is wrong, what variables stand for."""
+"""The state while one claim is resolved: its study, its faults, and the values of variables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .scope import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundLevel:
-    """What a variable stands for: a level as text, and where that is written."""
+    """The value of a variable: a level as text, and where that is written."""
 
     start: int
     end: int
@@ -19,14 +19,14 @@ class BoundLevel:
 
 
 Bindings = Mapping[str, BoundLevel]
-"""Every variable with what it stands for."""
+"""Every variable with its value."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ClaimContext:
-    """The study's names, and the faults of the text; each is noted once, however often a loop meets it.
+    """The study's names and the faults of the text, each noted once, however often a loop meets it.
 
-    `rounds` counts how often the inside of a loop was read, so that loops in loops come to an end.
+    `rounds` counts all iterations of loops, so that nested loops stay bounded.
     """
 
     scope: Scope
@@ -34,7 +34,7 @@ class ClaimContext:
     num_iterations: int = 0
 
     def report_error(self, start: int, end: int, message: str) -> None:
-        """Note a fault, unless it is known."""
+        """Note a fault, once."""
         if all((fault.start, fault.end, fault.message) != (start, end, message) for fault in self.faults):
             self.faults.add(start, end, message)
 

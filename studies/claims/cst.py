@@ -1,4 +1,4 @@
-"""What the parser reads: the sentence with all of its spans, names not yet looked up."""
+"""The concrete syntax tree: a claim with all of its spans, names not yet looked up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Identifier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelLiteral:
-    """A level as it is written: at least one token."""
+    """A level as written: at least one token."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class LevelLiteral:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelSet:
-    """Levels to go through: all of a factor's, or those listed, less some; exactly one of the first two."""
+    """All levels of a factor or those listed (exactly one of the two is given), less the excepted ones."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ class ForClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntaxErrorNode:
-    """What could not be read and has its fault already."""
+    """A part that could not be read, whose fault is noted already."""
 
     start: int
     end: int
@@ -64,7 +64,7 @@ class NumberLiteral:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricReference:
-    """A metric with what selects its cell, or a variable, which has no brackets."""
+    """A metric with the selectors of its cell, or a variable, which has no brackets."""
 
     start: int
     end: int
@@ -85,7 +85,7 @@ class SumExpression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCall:
-    """A function with its arguments, over every combination of what its loops go through."""
+    """A function with its arguments, over every combination of its loops' levels."""
 
     start: int
     end: int
@@ -96,7 +96,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonChain:
-    """`a > b >= c`: one operand more than signs."""
+    """`a > b >= c`, with one more operand than signs."""
 
     start: int
     end: int

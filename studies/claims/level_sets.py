@@ -1,8 +1,7 @@
-"""Levels and sets of levels as a claim writes them, with variables put in.
+"""Levels and sets of levels as a claim writes them, with variables substituted.
 
-With c standing for `conv(k=3)`, `sa + c` is the level `sa + conv(k=3)`, and `4 * (c >> ff(8))` is what it
-reads as: a recipe of several parts is put in with parentheses. A level that is unknown has its caret where it
-is written, which for a variable is the set that it goes through.
+If c is `conv(k=3)`, `sa + c` is the level `sa + conv(k=3)`. A recipe of several parts is substituted in
+parentheses. The caret of an unknown level is where it is written: for a variable, in the set of its loop.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from .cst import ForClause, FunctionCall, LevelLiteral, LevelSet
 from .scope import same_level
 
 MAX_COMBINATIONS = 1000
-"""A claim that goes through more combinations of levels, or makes more comparisons, is refused."""
+"""The most combinations of levels, or comparisons, that a claim may have."""
 
 _MAX_ITERATIONS = 10 * MAX_COMBINATIONS
 _OPERATOR = re.compile(r"[+*>]")
 
 
 def substitute_variables(context: ClaimContext, level: LevelLiteral, bound: Bindings) -> BoundLevel:
-    """What a level says with the variables in it put in; an argument's name, `k` in `conv(k=20)`, is none."""
+    """The level with its variables substituted; an argument's name, as `k` in `conv(k=20)`, is none."""
     tokens = level.tokens
     if len(tokens) == 1:
         known = bound.get(level.text) if tokens[0].kind == "name" else None
@@ -46,7 +45,7 @@ def substitute_variables(context: ClaimContext, level: LevelLiteral, bound: Bind
 
 
 def resolve_level(context: ClaimContext, factor: str, level: LevelLiteral, bound: Bindings) -> Level | None:
-    """The level of a factor that is meant; None if there is none, which is noted unless it may be absent."""
+    """The level of a factor that is meant; None if there is none, noted unless an override removed it."""
     found = substitute_variables(context, level, bound)
     known = context.scope.level(factor, found.text)
     if known is None and factor not in context.scope.overridden_factors:
@@ -57,9 +56,9 @@ def resolve_level(context: ClaimContext, factor: str, level: LevelLiteral, bound
 
 
 def resolve_level_set(context: ClaimContext, level_set: LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
-    """The levels of a set in its order, those after `except` left out.
+    """The levels of a set in its order, without those after `except`.
 
-    An unknown factor, and an exception that is not there, are noted; so is a set of which nothing is left.
+    An unknown factor, an exception that is not in the set, and an empty result are noted.
     """
     listed = tuple(substitute_variables(context, level, bound) for level in level_set.levels)
     factor = level_set.factor
@@ -85,9 +84,9 @@ def resolve_level_set(context: ClaimContext, level_set: LevelSet, bound: Binding
 
 
 def loop_bindings(context: ClaimContext, call: FunctionCall, bound: Bindings) -> list[Bindings]:
-    """What the variables stand for in each round of a call's loops, the last varying fastest.
+    """The values of variables in each iteration of a call's loops, the last varying fastest.
 
-    A set may speak of the variables before it. A call without loops has one round.
+    A set may use the variables before it. A call without loops has one iteration.
     """
     found: list[Bindings] = [bound]
     for loop in call.loops:
@@ -111,7 +110,7 @@ def loop_bindings(context: ClaimContext, call: FunctionCall, bound: Bindings) ->
 
 
 def _check_variable(context: ClaimContext, call: FunctionCall, loop: ForClause) -> None:
-    """Note a variable whose name says something else, and one that is not used."""
+    """Note a variable whose name is taken, and one that is not used."""
     name, scope = loop.variable.text, context.scope
     owners = [factor for factor, levels in scope.factors.items() if name in map(level_text, levels)]
     taken = None

@@ -1,8 +1,8 @@
-"""The rules of a claim: one method a rule, whose docstring is the rule; a fault in brackets ends only them.
+"""The grammar of a claim: a method per rule, whose docstring is the rule.
 
-Nothing is evaluated, and nothing is read that is nested deeper than DEEPEST. Names are not looked up here:
-whether `loss` is a metric and `m` a variable is for `grounding` to say, which has the study. A level is taken
-as it stands, token by token up to a comma or bracket of the claim's own, so that it may be any recipe.
+Nothing is evaluated, and brackets nest at most MAX_DEPTH deep. Names are not looked up here: whether `loss`
+is a metric and `m` a variable is for `resolver` to decide, which has the study. A level is taken as it is,
+token by token up to a comma or bracket of the claim itself, so that it may be any recipe.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from .cst import (
 from .tokenizer import KEYWORDS, describe_token, parse_number, tokenize
 
 MAX_DEPTH = 16
-"""So many brackets may be open at once."""
+"""The most brackets that may be open at once."""
 
 FUNCTIONS = ("all", "any", "min", "max", "mean", "best", "worst", "argmax", "argmin")
 SIGNS = (">", ">=", "<", "<=", "==", "!=")
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}
-_ENDS = (")", "]", "}", ",")  # of a level, outside of its own brackets
-_LEVEL_KEYWORDS = ("and", "or", "for", "except")  # the same, but where they are the level themselves
+_ENDS = (")", "]", "}", ",")  # of a level, outside its own brackets
+_LEVEL_KEYWORDS = ("and", "or", "for", "except")  # likewise, unless they are the whole level
 
 RuleResult = TypeVar("RuleResult")
 
 
 class _ParseError(Exception):
-    """A fault was noted, and what follows makes no sense up to the next closing bracket."""
+    """A fault was noted; the text up to the next closing bracket cannot be read."""
 
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
-    """What the claim says; what cannot be read is noted in `faults` and stands as Broken."""
+    """The tree of a claim; what cannot be read is noted in `faults` and becomes a SyntaxErrorNode."""
     parser = _ClaimParser(text, faults)
     try:
         return parser.claim()
@@ -58,10 +58,10 @@ def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
 
 
 class _ClaimParser(TokenReader):
-    """One reading of a text.
+    """Parses one text.
 
-    A rule that cannot go on notes the fault and raises _StopError. The brackets around it catch that, pass
-    over what is left inside of them, and give Broken, so that faults further on are told as well.
+    A rule that cannot go on notes the fault and raises _ParseError. The rule of the enclosing brackets
+    catches it, skips to their end and gives a SyntaxErrorNode, so that later faults are reported as well.
     """
 
     def __init__(self, text: str, faults: FaultCollector) -> None:
@@ -96,7 +96,7 @@ class _ClaimParser(TokenReader):
     def relation(self) -> SyntaxNode:
         """`relation = sum { sign sum } | sum "within" NUMBER "of" sum | sum ( "is" level | "in" set )`.
 
-        Whether a `best` stands before `is` and numbers beside the signs is not looked at yet.
+        The kinds of operands, such as `best` before `is`, are not checked yet.
         """
         start, first = self.token.start, self.sum()
         match self.token.kind:
@@ -202,10 +202,10 @@ class _ClaimParser(TokenReader):
         return LevelSet(start=start, end=self._end(), factor=factor, levels=levels, excluded=less)
 
     def level(self) -> LevelLiteral:
-        """A level as the study file has it: everything up to what can only come after a level.
+        """A level as the study file has it: everything up to a token that cannot be part of a level.
 
-        Brackets that it opens are its own. One token in quotes is the text between them; `and`, `or`, `for`
-        and `except` end a level, but may be all of it: there is a task `and`.
+        Its own brackets are part of it. A single quoted token is the text between the quotes; `and`, `or`,
+        `for` and `except` end a level unless they are all of it: there is a task `and`.
         """
         tokens: list[Token] = []
         inside: list[str] = []  # what closes the brackets that the level has opened
@@ -242,7 +242,7 @@ class _ClaimParser(TokenReader):
         return BooleanOperation(start=start, end=self._end(), operator=word, parts=tuple(parts))
 
     def _nearness(self, start: int, left: SyntaxNode) -> SyntaxNode:
-        """`sum "within" NUMBER "of" sum`, of which the first sum is read already."""
+        """`sum "within" NUMBER "of" sum`, after its first sum."""
         self._advance()
         token, margin = self.token, None
         if token.kind == "number":
@@ -323,9 +323,9 @@ class _ClaimParser(TokenReader):
         return tuple(levels)
 
     def _bracketed(self, rule: Callable[[], RuleResult]) -> RuleResult | SyntaxErrorNode:
-        """What stands between brackets; with a fault in it Broken, and reading goes on behind them.
+        """The node between brackets; with a fault in it a SyntaxErrorNode, and parsing goes on behind them.
 
-        The fault goes on to the brackets around where these are never closed.
+        If they are never closed, the fault passes to the enclosing brackets.
         """
         opened, depth = self._advance(), self._depth
         if depth > MAX_DEPTH:
@@ -344,7 +344,7 @@ class _ClaimParser(TokenReader):
         return inside
 
     def _unclosed(self, opened: Token) -> _ParseError:
-        """What stands where a bracket should be closed; at the end of all it is shown where it was opened."""
+        """The fault where a bracket should be closed, shown at the opening one if the text ends there."""
         close = _OPEN[opened.kind]
         if self.token.kind == "end":
             return self._error("this bracket is never closed", opened)
@@ -356,7 +356,7 @@ class _ClaimParser(TokenReader):
         return Identifier(start=token.start, end=token.end, text=token.text)
 
     def _advance(self) -> Token:
-        """Step over the next token and give it, the open brackets counted; the end stays where it is."""
+        """Consume and return the next token, counting open brackets; the end is never consumed."""
         token = super()._advance()
         self._depth += (token.kind in _OPEN) - (token.kind in _OPEN.values())
         return token

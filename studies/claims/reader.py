@@ -1,4 +1,4 @@
-"""[[claim]]: every claim of a study file read, written out over the study's cells, and its faults told."""
+"""[[claim]]: reads every claim of a study file and resolves it over the study's cells."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ _UNDECIDABLE = Comparison(MissingQuantity("what it speaks of"), "==", Constant(0
 def read_claims(
     diagnostics: Diagnostics, design: Design, metrics: Mapping[str, Metric] = METRICS_AND_COSTS
 ) -> tuple[Claim, ...]:
-    """Every claim of a study in the order of the file; what is wrong with one is noted, and it is left out.
+    """Every claim of a study in the order of the file; one with faults is left out, and they are noted.
 
-    `metrics` are those that a claim may name. Nothing is held against factors that have faults of their own.
-    Levels that a claim names and that an override has taken away are no faults: the claim stays, and is
-    undecided.
+    `metrics` are those that a claim may name. Claims are not checked against factors with faults. If an
+    override has removed a level that a claim names, that is no fault: the claim stays, and is undecided.
     """
     tables = diagnostics.document.data.get(TABLE, [])
     if not isinstance(tables, list):
@@ -60,7 +59,7 @@ def read_claims(
 def _read(
     diagnostics: Diagnostics, path: tuple[str | int, ...], spec: ClaimSpec, known: Scope | None
 ) -> Claim | None:
-    """One claim; its faults are noted where they stand."""
+    """One claim; its faults are noted at their places."""
     faults = FaultCollector(spec.holds)
     said = parse_claim(spec.holds, faults)
     statement = resolve_claim(ClaimContext(scope=known, faults=faults), said) if known else None
@@ -78,7 +77,7 @@ def _read(
 
 
 def _scope(diagnostics: Diagnostics, design: Design, metrics: Mapping[str, Metric]) -> Scope | None:
-    """What claims are held against; None where the factors or the cells are not what they should be."""
+    """The scope that claims are checked against; None if the factors or the cells have faults."""
     spoiled = any(path[0] in ("factors", "cells") for path in diagnostics.invalid)
     if spoiled or not all(design.factors.values()) or design.count() > MAX_TRIALS:
         return None

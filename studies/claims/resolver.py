@@ -1,12 +1,12 @@
-"""From what a claim says to the comparisons that it asks for, each name held against the study.
+"""Resolves a claim's syntax tree into comparisons, looking each name up in the study.
 
-Loops are written out, chains cut into pairs, and `best` into what it is better than, so that nothing but
-comparisons of numbers in known cells is left for the test of the results:
+Loops are unrolled, chains cut into pairs, and `best` into comparisons with the other levels, so that only
+comparisons of numbers in known cells are left to be tested on results:
 
     all(loss[mixer=m] > loss[mixer=sa] > 1 for m in [conv(k=3), cgru(k=3)])
 
-is an AllOf of two AllOf, of two comparisons each. Whatever is wrong is noted and gives None, and so does all
-that it is a part of; the other parts are still read, so that their faults are told too.
+is an AllOf of two AllOf, of two comparisons each. Whatever is wrong is noted and gives None, as does all
+that it is a part of; the other parts are still resolved, so that their faults are reported too.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def resolve_claim(context: ClaimContext, said: cst.SyntaxNode) -> Statement | No
 def resolve_statement(  # noqa: PLR0911 -- one return for each kind
     context: ClaimContext, node: cst.SyntaxNode, bound: Bindings
 ) -> Statement | None:
-    """What is true or not: comparisons, what joins them, and what a loop makes of them.
+    """The statement of a node: a comparison, a combination of statements, or a loop over them.
 
-    A number in its place, or a `best` of which nothing is said, is a fault.
+    A number in its place, or a `best` without `is` or `in`, is a fault.
     """
     match node:
         case cst.BooleanOperation():
@@ -90,7 +90,7 @@ def resolve_statement(  # noqa: PLR0911 -- one return for each kind
 
 
 def resolve_number(context: ClaimContext, node: cst.SyntaxNode, bound: Bindings) -> Number | None:
-    """What has a value for each seed: a metric in one cell, a number, a variable's, a sum, a fold.
+    """The number of a node: a metric in one cell, a constant, a variable's value, a sum or a reduction.
 
     A statement in its place is a fault, and so is the level that `best` gives.
     """
@@ -117,7 +117,7 @@ def resolve_number(context: ClaimContext, node: cst.SyntaxNode, bound: Bindings)
 
 
 def _chain(context: ClaimContext, node: cst.ComparisonChain, bound: Bindings) -> Statement | None:
-    """Each operand beside the next; a chain holds if all of these do."""
+    """The comparisons of neighbouring operands; a chain holds if all of them do."""
     operands = [resolve_number(context, each, bound) for each in node.operands]
     pairs = zip(operands, node.signs, operands[1:], strict=False)
     return _joined(
@@ -132,7 +132,7 @@ def _resolve_comparison(
     sign: str,
     margin: float = 0.0,
 ) -> Statement | None:
-    """One comparison, in which something must have been measured; `!=` is written as no `==`."""
+    """One comparison, which must have a metric; `a != b` becomes `not a == b`."""
     left, right = sides
     if left is None or right is None:
         return None
@@ -159,9 +159,9 @@ def _has_missing(side: Number) -> bool:
 
 
 def _fold(context: ClaimContext, node: cst.FunctionCall, bound: Bindings) -> Number | None:
-    """The least, greatest or mean over a call's loops, over its arguments, or over the factors left open.
+    """The minimum, maximum or mean over a call's loops, its arguments, or the factors left open.
 
-    `max(loss[task=sort])` is over every mixer; one number alone has no greatest, which is a fault.
+    `max(loss[task=sort])` is over every mixer; the maximum of one number alone is a fault.
     """
     function, first = _FOLDS[node.function.text], node.arguments[0]
     if not node.loops and len(node.arguments) == 1:
@@ -178,7 +178,7 @@ def _fold(context: ClaimContext, node: cst.FunctionCall, bound: Bindings) -> Num
 
 
 def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
-    """Statements as one; a single one stays itself, and without a sound one there is none."""
+    """The statements joined into one: a single one stays itself, and None if none is sound."""
     known = tuple(part for part in parts if part is not None)
     if not known or len(known) < len(parts):
         return None

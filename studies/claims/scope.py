@@ -1,4 +1,4 @@
-"""What a claim can speak of: a study's metrics, factors, and cells by the levels that select them."""
+"""What a claim can refer to: a study's metrics, factors, and cells by the levels that select them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..schema.settings import Level, read_recipe
 _KINDS = ("text", "number", "recipe")
 
 Cell = tuple[tuple[str, Level], ...]
-"""Every factor but the seed with its level, in the order of the study."""
+"""Every factor except the seed with its level, in the order of the study."""
 
 CellLookupKey = frozenset[tuple[str, object]]
 """The same without an order."""
@@ -23,10 +23,10 @@ CellLookupKey = frozenset[tuple[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The names that a claim is held against.
+    """The names that a claim may use.
 
     `factors` are the study's without the seed. Those in `changed` were overridden, so that a claim may name
-    levels which are not there now.
+    levels that no longer exist.
     """
 
     metrics: Mapping[str, Metric]
@@ -42,21 +42,21 @@ class Scope:
     _cells_by_key: Mapping[CellLookupKey, Cell] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Index levels by all that they can be called, and cells by their levels."""
+        """Index levels by all their spellings, and cells by their levels."""
         known = {factor: _index(levels) for factor, levels in self.factors.items()}
         object.__setattr__(self, "_levels_by_meaning", known)
         object.__setattr__(self, "_cells_by_key", {_lookup_key(cell): cell for cell in self.cells})
 
     def level(self, factor: str, text: str) -> Level | None:
         """The level of a factor that a text means; None if there is none."""
-        for kind in _KINDS:  # what is written comes before what it means
+        for kind in _KINDS:  # an exact spelling comes before its meaning
             meaning = _meaning(kind, text)
             if meaning is not None and meaning in self._levels_by_meaning[factor][kind]:
                 return self._levels_by_meaning[factor][kind][meaning]
         return None
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
-        """The cells with these levels; where several have them, the one with all else as in the baseline."""
+        """The cells with these levels; of several, the one whose other levels are the baseline's, if any."""
         wanted = _lookup_key(tuple(named.items()))
         if wanted in self._cells_by_key:
             return (self._cells_by_key[wanted],)
@@ -68,7 +68,7 @@ class Scope:
         return found
 
     def varying_factors(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
-        """The factors of which these cells have several levels, with those, in the order of the study."""
+        """The factors that vary among these cells, with their levels there, in the order of the study."""
         held = [dict(cell) for cell in cells]
         met = {factor: {level_key(cell[factor]) for cell in held} for factor in self.factors}
         return {
@@ -78,7 +78,7 @@ class Scope:
         }
 
     def dependent_factors(self) -> frozenset[str]:
-        """The factors whose level another's settles; of two that settle each other, the second."""
+        """The factors whose level another's determines; of two that determine each other, the second."""
         cells = [{name: level_key(level) for name, level in cell} for cell in self.cells]
         order, found = list(self.varying_factors(self.cells)), set[str]()
         for at, name in enumerate(order):
@@ -91,7 +91,7 @@ class Scope:
 
 
 def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
-    """What a claim can speak of in a study of this design."""
+    """The scope of claims in a study of this design."""
     factors = {name: levels for name, levels in design.factors.items() if name != SEED}
     seeds = design.factors[SEED]
     return Scope(
@@ -114,7 +114,7 @@ def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> boo
 
 
 def _lookup_key(cell: Cell) -> CellLookupKey:
-    """What finds a cell, whatever the order of its factors."""
+    """The key of a cell, whatever the order of its factors."""
     return frozenset([(factor, level_key(level)) for factor, level in cell])
 
 

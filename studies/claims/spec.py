@@ -1,4 +1,4 @@
-"""[[claim]]: what its keys mean, and a claim that has been read against its study."""
+"""[[claim]]: its keys, and a claim resolved within its study."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ClaimSpec(StrictModel):
     @field_validator("name")
     @classmethod
     def check_printable(cls, name: str) -> str:
-        """A name stands in a line of output."""
+        """The name, which must fit in one line of output."""
         if name != one_line(name):
             raise ValueError(f"expected one line of printable signs, got {name!r}")
         return name
@@ -38,9 +38,9 @@ class ClaimSpec(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim with its statement written out; `varied` has the factors of several levels, with these.
+    """A claim with its resolved statement; `varied_factors` are those with several levels.
 
-    Those among them in `following` have the level that another one's settles, in every cell of the study.
+    The level of those in `dependent_factors` is determined by that of another factor in every cell of the study.
     """
 
     spec: ClaimSpec

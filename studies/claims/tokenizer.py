@@ -1,4 +1,4 @@
-"""The text of a claim cut into tokens, each with its span; what is no token becomes a fault."""
+"""The text of a claim cut into tokens, each with its span."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...tokenizer import Token, Tokenizer
 KEYWORDS = frozenset(
     "all any and argmax argmin best except for in is max mean min not of or within worst".split()  # noqa: SIM905 -- easier to read than a list
 )
-"""Words with a meaning of their own; levels may be called so, variables may not."""
+"""Reserved words: names of levels may be among them, names of variables may not."""
 
 _cut = Tokenizer(
     {
@@ -27,7 +27,7 @@ _cut = Tokenizer(
 def tokenize(text: str) -> list[Token]:
     """All tokens of the text; the kinds are "number", "name", "quoted", "other", "end", or the word or sign.
 
-    "other" is a sign that the language does not have; inside a level it may stand all the same.
+    "other" is a character outside the language, which may appear only inside a level.
     """
     return [
         token._replace(kind=token.text)
@@ -38,7 +38,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def parse_number(token: Token, faults: FaultCollector) -> float | None:
-    """The value of a number as Python writes it; None for what is none, which is noted."""
+    """The value of a number in Python's notation; None if it is not one, which is noted."""
     try:
         value = float(token.text)
     except ValueError:
@@ -51,7 +51,7 @@ def parse_number(token: Token, faults: FaultCollector) -> float | None:
 
 
 def describe_token(token: Token, faults: FaultCollector) -> str:
-    """A token as a message says what came."""
+    """A token as a message quotes it."""
     if token.kind == "end":
         return "the end"
     if token.kind == "other":

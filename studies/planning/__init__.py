@@ -1,6 +1,6 @@
-"""A study is compared with a store: what is done, what is left, what it costs, how far it can reach.
+"""Compares a study with a store: what is done, what is left, what it costs, what it can reach.
 
-`plan` puts it together: `time_estimates`, `reach_limits`, and the `subset` of a grid that somebody names.
+`plan` combines `time_estimates`, `reach_limits`, and the `subset` of a grid that the user selects.
 `status` says what is done, `trial_values` what was measured, `best_points` what a search found, and
 `probe_targets` which models can be probed.
 """

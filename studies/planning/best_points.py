@@ -26,7 +26,7 @@ class BestPoint:
 
 
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
-    """The best few points of a search in the store's latest attempts, the best first; none for a grid."""
+    """The best few points of a search in the store's latest attempts, best first; none for a grid."""
     search = study.search
     if search is None:
         return []

@@ -1,4 +1,4 @@
-"""A plan: what a study asks for, what the store has of it, and what the rest will cost and cannot reach."""
+"""A plan: what a study has, what of it is in the store, and what the rest will cost and cannot reach."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .status import trials_missing_weights
 from .time_estimates import TimeEstimate, TimeEstimator, total_time
 
 SIZE_KEYS = ("recipe", "d_model", "norm", "residual", "tied", "cutoffs")
-"""The keys of [model] that parameters and operations depend on."""
+"""The keys of [model] that determine parameters and operations."""
 
 _SIZE_PATHS = tuple(("model", key) for key in SIZE_KEYS)
 
@@ -34,7 +34,7 @@ ItemT = TypeVar("ItemT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTrial:
-    """A trial, how it stands in the store, and its training on this machine."""
+    """A trial, its status in the store, and its estimated training time on this machine."""
 
     trial: Trial
     status: TrialStatus
@@ -45,9 +45,8 @@ class PlannedTrial:
 class ModelCost:
     """One model of the study: how many trials have it, and what it costs with their largest vocabulary.
 
-    `step_flops` are those of a training step on sequences of the task's length, or of TOKENS tokens where it
-    grows; `estimate` is its trials' mean; `sized` is what was solved for it, of several tasks that with the
-    largest residual.
+    `step_flops` are those of a training step on sequences of the task's length, or of TOKENS tokens if it
+    grows; `estimate` is its trials' mean.
     """
 
     label: str
@@ -61,7 +60,7 @@ class ModelCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverBudgetModel:
-    """One model that is over the budget: how many trials have it, what it costs, and what is too much."""
+    """One model over the budget: how many trials have it, what it costs, and what exceeds the budget."""
 
     label: str
     recipe: str
@@ -73,11 +72,11 @@ class OverBudgetModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is known of a study before it runs; `estimate` is for all that is left, one trial after the other.
+    """What is known of a study before it runs; `estimate` is for all remaining trials, one after the other.
 
-    A search has no trials before it runs: `total` is what it asks for, `models` the ends of its dimensions.
-    `cells` counts those of a grid with their twins, refused ones not among them. `part` is None, or how many
-    trials are in the part that is planned: all but `factors`, `cells`, `total` and `refused` is of it alone.
+    A search has no trials yet: `total` is how many it will run, `models` the ends of its dimensions. `cells`
+    counts those of a grid with duplicates, without those over budget. `subset_size` counts the trials of the
+    selected subset, if any; then all but `factors`, `cells`, `total` and `over_budget` describe it alone.
     """
 
     study: str
@@ -88,17 +87,17 @@ class Plan:
     total: int
     subset_size: int | None
     counts: Mapping[str, int]  # of the outcomes in the store, by status
-    num_remaining: int  # those to run, which in a grid pruned and weightless ones are too
-    num_missing_weights: int  # done ones whose weights the study keeps and the store has not
+    num_remaining: int  # to run; in a grid these include pruned trials and those without weights
+    num_missing_weights: int  # done trials whose weights the study keeps but the store lacks
     models: tuple[ModelCost, ...]
     estimate: TimeEstimate
-    max_trial_s: float  # of the trial to run that takes longest, 0 where nothing is known
+    max_trial_s: float  # of the longest trial to run, 0 if unknown
     reach_limits: tuple[ReachLimit, ...]
     over_budget: tuple[OverBudgetModel, ...]
 
 
 def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -> Plan:
-    """The plan of a study, or of those trials of a grid, against a store; loads neither torch nor Ray."""
+    """The plan of a study, or of some trials of a grid, given a store; loads neither torch nor Ray."""
     outcomes = store.trials()
     return _search_plan(study, outcomes) if study.search else _grid_plan(study, store, outcomes, only)
 
@@ -138,7 +137,7 @@ def _grid_plan(study: Study, store: Store, outcomes: pl.DataFrame, only: Collect
 
 
 def _search_plan(study: Study, outcomes: pl.DataFrame) -> Plan:
-    """The plan of a search: its outcomes so far, and the first and last of everything that it can choose."""
+    """The plan of a search: its outcomes so far, and the first and last point that it can choose."""
     assert study.search is not None
     own = outcomes.filter(pl.col("study") == study.name)
     bounds = [
@@ -182,7 +181,7 @@ def _models(
 
 
 def _over_budget_models(study: Study, trials: Iterable[Trial]) -> tuple[OverBudgetModel, ...]:
-    """The distinct models of trials that are over the budget, each at the largest vocabulary that it has."""
+    """The distinct models of trials over the budget, each with its largest vocabulary."""
     names = _label_names(study)
     return tuple(
         OverBudgetModel(
@@ -200,7 +199,7 @@ def _over_budget_models(study: Study, trials: Iterable[Trial]) -> tuple[OverBudg
 
 
 def _group_by_model(pairs: Iterable[tuple[TrialSettings, ItemT]]) -> list[list[ItemT]]:
-    """What has the same model together, in the order of the first of each."""
+    """The items grouped by model, in the order of the first of each."""
     groups: dict[tuple[object, ...], list[ItemT]] = {}
     for settings, kept in pairs:
         groups.setdefault(tuple(getattr(settings.model, key) for key in SIZE_KEYS), []).append(kept)
@@ -224,15 +223,15 @@ def _model_cost(label: str, planned: Sequence[PlannedTrial], sized: Mapping[str,
 
 
 def _label_names(study: Study) -> list[str]:
-    """The factors of several levels that make the models of a study differ."""
+    """The factors with several levels by which the models of a study differ."""
     names = {name for path in _SIZE_PATHS for name in study.template.names_at(path, study.factors)}
     return [name for name, levels in study.factors.items() if name in names and len(levels) > 1]
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """A model by its levels, or by its recipe where a study has no other; a text speaks for itself.
+    """The levels of a model, or its recipe if a study has no other.
 
-    Dimensions that a search point does not take have no level.
+    Dimensions that a search point does not use have no level.
     """
     names = [name for name in names if name in trial.levels]
     if len(names) == 1 and isinstance(trial.levels[names[0]], str):

@@ -1,4 +1,4 @@
-"""Which models have a recurrent encoder, whose memory probes measure; told from their text."""
+"""Which recipes have a recurrent encoder, whose memory probes can measure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..schema.settings import read_recipe
 
 
 def encoder_arguments(recipe: str) -> Arguments | None:
-    """The arguments of an encoder-decoder whose encoder is recurrent; None of any other model."""
+    """The arguments of an encoder-decoder whose encoder is recurrent; None for any other model."""
     root = read_recipe(recipe).root
     if not isinstance(root, nodes.BlockNode) or root.name != "seq2seq":
         return None
@@ -21,5 +21,5 @@ def encoder_arguments(recipe: str) -> Arguments | None:
 
 
 def probe_command(study: str) -> str:
-    """What measures the models of a study."""
+    """The command that probes the models of a study."""
     return f"activemem probe run {study}"

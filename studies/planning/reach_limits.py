@@ -1,4 +1,4 @@
-"""Predicted ceilings: lengths that a recipe cannot learn, because it does not see as far as the task asks."""
+"""Predicted ceilings: lengths that a recipe cannot learn, because it sees less far than the task needs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..schema.settings import TrialSettings, read_recipe
 class ReachLimit:
     """Recipes that see equally far, by their labels, and the longest length of each task that they can learn.
 
-    A length is 0 where none can be learnt; `left` and `right` are in tokens, None where a side sets no bound.
-    `layers` is None where a recipe is no plain repeat.
+    A length is 0 if none can be learnt; `left` and `right` are in tokens, None if a side sets no bound.
+    `layers` is None if a recipe is not one repeat.
     """
 
     labels: tuple[str, ...]
@@ -40,7 +40,7 @@ class ReachLimit:
 
 
 def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:
-    """The ceilings that trials can meet, each trial with its recipe's label; equal ones are told together."""
+    """The ceilings that trials can meet, each trial given with its recipe's label; equal ones are merged."""
     lengths: dict[str, dict[str, int]] = {}
     sides: dict[str, tuple[int | None, int | None]] = {}
     layers: dict[str, int | None] = {}
@@ -71,7 +71,7 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
 
 
 def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int | None]:
-    """The reach to the left and to the right, each only if the next length after the bound asks for more."""
+    """The reach to the left and to the right, each only if the next length after the bound needs more."""
     task, sees = require_algorithmic(settings.task.name), reach(settings)
     asked = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
     left = int(sees.left) if asked.left > sees.left else None

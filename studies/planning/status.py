@@ -1,4 +1,4 @@
-"""How a study stands: its trials by status in the store, and why some failed."""
+"""The status of a study: its trials by status in the store, and why some failed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyStatus:
-    """A study's trials: how many there are in all, those with an outcome by id and status, those begun.
+    """A study's trials: their total, the status by id of those with an outcome, and those started.
 
-    `reached` says of those begun how far they came, the latest first. `weightless` are done and would be
-    trained again, for their weights. `reasons` counts the first lines of why trials failed, the most frequent
-    first.
+    `progress` says how far the started ones got, the latest first. Those in `missing_weights` are done, but
+    would be trained again for their weights. `failure_reasons` counts first lines, the most frequent first.
     """
 
     total: int
@@ -41,7 +40,7 @@ class StudyStatus:
         return max(0, self.total - len(self.stored))
 
     def summary(self) -> str:
-        """The counts in one line, those of nothing left out, except for what is done and what is left."""
+        """The counts in one line; counts of 0 are left out, except for done and left."""
         counts = self.counts
         parts = [f"{counts['done']:,} of {plural(self.total, 'trial')} done"]
         parts += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
@@ -54,7 +53,7 @@ class StudyStatus:
 
 
 def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -> StudyStatus:
-    """How a study stands in a store, whose latest attempts are read unless they are given."""
+    """The status of a study in a store, whose latest attempts are read unless they are given."""
     rows = study_outcomes(study, store.trials() if outcomes is None else outcomes)
     total = len(study.trials) if study.search is None else study.search.trials * len(study.seeds)
     held = dict(rows.select("trial", "status").iter_rows())
@@ -73,20 +72,20 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
 
 
 def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The outcomes of a study's trials, whatever study they ran for; of a search, all that it has tried."""
+    """The outcomes of a study's trials, whatever study ran them; of a search, all that it has tried."""
     if study.search is not None:
         return outcomes.filter(pl.col("study") == study.name)
     return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials]))
 
 
 def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:
-    """The trials of a grid with a checkpoint that are not held; those of a search are not listed."""
+    """The trials of a grid with a checkpoint but no outcome; those of a search are not listed."""
     open_ones = (trial.id for trial in study.trials if trial.id not in stored)
     return tuple(trial for trial in open_ones if store.has_checkpoint(trial))
 
 
 def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:
-    """The done trials of a grid that keeps weights whose weights are not in the store, by their statuses.
+    """The done trials of a grid that keeps weights, but whose weights the store lacks.
 
     A run trains them again.
     """

@@ -1,4 +1,4 @@
-"""A part of a grid: its trials with levels that somebody names."""
+"""A part of a grid: its trials with the levels that the user selects."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from ..text.errors import StudyError, StudyFault
 
 
 def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
-    """The ids of the trials that have what is wanted, each a text `factor=level`.
+    """The ids of the trials that match every selector `factor=level`.
 
-    Of a factor that is named several times any of the levels will do. Raises StudyError, with every fault,
-    for what is no factor or none of its levels, where no trial has all of them, and for a search, whose
-    trials are not known.
+    Several levels of one factor are alternatives. Raises StudyError, with every fault, for an unknown factor
+    or level, if no trial matches, and for a search, whose trials are not known.
     """
     if study.search is not None:
         raise StudyError(
@@ -43,9 +42,9 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 
 
 def _resolve_level_text(study: Study, factor: str, word: str) -> str:
-    """The text of the level that a word means: as the study spells it, or as people read it.
+    """The text of the level that a word means: as the study spells it, or by its display name.
 
-    Raises ValueError where there is none, or where it might be two.
+    Raises ValueError if no level or several match.
     """
     if factor not in study.factors:
         raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")

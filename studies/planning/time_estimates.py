@@ -1,4 +1,4 @@
-"""How long trials will train, from what the store has of this machine; nothing is guessed without it."""
+"""How long trials will train, estimated only from outcomes in the store of this machine."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class TimeEstimate:
 
 
 MIN_INFORMATIVE_FLOPS = 1e8
-"""FLOPs of a step from which its time says something of other recipes; below, overheads are all there is."""
+"""The FLOPs of a step above which its time predicts that of other recipes; below, overheads dominate."""
 
 UNKNOWN_TIME = TimeEstimate(None, "unknown")
 
 
 class TimeEstimator:
-    """Estimates from those outcomes of a store that come from this machine and the device it used last."""
+    """Estimates from the outcomes of this machine, on the device that it used last."""
 
     def __init__(self, outcomes: pl.DataFrame, trials: Iterable[Trial]) -> None:
-        """Learn from the outcomes: speeds from all of them, times from those of these trials."""
+        """Take speeds from all of these outcomes, and times from those of these trials."""
         rows = _outcomes_on_this_device(outcomes)
         speed = pl.col("flops").sum() / pl.col("seconds").sum()
         self._speeds: Mapping[str, float] = dict(rows.group_by("recipe_id").agg(speed).iter_rows())
@@ -60,7 +60,7 @@ class TimeEstimator:
         return self._known[cell]
 
     def _estimate_cell(self, trial: Trial, cell: str) -> TimeEstimate:
-        """The time of a cell: measured, else bounded by the speed of its recipe, else by that of all."""
+        """The time of a cell: measured, else bounded by the speed of its recipe, else of all recipes."""
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")
         speed = self._speeds.get(read_recipe(trial.settings.model.recipe).id, self._speed)
@@ -72,7 +72,7 @@ class TimeEstimator:
 
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
-    """All of the times one after the other, known as well as the least known of them."""
+    """The sum of the times, with the weakest basis among them."""
     found = list(estimates)
     bases: list[EstimateBasis] = [one.basis for one in found]
     basis: EstimateBasis = (
@@ -84,7 +84,7 @@ def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
 
 
 def _cell(trial: Trial) -> str:
-    """What the trials of a cell have in common: all but the seed."""
+    """What the trials of a cell share: everything except the seed."""
     return repr([(name, level) for name, level in trial.levels.items() if name != SEED])
 
 

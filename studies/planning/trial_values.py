@@ -1,7 +1,7 @@
-"""The final values of a metric over trials: a value for each, or the reason why there is none.
+"""The final values of a metric over trials: one for each, or the reason why there is none.
 
-Tables, figures, claims, searches and probes read final values here alone. Where a trial has several values of
-one name, the last counts.
+Tables, figures, claims, searches and probes all read final values here. If a trial has several values of one
+name, the last counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .probe_targets import encoder_arguments, probe_command
 
 
 class ValueStatus(StrEnum):
-    """How far a trial came; of several trials without a value, the status that comes first here is shown."""
+    """How far a trial got; of several trials without a value, the status that is first here is shown."""
 
     DONE = "done"  # it has a finite value
     BEGUN = "begun"  # it has a checkpoint and no outcome
@@ -29,7 +29,7 @@ class ValueStatus(StrEnum):
 
     @property
     def text(self) -> str:
-        """The words in the place of a value."""
+        """The words shown in place of a value."""
         return {self.NO_VALUE: "no value", self.MISSING: "not run"}.get(self, self.value)
 
 
@@ -45,8 +45,8 @@ def trial_values(
     """One row for each trial with the columns trial, seed, value, status and why.
 
     `outcomes` are the store's latest attempts; for a metric with an index, the last value in `metrics`, the
-    store's over time, comes before the final one. `begun` are the trials with a checkpoint, `study` is what
-    to probe. `value` is what is stored, even if the status is not "done"; `why` is empty if it is.
+    store's history, takes precedence over the final one. `begun` are the trials with a checkpoint, `study`
+    names the study to probe. `value` is as stored, even if the status is not "done"; `why` is empty if it is.
     """
     ends = outcomes.select(
         *("trial", "seed", "status", "reason", "recipe"),
@@ -77,7 +77,7 @@ def trial_values(
 
 
 def final_value(metric: str) -> pl.Expr:
-    """The final value of a metric, or a cost, in a frame of the store's trials; null where there is none."""
+    """The final value of a metric or cost in a frame of the store's trials; null if there is none."""
     if metric in COSTS:
         return pl.col(metric).cast(pl.Float64)
     named = pl.element().filter(pl.element().struct.field("name") == metric)
@@ -85,19 +85,19 @@ def final_value(metric: str) -> pl.Expr:
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """The members of a metric with an index, as `bleu[10-20]`, that a trial reported at its last step."""
+    """The members of an indexed metric, such as `bleu[10-20]`, reported at each trial's last step."""
     members = metrics.filter(pl.col("name").str.starts_with(family + "["))
     last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
     return last.unique(["trial", "name"], keep="last", maintain_order=True)
 
 
 def combined_status(statuses: Collection[str]) -> ValueStatus:
-    """The one status of several trials."""
+    """The status shown for several trials."""
     return next((status for status in ValueStatus if status in statuses), ValueStatus.NO_VALUE)
 
 
 def _why(study: str, metric: str) -> pl.Expr:
-    """Why a trial has no value, as a sentence about it goes on; empty where it has one."""
+    """Why a trial has no value, as the rest of a sentence about it; empty if it has one."""
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
     words = {
         ValueStatus.DONE: "",
@@ -111,7 +111,7 @@ def _why(study: str, metric: str) -> pl.Expr:
 
 
 def _probed_recipes(found: pl.DataFrame, metric: str) -> list[str]:
-    """The recipes whose models a probe can measure, if the metric is a probe's."""
+    """The recipes whose models a probe can measure, if the metric is measured by a probe."""
     if not find_metric(metric).is_probe:
         return []
     return [
