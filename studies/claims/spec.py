@@ -40,7 +40,7 @@ class ClaimSpec(StrictModel):
 class Claim:
     """A claim with its resolved statement; `varied_factors` are those with several levels.
 
-    The level of those in `dependent_factors` is determined by that of another factor in every cell of the study.
+    In every cell, the level of those in `dependent_factors` is determined by that of another factor.
     """
 
     spec: ClaimSpec
