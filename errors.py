@@ -1,23 +1,33 @@
-"""What is raised when an input is wrong, all under one root.
+"""What this package raises, all under one root, by what a caller can do.
 
-ActivememError      a ValueError
-├── RecipeError     a recipe, with all of its faults        activemem.grammar
-├── ModelConfigError
-│                   settings of a model that cannot be      activemem.grammar
-├── SpaceError      what cannot be asked of a space         activemem.grammar
-├── BuildError      a recipe that cannot become a module    activemem.blocks
-├── StudyError      a study file, with all of its faults    activemem.studies.study
-├── TableError      a table that does not fit its study     activemem.reporting.tables.table
-├── CurveError      a figure that does not fit its study   activemem.reporting.curves.curve
-├── ClaimError      claims that a study does not make       activemem.reporting.claims.verdicts
-├── StatisticsError values of which nothing can be said    activemem.reporting.statistics.estimates
-├── TaskError       a task, or a length that it cannot have activemem.studies.catalog.tasks
-├── CorpusError     a text, or tokens that it cannot have   activemem.studies.catalog.corpora
-├── DataError       a text that is not here, or another     activemem.engine.corpora
-├── DecodingError   what cannot be decoded in this way      activemem.engine.decoding
-├── QueryError      SQL that cannot be answered             activemem.reporting.sql
-├── StoreError      a store, or a row that cannot be kept   activemem.storage
-└── SettingsError   the settings of a machine               activemem.cli.machine_settings
+ActivememError              a ValueError
+    correct what was written
+        RecipeError         a recipe, with all of its faults          activemem.grammar.errors
+        ModelConfigError    settings of a model that cannot be        activemem.grammar.model_config
+        BuildError          a recipe that cannot become a module      activemem.blocks.core.block
+        StudyError          a study file, with all of its faults      activemem.studies.text.errors
+        InvalidTableError   a table of a file, before it has lines    activemem.studies.text.pydantic_messages
+        SettingsError       the settings of a machine                 activemem.cli.machine_settings
+    ask for something else
+        SpaceError          what a space cannot answer                activemem.grammar.space.space
+        TaskError           a task, or a length that it cannot have   activemem.studies.catalog.tasks.spec
+        CorpusError         a text, or tokens that it cannot have     activemem.studies.catalog.datasets
+        TableError          a table that does not fit its study       activemem.reporting.tables.table
+        CurveError          a figure that does not fit its study      activemem.reporting.curves.curve
+        ClaimError          claims that a study does not make         activemem.reporting.claims.verdicts
+        StatisticsError     values for which nothing is computable    activemem.reporting.statistics.estimates
+        DecodingError       a model that cannot be decoded this way   activemem.engine.decoding.decode
+        QueryError          SQL that cannot be answered               activemem.reporting.sql
+        ProbeError          a model that cannot be probed             activemem.engine.probes.encoders
+    change the model or how it is trained
+        LeakError           a block that sees later inputs            activemem.engine.run.preflight
+        NotANumberError     a loss that is not finite                 activemem.engine.trial.training
+    get or restore the files
+        DataError           a text that is missing or altered         activemem.engine.corpora.files
+        StoreError          a store, or a row that cannot be kept     activemem.storage.paths
+            DamagedError    a file that is not as it was written      activemem.storage.checksum
+    nothing: it is caught inside
+        PartitionLimitError a space too entangled to count exactly    activemem.grammar.space.partition
 """
 
 

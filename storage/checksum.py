@@ -21,8 +21,8 @@ _SEAL_BYTES: Final = len(_MAGIC) + _VERSION_BYTES + _DIGEST_BYTES
 _TAIL_BYTES: Final = 8  # the footer's length and b"PAR1"
 
 
-class DamagedError(Exception):
-    """A file is not what was written; for this folder only, which sets such files aside."""
+class DamagedError(StoreError):
+    """A file is not what was written; readers set it aside."""
 
 
 def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
@@ -61,7 +61,7 @@ def _digest(head: bytes, tail: bytes) -> bytes:
     return digest.digest()
 
 
-def _missing_checksum_error(data: bytes) -> DamagedError | StoreError:
+def _missing_checksum_error(data: bytes) -> StoreError:
     """Say what a file without a seal is: damaged, or Parquet that this store did not write."""
     import pyarrow as pa  # noqa: PLC0415  a tenth of a second that sound files do not cost
     import pyarrow.parquet as pq  # noqa: PLC0415  as above

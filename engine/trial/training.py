@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...errors import ActivememError
 from ...studies.schema.settings import TrialSettings
 from ..core.models import build_model, sequence_flops
 from ..core.seeds import derive_seed
@@ -20,7 +21,7 @@ from .optimisers import clip_grad_norm_per_tensor, optimizer
 from .schedules import Schedule
 
 
-class NotANumberError(ArithmeticError):
+class NotANumberError(ActivememError):
     """The loss of an epoch is not a finite number."""
 
 

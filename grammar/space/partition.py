@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+from ...errors import ActivememError
 from ..nodes import (
     BlockNode,
     IntegerDimension,
@@ -28,7 +29,7 @@ MAX_STEPS = 1_000_000
 """So many steps may the splitting of one space take, about two seconds."""
 
 
-class PartitionLimitError(Exception):
+class PartitionLimitError(ActivememError):
     """The options of a space overlap in more ways than there is time to tell apart."""
 
 
@@ -42,7 +43,7 @@ class Splitter:
     def split(self, sets: Sequence[Alternatives]) -> list[tuple[int, DisjointClass]]:
         """The classes that make up the sets, each with the bits of the sets that have it.
 
-        Raises EntangledError when all that was split so far has taken too many steps.
+        Raises PartitionLimitError when all that was split so far has taken too many steps.
         """
         key = tuple(tuple((type(value), value) for value in values) for values in sets)  # 1 is not true
         if key not in self._known:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ...diagnostics import nearest_hint
+from ...errors import ActivememError
 from .toml_positions import KeyPath
 
 _EXPECTED = {
@@ -44,7 +45,7 @@ class ValidationProblem:
     key: bool = False
 
 
-class InvalidTableError(ValueError):
+class InvalidTableError(ActivememError):
     """A table with all that is wrong in it."""
 
     def __init__(self, problems: tuple[ValidationProblem, ...]) -> None:

@@ -1,0 +1,46 @@
+"""Every exception of the package is in the tree that errors.py tells, or is private to its module."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+
+import pytest
+
+import activemem
+from activemem import errors
+from activemem.errors import ActivememError
+
+OUTSIDE = ("activemem.tests", "activemem.bench", "activemem.docs", "activemem.__main__")
+
+
+def _exceptions() -> list[type[BaseException]]:
+    """The public exception classes that the modules of the product define."""
+    found: set[type[BaseException]] = set()
+    for info in pkgutil.walk_packages(activemem.__path__, "activemem."):
+        if info.name.startswith(OUTSIDE):
+            continue
+        for value in vars(importlib.import_module(info.name)).values():
+            if isinstance(value, type) and issubclass(value, BaseException):
+                found.add(value)
+    own = (error for error in found if error.__module__.split(".")[0] == "activemem")
+    return sorted(
+        (error for error in own if not error.__name__.startswith("_")), key=lambda each: each.__name__
+    )
+
+
+EXCEPTIONS = _exceptions()
+
+
+@pytest.mark.parametrize("error", EXCEPTIONS, ids=lambda error: error.__name__)
+def test_a_public_exception_is_in_the_tree(error: type[BaseException]):
+    assert issubclass(error, ActivememError)
+    assert issubclass(error, ValueError)
+
+
+def test_the_docstring_names_every_exception_with_its_module():
+    told = re.findall(r"^ +(\w+Error) .* (activemem\.[\w.]+)$", errors.__doc__ or "", re.MULTILINE)
+    assert sorted(told) == [
+        (error.__name__, error.__module__) for error in EXCEPTIONS if error is not ActivememError
+    ]
