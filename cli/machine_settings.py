@@ -45,7 +45,7 @@ class MachineSettings(StrictModel):
     def not_empty(cls, text: str | None) -> str | None:
         """Refuse an empty path or address."""
         if text == "":
-            raise ValueError("expected a text, got nothing")
+            raise ValueError("expected text, got nothing")
         return text
 
     @field_validator("address")
@@ -71,7 +71,7 @@ SETTING_NAMES = tuple(MachineSettings.model_fields)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSettings:
-    """The values in force and the source of each; the paths hold in the working directory."""
+    """The values in force and the source of each; paths are relative to the working directory."""
 
     values: MachineSettings
     results: Path
@@ -81,7 +81,7 @@ class ResolvedSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """The settings of one source, or its faults; `call` gives its name for a setting."""
+    """The settings of one source, or its faults; `describe_source` gives its name for a setting."""
 
     name: str
     describe_source: Callable[[str], str]
@@ -95,9 +95,9 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> ResolvedSettings:
-    """The settings of a command that is run in a folder, by default of this process.
+    """The settings of a command that runs in a folder, by default the working directory.
 
-    A value of None on the command line is one that was not given. Raises SettingsError.
+    None on the command line means that the option was not given. Raises SettingsError.
     """
     path = find_settings_file(folder or Path.cwd())
     layers = [

@@ -17,6 +17,10 @@ DataOption = Annotated[
     str | None, typer.Option("--data", metavar="PATH", help="The folder of the corpora; else as configured.")
 ]
 
+LastRunStudy = Annotated[
+    str | None, typer.Argument(metavar="[STUDY]", help="A study by its name or file; else the last one.")
+]
+
 OnlyOption = Annotated[
     list[str] | None,
     typer.Option(

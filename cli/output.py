@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 
 import typer
+
+from ..studies.text.units import WIDTH
 
 EXIT_FAILED = 1
 """Exit status of a study that ran, with a trial that failed or was given up."""
@@ -29,11 +32,16 @@ def print_stdout(text: str) -> None:
     print(text, end="" if text.endswith("\n") else "\n")
 
 
-def print_json(page: object) -> None:
+def print_json(data: object) -> None:
     """Write data to standard output as JSON."""
     import json
 
-    print_stdout(json.dumps(page, indent=2, ensure_ascii=False))
+    print_stdout(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def output_width() -> int:
+    """The width of the terminal on standard output, or 80 if there is none."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
 
 
 @contextmanager

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ...studies.text.units import WIDTH
-from ..options import JsonOption, ResultsOption
-from ..output import exit_on_error, print_json, print_stdout
+from ..options import JsonOption, LastRunStudy, ResultsOption
+from ..output import exit_on_error, output_width, print_json, print_stdout
 
 if TYPE_CHECKING:
     from ...reporting.claims.verdicts import ClaimResult, ComparisonResult
@@ -23,9 +20,7 @@ EXIT_REFUTED = 1
 
 @app.command()
 def check(
-    study: Annotated[
-        str | None, typer.Argument(metavar="[STUDY]", help="A study by its name or file; else the last one.")
-    ] = None,
+    study: LastRunStudy = None,
     *,
     results: ResultsOption = None,
     as_json: JsonOption = False,
@@ -35,6 +30,7 @@ def check(
     A name means the study as it was last run, with its overrides; a path means the file. Exits with 1 if a
     claim is refuted.
     """
+    from ...reporting.claims.terminal import claims_to_terminal
     from ...reporting.claims.verdicts import ClaimError, Verdict
     from ...reporting.results import open_study
     from ...reporting.tables.build import provenance
@@ -51,24 +47,17 @@ def check(
         print_json({"study": chosen.study.name, "claims": [_data(each) for each in found]})
     else:
         ids = [trial.id for trial in chosen.study.trials]
-        _print_claims(found, provenance(ids, chosen.store.trials()))
+        footer = provenance(ids, chosen.store.trials())
+        print_stdout(claims_to_terminal(found, footer, width=output_width()))
     if any(each.verdict is Verdict.REFUTED for each in found):
         raise typer.Exit(EXIT_REFUTED)
-
-
-def _print_claims(found: tuple[ClaimResult, ...], provenance: str) -> None:
-    """Print the claims for a person."""
-    from ...reporting.claims.terminal import claims_to_terminal
-
-    width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
-    print_stdout(claims_to_terminal(found, provenance, width=width))
 
 
 def _data(checked: ClaimResult) -> dict[str, Any]:
     """A claim for a program.
 
-    `level` is what was asked for, `interval_level` what Hochberg's procedure made of it: at that level all
-    intervals are drawn. `deciding` is the place in `comparisons` of the one that the verdict hangs on.
+    `level` is the claim's own and `interval_level` that of all intervals, by Hochberg's procedure. `deciding`
+    is the index in `comparisons` of the one on which the verdict depends.
     """
     spec = checked.spec
     return {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import JsonOption, ResultsOption
+from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import exit_on_error, print_json, print_stdout
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ class ImageFormat(StrEnum):
 
 @app.command()
 def render(
-    study: Annotated[
-        str | None, typer.Argument(metavar="[STUDY]", help="A study by its name or file; else the last one.")
-    ] = None,
+    study: LastRunStudy = None,
     *,
     curve: Annotated[
         str | None, typer.Option("--curve", metavar="NAME", help="One figure; else all.")
@@ -90,7 +88,7 @@ def _output_files(
     if len(names) > 1:
         listed = ", ".join(names)
         raise CurveError(f"--out: expected a folder such as {out}/ for {len(names)} figures: {listed}")
-    called = Path(out).suffix.removeprefix(".").lower()
-    if image_format is None and called not in list(ImageFormat):
+    suffix = Path(out).suffix.removeprefix(".").lower()
+    if image_format is None and suffix not in list(ImageFormat):
         raise CurveError(f"--out: expected a name in .svg, .png or .pdf, or --format, got '{out}'")
-    return image_format or ImageFormat(called), [Path(out)]
+    return image_format or ImageFormat(suffix), [Path(out)]

@@ -68,14 +68,14 @@ def run(
 
 
 def _train_command(study_argument: str, study: Study, results: str | None) -> str:
-    """The command that trains a study as it was named."""
+    """The command that trains a study, as it was named on the command line."""
     words = ["activemem", "study", "run", study_argument]
     words += [word for override in study.overrides for word in ("--set", override)]
     return shlex.join([*words, *(["--results", results] if results else [])])
 
 
 def _require_weights(study: Study, store: Store, train_command: str) -> None:
-    """Say so, and end the command, where no trial is done, or there are no weights of those that are."""
+    """End the command with a message if no trial is done, or no trial that is done has its weights."""
     from ...studies.planning.status import study_outcomes
 
     outcomes = study_outcomes(study, store.trials())
@@ -95,7 +95,7 @@ def _require_weights(study: Study, store: Store, train_command: str) -> None:
 
 
 def _report_probes(study: Study, probes: Iterator[ProbeResult]) -> bool:
-    """Say what becomes of each trial, then of all; whether one could not be measured that should be."""
+    """Print what becomes of each trial, then the counts; whether a recurrent encoder was not measured."""
     from ...engine.probes import NO_ENCODER
     from ..views.trial_names import TrialNameColumns
 

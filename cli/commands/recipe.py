@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,11 +22,7 @@ from ..options import (
 from ..output import EXIT_WRONG_INPUT, exit_on_error, print_json, print_stderr, print_stdout
 
 if TYPE_CHECKING:
-    from ...grammar import Recipe
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ...grammar import Budget, BudgetShare, Cardinality
+    from ...grammar import Budget, BudgetShare, Cardinality, Recipe
 
 app = typer.Typer(help="Check recipes and take them apart, without building anything.", no_args_is_help=True)
 
@@ -227,7 +223,7 @@ def count_to_dict(count: Cardinality) -> dict[str, Any]:
 
 
 def _remaining_to_dict(remaining: BudgetShare | None) -> dict[str, Any]:
-    """What a budget leaves, for a program; `drawn` members were looked at for an estimate, 0 if all were."""
+    """What a budget leaves, for a program; `drawn` is the sample's size, 0 if every member was checked."""
     if remaining is None:
         return {}
     share = {"share": remaining.share, "error": remaining.standard_error, "drawn": remaining.samples}
@@ -244,7 +240,7 @@ def _parse_budget(
     causal: bool,
     norm: Norm,
 ) -> Budget | None:
-    """The budget that the options say; a bound without the sizes that it depends on is refused."""
+    """The budget that the options give; BadParameter for a bound without the sizes that it depends on."""
     from ...grammar import Budget
 
     bounds = {"--max-parameters": max_parameters, "--max-flops": max_flops}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import ResultsOption
+from ..options import LastRunStudy, ResultsOption
 from ..output import exit_on_error, print_stdout
 
 app = typer.Typer(help="Write a study up as a page.", no_args_is_help=True)
@@ -15,9 +15,7 @@ app = typer.Typer(help="Write a study up as a page.", no_args_is_help=True)
 
 @app.command()
 def build(
-    study: Annotated[
-        str | None, typer.Argument(metavar="[STUDY]", help="A study by its name or file; else the last one.")
-    ] = None,
+    study: LastRunStudy = None,
     *,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page's file; else STUDY.html in this folder.")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...studies.text.units import WIDTH
-from ..options import ResultsOption
-from ..output import exit_on_error, print_stdout
+from ..options import LastRunStudy, ResultsOption
+from ..output import exit_on_error, output_width, print_stdout
 
 if TYPE_CHECKING:
     from ...reporting.tables.table import Table
@@ -32,9 +30,7 @@ class TableFormat(StrEnum):
 
 @app.command()
 def render(
-    study: Annotated[
-        str | None, typer.Argument(metavar="[STUDY]", help="A study by its name or file; else the last one.")
-    ] = None,
+    study: LastRunStudy = None,
     *,
     table: Annotated[str | None, typer.Option("--table", metavar="NAME", help="One table; else all.")] = None,
     table_format: Annotated[
@@ -72,18 +68,7 @@ def render(
 def _render_table(table: Table, table_format: TableFormat) -> str:
     from ...reporting.tables import render as renderers
 
-    match table_format:
-        case TableFormat.RICH:
-            at_terminal = sys.stdout.isatty()
-            width = shutil.get_terminal_size((WIDTH, 24)).columns if at_terminal else WIDTH
-            return renderers.to_terminal(
-                table, width=width, ansi=at_terminal and "NO_COLOR" not in os.environ
-            )
-        case TableFormat.MARKDOWN:
-            return renderers.to_markdown(table)
-        case TableFormat.LATEX:
-            return renderers.to_latex(table)
-        case TableFormat.HTML:
-            return renderers.to_html(table)
-        case TableFormat.CSV:
-            return renderers.to_csv(table)
+    if table_format is TableFormat.RICH:
+        ansi = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        return renderers.to_terminal(table, width=output_width(), ansi=ansi)
+    return renderers.FORMATS[table_format.value](table)

@@ -19,9 +19,9 @@ def download_progress() -> Iterator[corpora.Progress]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def show(name: str, size: int, whole: int | None) -> None:
+        def show(name: str, size: int, total: int | None) -> None:
             if name not in tasks:
                 tasks[name] = bars.add_task(name)
-            bars.update(tasks[name], completed=size, total=whole)
+            bars.update(tasks[name], completed=size, total=total)
 
         yield show

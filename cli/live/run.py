@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import socket
 import time
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from ...engine.core.resources import Machine
 from ...storage import Store
@@ -14,7 +16,7 @@ from ...studies.planning.best_points import best_points
 from ...studies.planning.status import study_status
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
-from ..machine_settings import ResolvedSettings
+from ..machine_settings import ResolvedSettings, SettingsError
 from ..output import print_stderr
 from ..views.progress import StudyProgress
 from ..views.status import format_best_points, format_failures
@@ -22,17 +24,15 @@ from .display import live_display
 
 if TYPE_CHECKING:
     from ...engine.run.driver import Summary
-import socket
-from urllib.parse import urlsplit
 
-from ..machine_settings import SettingsError
+CONNECT_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """What the command line requests; `study_argument` is the study as it was named there.
 
-    `only` are the words that select a part of it, `trial_ids` the ids that they mean, None for all.
+    `only` are the arguments that select a part of it, `trial_ids` the selected trials, None for all.
     """
 
     study: Study
@@ -69,7 +69,7 @@ class RunRequest:
 
 
 def run_and_report(request: RunRequest, store: Store, settings: ResolvedSettings) -> Summary | None:
-    """Run a study and print what became of it; None if it was interrupted at once."""
+    """Run a study and print a summary; None if it was interrupted at once."""
     from ...engine.run.driver import run_study  # loads torch
 
     started, values = time.monotonic(), settings.values
@@ -114,8 +114,8 @@ def _initial_progress(request: RunRequest, store: Store) -> StudyProgress:
 def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds: float) -> None:
     now = study_status(request.study, store)
     ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
-    whole = f"{request.study.name}: {now.summary()} · {ended}"
-    for line in (*wrap(whole, WIDTH, subsequent_indent="  "), *format_failures(now)):
+    heading = f"{request.study.name}: {now.summary()} · {ended}"
+    for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *format_failures(now)):
         print_stderr(line)
     for trouble in summary.given_up:
         print_stderr(f"  given up   {trouble}")
@@ -126,9 +126,6 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
         print_stderr(line)
     if now.stored and request.study.tables:
         print_stderr(f"see: {request.table_command}")
-
-
-CONNECT_TIMEOUT_S = 5.0
 
 
 def check_reachable(address: str | None) -> None:

@@ -26,7 +26,7 @@ _MAX_SIGNATURE_WIDTH = 30
 
 
 def parse_block(text: str) -> nodes.BlockNode:
-    """The block of a name, with small values for what it needs, or of a name with arguments.
+    """The block of a name, with small values for its required parameters, or of a name with arguments.
 
     Raises RecipeError, with the nearest name, if there is no such block.
     """
@@ -44,7 +44,7 @@ def parse_block(text: str) -> nodes.BlockNode:
 def format_blocks(specs: Sequence[Spec]) -> str:
     """A line for each block, those of a package together, this package's first."""
     texts = {spec.name: signature(spec) for spec in specs}
-    wide = min(max(map(len, texts.values())), _MAX_SIGNATURE_WIDTH)
+    width = min(max(map(len, texts.values())), _MAX_SIGNATURE_WIDTH)
     roles = max(len(spec.role) for spec in specs)
     rows: list[str] = []
     owned = sorted(specs, key=lambda spec: (spec.owner != OWNER, spec.owner, spec.name))
@@ -52,7 +52,7 @@ def format_blocks(specs: Sequence[Spec]) -> str:
         rows += [*([""] if rows else []), owner]
         rows += [
             truncate(
-                f"  {truncate(texts[spec.name], wide):<{wide}}  {spec.role:<{roles}}  {spec.summary}", WIDTH
+                f"  {truncate(texts[spec.name], width):<{width}}  {spec.role:<{roles}}  {spec.summary}", WIDTH
             )
             for spec in group
         ]
@@ -71,14 +71,14 @@ def blocks_to_dict(specs: Sequence[Spec], problems: Sequence[PluginProblem]) -> 
 
 
 def format_block(block: nodes.BlockNode, context: CostContext) -> str:
-    """Everything about a block, and what it costs and sees at a place."""
+    """Everything about a block, with its cost and reach in a context."""
     spec = _spec(block)
     text, kind = signature(spec), f"{spec.role}, {spec.owner}"
     gap = WIDTH - len(text) - len(kind)
     rows = [f"{text}{' ' * gap}{kind}"] if gap >= 2 else [*_wrapped(text, 0), kind]
     rows.append("")
-    for told in (spec.summary, spec.equation, spec.source):
-        rows += _wrapped(told, 2)
+    for text in (spec.summary, spec.equation, spec.source):
+        rows += _wrapped(text, 2)
     if spec.parameters:
         rows += ["", *_parameters(spec.parameters)]
     sight = "causal" if context.causal else "bidirectional"
@@ -87,10 +87,10 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
         *_wrapped(f"{render(block)} at width {context.width}, {plural(context.length, 'token')}, {sight}", 2),
     ]
     names, figures = zip(*_figures(spec, block, context), strict=True)
-    wide = max(map(len, names))
+    width = max(map(len, names))
     for name, figure in zip(names, figures, strict=True):
-        told = f"{name:<{wide}}  {figure}"
-        rows += wrap(told, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * (wide + 6))
+        line = f"{name:<{width}}  {figure}"
+        rows += wrap(line, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * (width + 6))
     return "\n".join([*rows, ""])
 
 
@@ -134,12 +134,12 @@ def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterat
 
 def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:
     """A line for each parameter: its name, its values, its default, and what it means."""
-    wide = max(len(parameter.name) for parameter in parameters)
+    width = max(len(parameter.name) for parameter in parameters)
     for parameter in parameters:
         given = default_text(parameter)
         needed = "required" if given is None else f"{given} if not given"
-        told = f"{parameter.name:<{wide}}  {parameter.meaning}: {describe_values(parameter)}; {needed}"
-        yield from wrap(told, WIDTH, initial_indent="  ", subsequent_indent=" " * (wide + 4))
+        line = f"{parameter.name:<{width}}  {parameter.meaning}: {describe_values(parameter)}; {needed}"
+        yield from wrap(line, WIDTH, initial_indent="  ", subsequent_indent=" " * (width + 4))
 
 
 def _summary(spec: Spec) -> dict[str, str]:

@@ -112,10 +112,10 @@ def _counts(study: Study, plan: Plan) -> str:
         axes, product = [plural(study.search.trials, "point"), seeds], plan.total
     elif product != plan.cells * len(study.seeds):
         axes, product = [plural(plan.cells, "cell"), seeds], plan.cells * len(study.seeds)
-    whole = plural(plan.total, "trial" if product == plan.total else "distinct trial")
-    held, failed = sum(plan.counts.values()), plan.counts.get("failed", 0)
-    whole += f", {plan.subset_size:,} in this part" if plan.subset_size is not None else ""
-    parts = [f"{' × '.join(axes)} = {whole}" if axes else whole, f"{held:,} in the store"]
+    trials = plural(plan.total, "trial" if product == plan.total else "distinct trial")
+    stored, failed = sum(plan.counts.values()), plan.counts.get("failed", 0)
+    trials += f", {plan.subset_size:,} in this part" if plan.subset_size is not None else ""
+    parts = [f"{' × '.join(axes)} = {trials}" if axes else trials, f"{stored:,} in the store"]
     parts += [f"{failed:,} of them failed"] if failed else []
     parts += [f"{count_to_run(study, plan):,} to run"]
     parts[-1] += (
@@ -180,7 +180,7 @@ def _signed(count: int) -> str:
 
 
 def _label_column_name(plan: Plan) -> str:
-    """The factor whose levels the models are called by, if it is one."""
+    """The factor whose levels name the models, or "model" if there is none."""
     labels = {model.label for model in plan.models}
     factors = (
         name for name, levels in plan.factors.items() if labels <= {level_name(each) for each in levels}
@@ -201,12 +201,13 @@ def _format_total_time(plan: Plan, machine: MachineSettings) -> str:
         return (
             "no estimate before a first trial has run on this machine: activemem study run … --max-trials 1"
         )
-    most = "at most " if plan.estimate.basis == "at most" else ""
+    bound = "at most " if plan.estimate.basis == "at most" else ""
     if machine.gpus:
-        return f"{most}{format_duration(seconds)} of training, one trial after the other"
+        return f"{bound}{format_duration(seconds)} of training, one trial after the other"
     workers = max(1, int((os.cpu_count() or 1) / machine.cpus))
     wall_s = max(seconds / workers, plan.max_trial_s)  # no trial is split
-    return f"{most}{seconds * machine.cpus / 3600:,.1f} core-hours, {format_duration(wall_s)} on this machine"
+    core_hours = seconds * machine.cpus / 3600
+    return f"{bound}{core_hours:,.1f} core-hours, {format_duration(wall_s)} on this machine"
 
 
 def _estimate(estimate: TimeEstimate) -> dict[str, Any]:

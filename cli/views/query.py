@@ -6,8 +6,6 @@ Parquet has the types too.
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +15,8 @@ import polars as pl
 
 from ...reporting.sql import QueryError
 from ...studies.schema.level_names import one_line
-from ...studies.text.units import WIDTH, truncate
+from ...studies.text.units import truncate
+from ..output import output_width
 
 _MAX_TEXT_WIDTH = 48
 """The width to which texts are cropped in columns, nowhere else."""
@@ -29,10 +28,7 @@ def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown",
     """The answer as text; rich is for a person."""
     match text_format:
         case "rich":
-            at_terminal = sys.stdout.isatty()
-            return format_columns(
-                answer, shutil.get_terminal_size((WIDTH, 24)).columns if at_terminal else WIDTH
-            )
+            return format_columns(answer, output_width())
         case "markdown":
             return format_markdown(answer)
         case "csv":
@@ -53,9 +49,8 @@ def save(answer: pl.DataFrame, path: Path) -> None:
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
     """Aligned columns within a width; columns without room follow below, with all their rows."""
-    whole = [_column(series) for series in answer]
     lines: list[str] = []
-    for group in _group_columns(whole, width):
+    for group in _group_columns([_column(series) for series in answer], width):
         lines += ["", *(_GAP.join(row).rstrip() for row in zip(*group, strict=True))]
     count = f"{answer.height:,} row{'' if answer.height == 1 else 's'}"
     return "\n".join([*lines[1:], *([""] if lines else []), f"({count})", ""])
@@ -109,7 +104,7 @@ def _text(value: object) -> str:
 
 
 def _json_value(value: object) -> object:
-    """A value that JSON has; infinities and what is not a number become null, what is unknown its text."""
+    """A value for JSON: infinities and NaN become null, values of other types become text."""
     match value:
         case float():
             return value if value - value == 0 else None
@@ -126,7 +121,7 @@ def _json_value(value: object) -> object:
 
 
 def _escaped(text: str) -> str:
-    """The text with its pipes as text."""
+    """The text with pipes and backslashes escaped."""
     return text.replace("\\", "\\\\").replace("|", "\\|")
 
 
@@ -139,7 +134,7 @@ def _csv(answer: pl.DataFrame) -> str:
 
 
 def _parquet(answer: pl.DataFrame) -> bytes:
-    """The answer as a file of Parquet; compressed, without the store's seal, for it is no part of one."""
+    """The answer as a Parquet file."""
     from io import BytesIO
 
     sink = BytesIO()

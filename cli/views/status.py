@@ -1,4 +1,4 @@
-"""How a study stands, as it is told: lines for what failed and what has begun, and the same for a program."""
+"""The status of a study: lines for trials that failed and that have begun, and the same for a program."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ def format_failures(study_status: StudyStatus) -> list[str]:
 
 
 def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:
-    """A line for each of the trials that have begun, the latest first: how far it came, and how long ago."""
+    """A line for each trial that has begun, the latest first: how far it came, and how long ago."""
     trials, clock = {trial.id: trial for trial in study.trials}, datetime.now(UTC)
     rows: list[tuple[Trial, list[str]]] = []
-    for name, far in study_status.progress.items():
-        ago = f"{format_duration((clock - far.saved_at).total_seconds())} ago"
-        rows.append((trials[name], [*trial_lines.progress_words(trials[name], far.epoch, far.metrics), ago]))
+    for name, progress in study_status.progress.items():
+        ago = f"{format_duration((clock - progress.saved_at).total_seconds())} ago"
+        rows.append(
+            (trials[name], [*trial_lines.progress_words(trials[name], progress.epoch, progress.metrics), ago])
+        )
     return trial_lines.format_trials(rows, TrialNameColumns(trials.values()), WIDTH)
 
 
 def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
-    """The same for a program: counts of all, by status, of what is left and begun, and the reasons."""
+    """The status for a program: counts of trials, progress of those that have begun, reasons of failures."""
     counts = study_status.counts
     return {
         "trials": study_status.total,
@@ -47,11 +49,11 @@ def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
         "reached": [
             {
                 "trial": name,
-                "epoch": far.epoch,
-                "metrics": _finite_or_null(far.metrics),
-                "at": far.saved_at.isoformat(),
+                "epoch": progress.epoch,
+                "metrics": _finite_or_null(progress.metrics),
+                "at": progress.saved_at.isoformat(),
             }
-            for name, far in study_status.progress.items()
+            for name, progress in study_status.progress.items()
         ],
         "weightless": len(study_status.missing_weights),
         "reasons": dict(study_status.failure_reasons),
@@ -59,7 +61,7 @@ def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
 
 
 def _finite_or_null(metrics: Mapping[str, float]) -> dict[str, float | None]:
-    """The metrics as JSON can hold them: null for what is no number, or without end."""
+    """The metrics with null for infinities and NaN, which JSON lacks."""
     return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
 
 

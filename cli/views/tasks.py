@@ -11,7 +11,7 @@ from ...studies.text.units import WIDTH
 
 
 def format_tasks(specs: Sequence[TaskSpec]) -> list[str]:
-    """Each task by its name, and what becomes of what."""
+    """Each task by its name, with its input and output."""
     names = max(len(spec.name) for spec in specs)
     indent = " " * (names + 3)
     texts = (f"{spec.name:<{names}}   {spec.summary}" for spec in specs)

@@ -80,13 +80,13 @@ def first_line(reason: str) -> str:
 
 def _format_metrics(metrics: Mapping[str, float], names: Sequence[str]) -> list[str]:
     return [
-        f"{called} {metrics[name]:{form}}"
-        for name, called, form in _METRICS
+        f"{short_name} {metrics[name]:{form}}"
+        for name, short_name, form in _METRICS
         if name in names and name in metrics
     ]
 
 
 def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Each row as one text, its parts below those of the others, two spaces before each."""
-    wide = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
-    return ["".join(f"  {text:<{limit}}" for text, limit in zip(row, wide, strict=False)) for row in rows]
+    """Each row as one text in aligned columns, with two spaces before each."""
+    widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
+    return ["".join(f"  {text:<{width}}" for text, width in zip(row, widths, strict=False)) for row in rows]

@@ -26,15 +26,15 @@ _LevelTexts = Mapping[Level | None, str]
 class TrialNameColumns:
     """What sets trials apart: a column for each factor and one for the seed, over all trials added so far.
 
-    Columns that do not fit into a line lose, until they do, what says least: first factors of one level and
-    those that follow from another's words; then arguments and words that all levels of a factor share; then
-    the insides of wide texts, which still differ where they can; at last the names before numbers.
+    Columns that do not fit into a line are shortened until they do: first factors of one level and those that
+    follow from another's words are left out; then arguments and words that all levels of a factor share; then
+    the middles of wide texts, which still differ if possible; at last the names before numbers.
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
         self._points: dict[tuple[tuple[str, Level], ...], Mapping[str, Level]] = {}  # each once
-        self._seen: _LevelsByFactor = {}
-        self._telling: _LevelsByFactor = {}
+        self._levels: _LevelsByFactor = {}
+        self._informative: _LevelsByFactor = {}
         self._fits: dict[int, Mapping[str, _LevelTexts]] = {}  # by the room, until more trials come
         self.add(trials)
 
@@ -43,10 +43,10 @@ class TrialNameColumns:
         self._points |= {tuple(levels.items()): levels for levels in map(_levels, trials)}
         points = tuple(self._points.values())
         factors = sorted(dict.fromkeys(chain.from_iterable(points)), key=_SEED.__eq__)
-        self._seen = {
+        self._levels = {
             factor: tuple(dict.fromkeys(point.get(factor) for point in points)) for factor in factors
         }
-        self._telling = _informative_factors(points, self._seen)
+        self._informative = _informative_factors(points, self._levels)
         self._fits.clear()
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
@@ -58,16 +58,16 @@ class TrialNameColumns:
 
     def _fit(self, max_width: int) -> dict[str, _LevelTexts]:
         """The columns in the first form that fits, or the last."""
-        seen, telling = self._seen, self._telling
+        levels, informative = self._levels, self._informative
         columns: dict[str, _LevelTexts] = {}
-        for levels, form, least in (
-            (seen, _full_texts, max_width),
-            (telling, _full_texts, max_width),
-            (telling, _short_texts, _MIN_READABLE_WIDTH),
-            (telling, _unnamed_texts, 1),
+        for shown_levels, form, min_width in (
+            (levels, _full_texts, max_width),
+            (informative, _full_texts, max_width),
+            (informative, _short_texts, _MIN_READABLE_WIDTH),
+            (informative, _unnamed_texts, 1),
         ):
-            shown = {factor: form(factor, each) for factor, each in levels.items()}
-            columns = _shrink_columns(shown, max_width, least)
+            shown = {factor: form(factor, each) for factor, each in shown_levels.items()}
+            columns = _shrink_columns(shown, max_width, min_width)
             if _total_width(columns) <= max_width:
                 break
         return columns
@@ -150,15 +150,15 @@ def _shared_prefix_length(words: Sequence[Sequence[str]]) -> int:
 def _shrink_columns(
     columns: Mapping[str, _LevelTexts], max_width: int, min_width: int
 ) -> dict[str, _LevelTexts]:
-    """The columns, the widest made narrower until all fit or none but the seed's is wider than the least."""
-    wide = {factor: _width(shown) for factor, shown in columns.items()}
-    while sum(wide.values()) + _GAP * len(wide) > max_width:
-        widest = max((factor for factor in wide if factor != _SEED), key=wide.__getitem__, default=_SEED)
-        if wide[widest] <= min_width or widest == _SEED:
+    """The columns, the widest made narrower until all fit or none but the seed's is above `min_width`."""
+    widths = {factor: _width(shown) for factor, shown in columns.items()}
+    while sum(widths.values()) + _GAP * len(widths) > max_width:
+        widest = max((factor for factor in widths if factor != _SEED), key=widths.__getitem__, default=_SEED)
+        if widths[widest] <= min_width or widest == _SEED:
             break
-        wide[widest] -= 1
+        widths[widest] -= 1
     return {
-        factor: dict(zip(shown, abbreviate_all(tuple(shown.values()), wide[factor]), strict=True))
+        factor: dict(zip(shown, abbreviate_all(tuple(shown.values()), widths[factor]), strict=True))
         for factor, shown in columns.items()
     }
 

@@ -85,7 +85,7 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
         "\n"
         "command line: 1 fault\n"
         "\n"
-        "  --address: expected a text, got nothing"
+        "  --address: expected text, got nothing"
     )
 
 
