@@ -1,4 +1,4 @@
-"""What stands in a panel of a figure: values gathered by place, as lines, bars, boxes, a matrix, a cloud."""
+"""The content of a figure's panel: values grouped by place, as lines, bars, boxes, a matrix or a cloud."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelNames:
-    """The names of what the frame numbers: levels of x and series, and the number that is accented."""
+    """The names of the levels that the frame numbers, for x and series, and the number that is accented."""
 
     x: Sequence[str] = ()
     series: Sequence[str] = ()
@@ -27,10 +27,7 @@ class LevelNames:
 
 
 def mean_interval(values: Sequence[float], band: Band) -> tuple[float, float | None, float | None]:
-    """The mean of the values with its interval, none of a single value.
-
-    The same to the last bit in any order of them.
-    """
+    """The mean of the values with its interval, None for a single value; the same in any order of them."""
     if band == "minmax":
         low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
         return mean(sorted(values)), low, high
@@ -41,12 +38,12 @@ def mean_interval(values: Sequence[float], band: Band) -> tuple[float, float | N
 def build_lines(
     frame: pl.DataFrame, level_names: LevelNames, at: Mapping[object, float], band: Band
 ) -> tuple[Line, ...]:
-    """The lines of a panel, one a series, each from left to right; `at` says where each x stands.
+    """The lines of a panel, one for each series, from left to right; `at` gives the position of each x.
 
-    A series without a value has no line, and a place without one no point: the line goes on over it.
+    A series without values has no line; a place without a value has no point, and the line passes over it.
     """
     found: dict[int, list[Point]] = {}
-    for series, x, values in _by(frame, "series", "x"):
+    for series, x, values in _groups(frame, "series", "x"):
         low_to_high = mean_interval(values, band)
         found.setdefault(series, []).append(_point(at[x], low_to_high, len(values)))
     return tuple(
@@ -63,8 +60,8 @@ def build_lines(
 def build_bars(
     frame: pl.DataFrame, level_names: LevelNames, band: Band, metric: Metric, placeholders: Mapping[int, str]
 ) -> tuple[Bar, ...]:
-    """A bar for every level of x, empty with a word where there is no value."""
-    values = dict(_by(frame, "x"))
+    """A bar for every level of x; without a value it has only a word."""
+    values = dict(_groups(frame, "x"))
     found = []
     for number, name in enumerate(level_names.x):
         accent = level_names.accent == number
@@ -80,8 +77,8 @@ def build_bars(
 def build_boxes(
     frame: pl.DataFrame, level_names: LevelNames, at: Mapping[object, float], placeholders: Mapping[int, str]
 ) -> Boxes:
-    """A box for every place along x that has values; for every level, with a word where it has none."""
-    values = dict(_by(frame, "x"))
+    """A box for each place along x that has values, or for every level, with a word if it has none."""
+    values = dict(_groups(frame, "x"))
     if not level_names.x:
         found = [_box(str(x), at[x], sorted(each), accent=False) for x, each in values.items()]
         return Boxes(boxes=tuple(sorted(found, key=lambda box: box.at)), rows=False)
@@ -107,8 +104,8 @@ def build_matrix(
     metric: Metric,
     placeholders: Mapping[tuple[object, object], str],
 ) -> Matrix:
-    """The mean at every row and column, which come as they are in the frame, and by name."""
-    means = {(y, x): mean(sorted(values)) for y, x, values in _by(frame, "y", "x")}
+    """The mean at every row and column; both are given as the frame has them, and by name."""
+    means = {(y, x): mean(sorted(values)) for y, x, values in _groups(frame, "y", "x")}
     places = [[(y, x) for x in columns[0]] for y in rows[0]]
     return Matrix(
         rows=tuple(rows[1]),
@@ -135,11 +132,11 @@ def build_cloud(
 ) -> Cloud:
     """Every cell by its cost and its result; `signs` are −1 where lower is better.
 
-    `names` calls a line by its series and one of its cells; cells of one name are joined.
+    `names` gives the name of a series and a cell; cells of the same name are joined by a line.
     """
     found: dict[str, list[Point]] = {}
     accented = set()
-    for series, cell, values in _by(frame, "series", "cell", of=("x", "value")):
+    for series, cell, values in _groups(frame, "series", "cell", of=("x", "value")):
         name = names(series, cell)
         xs, ys = zip(*values, strict=True)
         found.setdefault(name, []).append(_point(mean(sorted(xs)), mean_interval(ys, band), len(ys)))
@@ -170,9 +167,9 @@ def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point
 
 
 def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[tuple[float, str], ...]]:
-    """Where each index of a metric stands, and the ticks that say so; none where all are plain numbers.
+    """The position of each index of a metric, with ticks; no ticks if all are plain numbers.
 
-    A range such as `10-20` stands in its middle. Words stand side by side, in the order of the alphabet.
+    A range such as `10-20` stands in its middle. Words stand side by side, in alphabetical order.
     """
     ranges = {index: _RANGE.fullmatch(index) for index in indices}
     if all(_number(index) is not None for index in indices):
@@ -196,8 +193,8 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _by(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
-    """The keys of each group, then its values in order: the same whatever order the frame has."""
+def _groups(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
+    """The keys of each group and its sorted values, the same whatever order the frame has."""
     rows = frame.select(*keys, *of).sort(*keys, *of).iter_rows()
     count = len(keys)
     return [
@@ -207,7 +204,7 @@ def _by(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> li
 
 
 def _point(x: float, found: tuple[float, float | None, float | None], n: int) -> Point:
-    """A point of a centre with its interval, as `mean_interval` gives it."""
+    """A point from a centre and its interval, as `mean_interval` gives them."""
     value, low, high = found
     return Point(x=float(x), y=value, low=low, high=high, n=n)
 
@@ -231,7 +228,7 @@ def _box(name: str, at: float, ordered: Sequence[float], *, accent: bool) -> Box
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    """The value below which a share of the sorted ones lies, between the two nearest of them."""
+    """A quantile of sorted values, interpolated between the two nearest."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

@@ -24,39 +24,38 @@ MAX_BAR_RATIO = 0.6
 """Where the smallest value is above this share of the largest, bars from 0 would hide how they differ."""
 
 MAX_LINES = 5
-"""More lines than these stand in a panel each, with the others in grey behind."""
+"""If there are more lines than these, each has a panel, with the others in grey behind it."""
 
 
 def build_curve(
     study: Study, spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
 ) -> Curve:
-    """The figure that `spec` describes, over the study's trials in the latest attempts of a store.
+    """The figure that `spec` describes, from the store's latest attempts at the study's trials.
 
-    `metrics` are the store's of these trials, needed where `spec.needs_history` says so. CurveError if the
+    `metrics` are those of these trials in the store, needed if `spec.needs_history`. CurveError if the
     specification does not fit the study.
     """
     if wrong := curve_faults(spec, study.design, study.paper):
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise CurveError("\n".join(faults))
     levels = selected_levels(spec.select, study.factors)
-    drawn = collect_samples(spec, study, outcomes, metrics)
-    maker = _CurveBuilder(
+    samples = collect_samples(spec, study, outcomes, metrics)
+    builder = _CurveBuilder(
         spec=spec,
         metric=find_metric(spec.value),
-        names=FigureNames(spec=spec, levels=levels, samples=drawn),
+        names=FigureNames(spec=spec, levels=levels, samples=samples),
         paper=published_tables().get((study.paper or "", spec.published or "")),
     )
-    panels = maker.panels()
+    panels = builder.panels()
+    caption = spec.caption or default_caption(spec, builder.metric, study.factors)
     return Curve(
         name=spec.name,
-        caption=one_line(spec.caption or default_caption(spec, maker.metric, study.factors)).removesuffix(
-            "."
-        ),
-        notes=note_sentences(spec, panels, drawn, study),
-        x=maker.x_axis(),
-        y=maker.y_axis(),
+        caption=one_line(caption).removesuffix("."),
+        notes=note_sentences(spec, panels, samples, study),
+        x=builder.x_axis(),
+        y=builder.y_axis(),
         panels=panels,
-        provenance=provenance(drawn.trials, outcomes),
+        provenance=provenance(samples.trials, outcomes),
     )
 
 
@@ -70,7 +69,7 @@ class _CurveBuilder:
     paper: PublishedTable | None
 
     def panels(self) -> tuple[Panel, ...]:
-        """One panel for every level of the factor `panels`, or the only one; of many lines, one for each."""
+        """A panel for each level of the factor `panels`, or a single one; a panel for each of many lines."""
         frame, titles = self.names.samples.frame, self.names.full_names(self.spec.panels) or ("",)
         made = tuple(
             Panel(title=each, content=self.content(frame.filter(pl.col("panel") == number), number))
@@ -81,7 +80,7 @@ class _CurveBuilder:
         return _share_scales(made, self.metric) if self.spec.kind in ("bar", "heat") else made
 
     def content(self, frame: pl.DataFrame, panel: int) -> Content:
-        """What stands in a panel, of its part of the samples."""
+        """The content of a panel, from its part of the samples."""
         naming, band = self.names.level_names(), self.spec.band
         match self.spec.kind:
             case "line":
@@ -89,9 +88,9 @@ class _CurveBuilder:
                 return Lines(lines=tuple(self.with_published(line, panel) for line in found))
             case "bar":
                 bars = aggregate.build_bars(frame, naming, band, self.metric, self.placeholders(panel))
-                beside = (self.published_value(panel=panel, x=x) for x in range(len(bars)))
-                both = zip(bars, beside, strict=True)
-                return Bars(bars=tuple(replace(bar, published=each) for bar, each in both), points=False)
+                published = (self.published_value(panel=panel, x=x) for x in range(len(bars)))
+                pairs = zip(bars, published, strict=True)
+                return Bars(bars=tuple(replace(bar, published=each) for bar, each in pairs), points=False)
             case "box":
                 return aggregate.build_boxes(
                     frame, naming, self.names.positions()[0], self.placeholders(panel)
@@ -117,7 +116,7 @@ class _CurveBuilder:
         return Axis(title=axis_title(self.spec.x, self.metric), log=self.spec.logx, ticks=ticks)
 
     def y_axis(self) -> Axis:
-        """The axis of the metric; of a heat map, the rows'."""
+        """The axis of the metric, or of a heat map's rows."""
         if self.spec.y is not None:
             return Axis(title=axis_title(self.spec.y, self.metric))
         index = self.metric.name.removeprefix(metric_family(self.metric.name))
@@ -145,10 +144,10 @@ class _CurveBuilder:
         return replace(line, published=tuple((place, value) for place, value in numbers if value is not None))
 
     def published_value(self, **at: object) -> float | None:
-        """What the paper prints at the levels of these roles and the selected ones; None where it does not.
+        """What the paper prints at the levels of these roles and the selected ones, if anything.
 
-        Any of these levels may be the paper's row and any its column, each as `match` finds it; a table of
-        one column has no other.
+        Any of these levels may be the paper's row and any its column, as `match_published_keys` finds them; a
+        table of one column is matched by its rows alone.
         """
         if self.paper is None:
             return None
@@ -164,7 +163,7 @@ class _CurveBuilder:
         return next((cell.value for cell in cells if cell is not None), None)
 
     def resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
-        """Every factor of which one level is meant, with its number: by a role, or as it has no other."""
+        """Every factor with a determined level, and its number: given by a role, or the only one."""
         roles = {
             self.spec.panels: at.get("panel"),
             self.spec.series: at.get("series"),
@@ -177,7 +176,7 @@ class _CurveBuilder:
 
 
 def _share_scales(panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
-    """Panels of bars or of heat maps on common terms: bars or points in all, one scale of shades."""
+    """Panels of bars or of heat maps with bars or points in all of them, and one scale of shades."""
     contents = [panel.content for panel in panels]
     values = [value for content in contents for value in _values(content) if value is not None]
     if not values:
@@ -204,7 +203,7 @@ def _values(content: Content) -> Iterator[float | None]:
 
 
 def _split_lines(found: Lines) -> tuple[Panel, ...]:
-    """The lines in one panel, or where they are too many in one each, the others behind."""
+    """The lines in one panel or, if they are too many, in a panel each with the others behind it."""
     if len(found.lines) <= MAX_LINES:
         return (Panel(title="", content=found),)
     return tuple(

@@ -1,4 +1,4 @@
-"""What a figure is: plain frozen data, every point, interval, word and tick in place, for any renderer."""
+"""A figure as plain frozen data: every point, interval, word and tick, for any renderer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class CurveError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One direction of a figure; `ticks` are places with their texts, empty where round numbers do.
+    """One axis of a figure; `ticks` are positions with their texts, empty for round numbers.
 
-    A logarithmic axis shows 0 as one more place in front of the smallest number.
+    A logarithmic axis shows 0 as one more position before the smallest number.
     """
 
     title: str
@@ -26,7 +26,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """The centre of `n` values at a place; no interval where they do not allow one."""
+    """The centre of `n` values at a position; without an interval if there are too few."""
 
     x: float
     y: float
@@ -39,7 +39,7 @@ class Point:
 class Line:
     """The points of one series from left to right, and what a paper printed for it.
 
-    `number` is that of its level among those not accented, so that it is drawn alike in every panel.
+    `number` is that of its level among those not accented, so that it looks the same in every panel.
     """
 
     name: str
@@ -80,9 +80,9 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """Quartiles of `n` values, whiskers to the last value within 1.5 interquartile ranges, those beyond.
+    """Quartiles of `n` values, whiskers to the last value within 1.5 interquartile ranges, and outliers.
 
-    Fewer than MIN_BOX_VALUES are all in `values`, without quartiles. Where there are none, `text` says why.
+    Fewer than MIN_BOX_VALUES are all in `values`, without quartiles. If there are none, `text` says why.
     """
 
     name: str
@@ -101,7 +101,7 @@ MIN_BOX_VALUES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes:
-    """One box for every level in rows, or side by side where they stand at the index of a metric.
+    """One box for every level in rows, or side by side if they stand at the indices of a metric.
 
     Rows are in the order of the study, with a box for each level in each panel.
     """
@@ -116,7 +116,7 @@ MAX_LABELLED_CELLS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """A value for every row and column; None, with a word in its text, where there is none."""
+    """A value for every row and column; None, with a word as its text, if there is none."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -132,7 +132,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud:
-    """Cells by cost and result, joined where they belong to one series, and the front that none surpasses."""
+    """Cells by cost and result, joined if they belong to one series, and the Pareto front."""
 
     lines: tuple[Line, ...]
     front: tuple[Point, ...]  # from left to right
@@ -144,7 +144,7 @@ Content = Lines | Bars | Boxes | Matrix | Cloud
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One of the plots of a figure, all of one kind and on the same axes; no title where it is alone."""
+    """One of the plots of a figure, all of one kind and on the same axes; a single one has no title."""
 
     title: str
     content: Content

@@ -1,4 +1,4 @@
-"""What a figure calls the levels that its samples number, and where they stand along an axis."""
+"""The names of the levels that a figure's samples number, and their positions along an axis."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class FigureNames:
     samples: Samples
 
     def short_names(self, factor: str | None) -> tuple[str, ...]:
-        """The short names of a factor's levels; none for what is no factor."""
+        """The short names of a factor's levels; none if it is not a factor."""
         return short_level_names(self.levels.get(factor or "", ()))
 
     def full_names(self, factor: str | None) -> tuple[str, ...]:
-        """The short names of a factor's levels, those that are no text with the factor's: `filter 64`."""
+        """The short names of a factor's levels; any that is not text gets the factor's name: `filter 64`."""
         texts = self.short_names(factor)
         if all(isinstance(level, str) for level in self.levels.get(factor or "", ())):
             return texts
@@ -47,7 +47,7 @@ class FigureNames:
         )
 
     def positions(self) -> tuple[Mapping[object, float], Ticks]:
-        """Where each x of the samples stands, and the ticks; none where round numbers do."""
+        """The position of each x of the samples, and the ticks; none for round numbers."""
         name = self.spec.x
         if name in TIME_AXES:
             return {x: float(x) for x in self.samples.frame["x"].unique()}, ()

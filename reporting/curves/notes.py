@@ -1,7 +1,6 @@
 """The sentences around a figure: what it shows, what centre and interval are, what is left out.
 
-A reader can tell from them how many seeds stand behind each mark, and that a trial which failed, was stopped
-early or has not run is in none of them.
+They tell how many seeds are behind each mark, and how many trials failed, were stopped early or have not run.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ BANDS: Mapping[Band, str] = {
 
 
 def default_caption(spec: CurveSpec, metric: Metric, factors: Mapping[str, tuple[Level, ...]]) -> str:
-    """What a figure shows, in the words of its specification: the metric, what it is over, what is fixed.
+    """A caption from the specification, such as `Loss, by epoch; task sort`: metric, axes and fixed factors.
 
-    Fixed are the factors of several levels of which one is selected: `Loss, by epoch; task sort`.
+    A factor is fixed if one of its several levels is selected.
     """
     what = (metric.axis_title or metric.title) + metric.name.removeprefix(metric_family(metric.name))
     axes = [name for name in (spec.y, spec.x) if name is not None]
@@ -49,7 +48,7 @@ def default_caption(spec: CurveSpec, metric: Metric, factors: Mapping[str, tuple
 
 
 def axis_title(name: str, metric: Metric) -> str:
-    """What stands along an axis: a cost, a time, an index of the metric, another metric or a factor."""
+    """The title of an axis: a cost, a time, an index of the metric, another metric or a factor."""
     if name in INDEX_AXES:
         known = dict(zip(INDEX_AXES, metric.index_titles, strict=False))
         return known.get(name, "Index")
@@ -59,7 +58,7 @@ def axis_title(name: str, metric: Metric) -> str:
 
 
 def _lower(text: str) -> str:
-    """A title in the middle of a sentence."""
+    """A title as it is written in the middle of a sentence."""
     return text if text[:2].isupper() else text[:1].lower() + text[1:]
 
 
@@ -75,7 +74,7 @@ def note_sentences(
 
 
 def _centers(spec: CurveSpec, panels: Sequence[Panel], samples: Samples) -> Iterator[str]:
-    """What a line, a bar, a box or a cell is, over how many values."""
+    """What a line, a bar, a box or a cell stands for, and over how many values."""
     if samples.frame.is_empty():
         what = "probed" if samples.gaps[ValueStatus.PENDING] else "done"
         yield f"Nothing to draw: no trial of it is {what}."
@@ -94,7 +93,7 @@ def _centers(spec: CurveSpec, panels: Sequence[Panel], samples: Samples) -> Iter
 
 
 def _center_mark(content: Content) -> str:
-    """What stands for a centre."""
+    """The name of the mark that shows a centre."""
     match content:
         case Lines():
             return "Line"
@@ -107,14 +106,14 @@ def _center_mark(content: Content) -> str:
 
 
 def _seeds(spec: CurveSpec, frame: pl.DataFrame) -> tuple[int, int]:
-    """The fewest and the most values at a place; a point of a cloud is a cell, whatever its seeds cost."""
+    """The fewest and the most values at a position; a point of a cloud is one cell with all its seeds."""
     places = ("panel", "cell") if spec.kind == "pareto" else ("panel", "series", "x", "y")
     counts = frame.group_by(places).len()["len"]
     return min(counts), max(counts)
 
 
 def _boxes(panels: Sequence[Panel], of: str) -> Iterator[str]:
-    """What the parts of a box are, and how many values, or quantiles of many more, it has."""
+    """What the parts of a box are, and how many values or quantiles it has."""
     boxes = [
         box for panel in panels if isinstance(panel.content, Boxes) for box in panel.content.boxes if box.n
     ]
@@ -128,7 +127,7 @@ def _boxes(panels: Sequence[Panel], of: str) -> Iterator[str]:
 
 
 def _marks(spec: CurveSpec, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
-    """What stands in a figure beside its centres."""
+    """What a figure shows besides its centres."""
     contents = [panel.content for panel in panels]
     if any(isinstance(each, Lines) and each.context for each in contents):
         named = [line.name for panel in panels for line in _foreground_lines(panel.content) if line.accent]
@@ -140,12 +139,12 @@ def _marks(spec: CurveSpec, panels: Sequence[Panel], paper: str | None) -> Itera
 
 
 def _foreground_lines(content: Content) -> tuple[Line, ...]:
-    """The lines that a panel is of, those behind left out."""
+    """The lines of a panel without those in its background."""
     return content.lines if isinstance(content, Lines) else ()
 
 
 def _has_published(content: object) -> bool:
-    """Whether a number of the paper stands in a panel."""
+    """Whether a panel shows a number of the paper."""
     match content:
         case Lines():
             return any(line.published for line in content.lines)
@@ -164,6 +163,6 @@ def _omitted_trials(samples: Samples, probe: str) -> Iterable[str]:
         ValueStatus.PENDING: f"not probed yet ({probe})",
         ValueStatus.MISSING: "not run",
     }
-    told = [f"{samples.gaps[status]} {what}" for status, what in kinds.items() if samples.gaps[status]]
-    if told:
-        yield f"Left out of {len(samples.trials)} trials: {', '.join(told)}."
+    omitted = [f"{samples.gaps[status]} {what}" for status, what in kinds.items() if samples.gaps[status]]
+    if omitted:
+        yield f"Left out of {len(samples.trials)} trials: {', '.join(omitted)}."

@@ -1,4 +1,4 @@
-"""The values that a figure is made of: a row for each, with its place in the figure and its seed."""
+"""The values of a figure: a row for each, with its position in the figure and its seed."""
 
 from __future__ import annotations
 
@@ -28,21 +28,16 @@ POSITION_COLUMNS = ("panel", "series", "x", "y")
 
 _INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^\]]*))?\]$"  # of a metric with an index
 _UNTRAINED = (ValueStatus.FAILED, ValueStatus.PRUNED, ValueStatus.MISSING)
-_POSITION_SCHEMA = {
-    "trial": pl.String,
-    "cell": pl.Int32,
-    **dict.fromkeys(("panel", "series", "x", "y"), pl.Int32),
-}
+_POSITION_SCHEMA = {"trial": pl.String, "cell": pl.Int32, **dict.fromkeys(POSITION_COLUMNS, pl.Int32)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
     """The finite values of trials that are done, and how many trials gave none.
 
-    `frame` has the columns of POSITION_COLUMNS, `cell`, the number of its combination of levels without the
-    seed, `trial` and `value`. `trials` are all that are selected, `cells` the levels of each cell by number.
-    `gaps` counts the trials without a value by status. `placeholders` says what became of the trials at each
-    place of levels.
+    `frame` has the columns `trial`, `cell`, POSITION_COLUMNS and `value`; `cell` numbers the combinations of
+    levels without the seed, and `cells` has their levels. `trials` are all that are selected. `gaps` counts
+    the trials without a value by status, and `placeholders` says what became of the trials at each position.
     """
 
     frame: pl.DataFrame
@@ -55,9 +50,9 @@ class Samples:
 def collect_samples(
     spec: CurveSpec, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> Samples:
-    """The values that a figure asks for, of the study's trials in the store's latest attempts.
+    """The values that a figure needs, from the store's latest attempts at the study's trials.
 
-    `metrics` is not needed, and not looked at, for a figure of final values.
+    A figure of final values does not need or read `metrics`.
     """
     placed, cells = _locate_trials(spec, selected_levels(spec.select, study.factors), study.cells)
     finals = trial_values(study.name, placed["trial"], outcomes, spec.value)
@@ -83,9 +78,9 @@ def collect_samples(
 def _locate_trials(
     spec: CurveSpec, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
-    """Every selected trial with the numbers of its levels in each role, and the levels of each cell.
+    """Every selected trial with the number of its level in each role, and the levels of each cell.
 
-    A role that no factor has, or a cost or an index, counts as one level, 0.
+    The number is 0 in a role without a factor.
     """
     orders = {
         factor: {level_key(level): n for n, level in enumerate(each)} for factor, each in levels.items()
@@ -107,7 +102,7 @@ def _locate_trials(
 
 
 def _values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> pl.DataFrame:
-    """Trial and value, and x or y where those are measured: rows for every time or index of a trial."""
+    """Trial and value, and x or y if they are measured: a row for every time or index of a trial."""
     if spec.needs_history and metrics is None:
         raise ValueError(f"expected the metrics of the store for the curve {spec.name}, got none")
     if metrics is not None and spec.x in TIME_AXES:
@@ -122,10 +117,9 @@ def _values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame | Non
 
 
 def _indexed_values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
-    """The last values of a family, by the indices along the axes; of a trial without them its final one.
+    """The last values of a metric's family by the indices along the axes; for lack of them the final value.
 
-    What has one index more than there are axes is averaged over it within each trial, but in a box, which is
-    over all of its members.
+    An index that is not on an axis is averaged over within each trial, except in a box, which shows all.
     """
     axes = {role: name for role, name in spec.roles.items() if name in INDEX_AXES}
     where = [

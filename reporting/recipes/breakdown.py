@@ -1,4 +1,4 @@
-"""A recipe taken apart: a line for each part with what it costs and reaches, or the same as data."""
+"""A recipe part by part: a line for each part with its costs and reach, or the same as data."""
 
 from __future__ import annotations
 
@@ -36,10 +36,7 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 
 
 def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:
-    """What a part costs and reaches, as texts; FLOPs in units of `size`.
-
-    A part around the body without operations only adds its parameters and has no reach.
-    """
+    """A part as texts, FLOPs in units of `size`; outside the body no reach without FLOPs."""
     return (
         f"{part.parameters:,}",
         f"{part.flops / sizes.length / size:,.1f}",
@@ -133,7 +130,7 @@ def _iter_children(part: ModelPart, indent: str) -> Iterator[tuple[str, ModelPar
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     """Columns as wide as their widest text; those without any figure are left out.
 
-    Where a line would pass 80 columns, the last column goes, and then labels are cropped.
+    If a line would be longer than 80 columns, the last column is left out, and then labels are cropped.
     """
     columns = [column for column in zip(*rows, strict=True) if any(column[2:])]
     widths = [max(map(len, column)) for column in columns]

@@ -1,4 +1,4 @@
-"""Recipes side by side: the figures of each, and how far they are from those of the first."""
+"""Recipes side by side: the figures of each, and how they differ from those of the first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GAP = 3
 
 
 class _ComparedFigure(NamedTuple):
-    """A line: its name, the number that it shows, and how that reads."""
+    """A line: its name, the number that it shows, and the format of the number."""
 
     name: str
     value_of: Callable[[Analysis], float]
@@ -24,7 +24,7 @@ class _ComparedFigure(NamedTuple):
 
 
 def render(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes) -> str:
-    """The recipes by letter, and below them a column for each, as many beside each other as there is room."""
+    """The recipes by letter, and below them a column for each, as many side by side as fit."""
     letters = [letter(number) for number in range(len(recipes))]
     listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, recipes, strict=True)]
     lines = _figures(analyses, sizes)
@@ -38,17 +38,17 @@ def render(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes
 
 def as_data(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes) -> list[dict[str, Any]]:
     """The figures of each recipe with all digits, and by how much they differ from the first's."""
-    pages = [summary(recipe, analysis, sizes) for recipe, analysis in zip(recipes, analyses, strict=True)]
-    first = pages[0]
-    for page in pages:
-        differences = {name: page[name] - first[name] for name in _COMPARED}
-        memory = {name: held - first["memory"][name] for name, held in page["memory"].items()}
-        page["difference"] = {**differences, "memory": memory}
-    return pages
+    summaries = [summary(recipe, analysis, sizes) for recipe, analysis in zip(recipes, analyses, strict=True)]
+    first = summaries[0]
+    for each in summaries:
+        differences = {name: each[name] - first[name] for name in _COMPARED}
+        memory = {name: count - first["memory"][name] for name, count in each["memory"].items()}
+        each["difference"] = {**differences, "memory": memory}
+    return summaries
 
 
 def letter(number: int) -> str:
-    """What a recipe is called where its text has no room: a to z, then with numbers."""
+    """The short name of a recipe: a to z, then a1 to z1 and so on."""
     turn, place = divmod(number, len(ascii_lowercase))
     return f"{ascii_lowercase[place]}{turn or ''}"
 
@@ -87,7 +87,7 @@ def _column(
 
 
 def _difference(value: float, first: float) -> str:
-    """How far a figure is from the first's, as a share of that; nothing where that is 0."""
+    """The difference of a figure from the first's, as a share of that; empty if that is 0."""
     if value == first:
         return "="
     if first == 0:

@@ -1,4 +1,4 @@
-"""What a recipe's costs are counted for: the model around it, and its sequences."""
+"""The model and the sequences for which a recipe's costs are computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...studies.text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """What an analysis depends on besides the recipe; `past` positions precede each sequence."""
+    """What an analysis depends on besides the recipe; `past` is how many positions precede each sequence."""
 
     config: ModelConfig
     length: int

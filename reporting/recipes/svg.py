@@ -160,7 +160,7 @@ class _StreamLayout:
 
 
 def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
-    """The parts of a model, those of a whole one by themselves, each input just before what follows it."""
+    """The parts of a model, those of transducers by themselves, each input before the part that reads it."""
     found = [one for part in parts for one in (part.parts if part.kind is PartKind.TRANSDUCER else (part,))]
     followed = {label for part in found for label in part.predecessors or ()}
     inputs = {part.label: part for part in found if part.predecessors == ()}
@@ -198,7 +198,7 @@ def _ratio(part: ModelPart, name: str) -> float:
 
 
 def _own_cost(part: ModelPart) -> ModelPart:
-    """What a sum has besides its parts: its normalisation, its input, its dropout."""
+    """The costs of a sum besides its parts: its normalisation, its input, its dropout."""
     names = ("parameters", "saved", "saved_once")
     figures = {name: getattr(part, name) - sum(getattr(one, name) for one in part.parts) for name in names}
     return ModelPart(label="", flops=0, **figures)
@@ -208,7 +208,7 @@ def _row(row: _SvgRow, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
     """The label of a row, its figures, and a bar for each that is a share of the model's."""
     part, tree = row.part, analysis.tree
     _, size = si_prefix(analysis.flops_per_token)
-    *numbers, sees, _, _ = format_costs(part, sizes, size)
+    *numbers, reach, _, _ = format_costs(part, sizes, size)
     label = truncate(row.label, int((_LABELS_END - row.x) / _CHARACTER))
     yield _text(row.x, row.y, label, row.css_class)
     shares = (
@@ -221,8 +221,8 @@ def _row(row: _SvgRow, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
             yield _text(x, row.y, number, f"n {row.css_class}")
         if _BAR * share >= 0.5 and part.kind not in _CONTAINER_FORMS and part is not tree:
             yield f'<rect x="{x + 8}" y="{row.y - 5}" width="{_BAR * share:.1f}" height="10"/>'
-    if sees:
-        yield _text(_REACH, row.y, sees, row.css_class)
+    if reach:
+        yield _text(_REACH, row.y, reach, row.css_class)
 
 
 def _title(lines: list[str], name: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Scales: the position of a number along an axis, and a few ticks.
 
-Ticks are those of matplotlib's locators. Logarithms are taken here, for matplotlib has no place for 0: it
-often is an ablation's first level.
+Ticks are those of matplotlib's locators. Logarithms are taken here, because matplotlib's log axis cannot show
+0, often the first level of an ablation.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Scale:
 
 
 def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> Scale:
-    """The scale of an axis that has these numbers on it; `margin` is a share of its length at both ends.
+    """The scale of an axis that shows these numbers; `margin` is a share of its length at both ends.
 
-    A single number, or none, gets a stretch around it. Ticks that the axis has are kept as they are.
+    A single number, or none, gets a range around it. Ticks that the axis has are kept.
     """
     every = sorted(set(numbers)) or [0.0, 1.0]
     positive = [number for number in every if number > 0] or [1.0]
@@ -61,7 +61,7 @@ def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> 
 
 
 def tick_texts(numbers: Sequence[float]) -> list[str]:
-    """The numbers as labels of ticks: as few decimals as show them exactly, large ones with a prefix."""
+    """The numbers as labels of ticks: as few decimals as are exact, and a prefix for large ones."""
     if max(map(abs, numbers), default=0.0) >= 1e4:
         prefixed = EngFormatter(sep="")
         return [prefixed(number) if abs(number) >= 1 else f"{number:g}" for number in numbers]
@@ -88,7 +88,7 @@ def _round_numbers(*, integers: bool = False) -> MaxNLocator:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten, or 1, 2 and 5 times such where there are few; round numbers within less than these."""
+    """Powers of ten, with 2 and 5 times each if there are few, or else a few round numbers."""
     if low == high:
         return [low]
     for locator in (LogLocator(), LogLocator(subs=[1, 2, 5])):
@@ -98,7 +98,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def _ticks(locator: Locator, low: float, high: float) -> list[float]:
-    """A locator's ticks from one number to another; it gives some beyond them, too."""
+    """Those of a locator's ticks that lie between two numbers."""
     return [
         float(tick)
         for tick in locator.tick_values(low, high)

@@ -51,7 +51,7 @@ _REPRODUCIBLE_METADATA: dict[FigureFormat, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
 }
-"""Without what would differ between two files of one figure."""
+"""Leaves out what would differ between two files of the same figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,9 @@ class _FigureLayout:
 
 
 def draw(curve: Curve, file_format: FigureFormat) -> bytes:
-    """The figure as a file: SVG with letters as paths, PDF with text that can be searched, PNG of 200 dpi.
+    """The figure as a file: SVG with letters as paths, PDF with searchable text, or PNG at 200 dpi.
 
-    Without a date, and whatever the user has set for matplotlib, so that one figure is one file.
+    It has no date and ignores the user's settings of matplotlib, so that a figure always gives the same file.
     """
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -108,10 +108,10 @@ def _shorter(path: re.Match[bytes]) -> bytes:
 
 
 def _figure(curve: Curve) -> Figure:
-    """The figure with all that stands on it, row by row from the top."""
-    room_for, paint = _RENDERERS[type(curve.panels[0].content)]
+    """The whole figure, drawn row by row from the top."""
+    measure_panels, draw_panel = _RENDERERS[type(curve.panels[0].content)]
     contents: list[Content] = [panel.content for panel in curve.panels]
-    page = _layout_figure(curve, room_for(curve, contents))
+    page = _layout_figure(curve, measure_panels(curve, contents))
     figure = Figure(figsize=(page.width / 72, page.height / 72))
     FigureCanvasAgg(figure)
     top = _write_head(figure, page)
@@ -132,7 +132,7 @@ def _figure(curve: Curve) -> Figure:
             last=number == min(page.columns, len(curve.panels)) - 1,
             layout=page.panel_layout,
         )
-        paint(plot, panel.content, curve)
+        draw_panel(plot, panel.content, curve)
         if panel.title:
             title = crop_text(panel.title, page.plot_width + page.panel_layout.right, TEXT)
             plot.write(
@@ -143,22 +143,24 @@ def _figure(curve: Curve) -> Figure:
 
 
 def _is_accented(content: Content) -> bool:
-    """Whether the accented line is alone in a panel."""
+    """Whether a panel has only the accented line."""
     return isinstance(content, Lines) and [line.accent for line in content.lines] == [True]
 
 
 def _layout_figure(curve: Curve, panel_layout: PanelLayout) -> _FigureLayout:
     """The sizes of everything, from what the panels need.
 
-    As many panels stand side by side as there is room for, the rows as even as can be. The metric's title is
-    left out where the caption has it already.
+    As many panels stand side by side as fit, in rows as even as possible. The metric's title is left out if
+    the caption has it already.
     """
     count, inner = len(curve.panels), WIDTH - 2 * _EDGE - panel_layout.end_margin
     if count == 1:
         columns, plot_width = 1, min(panel_layout.width, inner - panel_layout.left - panel_layout.right)
     else:
-        most = int((inner - panel_layout.left + _GAP) // (panel_layout.min_width + panel_layout.right + _GAP))
-        columns = math.ceil(count / math.ceil(count / max(min(most, count), 1)))
+        limit = int(
+            (inner - panel_layout.left + _GAP) // (panel_layout.min_width + panel_layout.right + _GAP)
+        )
+        columns = math.ceil(count / math.ceil(count / max(min(limit, count), 1)))
         plot_width = (
             inner - panel_layout.left - columns * panel_layout.right - (columns - 1) * _GAP
         ) / columns
@@ -175,7 +177,9 @@ def _layout_figure(curve: Curve, panel_layout: PanelLayout) -> _FigureLayout:
     below = [(line, TICK) for line in wrap_text(" ".join(curve.notes), text, TICK)]
     below += [(line, SMALL) for line in wrap_text(curve.provenance, text, SMALL)]
     caption = wrap_text(curve.caption, text, TITLE, bold=True)
-    told = curve.y.title.casefold() in curve.caption.casefold() or isinstance(curve.panels[0].content, Matrix)
+    titled = curve.y.title.casefold() in curve.caption.casefold() or isinstance(
+        curve.panels[0].content, Matrix
+    )
     return _FigureLayout(
         width=width,
         columns=columns,
@@ -183,14 +187,14 @@ def _layout_figure(curve: Curve, panel_layout: PanelLayout) -> _FigureLayout:
         head=_HEAD if count > 1 else 4.0,
         plot_width=plot_width,
         caption=caption,
-        subtitle="" if told else curve.y.title,
+        subtitle="" if titled else curve.y.title,
         footer_lines=below,
         panel_layout=panel_layout,
     )
 
 
 def _write_head(figure: Figure, page: _FigureLayout) -> float:
-    """Write caption and the metric's title; the height at which the panels begin."""
+    """Write caption and the metric's title, and return the height at which the panels begin."""
     y = page.height - _EDGE
     for line in page.caption:
         write(figure, _EDGE, y, line, size=TITLE, weight="bold", va="top")

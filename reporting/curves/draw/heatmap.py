@@ -74,7 +74,8 @@ def draw(plot: Plot, content: Matrix, curve: Curve) -> None:
         for x, (value, text) in enumerate(zip(values, texts, strict=True)):
             share = None if value is None else (value - low) / (high - low) if high > low else 0.5
             shade = "white" if share is None else f"{_LIGHT + share * (_DARK - _LIGHT):.2f}"
-            cells.setdefault(shade, []).append(Path.unit_rectangle().transformed(_cell_transform(x, y - 0.5)))
+            corner = Affine2D().translate(x, y - 0.5)
+            cells.setdefault(shade, []).append(Path.unit_rectangle().transformed(corner))
             if content.is_readable:
                 color = DIM if share is None else INK if share < 0.6 else "white"
                 plot.axes.text(x + 0.5, y, text, size=size, color=color, ha="center", va="center")
@@ -86,13 +87,8 @@ def draw(plot: Plot, content: Matrix, curve: Curve) -> None:
         _scale(plot, [text for _, text in content.ends])
 
 
-def _cell_transform(x: float, y: float) -> Affine2D:
-    """The transform of the unit square to a cell, by its lower left corner."""
-    return Affine2D().translate(x, y)
-
-
 def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
-    """Write the names of columns and rows, every fifth where they are too many, and what both are."""
+    """Write the names of columns and rows, every fifth if they are too many, and the titles of the axes."""
     cell = plot.width / max(len(content.columns), 1)
     flat = all(text_width(name, TICK) <= cell for name in content.columns)
     step = 1 if cell >= 9 else 5

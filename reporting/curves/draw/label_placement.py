@@ -1,4 +1,4 @@
-"""Names beside what they name, without one over another: along a line, or anywhere in a plane."""
+"""Labels beside what they name, without overlaps: along a line, or anywhere in a plane."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class LabelPosition:
 
 
 def spread_labels(preferred: Sequence[float], height: float, low: float, high: float) -> list[float]:
-    """Places at least `height` apart, each as near as can be to where it is wanted, within low and high.
+    """Positions at least `height` apart, each as near as possible to the preferred one, within low and high.
 
-    Names that meet become a group that stands around the mean of where its members want to be. In more names
-    than there is room for, they move together.
+    Labels that would overlap form a group around the mean of their preferred positions. If there are more
+    labels than fit, they move closer together.
     """
     order = sorted(range(len(preferred)), key=lambda index: (preferred[index], index))
     height = min(height, (high - low) / (len(preferred) - 1)) if len(preferred) > 1 else height
@@ -50,7 +50,7 @@ def spread_labels(preferred: Sequence[float], height: float, low: float, high: f
 def _lowest(
     members: Sequence[int], preferred: Sequence[float], height: float, low: float, high: float
 ) -> float:
-    """Where a group's lowest member stands, the sum of squared distances being least."""
+    """The position of a group's lowest member that minimises the sum of squared distances."""
     count = len(members)
     free = sum(preferred[index] - height * number for number, index in enumerate(members)) / count
     return max(min(free, high - height * (count - 1)), low)
@@ -64,7 +64,7 @@ def place_labels(
     obstacles: Sequence[Rectangle],
     bounds: Rectangle,
 ) -> list[LabelPosition]:
-    """A spot for the name of every anchor: off what is taken, off each other, within bounds where it can."""
+    """A position for each anchor's label, off obstacles and other labels and within bounds if possible."""
     full = list(obstacles)
     spots = []
     for (x, y), width in zip(anchors, widths, strict=True):

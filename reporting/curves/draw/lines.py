@@ -72,7 +72,7 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
     """Write the name of every line beside its right end, apart from each other."""
     named = [line for line in lines if line.name]
     ends = [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named]
-    places = spread_names(plot, [y for _, y in ends])
+    places = spread_labels([y for _, y in ends], _LINE, 0, plot.height)
     for line, (x, y), place in zip(named, ends, places, strict=True):
         color = DIM if strokes[line.name][0] == LIGHT else strokes[line.name][0]
         if abs(y - place) > 2 or x < plot.width - 8:
@@ -83,13 +83,8 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
         )
 
 
-def spread_names(plot: Plot, preferred: Sequence[float]) -> list[float]:
-    """Places of names along the side of a plot."""
-    return spread_labels(preferred, _LINE, 0, plot.height)
-
-
 def _strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
-    """The name and the stroke of each line: the same for one level in every panel."""
+    """The name and the stroke of each line; a level has the same stroke in every panel."""
     for line in lines:
         if line.accent:
             yield line.name, ACCENTED
@@ -120,11 +115,11 @@ def _band(plot: Plot, line: Line, color: str) -> None:
     """Draw the intervals of a line as one area; points without an interval are left out of it."""
     across, up = plot.layout.x, plot.layout.y
     bounds = [(point, point.low, point.high) for point in line.points]
-    sure = [
+    bounded = [
         (across.at(point.x), low, high) for point, low, high in bounds if low is not None and high is not None
     ]
-    if sure:
-        xs, lows, highs = zip(*sure, strict=True)
+    if bounded:
+        xs, lows, highs = zip(*bounded, strict=True)
         plot.axes.fill_between(
             xs,
             [up.at(low) for low in lows],

@@ -15,8 +15,8 @@ def measure_names(names: Sequence[str]) -> tuple[float, float]:
     """The width that the names need with the gap to the plot, and the height of a row."""
     lines = [wrap_text(name, _MAX_NAME_WIDTH, TEXT, bold=True) for name in names]
     width = max((text_width(line, TEXT, bold=True) for each in lines for line in each), default=0.0)
-    most = max((len(each) for each in lines), default=1)
-    return width + _GAP, 6.0 + 9.5 * most
+    max_lines = max((len(each) for each in lines), default=1)
+    return width + _GAP, 6.0 + 9.5 * max_lines
 
 
 def row_positions(count: int) -> list[float]:

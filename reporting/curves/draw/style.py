@@ -65,7 +65,7 @@ SETTINGS: dict[str, Any] = {
     "figure.facecolor": "white",
     "axes.facecolor": "none",
 }
-"""What differs from matplotlib's own defaults."""
+"""What differs from matplotlib's defaults."""
 
 
 @lru_cache(maxsize=4096)
