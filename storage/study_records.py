@@ -26,7 +26,7 @@ def load_record(layout: Layout, quarantine: Quarantine, name: str) -> dict[str, 
 
 
 def latest_study(layout: Layout, quarantine: Quarantine) -> str | None:
-    """Return the name of the study that was remembered last."""
+    """Return the name of the study that was recorded last."""
     times: dict[str, str] = {}
     for path in entries(layout.studies, ".json"):
         if page := _page(path, quarantine):

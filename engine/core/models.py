@@ -1,4 +1,4 @@
-"""The model of a trial: built from its settings and what its task asks, and what a step of it costs."""
+"""A trial's model, built from its settings and what its task needs, and the cost of a training step."""
 
 from __future__ import annotations
 

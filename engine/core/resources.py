@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """CPUs and GPUs (a share of one is meant) of a trial, its limit in training seconds, and the Ray cluster.
+    """CPUs and GPUs (possibly a share of one) of a trial, its training limit in seconds, the Ray cluster.
 
     Without an address a cluster of this machine alone is started for the run. `data` is the folder of the
     corpora, on every machine of a cluster.

@@ -1,4 +1,4 @@
-"""What of each dataset is on this machine: which of its files are here, and whether they are right."""
+"""Which files of each dataset are on this machine, and whether they are right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .treebank_files import describe_missing, find_treebank_files, read_treebank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """A dataset in a folder: the files that have it, what is missing, in words, and what is wrong."""
+    """What a folder has of a dataset: its files, and in words what is missing and what is wrong."""
 
     dataset: Dataset
     folder: Path
@@ -29,15 +29,15 @@ class Availability:
 
 
 def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) -> Availability:
-    """Where a dataset stands in the folder of all data; if `checked`, what is here is read.
+    """What of a dataset is in the folder of all data.
 
-    It is held against the checksums, and numbers of sentences, of what was published.
+    `verify` reads the files and compares checksums and numbers of sentences with the published ones.
     """
     return check_folder(dataset_folder(dataset, folder), dataset, verify=verify)
 
 
 def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Dataset]:
-    """Those of which something is here that is not a part of another one that is here in full."""
+    """The datasets with files here, except those that are only part of another complete one."""
     found = [check_availability(dataset, folder) for dataset in datasets]
     others = {path for each in found if each.complete for path in each.files}
     return [
@@ -48,7 +48,7 @@ def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Datase
 
 
 def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Availability:
-    """Where a dataset stands in a folder of its files alone, as `standing`."""
+    """What of a dataset is in a folder of its own files, as `check_availability` says it."""
     if isinstance(dataset, Treebank):
         return _trees(folder, dataset, verify)
     found = {source: find_file(source, folder) for source in dataset.sources}
@@ -63,7 +63,7 @@ def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Ava
 
 
 def _faults(place: Path, dataset: Dataset) -> Iterator[str]:
-    """What is wrong with the texts that are here; an archive without checksums within is read once."""
+    """What is wrong with the texts that are here; an archive of files without checksums is read once."""
     seen: set[Path] = set()
     for source in dataset.sources:
         path = find_file(source, place)

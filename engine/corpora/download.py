@@ -1,4 +1,4 @@
-"""Getting a dataset: its published files from the net, where a broken download goes on, or from a folder."""
+"""Datasets are fetched from the net, resuming broken downloads, or copied from a folder."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ Progress = Callable[[str, int, int | None], None]
 _CHUNK = 1 << 18  # bytes
 _TIMEOUT_S = 60.0
 _AGENT = "Mozilla/5.0 (compatible; activemem)"  # some hosts refuse the one that urllib gives by itself
-_RANGE_NOT_SATISFIABLE = 416  # the status where all that was asked for is here already
+_RANGE_NOT_SATISFIABLE = 416  # the HTTP status of a request for more of a complete file
 
 
 def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
-    """The files of a dataset, below the folder of all data; what is there already is only checked.
+    """Fetch a dataset's files to below the folder of all data; files that are there are only checked.
 
-    A download that broke off goes on where it stopped. Raises DataError where a file cannot be had from any
-    address, or is not the one that was published; and, with the place where a person gets it, for one that
-    has no address.
+    A broken download resumes where it stopped. Raises DataError if no address has a file, if a file is not
+    the published one, or, with instructions for people, if a dataset has no address.
     """
     found = check_availability(dataset, folder)
     if found.complete and not check_availability(dataset, folder, verify=True).faults:
@@ -47,9 +46,9 @@ def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
 
 
 def copy_from(dataset: Dataset, origin: Path, folder: Path) -> list[Path]:
-    """Copies of a dataset's files out of a folder of one's own, or out of the dataset's folder there.
+    """Copy a dataset's files, plain or packed, from a folder or the dataset's folder in it.
 
-    They may be plain or packed. Raises DataError where they are missing, or not as they were published.
+    Raises DataError if they are missing or not as published.
     """
     below = check_folder(dataset_folder(dataset, origin), dataset)
     within = below.folder if below.files or below.faults else origin
@@ -61,7 +60,7 @@ def copy_from(dataset: Dataset, origin: Path, folder: Path) -> list[Path]:
 
 
 def _manual_download_error(found: Availability) -> DataError:
-    """What to say of files that no download has, or that are wrong."""
+    """The error for files that are wrong or cannot be downloaded."""
     name = found.dataset.name
     expected = [f"expected {files}, got nothing" for files in found.missing]
     return DataError(
@@ -77,12 +76,12 @@ def _manual_download_error(found: Availability) -> DataError:
 
 
 def _get(download: Download, path: Path, progress: Progress) -> None:
-    """Put a file where it belongs once all of it is here, from the first address that has it."""
+    """Download a file from the first address that has it; it appears only when complete."""
     unfinished = path.with_name(f".{path.name}.part")
     failures = []
     for url in download.urls:
         try:
-            _resume_download(url, unfinished, lambda size, whole: progress(download.name, size, whole))
+            _resume_download(url, unfinished, lambda size, total: progress(download.name, size, total))
         except (OSError, HTTPException) as error:
             failures.append(f"  {url}: {error}")
             continue
@@ -96,7 +95,7 @@ def _get(download: Download, path: Path, progress: Progress) -> None:
 
 
 def _resume_download(url: str, unfinished: Path, progress: Callable[[int, int | None], None]) -> None:
-    """Fetch what is not here yet; all of it from a host that does not give parts."""
+    """Fetch what is missing, or everything if the host does not serve parts."""
     here = unfinished.stat().st_size if unfinished.exists() else 0
     headers = {"User-Agent": _AGENT} | ({"Range": f"bytes={here}-"} if here else {})
     try:
@@ -111,16 +110,16 @@ def _resume_download(url: str, unfinished: Path, progress: Callable[[int, int | 
             here = 0
             file.truncate(0)
         length = response.headers.get("Content-Length")
-        whole = here + int(length) if length else None
+        total = here + int(length) if length else None
         while chunk := response.read(_CHUNK):
             here += file.write(chunk)
-            progress(here, whole)
-    if whole is not None and here < whole:
-        raise OSError(f"expected {whole:,} bytes, got {here:,}")
+            progress(here, total)
+    if total is not None and here < total:
+        raise OSError(f"expected {total:,} bytes, got {here:,}")
 
 
 def _copy(path: Path, target: Path) -> Path:
-    """A copy that is there in full or not at all."""
+    """Copy a file completely or not at all."""
     with replacing(target) as temporary:
         shutil.copyfile(path, temporary)
     return target

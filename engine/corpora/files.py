@@ -1,4 +1,4 @@
-"""Files of text as they are published, plain, packed or marked up, and as they are found on this machine."""
+"""Published files of text, plain, packed or marked up, as they are on this machine."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Stream = IO[bytes] | gzip.GzipFile | lzma.LZMAFile
 
 
 class DataError(ActivememError):
-    """A text that is not on this machine, or is not the one that was published."""
+    """A text is not on this machine, or is not the published one."""
 
 
 def dataset_folder(dataset: Dataset, folder: Path) -> Path:
-    """The folder of the files: in that of all data, or where this package is installed."""
+    """The folder of a dataset's files: below that of all data, or where this package is installed."""
     return _INSTALLED if dataset.installed else folder / dataset.folder
 
 
 def find_file(source: SourceFile, place: Path) -> Path | None:
-    """The file of a folder that has a source, or the archive that has it within; None if there is neither."""
+    """The file in a folder that is a source, or the archive that contains it; None if there is neither."""
     if source.digest is not None:
         for name in source.names:
             for suffix in _SUFFIXES:
@@ -46,19 +46,19 @@ def find_file(source: SourceFile, place: Path) -> Path | None:
 
 
 def describe_files(source: SourceFile) -> str:
-    """The names of the files that can have a source."""
+    """The names that the file of a source can have."""
     names = [] if source.digest is None else [f"{source.names[0]} (.xz, .gz)"]
     return " or ".join([*names, *([source.archive] if source.archive else [])])
 
 
 def missing_error(dataset: Dataset, files: str) -> DataError:
-    """What to say where files are not there."""
+    """The error for files that are missing."""
     remedy = f"get it: activemem data fetch {dataset.name}"
     return DataError(f"{dataset.name}: expected {files}, got nothing; {remedy}")
 
 
 def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
-    """The bytes of a source, held against its checksum; DataError where it is missing, damaged or another."""
+    """The bytes of a source; DataError if it is missing, damaged, or not the published one."""
     path = _require_file(dataset, source, place)
     with as_data_error(dataset, path), _opened(path, source) as file:
         data = file.read()
@@ -67,7 +67,7 @@ def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
 
 
 def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[bytes]:
-    """The lines of a source with their ends, held against its checksum at the end; DataError as `read`."""
+    """The lines of a source with their ends; its checksum is compared last. DataError as `read_source`."""
     path = _require_file(dataset, source, place)
     found = None if source.digest is None else hashlib.new(_algorithm(source.digest), usedforsecurity=False)
     size = 0
@@ -81,7 +81,7 @@ def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[by
 
 
 def verify_source(dataset: Dataset, source: SourceFile, place: Path) -> None:
-    """DataError where a source is missing, damaged, or not the one that was published."""
+    """Raise DataError if a source is missing, damaged, or not the published one."""
     if source.digest is None:
         _require_file(dataset, source, place)
     else:
@@ -89,7 +89,7 @@ def verify_source(dataset: Dataset, source: SourceFile, place: Path) -> None:
 
 
 def file_digest(path: Path, like: str) -> str:
-    """The checksum of a whole file, by the same rule as another."""
+    """The checksum of a whole file, by the algorithm of the digest `like`."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.new(_algorithm(like), usedforsecurity=False))
     return f"{_algorithm(like)}:{found.hexdigest()}"
@@ -97,7 +97,7 @@ def file_digest(path: Path, like: str) -> str:
 
 @contextmanager
 def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
-    """What goes wrong with a file that is damaged becomes a DataError with its name."""
+    """Turn the errors of reading a damaged file into a DataError with its name."""
     try:
         yield
     except _DAMAGE as error:
@@ -105,7 +105,7 @@ def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
 
 
 def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
-    """The file of a source; where only its archive has a checksum, that is held against it."""
+    """The file of a source; if only its archive has a checksum, the archive is verified."""
     path = find_file(source, place)
     if path is None:
         raise missing_error(dataset, f"{describe_files(source)} in {place}")

@@ -1,4 +1,4 @@
-"""The files of a treebank on this machine: one by one, one behind the other, or as they were published."""
+"""The files of a treebank on this machine: separate, joined in one file, or in the published archive."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def find_treebank_files(treebank: Treebank, place: Path) -> TreeFiles:
 
 
 def read_treebank(treebank: Treebank, place: Path) -> list[tuple[int, bytes]]:
-    """The numbers of a treebank's files, in order, and what is in them.
+    """The numbers and contents of a treebank's files, in order.
 
-    Raises DataError where there is none, or where together they are not the treebank that was published.
+    Raises DataError if there are none, or if together they are not the published treebank.
     """
     found = find_treebank_files(treebank, place)
     if not found.numbers:
@@ -64,11 +64,11 @@ def read_treebank(treebank: Treebank, place: Path) -> list[tuple[int, bytes]]:
 
 
 def describe_missing(treebank: Treebank, place: Path, found: TreeFiles) -> list[str]:
-    """The files that are not there of those that are needed, in words."""
+    """The needed files that are missing, in words."""
     ranges = [each for files in treebank.splits.values() for each in files]
     if not found.numbers:
-        whole = " or ".join([f"{_name(ranges[0][0])} and so on", *(each.name for each in treebank.downloads)])
-        return [f"{whole} in {place}"]
+        names = " or ".join([f"{_name(ranges[0][0])} and so on", *(each.name for each in treebank.downloads)])
+        return [f"{names} in {place}"]
     absent = [each for each in ranges if not any(number in each for number in found.numbers)]
     return [f"some of {_name(each[0])} to {_name(each[-1])} in {place}" for each in absent]
 
@@ -100,7 +100,7 @@ def _name(number: int) -> str:
 
 
 def _joined(treebank: Treebank, index: Path) -> TreeFiles:
-    """The files that stand one behind the other beside their index."""
+    """The files that are joined in one file, next to their index."""
     plain = index.with_name(index.name.replace(".index.tsv", ".mrg"))
     path = plain if plain.is_file() else plain.with_name(f"{plain.name}.xz")
     if not path.is_file():
@@ -118,7 +118,7 @@ def _joined(treebank: Treebank, index: Path) -> TreeFiles:
 
 
 def _read_slices(path: Path, sizes: tuple[int, ...]) -> Iterator[bytes]:
-    """One file in pieces of so many bytes."""
+    """One file in pieces of these sizes in bytes."""
     with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
         for size in sizes:
             yield file.read(size)

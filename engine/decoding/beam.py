@@ -90,8 +90,8 @@ class BeamSearch:
         coverage = None if alive.coverage is None or attended is None else alive.coverage + attended
         self._end(best, alive, coverage)
         going, order = best.scores.masked_fill(best.symbols == self.end, -torch.inf).topk(self.beam)
-        most = self.ranking.normalise(going, self.bounds.max_length[best.sentences, None])
-        kept = most > self.ranks[best.sentences, None]
+        bound = self.ranking.normalise(going, self.bounds.max_length[best.sentences, None])
+        kept = bound > self.ranks[best.sentences, None]
         of, slot = torch.nonzero(kept, as_tuple=True)
         parents, symbols = best.parents.gather(1, order)[kept], best.symbols.gather(1, order)[kept]
         return parents, Hypotheses(

@@ -68,8 +68,8 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int, end: int) -> tuple[Tens
     allowed = logs.clone()
     allowed[:, PAD] = -torch.inf
     allowed[:, end].masked_fill_(place < bounds.min_length, -torch.inf)
-    most, symbols = allowed.max(1)
-    must = (place >= bounds.max_length) | ~torch.isfinite(most)
+    best, symbols = allowed.max(1)
+    must = (place >= bounds.max_length) | ~torch.isfinite(best)
     symbols = torch.where(must, end, symbols)
     gains = logs.gather(1, symbols[:, None]).squeeze(1).double()
     return symbols, gains.nan_to_num(nan=-torch.inf)

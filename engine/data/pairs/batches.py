@@ -1,4 +1,4 @@
-"""Pairs in batches of like lengths, from any batch on."""
+"""Batches of pairs of similar lengths, starting at any batch."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class PairBatch(NamedTuple):
 def iter_pair_batches(
     split: PairSplit, *, batch_size: int, max_length: int, seed: int, width: int = 5, position: int = 0
 ) -> Iterator[PairBatch]:
-    """Batches without an end, from the batch of that number on, which is all that a pause must keep.
+    """Endless batches from the batch number `position` on, which is all that resuming needs.
 
-    A batch has pairs whose longer sides differ by less than `width`, but where one bucket ends and the
-    next begins. Each pass has its pairs in batches, and its batches in an order, drawn from the seed and the
-    number of the pass; what does not fill a batch is left out of that pass, drawn too. Left out of all are
-    pairs with a side of more than `longest` numbers, its end not counted.
+    The longer sides of a batch's pairs differ by less than `width`, except where one bucket ends and the
+    next begins. Each pass draws its batches and their order from the seed and the number of the pass, and
+    leaves out a random remainder that does not fill a batch. Pairs with a side of more than `max_length`
+    tokens, not counting its end, are always left out.
     """
     lengths = _max_side_lengths(split)
     fitting = torch.nonzero(lengths <= max_length + 1).flatten()
@@ -65,7 +65,7 @@ def iter_pair_batches(
 def iter_pair_eval(
     split: PairSplit, *, batch_size: int, max_length: int | None = None
 ) -> Iterator[PairBatch]:
-    """Each pair once, the short ones first, none over `longest`; the last batch may be smaller."""
+    """Each pair of at most `max_length` tokens once, short ones first; the last batch may be smaller."""
     lengths = _max_side_lengths(split)
     order = torch.argsort(lengths, stable=True)
     if max_length is not None:
@@ -75,7 +75,7 @@ def iter_pair_eval(
 
 
 def collate(split: PairSplit, chosen: Sequence[int]) -> PairBatch:
-    """The pairs of some numbers."""
+    """The batch of the pairs of these numbers."""
     sources, source_lengths = _padded(split.source, chosen)
     targets, target_lengths = _padded(split.target, chosen)
     inputs = torch.full_like(targets, START)

@@ -18,7 +18,7 @@ from ..vocabularies.base import Vocabulary
 from .splitting import split_pairs
 from .writer import ABOUT, FORMAT, SIDES, PairCorpusSpec, write_pairs
 
-_MAX_LEARNING_PAIRS = 4_000_000  # pairs that vocabularies are learnt from at most, evenly over all
+_MAX_LEARNING_PAIRS = 4_000_000  # vocabularies are learnt from at most this many, spread evenly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

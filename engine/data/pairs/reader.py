@@ -11,10 +11,10 @@ from ...corpora import DataError, dataset_folder, iter_lines
 
 
 def iter_pairs(corpus: ParallelCorpus, files: PairFiles, folder: Path) -> Iterator[tuple[str, str]]:
-    """Sentences with their translations, as they stand in the files, without the ends of lines.
+    """Sentences with their translations, as in the files, without line ends.
 
-    Raises DataError, at the end too, where a file is missing, damaged or another, or the two sides differ in
-    their number of lines.
+    Raises DataError, possibly at the end, if a file is missing, damaged or not the published one, or if the
+    two sides differ in their number of lines.
     """
     place = dataset_folder(corpus, folder)
     source = _sentences(corpus, files.source, place)

@@ -22,10 +22,10 @@ class Pair(NamedTuple):
 
 
 def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
-    """All pairs, each with its split; those with nothing on a side are left out.
+    """All pairs, each with its split, except those with an empty side.
 
-    No source stands in two splits, whatever its case and its spaces: where the files are split already, a
-    pair whose source is held out elsewhere is left out too.
+    No source is in two splits, ignoring case and spaces: where the files are split already, a pair whose
+    source is held out elsewhere is left out too.
     """
     if corpus.held_out is not None:
         for files in corpus.files["train"]:

@@ -10,7 +10,7 @@ from torch import Tensor
 class StreamBatch(NamedTuple):
     """One block of each row's text; both (batch, block), int64, all targets are scored.
 
-    `fresh` where the rows begin: what a model remembers of others must be forgotten before.
+    `reset` where the rows begin: the model must forget what it remembers of other rows.
     """
 
     inputs: Tensor
@@ -28,7 +28,7 @@ class ScoredBatch(NamedTuple):
 
 
 class LineBatch(NamedTuple):
-    """Whole lines, padded at the end with 0; inputs and targets (batch, longest), lengths (batch,), int64.
+    """Whole lines, padded with 0; inputs and targets (batch, max length), lengths (batch,), int64.
 
     Row i is scored at its first `lengths[i]` positions; all rows together stand for `words` words.
     """

@@ -20,11 +20,11 @@ LINE_START = 0
 def iter_line_batches(
     split: Split, *, batch_size: int, max_length: int, seed: int, position: int = 0
 ) -> Iterator[LineBatch]:
-    """Batches of whole lines without an end, from the batch of that number on.
+    """Endless batches of whole lines from the batch number `position` on.
 
-    Each pass over the text has its lines in an order of its own, drawn from the seed and the number of the
-    pass; the last lines of a pass that do not fill a batch are left out of it. Left out of all are lines of
-    more than `longest` tokens, the mark at the end not counted, and those that have none but it.
+    Each pass draws the order of its lines from the seed and the number of the pass, and leaves out the last
+    lines that do not fill a batch. Empty lines and lines of more than `max_length` tokens, not counting the
+    end mark, are always left out.
     """
     fitting = _fitting(split, max_length)
     batches = len(fitting) // batch_size
@@ -43,7 +43,7 @@ def iter_line_batches(
 
 
 def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterator[LineBatch]:
-    """Each line that `lines` can give, once, the short ones first; the last batch may be smaller."""
+    """Each line that is neither empty nor too long once, short ones first; the last batch may be smaller."""
     fitting = _fitting(split, max_length)
     lengths = (split.lines[1:] - split.lines[:-1])[fitting]
     order = fitting[torch.argsort(lengths, stable=True)].tolist()
@@ -51,10 +51,10 @@ def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterato
         yield _batch(split, order[place : place + batch_size])
 
 
-def _fitting(split: Split, longest: int) -> Tensor:
+def _fitting(split: Split, max_length: int) -> Tensor:
     """The numbers of the lines that are neither empty nor too long."""
     lengths = split.lines[1:] - split.lines[:-1]  # with the mark
-    return torch.nonzero((lengths > 1) & (lengths <= longest + 1)).flatten()
+    return torch.nonzero((lengths > 1) & (lengths <= max_length + 1)).flatten()
 
 
 def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:

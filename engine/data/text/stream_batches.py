@@ -13,7 +13,7 @@ from .batches import ScoredBatch, StreamBatch
 
 
 def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
-    """How many blocks each row has before all rows begin anew; DataError if there is not one."""
+    """How many blocks each row has before all rows begin anew; DataError if there are none."""
     blocks = (len(tokens) - 1) // batch_size // context
     if not blocks:
         raise DataError(
@@ -26,10 +26,10 @@ def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
 def iter_stream_batches(
     tokens: Tensor, *, batch_size: int, context: int, position: int = 0
 ) -> Iterator[StreamBatch]:
-    """Blocks of rows without an end, from the block of that number on, which is all that a pause must keep.
+    """Endless blocks of rows from the block number `position` on, which is all that resuming needs.
 
-    The text is cut into `batch` equal rows, one behind the other, so that in a pass a token is a target at
-    most once. Never a target are the first token, and at the end of each row what does not fill a block.
+    The text is cut into `batch_size` equal consecutive rows, so a token is a target at most once in a pass.
+    The first token and the end of a row that does not fill a block are never targets.
     """
     blocks = blocks_per_pass(tokens, batch_size=batch_size, context=context)
     starts = torch.arange(batch_size) * ((len(tokens) - 1) // batch_size)
@@ -42,19 +42,17 @@ def iter_stream_batches(
 def iter_stream_eval(
     tokens: Tensor, *, batch_size: int, context: int, warm_up: int = 0
 ) -> Iterator[ScoredBatch]:
-    """Blocks in which each token of a text but the first is scored exactly once.
+    """Blocks in which each token of a text except the first is scored exactly once.
 
-    Rows overlap: each but the first begins `warm_up` tokens before the first of which it is scored, so that
-    every token is predicted from that many at least, or from all that there are. With one row, or a warm-up
-    of the model's reach, the scores are those of one pass over the whole. The last row is filled up with
-    what is not scored.
+    Rows overlap: each but the first begins `warm_up` tokens before its first scored token, so that every
+    token is predicted from at least that many, or from all there are. With one row, or a warm-up of the
+    model's reach, the scores equal those of one pass over the whole text. The last row is padded with
+    tokens that are not scored.
     """
     scores = len(tokens) - 1
     if scores < 1:
         raise DataError(f"expected at least 2 tokens, got {len(tokens)}")
-    stride = (
-        -(-max(scores - warm_up, 0) // batch_size) or 1
-    )  # scored in each row but the first, which has all
+    stride = -(-max(scores - warm_up, 0) // batch_size) or 1  # tokens scored in each row but the first
     starts = [row * stride for row in range(batch_size)]
     first = torch.tensor([0, *(start + warm_up for start in starts[1:])])[:, None]  # inputs scored from here
     for offset in range(0, stride + warm_up, context):
