@@ -1,4 +1,4 @@
-"""A study: one TOML file, checked to its last key, and the trials that it asks for."""
+"""A study: one TOML file, fully checked, and the trials that it defines."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _EPOCHS = ("train", "epochs")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """What a study file asks for, every trial of it sound.
+    """The valid contents of a study file.
 
     `factors` has each factor's levels in the order of the file, `seed` always among them.
     `dimensions` is what a search chooses, by name, options as plain data; empty without a search.
@@ -80,7 +80,7 @@ class Study:
 
     @property
     def epochs(self) -> int:
-        """The most epochs that a trial can have."""
+        """The largest number of epochs of any trial."""
         if self.trials:
             return max(trial.settings.train.epochs for trial in self.trials)
         names = self.template.holes.get(_EPOCHS)
@@ -159,7 +159,7 @@ def load_study(source: str | Path, overrides: Sequence[str] = ()) -> Study:
 
 
 def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...]) -> Study | None:
-    """The study of a document; what is wrong with it is noted, and makes it None."""
+    """The study of a document; None if it has faults, which are noted."""
     document = diagnostics.document
     _check_tables(diagnostics)
     header = _header(diagnostics)
@@ -231,7 +231,7 @@ def _check_tables(diagnostics: Diagnostics) -> None:
 
 
 def _header(diagnostics: Diagnostics) -> StudySettings | None:
-    """The table [study]; None if it is missing or wrong, which is noted."""
+    """The table [study]; None if it is missing or invalid, which is noted."""
     if "study" not in diagnostics.document.data:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What fits each table of a study file but not all of them together."""
+"""Problems between the tables of a study file, each valid by itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REMEDIES = {
 
 
 def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """What the task cannot take or does not find, and what would be asked for without any effect."""
+    """What the task cannot use or lacks, and keys that would have no effect."""
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
@@ -57,7 +57,7 @@ def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _causality_problems(task: LanguageModelSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
-    """Blocks that a causal task cannot take: they see the future, or more past than a stream can hold."""
+    """Blocks that a causal task cannot use: they see the future, or more past than a stream can keep."""
     surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
     for name, block in {render(one): one for one in walk(root) if isinstance(one, BlockNode)}.items():
         spec = lookup(block.name)
@@ -74,12 +74,12 @@ def _causality_problems(task: LanguageModelSettings, d_model: int, root: Node) -
 
 
 def _covers_nothing(root: Node) -> bool:
-    """Whether a whole model is an encoder and a decoder without attention weights to look at."""
+    """Whether the model is an encoder and a decoder without attention weights."""
     return isinstance(root, BlockNode) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
 
 
 def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """A curriculum that the task needs and has not, or cannot have; what its data do not fit."""
+    """A curriculum that is missing or not allowed, and lengths that do not fit the data."""
     task, curriculum = settings.task.spec, settings.train.curriculum
     place = ("train", "curriculum")
     try:
@@ -122,7 +122,7 @@ def _unused(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """The part of a recipe that makes its output what it is: the one that pools, or the first block."""
+    """The part of a recipe that decides the kind of its output: the one that pools, or the first block."""
     parts = root.parts if isinstance(root, SeriesNode) else (root,)
     if gives == VECTOR:
         return render(next(part for part in parts if output_kind(part) == gives))

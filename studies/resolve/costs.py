@@ -1,4 +1,4 @@
-"""What the trials of a plan cost and can reach, counted from the text, each distinct recipe once."""
+"""The costs and the reach of trials, computed from their text, once for each distinct recipe."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..catalog.tasks import AlgorithmicTask, ModelInterface, require_algorithmic
 from ..schema.settings import ModelSettings, TrialSettings, read_recipe
 
 REFERENCE_TOKENS = 40
-"""The length for which a training step's operations are stated and bounded, where it grows in training."""
+"""The length for which operations of a training step are stated and bounded if it grows in training."""
 
 _MINIMAL_RECIPE = parse("ff(1)")
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceCost:
-    """The model of a trial on one sequence; `flops` of a forward and a backward pass."""
+    """The cost of a trial's model on one sequence; `flops` are of a forward and a backward pass."""
 
     parameters: int
     flops: int
@@ -36,9 +36,9 @@ def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig
 
 
 def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
-    """The cost of a trial's model on a sequence of so many tokens, equal to that of `analyse`.
+    """The cost of a trial's model on a sequence of that many tokens, equal to that of `analyse`.
 
-    Tasks share what does not depend on the vocabulary: every cost is affine in its size.
+    Tasks share the part that does not depend on the vocabulary: every cost is affine in its size.
     """
     asked = settings.task.interface
     least = _with_min_vocab(model_config(settings.model, asked))
@@ -51,7 +51,7 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """The tokens of the sequence that stands for all of a trial's; TOKENS where the length grows."""
+    """The tokens of the sequence that represents all of a trial's; TOKENS if the length grows."""
     return settings.task.interface.tokens or REFERENCE_TOKENS
 
 
@@ -67,23 +67,23 @@ def reach(settings: TrialSettings) -> Reach:
 
 
 def max_learnable_length(settings: TrialSettings) -> int | None:
-    """The longest length that a trial can learn but for luck; None if its reach sets no bound."""
+    """The longest length that a trial can learn without luck; None if its reach sets no bound."""
     task = settings.task.spec
     return task.max_learnable_length(reach(settings)) if isinstance(task, AlgorithmicTask) else None
 
 
 def max_curriculum_length(settings: TrialSettings) -> int:
-    """The longest length of an algorithmic trial that passes one in every epoch."""
+    """The longest length of an algorithmic trial whose length grows in every epoch."""
     return _start_length(settings) + require_algorithmic(settings.task.name).length_step * (
         settings.train.epochs - 1
     )
 
 
 def max_training_flops(settings: TrialSettings) -> float:
-    """The training operations of a trial; one whose length grows does so in every epoch.
+    """The training operations of a trial, at most: a length that grows does so in every epoch.
 
-    One step past its ceiling it is stuck for the epochs that are left. The sum over the lengths before is
-    that of the parabola through the first, the middle and the last: exact for most recipes, and quick.
+    One step past its ceiling it stays for the remaining epochs. The sum over the lengths before is that of
+    the parabola through the first, the middle and the last: exact for most recipes, and quick.
     """
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask):
@@ -103,13 +103,13 @@ def max_training_flops(settings: TrialSettings) -> float:
     )
     bend = (
         (growing + 1) / (3 * (growing - 1)) if half else 0.0
-    )  # the mean of x^2 over so many points in [-1, 1]
+    )  # the mean of x^2 over that many points in [-1, 1]
     mean = middle + bend * ((low + high) / 2 - middle)
     return growing * mean + (train.epochs - growing) * _epoch_flops(settings, task, top)
 
 
 def _start_length(settings: TrialSettings) -> int:
-    """The length with which an algorithmic trial begins."""
+    """The first length of an algorithmic trial."""
     assert settings.train.curriculum is not None, "an algorithmic task without a curriculum"
     return settings.train.curriculum.start
 
@@ -129,13 +129,13 @@ def _with_min_vocab(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _body(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
-    """A model of few symbols."""
+    """The analysis of a model with few symbols."""
     return analyse(read_recipe(recipe), config, length=tokens, past=past)
 
 
 @lru_cache(maxsize=4096)
 def _cost_per_symbol(least: ModelConfig, tokens: int) -> SequenceCost:
-    """What one more symbol of the vocabulary adds to any model."""
+    """The cost that one more symbol of the vocabulary adds to any model."""
     assert least.vocab is not None
     without, within = (
         analyse(_MINIMAL_RECIPE, replace(least, vocab=vocab), length=tokens)

@@ -1,6 +1,6 @@
-"""A study that is still being checked: its parts, and the report on them.
+"""A study that is still being checked: its parts, and its faults.
 
-A name fills holes if it is a factor, a dimension of the search, the size that is solved, or a fragment.
+Holes are filled by factors, dimensions of a search, the size that is solved, and fragments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 
 
 def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
-    """The names that fill holes with levels and values, right or wrong, and `seed`: each with what it is."""
+    """The names that fill holes with levels and values, valid or not, and `seed`: each with its kind."""
     search, study, cells = data.get("search"), data.get("study"), data.get("cells")
     tables = [
         (study.get("baseline") if isinstance(study, Mapping) and "match" in study else None, "a size"),
@@ -37,16 +37,16 @@ def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names in [recipes], right or wrong."""
+    """The names in [recipes], valid or not."""
     table = data.get("recipes")
     return tuple(table) if isinstance(table, Mapping) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What the checks of holes and levels look at.
+    """What the checks of holes and levels read.
 
-    `space` has the dimensions of [search.space]; `searched` is whether there is a search, right or wrong.
+    `space` has the dimensions of [search.space]; `has_search` is whether there is a search, valid or not.
     """
 
     diagnostics: Diagnostics
@@ -56,16 +56,16 @@ class Draft:
     has_search: bool
 
     def declared_names(self) -> set[str]:
-        """Every name that can fill a hole, be what it stands for right or wrong."""
+        """Every name that can fill a hole, whether its values are valid or not."""
         return {
             *filler_kinds(self.diagnostics.document.data),
             *named_fragments(self.diagnostics.document.data),
         } - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """What fills holes, by name: a factor's levels, a dimension's values that stand for all, a size.
+        """What fills holes, by name: a factor's levels, a dimension's representative values, a size.
 
-        Each comes with where it stands: levels in [factors] first, then those that only [[cells]] have.
+        Each comes with its place: levels in [factors] first, then those that only [[cells]] have.
         """
         listed = list(dict.fromkeys(one for cell in self.listed_cells() for one in cell.items()))
         factors = {
@@ -87,9 +87,9 @@ class Draft:
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
     def listed_cells(self) -> list[dict[str, tuple[KeyPath, Level]]]:
-        """The cells of [[cells]], by factor: each level with where it stands, which may be in the baseline.
+        """The cells of [[cells]], by factor: each level with its place, which may be in the baseline.
 
-        Cells that lack a factor or have one that is none are not among them.
+        Cells that lack a factor or have an unknown one are left out.
         """
         own = {index: self.diagnostics.document.data["cells"][index] for index in self.design.listed_cells}
         return [

@@ -1,6 +1,6 @@
-"""[recipes]: fragments of recipes by name, for the recipe, for levels and for each other to use as holes.
+"""[recipes]: named fragments that the recipe, levels and other fragments use as holes.
 
-They are written out before anything else is filled, so that a trial knows nothing of them.
+They are expanded before any other hole is filled, so that a trial does not depend on their names.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ TABLE = "recipes"
 def read_fragments(
     diagnostics: Diagnostics, others: Mapping[str, str], *, has_search: bool
 ) -> dict[str, str]:
-    """The sound fragments of a study in the order of the file; what is wrong with the others is noted.
+    """The valid fragments of a study in the order of the file; the faults of the others are noted.
 
-    `others` has what else fills holes: each name with what it is. A hole that nothing fills makes a fragment
-    unsound too; it is told where all holes are checked.
+    `others` has the other names that fill holes, each with its kind. A hole that nothing fills makes a
+    fragment invalid too; it is reported where all holes are checked.
     """
     table = diagnostics.document.data.get(TABLE, {})
     if not isinstance(table, dict):
@@ -49,7 +49,7 @@ def _is_fragment(
     others: Mapping[str, str],
     has_search: bool,
 ) -> bool:
-    """Whether a name and a text can be a fragment by themselves; if not, that is noted."""
+    """Whether a name and a text by themselves make a fragment; if not, that is noted."""
     path: KeyPath = (TABLE, name)
     if not is_name(diagnostics, path):
         diagnostics.invalid.add(path)
@@ -71,7 +71,7 @@ def _is_fragment(
 
 
 def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
-    """Note fragments that stand in themselves: once for each circle, at the hole where it begins."""
+    """Note fragments that contain themselves: once for each cycle, at the hole where it begins."""
     told: set[str] = set()
     for name, text in texts.items():
         for hole in HOLE_PATTERN.finditer(text):
@@ -88,7 +88,7 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
 
 
 def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
-    """The fragments on a shortest way through holes from one to another, both ends with it; else nothing."""
+    """The fragments on a shortest path of holes from one to another, with both ends; empty if none."""
     ways, seen = [[start]], {start}
     for way in ways:  # grows while it is walked
         if way[-1] == goal:
@@ -100,10 +100,7 @@ def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]
 
 
 def _fillable_fragments(texts: dict[str, str], others: Collection[str]) -> dict[str, str]:
-    """The fragments all of whose holes can be filled, by these fragments or by the others.
-
-    A fragment falls with the one that would fill its hole, until no more fall.
-    """
+    """The fragments all of whose holes can be filled, by fragments of the result or by the others."""
     while True:
         left = {
             name: text

@@ -1,6 +1,6 @@
-"""The trials of a grid: every cell of the design with its settings, sized and held against the budget.
+"""The trials of a grid: every cell of the design with its settings, sized and checked against the budget.
 
-Nothing is built for it: settings come from the text, parameters and operations from its analysis.
+No model is built: settings come from the text, parameters and operations from its analysis.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .study_budget import StudyBudget
 from .template import RECIPE_PATH, Template
 from .trial import Trial
 
-_MAX_FAULTS = 20  # of cells that only several levels together make wrong
+_MAX_FAULTS = 20  # of cells that are wrong only by several levels together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialGrid:
     """The trials of a grid in the order of the file.
 
-    `asked` has every cell with every seed, so that several may be the same trial under other levels;
-    `refused` are those over budget; `sized` has by trial what was solved for equal parameters.
+    `cells` has every cell with every seed: several may be the same trial under other levels. `size_matches`
+    has by trial the size that was solved for equal parameters.
     """
 
     cells: tuple[Trial, ...] = ()
@@ -48,9 +48,9 @@ class TrialGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridBuilder:
-    """Makes the grid of a study; what only several levels together make wrong is noted.
+    """Builds the grid of a study; faults of several levels together are noted.
 
-    `tolerance` bounds how far a cell's parameters may be from its baseline's, as a share of those.
+    `tolerance` bounds how far a cell's parameters may be from its baseline's, as a fraction of those.
     """
 
     diagnostics: Diagnostics
@@ -62,9 +62,9 @@ class GridBuilder:
     reported: set[tuple[KeyPath | None, str]] = field(default_factory=set)  # what no size can match
 
     def build(self) -> TrialGrid:
-        """The grid, without the cells that have faults; an empty one of too many trials.
+        """The grid, without the cells that have faults; empty if there are too many trials.
 
-        A budget that refuses every cell is a fault: there would be nothing to run.
+        A budget that excludes every cell is a fault: there would be nothing to run.
         """
         count = self.design.count()
         if count > MAX_TRIALS:
@@ -85,9 +85,9 @@ class GridBuilder:
         return TrialGrid(cells=tuple(asked), over_budget=tuple(refused), size_matches=sized)
 
     def _resolved_cells(self) -> Iterator[tuple[dict[str, Level], TrialSettings, SizeMatch | None]]:
-        """Every cell with every seed, its settings, and what was solved for it.
+        """Every cell with every seed, its settings, and its solved size.
 
-        Cells that differ in the seed settle once. It ends early when there are faults enough.
+        Cells that differ only in the seed are resolved once. It ends early after _MAX_FAULTS faults.
         """
         known: dict[object, tuple[TrialSettings, SizeMatch | None] | None] = {}
         for levels in self.design.cells():
@@ -101,7 +101,7 @@ class GridBuilder:
                 yield levels, *found
 
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[TrialSettings, SizeMatch | None] | None:
-        """A cell's settings, its size solved if it has one; None if that cannot be, which is noted."""
+        """A cell's settings, with its size solved if it has one; None if faulty, which is noted."""
         values, sized = dict(levels), None
         if self.design.matched_size is not None:
             sized = self._solve_size(levels)
@@ -118,7 +118,7 @@ class GridBuilder:
             return None
 
     def _solve_size(self, levels: Mapping[str, Level]) -> SizeMatch | None:
-        """The size of a cell; None if none comes near enough, which is noted with those that come nearest."""
+        """The size of a cell; None if none is within the tolerance, which is noted with the nearest ones."""
         assert self.design.matched_size is not None
         try:
             found = ParameterMatcher(template=self.template, design=self.design).solve(levels)
@@ -134,9 +134,9 @@ class GridBuilder:
         return None
 
     def _report_mismatch(self, name: str, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> None:
-        """Note a cell whose parameters come not near enough to its baseline's, and what comes nearest.
+        """Note a cell whose parameters cannot match its baseline's within the tolerance, and the nearest.
 
-        At the level that makes it so, if the cell's model hangs on one alone; else at the recipe, with all.
+        It is noted at the level if the cell's model depends on one alone, else at the recipe, with all.
         """
         texts = {factor: [level] for factor, level in levels.items()}
         factors = list(
@@ -161,7 +161,7 @@ class GridBuilder:
         return ("factors", factor, found.index(level_key(level))) if level_key(level) in found else None
 
     def _report_over_budget(self, refused: Sequence[Trial]) -> None:
-        """Note a budget that no cell keeps to, and by how much the smallest of them misses it."""
+        """Note a budget that every cell exceeds, and by how much the smallest one does."""
         least = min(refused, key=lambda trial: self.budget.usage(trial.settings))
         cell = ", ".join(
             f"{name}={level_text(level)}" for name, level in least.levels.items() if name != SEED

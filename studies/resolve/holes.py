@@ -1,6 +1,6 @@
-"""What fills the holes of a study: recipes and their parts are read, holes and fillings brought together.
+"""Checks recipes, their parts, and whether all holes and the names that fill them match.
 
-A level is a part of a recipe where its factor's hole takes a part, and plain data where it takes a value.
+A level is a part of a recipe if its factor's hole takes a part, and plain data if it takes a value.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 def check_recipes(draft: Draft) -> None:
     """Read the recipe, then every level and option that becomes a part of it, and note their faults.
 
-    Holes inside of levels and fragments are followed. A hole that is misspelt is followed to what it is
-    likely to mean, so that the faults of those levels are told too.
+    Holes in levels and fragments are followed; a misspelt hole is followed to its likely meaning, so that
+    the faults of those levels are reported too.
     """
     report, axes = draft.diagnostics, draft.axes()
     text = draft.template.texts.get(RECIPE_PATH)
@@ -49,9 +49,9 @@ def check_recipes(draft: Draft) -> None:
 
 
 def check_holes(draft: Draft) -> None:
-    """Note holes that nothing fills, what fills none, and what stands where it cannot.
+    """Note holes that nothing fills, names that fill none, and misplaced names.
 
-    One misspelt hole is one fault: what it is likely to mean counts as used.
+    A misspelt hole is one fault: the name that it likely means counts as used.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
     fragments = named_fragments(draft.diagnostics.document.data)
@@ -81,7 +81,7 @@ def _is_overridden(draft: Draft) -> bool:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Why a fragment or a size cannot stand at a key; empty if it can, or is neither."""
+    """Why a fragment or a size cannot be used at a key; empty if it can, or is neither."""
     if name in draft.template.fragments and path != RECIPE_PATH:
         return f"the fragment {{{name}}} stands only in recipes"
     size = draft.design.matched_size
@@ -91,7 +91,7 @@ def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
 
 
 def _declaration_path(draft: Draft, name: str) -> KeyPath:
-    """Where the name of a factor, a dimension or a size stands first."""
+    """The first place of the name of a factor, a dimension or a size."""
     if name in draft.space:
         return ("search", "space", name)
     if name in draft.design.combined_factors:
@@ -100,12 +100,12 @@ def _declaration_path(draft: Draft, name: str) -> KeyPath:
 
 
 def _closest_declared(hole: str, declared: set[str]) -> str | None:
-    """The declared name that a hole without a filling is likely to mean."""
+    """The declared name that an unfilled hole is likely to mean."""
     return None if hole in declared else nearest(hole, declared)
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
-    """The recipe at a path; None if it is none, which is noted under its very words."""
+    """The recipe at a path; None if it is not one, which is noted at the faulty words."""
     try:
         return read_recipe(text)
     except RecipeError as error:
@@ -117,7 +117,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
-    """The recipe of a sound text with its fragments in place; None if they do not fit, which is noted."""
+    """The recipe of a valid text with its fragments expanded; None if they do not fit, which is noted."""
     try:
         return draft.template.expand(text)
     except RecipeError as error:
@@ -127,7 +127,7 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
-    """The holes of a recipe that take parts; of one that cannot be read, those not named as values."""
+    """The holes of a recipe that take parts; if it cannot be read, those that are not named values."""
     if recipe is None:
         names, values = HOLE_PATTERN.findall(text), frozenset(_NAMED_VALUE.findall(text))
     else:
@@ -136,7 +136,7 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
-    """Every text that may have holes, with its path: the template's, fragments, levels that are texts."""
+    """Every text that may have holes, with its path: the template's, fragments, textual levels."""
     yield from draft.template.texts.items()
     for name in named_fragments(draft.diagnostics.document.data):
         text = draft.diagnostics.document.data["recipes"][name]

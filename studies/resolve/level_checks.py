@@ -1,4 +1,4 @@
-"""The settings that levels and dimensions give, tried before anything runs: what is wrong, and why."""
+"""Tries the settings that levels and dimensions give, before anything runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .template import RECIPE_PATH, Template
 
 
 def check_levels(draft: Draft) -> None:
-    """Try what the cells of the design and [[cells]] are made of, and note what is wrong with that.
+    """Try the levels of the design and of [[cells]], and note their faults.
 
-    Levels that a design combines freely are tried one by one, cells that it pairs or lists each as it is: a
-    pair that is never asked for is no fault.
+    Levels that a design combines freely are tried one by one, cells that it pairs or lists each as a whole:
+    a pair that never occurs is no fault.
     """
     axes, design = _valid_axes(draft), draft.design
     combined = {name: _combined_levels(draft, name, levels) for name, levels in axes.items()}
@@ -38,10 +38,10 @@ def check_levels(draft: Draft) -> None:
 
 
 def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
-    """Try the first level of everything, then each other level alone, and note what is wrong with that.
+    """Try the first level of every axis, then each other level with them, and note their faults.
 
-    A problem that the first levels have together is the fault of the one axis whose other levels cure it. So
-    faults are told of levels, not of cells, and a grid of any size needs as many trials as it has levels.
+    A problem of the first levels together is the fault of the one axis whose other levels cure it. So faults
+    are reported for levels, not for cells, and a grid of any size is tried once per level.
     """
     first = {name: levels[0][1] for name, levels in axes.items()}
     wrong = _problems(draft, first)
@@ -66,7 +66,7 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 def _try_cell(
     draft: Draft, axes: Mapping[str, PlacedLevels], cell: Mapping[str, tuple[KeyPath, Level]]
 ) -> None:
-    """Try one cell, if its levels are sound, and note what is wrong with it."""
+    """Try one cell, if its levels are valid, and note its faults."""
     levels = {name: level for name, (_, level) in cell.items()}
     if not all(level in [one for _, one in axes.get(name, ())] for name, level in levels.items()):
         return
@@ -83,9 +83,9 @@ def report_cell_problem(
     levels: Mapping[str, Level],
     places: Mapping[str, KeyPath],
 ) -> None:
-    """Note a problem of a cell: at the one level that it comes from if that has a place, else with all.
+    """Note a problem of a cell: at the one level that causes it if that has a place, else with all levels.
 
-    `places` has where levels stand; where it is empty, each problem is told at its key, with the levels.
+    `places` has the paths of levels; if it is empty, each problem is noted at its key, with the levels.
     """
     texts = {name: [level] for name, level in levels.items()}
     names = [name for name in template.names_at(problem.path, texts) if name in levels]
@@ -98,7 +98,7 @@ def report_cell_problem(
 
 
 def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLevels:
-    """The levels of an axis that the design combines, that of the baseline first."""
+    """The levels of an axis that the design combines, the baseline's first."""
     cells = ("cells", "study") if name in draft.design.factors else ()
     own, named = [one for one in levels if one[0][0] not in cells], draft.design.baseline
     return tuple(sorted(own, key=lambda one: name in named and level_key(one[1]) != level_key(named[name])))
@@ -107,9 +107,9 @@ def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLev
 def report_problem(
     diagnostics: Diagnostics, problem: ValidationProblem, origin: KeyPath | None = None
 ) -> None:
-    """Note a problem of some settings: at the level or dimension that it comes from, or at its own key.
+    """Note a problem of settings: at the level or dimension that causes it, or at its own key.
 
-    At a level the message says as what it was tried: `[factors] width: as [model] d_model: expected …`.
+    At a level the message says where it was tried: `[factors] width: as [model] d_model: expected …`.
     """
     if origin is None or origin == problem.path:
         diagnostics.report_error(problem.path, problem.message, key=problem.key)
@@ -119,7 +119,7 @@ def report_problem(
 
 
 def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
-    """The search dimensions that stand in the recipe itself."""
+    """The search dimensions in the recipe itself."""
     text = draft.template.texts.get(RECIPE_PATH)
     if text is None or RECIPE_PATH in draft.diagnostics.invalid:
         return {}
@@ -127,9 +127,9 @@ def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
 
 
 def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
-    """Every axis with its values that are not spoiled; what an axis without any would fill is spoiled."""
+    """Every axis with its valid values; values whose holes only an empty axis would fill are invalid."""
     axes, sound = draft.axes(), dict[str, PlacedLevels]()
-    while axes != sound:  # a level falls when what would fill its holes has fallen
+    while axes != sound:  # a level becomes invalid when no valid level fills its hole
         sound = axes
         left = {
             name: tuple(one for one in levels if _is_valid(draft, *one, sound))
@@ -147,13 +147,13 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 
 def _is_valid(draft: Draft, path: KeyPath, level: Level, axes: Container[str]) -> bool:
-    """Whether a level is not spoiled and something can fill each of its holes."""
+    """Whether a level is valid and something can fill each of its holes."""
     holes = draft.template.names_in(level) if isinstance(level, str) else []
     return path not in draft.diagnostics.invalid and all(hole in axes for hole in holes)
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
-    """What is wrong with the settings of these values and is not known yet."""
+    """The problems of the settings with these values that are not reported yet."""
     still_open = {name: f"{{{name}}}" for names in draft.template.holes.values() for name in names}
     try:
         resolve_settings(draft.template, {**still_open, **values, SEED: 0})

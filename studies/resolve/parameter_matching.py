@@ -23,7 +23,7 @@ SIZE_PATHS = (RECIPE_PATH, D_MODEL_PATH)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMatch:
-    """A cell's size, None where it has none to solve, and its model's parameters beside the baseline's."""
+    """A cell's size, None if it has none to solve, and its model's parameters and the baseline's."""
 
     size: int | None
     parameters: int
@@ -31,25 +31,25 @@ class SizeMatch:
 
     @property
     def residual(self) -> int:
-        """How many parameters the model has more than the baseline; below 0, fewer."""
+        """How many more parameters the model has than the baseline; negative if fewer."""
         return self.parameters - self.target
 
     @property
     def relative_residual(self) -> float:
-        """The residual as a share of the baseline's parameters."""
+        """The residual as a fraction of the baseline's parameters."""
         return self.residual / self.target
 
     def __str__(self) -> str:
-        """The parameters and how far off they are: `1,603,940 (+0.032 %)`."""
+        """The parameters and their relative residual: `1,603,940 (+0.032 %)`."""
         percent = 100 * self.relative_residual
         shown = f"{percent:+,.0f}" if abs(percent) >= 100 else f"{percent:+.3g}"
         return f"{self.parameters:,} ({shown} %)".replace("-", "−")
 
 
 def nearest_sizes(count: Callable[[int], float], target: int, low: int, high: int) -> list[int]:
-    """The sizes on both sides of the target, the nearer first; one where the target lies outside.
+    """The sizes on both sides of the target, the nearer first; only one if the target is out of range.
 
-    `count` must not fall with the size.
+    `count` must not decrease with the size.
     """
     above = _smallest_reaching(count, target, low, high)
     sizes = [size for size in (above - 1, above) if low <= size <= high and math.isfinite(count(size))]
@@ -57,9 +57,9 @@ def nearest_sizes(count: Callable[[int], float], target: int, low: int, high: in
 
 
 def _smallest_reaching(count: Callable[[int], float], target: int, low: int, high: int) -> int:
-    """The smallest size that counts the target or more, one beyond `high` if none does.
+    """The smallest size whose count is at least the target, `high + 1` if there is none.
 
-    Most counts are affine, and then the first two tell the place; otherwise the range is halved.
+    Most counts are affine, so that the first two give the answer; otherwise the range is bisected.
     """
     first = count(low)
     slope = count(low + 1) - first if low < high else 0
@@ -72,16 +72,16 @@ def _smallest_reaching(count: Callable[[int], float], target: int, low: int, hig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterMatcher:
-    """Solves the size of cells; the baseline's levels and size are the design's."""
+    """Solves the sizes of cells against the design's baseline."""
 
     template: Template
     design: Design
 
     def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
-        """What a cell can have, the nearest to its baseline first; one entry if it has nothing to solve.
+        """The possible sizes of a cell, the nearest to its baseline first; one entry if it has none to solve.
 
-        Its baseline is the cell with the levels of the named one; factors that are not named stay its own.
-        Raises ProblemsError where that baseline cannot be.
+        Its baseline is the cell with the baseline's named levels; unnamed factors keep the cell's own. Raises
+        InvalidTableError if that baseline is invalid.
         """
         assert self.design.matched_size is not None
         name, given = self.design.matched_size
@@ -111,7 +111,7 @@ class ParameterMatcher:
         ).parameters
 
     def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        """The least and the greatest whole number that can stand wherever the size does in a cell."""
+        """The smallest and largest whole number that fits everywhere a cell uses the size."""
         values = {**levels, name: f"{{{name}}}"}
         ranges = _ranges(read_recipe(self.template.recipe(values)), name)
         if name in self.template.holes.get(D_MODEL_PATH, ()):
@@ -120,7 +120,7 @@ class ParameterMatcher:
 
 
 def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
-    """The whole numbers that can stand at each place of a hole in a recipe."""
+    """The range of whole numbers at each place of a hole in a recipe."""
     found: list[tuple[int, int]] = []
     for node in walk(recipe.root):
         if isinstance(node, RepeatNode) and node.count == HoleNode(name):
@@ -134,7 +134,7 @@ def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
 
 
 def _integer_bounds(low: float | None, high: float | None) -> tuple[int, int]:
-    """The whole numbers between two bounds; without one, those up to 2 ** 31 either way."""
+    """The whole numbers between two bounds; a missing one is ±2 ** 31."""
     return math.ceil(-(2**31) if low is None else low), math.floor(2**31 if high is None else high)
 
 

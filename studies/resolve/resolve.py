@@ -1,4 +1,4 @@
-"""From a template and values to the settings of one trial, or all that is wrong with them."""
+"""Turns a template and values into the settings of one trial, or reports all their problems."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PLACEHOLDER_RECIPE = "sa"  # for a recipe that is wrong, so that all else is ch
 
 
 def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSettings:
-    """The settings of the trial that has these values; ProblemsError with all that is wrong with it.
+    """The settings of the trial with these values; InvalidTableError with all its problems.
 
-    `values` has a level for every hole, and for every dimension that is to be settled. A wrong recipe does
-    not keep the other tables from being checked.
+    `values` has a level for every hole and every dimension that needs one. The other tables are checked even
+    if the recipe is wrong.
     """
     tables = template.fill(values)
     problems: list[ValidationProblem] = []

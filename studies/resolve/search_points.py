@@ -1,4 +1,4 @@
-"""The points of a search: what is settled, one dimension after the other, and nothing that is not taken."""
+"""The points of a search: dimensions get values one by one, and only those that a point uses."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..schema.settings import Level
 from .template import RECIPE_PATH, Template
 
 Suggest = Callable[[str, Dimension], Level]
-"""Settles a dimension by its name."""
+"""Chooses the value of a dimension, given its name."""
 
 ChoosePoint = Callable[[Suggest], dict[str, Level]]
-"""Settles the dimensions that a point takes by asking for each of them, and gives their values by name."""
+"""Chooses a point by asking for each dimension that it uses, and returns their values by name."""
 
 
 def resolve_point(
     template: Template, dimensions: Mapping[str, Dimension], fixed: Mapping[str, Level], suggest: Suggest
 ) -> dict[str, Level]:
-    """The values of the dimensions that a point takes, in the order of `dimensions`.
+    """The values of the dimensions that a point uses, in the order of `dimensions`.
 
-    Those of the recipe are asked for first, in the order of its text, an option's own only where it is taken.
-    Then come those that fill its holes, the holes inside their values, and the holes of the other tables.
-    Raises ValueError for an answer outside of its dimension.
+    Those of the recipe are asked for first, in the order of its text, an option's own only if it is chosen.
+    Then come those that fill its holes, the holes in their values, and the holes of the other tables.
+    Raises ValueError for a value outside its dimension.
     """
     found: dict[str, Level] = {}
 
@@ -45,9 +45,9 @@ def resolve_point(
 
 
 def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
-    """Every way to settle a point, the dimension that is asked for last varying fastest.
+    """Every point, the dimension that is asked for last varying fastest.
 
-    Points that mean the same are all listed. Raises ValueError for a dimension of real numbers.
+    Equivalent points are all listed. Raises ValueError for a dimension of real numbers.
     """
     places: list[tuple[int, int]] = []  # of each dimension asked for, the place of its value and their number
     while True:
@@ -70,7 +70,7 @@ def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
 
 
 def is_enumerable(dimensions: Mapping[str, Dimension]) -> bool:
-    """Whether there is an end of the points."""
+    """Whether the points are finitely many."""
     return not any(isinstance(found, RealDimension) for found in dimensions.values())
 
 

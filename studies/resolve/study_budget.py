@@ -1,4 +1,4 @@
-"""What a study's models may cost at most: those beyond are told, and never built."""
+"""The most that a study's models may cost: those above are reported, and never built."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .costs import REFERENCE_TOKENS, cost, step_flops
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyBudget:
-    """Bounds of a model's parameters, and of a training step's operations on sequences of TOKENS tokens."""
+    """Bounds of a model's parameters, and of a training step's operations."""
 
     max_parameters: int | None = None
     max_step_flops: float | None = None
@@ -20,14 +20,14 @@ class StudyBudget:
         return self.usage(settings) <= 1
 
     def usage(self, settings: TrialSettings) -> float:
-        """What a trial's model has, as a share of what the tighter of the bounds allows; 0 without bounds."""
+        """The model's cost as a fraction of the bound that it comes closest to; 0 without bounds."""
         parameters = (
             cost(settings, REFERENCE_TOKENS).parameters / self.max_parameters if self.max_parameters else 0.0
         )
         return max(parameters, step_flops(settings) / self.max_step_flops if self.max_step_flops else 0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
-        """What a trial's model has too much of, `4,488,548 parameters, at most 2,000,000`, or nothing."""
+        """How the model exceeds the bounds, as `4,488,548 parameters, at most 2,000,000`, or nothing."""
         parts = []
         if self.max_parameters is not None:
             parameters = cost(settings, REFERENCE_TOKENS).parameters

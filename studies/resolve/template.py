@@ -13,7 +13,7 @@ from ..schema.settings import Level, read_recipe
 from ..text.toml_positions import KeyPath
 
 HOLE_PATTERN = re.compile(r"\{ *([A-Za-z]\w*) *\}")
-"""A hole as it stands in any text of a study file."""
+"""A hole in any text of a study file."""
 
 RECIPE_PATH: KeyPath = ("model", "recipe")
 D_MODEL_PATH: KeyPath = ("model", "d_model")
@@ -22,10 +22,10 @@ TRIAL_TABLES = ("model", "task", "train")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The tables that say what a trial is, some of their texts with holes.
+    """The tables that define a trial; some of their texts have holes.
 
-    `fragments` fill holes of the recipe, of its levels and of each other. A recipe is kept for each
-    combination of values that it needs, so that large grids read few of them.
+    `fragments` fill holes of the recipe, of its levels and of each other. Recipes are cached by the values
+    that they use, so that large grids parse few of them.
     """
 
     tables: Mapping[str, Any]
@@ -43,7 +43,7 @@ class Template:
         object.__setattr__(self, "holes", {path: names for path, names in holes.items() if names})
 
     def names_in(self, text: str) -> list[str]:
-        """The names that a text takes values of: those of its holes, and of the holes in its fragments."""
+        """The names whose values a text uses: those of its holes, and of the holes in its fragments."""
         names = list(dict.fromkeys(HOLE_PATTERN.findall(text)))
         for name in names:  # grows while it is walked
             inside = HOLE_PATTERN.findall(self.fragments.get(name, ""))
@@ -59,20 +59,20 @@ class Template:
         return names
 
     def expand(self, text: str) -> Recipe:
-        """The recipe of a text with its fragments in place; RecipeError where one does not fit."""
+        """The recipe of a text with its fragments expanded; RecipeError if one does not fit."""
         if text not in self._expanded:
             self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
         return self._expanded[text]
 
     def fill(self, values: Mapping[str, Level]) -> dict[str, Any]:
-        """The tables with all holes filled but those of the recipe; KeyError for a hole without a value.
+        """The tables with all holes filled except the recipe's; KeyError for a hole without a value.
 
-        A text that is one hole and nothing else becomes the value itself.
+        A text that is exactly one hole becomes the value itself.
         """
         return _filled(self.tables, values, ())
 
     def recipe(self, values: Mapping[str, Level]) -> str:
-        """The recipe with holes filled and dimensions settled; RecipeError for a value that does not fit."""
+        """The recipe with holes and dimensions filled; RecipeError for a value that does not fit."""
         recipe = self.expand(self.texts[RECIPE_PATH])
         key = tuple((name, type(values[name]), values[name]) for name in self._needed(recipe, values))
         if key not in self._recipes:
@@ -82,9 +82,9 @@ class Template:
         return self._recipes[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
-        """The names of the values that a recipe's dimensions and holes take, and those taken in turn.
+        """The names of a recipe's dimensions and holes, and of those in their values.
 
-        A name without a value stands in an option that is not taken.
+        A name without a value is in an option that is not chosen.
         """
         names = [name for name, _ in recipe.dimensions if name in values]
         names += [name for name in recipe.holes if name in values]
@@ -122,7 +122,7 @@ def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:  # 
 
 
 def _filled(value: Any, values: Mapping[str, Level], path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """A copy of what stands at a path, holes filled but for the recipe's."""
+    """A copy of the value at a path, with holes filled except the recipe's."""
     if isinstance(value, Mapping):
         return {key: _filled(inner, values, (*path, key)) for key, inner in value.items()}
     if isinstance(value, list):
@@ -134,8 +134,8 @@ def _filled(value: Any, values: Mapping[str, Level], path: KeyPath) -> Any:  # n
 
 
 def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
-    """The recipe with the holes that have values filled, those in the fillings too."""
-    for _ in range(len(values)):  # a hole inside a filling is filled in the next round
+    """The recipe with every hole filled that has a value, also holes in these values."""
+    for _ in range(len(values)):  # a hole in a value is filled in the next round
         given = {name: values[name] for name in recipe.holes if name in values}
         if given:
             recipe = recipe.fill(given)

@@ -11,7 +11,7 @@ from ..catalog.tasks import require_task
 from ..schema.settings import Level, TrialSettings, read_recipe
 
 RESULTS_VERSION = 1
-"""Raised whenever a change of the code moves numbers, so that older results are not taken for new ones."""
+"""Increased whenever a change of the code changes results, so that older ones are not reused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +44,14 @@ class Trial:
 
 
 def settings_to_json(settings: TrialSettings) -> str:
-    """The settings as rows and checkpoints keep them, each under the name that it has in ids."""
+    """The settings as rows and checkpoints keep them, each under its name in ids."""
     return settings.model_dump_json(by_alias=True)
 
 
 def settings_from_json(text: str) -> TrialSettings:
     """The settings that `settings_to_json` wrote.
 
-    Keys that the task does not take are left out: rows of earlier versions have the keys of all tasks.
+    Keys that the task does not have are dropped: rows of earlier versions have the keys of all tasks.
     """
     record = json.loads(text)
     fields = require_task(record["task"]["name"]).settings.model_fields
@@ -63,9 +63,9 @@ def settings_from_json(text: str) -> TrialSettings:
 def trial_id(settings: TrialSettings) -> str:
     """The id of the trial with these settings: the first 16 hex digits of a SHA-256.
 
-    Hashed are the settings as canonical JSON without the values that equal their defaults, the recipe by its
-    identity text, and RESULTS_VERSION. So a key that is added later with a default leaves older ids as they
-    were; one that gets another name keeps its old one here, as its serialization alias.
+    The hash covers the settings as canonical JSON without values that equal their defaults, with the recipe's
+    identity text, and RESULTS_VERSION. So a key added later with a default does not change older ids; a
+    renamed key keeps its old name here, as its serialization alias.
     """
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record["model"]["recipe"] = read_recipe(settings.model.recipe).identity

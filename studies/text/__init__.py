@@ -1,4 +1,4 @@
-"""A TOML text keeps its positions: overrides go in, and faults come out under their lines.
+"""Reads TOML with positions, applies overrides, and shows faults under their lines.
 
 `document` is a file as read, with `toml_positions` and `overrides`; `strict_model` is what a table is,
 `pydantic_messages` says what is wrong with one. `errors` draws faults, `diagnostics` gathers them, and

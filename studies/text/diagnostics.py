@@ -1,4 +1,4 @@
-"""The faults of a study that is being read, gathered so that all of them are told at once."""
+"""Collects the faults of a study, so that all of them are reported at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .toml_positions import KeyPath, Span
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """What is wrong with a document; `spoiled` holds the paths of values of which no more need be said."""
+    """The faults of a document; `spoiled` has the paths of values that need no further report."""
 
     document: Document
     faults: list[StudyFault] = field(default_factory=list)
@@ -37,5 +37,5 @@ class Diagnostics:
             self.report_error((*path, *problem.path), problem.message, key=problem.key)
 
     def already_reported(self, path: KeyPath) -> bool:
-        """Whether a value, or something that it is a part of, is spoiled."""
+        """Whether a value, or a table or list around it, is spoiled."""
         return any(path[:depth] in self.invalid for depth in range(1, len(path) + 1))

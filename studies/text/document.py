@@ -1,4 +1,4 @@
-"""A study file as it was read: its data with the overrides applied, and where each part of it stands."""
+"""A study file as it was read: its data with the overrides applied, and the place of each part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SYNTAX = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The data of a study file; `places` has the text in which each path of it stands, and where in that."""
+    """The data of a study file; `places` has for each path its text and its span there."""
 
     source: str  # what messages call it
     text: str
@@ -60,7 +60,7 @@ class Document:
 
 
 def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Document:
-    """The document of a text; StudyError for what is no TOML, in the text or in an override."""
+    """The document of a text; StudyError for invalid TOML in the text or in an override."""
     text = text.replace("\r\n", "\n")
     try:
         data = tomllib.loads(text)
@@ -74,7 +74,7 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
 
 
 def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
-    """The document of a file; StudyError for what is no UTF-8 too, OSError as it comes."""
+    """The document of a file; StudyError also for text that is not UTF-8; OSError is passed on."""
     raw = path.read_bytes()
     try:
         return parse_document(str(path), raw.decode(), overrides)
@@ -85,7 +85,7 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
 
 
 def _syntax_fault(text: str, error: str) -> StudyFault:
-    """The one fault that tomllib reports, at the place that it tells."""
+    """The one fault that tomllib reports, at the place that it names."""
     match = _SYNTAX.fullmatch(error)
     what = match["what"] if match else error
     if match is None or match["line"] is None:

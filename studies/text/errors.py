@@ -1,4 +1,4 @@
-"""What is wrong with a study file, drawn under the lines where it stands."""
+"""The faults of a study file, drawn under their lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDTH = 80  # a message that would pass this column goes below its caret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFault:
-    """One thing that is wrong, and the line it is wrong in.
+    """One fault, and its line.
 
     `line` counts from 1 in the file; it is 0 for an override and None where there is nothing to point at.
     `start` and `end` are columns of `text`, from 0, the end not included.

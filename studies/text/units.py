@@ -1,4 +1,4 @@
-"""How numbers read: counts, bytes and operations with a prefix, times in the unit that suits them."""
+"""Formats numbers: counts, bytes and operations with a prefix, times in a suitable unit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import chain
 from ...grammar import Reach
 
 WIDTH = 80
-"""Columns that everything fits into, where names allow it."""
+"""The columns that output should fit into, if names allow it."""
 
 _UNITS = (("s", 60), ("min", 60), ("h", 48), ("days", math.inf))
 """Each unit of time, and how many of it make one of the next worth using."""
@@ -64,7 +64,7 @@ def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
 
 
 def _abbreviate(text: str, width: int, end: int) -> str:
-    """The text, or as much of it as fits before a sign and so many characters of its end."""
+    """The text, or as much of it as fits before a sign and its last `end` characters."""
     return text if len(text) <= width else text[: max(width - 1 - end, 0)] + "…" + text[len(text) - end :]
 
 
