@@ -1,0 +1,74 @@
+"""Budgets leave members of a space out: what remains is counted, drawn and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from activemem.grammar import parse
+from activemem.grammar.space.budget import Budget
+from activemem.grammar.space.space import ESTIMATE_SAMPLES, Space, SpaceError
+
+SIZED = "4 * (choice(sa, conv(k=integer(3, 40))) >> ff(integer(8, 64, step=8)))"
+BUDGET = Budget(max_parameters=500_000, d_model=64, vocab=20)
+
+
+def test_a_budget_leaves_members_out_and_says_how_many_remain():
+    space = Space(SIZED, BUDGET)
+    listed, rng = list(space), Random(0)
+    remaining = space.remaining(rng)
+    assert str(remaining) == f"{len(listed)} of 312 architectures are within the budget"
+    assert 0 < len(listed) < 312
+    assert all(BUDGET.admits(one) for one in listed)
+    assert {space.sample(rng) for _ in range(30 * len(listed))} == set(listed)
+    assert all(space.mutate(listed[0], rng) in space for _ in range(20))
+
+
+def test_a_budget_of_operations_depends_on_the_length():
+    recipe = parse("sa >> ff(8)")
+    assert Budget(max_flops=10**7, d_model=8, vocab=4, length=10).admits(recipe)
+    assert not Budget(max_flops=10**7, d_model=8, vocab=4, length=1000).admits(recipe)
+
+
+def test_what_remains_of_a_large_space_is_an_estimate_and_says_so():
+    text = " >> ".join(["choice(sa, conv(k=integer(3, 40)))"] * 5)
+    remaining = Space(parse(text), Budget(max_parameters=400_000, d_model=64, vocab=20)).remaining(Random(0))
+    assert (remaining.exact, remaining.samples) == (False, ESTIMATE_SAMPLES)
+    assert remaining.within == round(remaining.share * ESTIMATE_SAMPLES) * 39**5 // ESTIMATE_SAMPLES
+    assert str(remaining) == (
+        "about 3.0e+7 of 90,224,199 architectures are within the budget: 32.7% ± 1.5%, from 1,000 draws"
+    )
+
+
+def test_of_a_space_without_end_a_share_remains(blend: Callable[[str], Space]):
+    recipe = blend("choice(sa, blend(rate=real(0, 1)), ff(8), ff(9))").recipe
+    remaining = Space(recipe, Budget(max_parameters=2_000, d_model=8, vocab=4)).remaining(Random(0))
+    assert remaining.within is None
+    assert str(remaining) == (
+        "infinitely many architectures of 4 forms: 73.7% ± 1.4% are within the budget, from 1,000 draws"
+    )
+
+
+def test_a_budget_that_admits_nothing_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("activemem.grammar.space.space.MAX_TRIES", 50)
+    space = Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20))
+    with pytest.raises(SpaceError) as caught:
+        space.sample(Random(0))
+    assert str(caught.value) == "none of 50 architectures drawn is within the budget"
+    assert list(space) == []
+
+
+def test_a_change_that_no_budget_allows_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("activemem.grammar.space.space.MAX_TRIES", 100)
+    space = Space(parse("choice(ff(4), ff(1000))"), Budget(max_parameters=1000, d_model=8, vocab=5))
+    with pytest.raises(SpaceError) as caught:
+        space.mutate(parse("ff(4)"), Random(0))
+    assert str(caught.value) == "no neighbour of ff(4) was found in 100 tries"
+
+
+def test_a_space_that_has_nothing_within_the_budget_draws_nothing():
+    with pytest.raises(SpaceError) as caught:
+        Space(SIZED, Budget(max_parameters=10, d_model=64, vocab=20)).sample_distinct(1, Random(0))
+    assert str(caught.value) == "none of 312 architectures is within the budget"
