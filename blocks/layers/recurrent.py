@@ -9,7 +9,7 @@ from typing import ClassVar, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import is_batchedtensor
+from torch._C._functorch import is_batchedtensor  # nothing public tells a tensor within a vmap
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 

@@ -17,11 +17,11 @@ from ...studies.schema.settings import Level, SearchSettings
 
 def contains(dimension: Dimension, value: Level) -> bool:
     """Whether a stored value is one of a dimension's."""
-    space = distribution(dimension)
     try:
-        return space._contains(space.to_internal_repr(value))
+        optuna.trial.create_trial(value=0.0, params={"": value}, distributions={"": distribution(dimension)})
     except (ValueError, TypeError):
         return False
+    return True
 
 
 def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:

@@ -33,6 +33,5 @@ def optimizer(settings: OptimizerSettings, parameters: Iterable[nn.Parameter]) -
 
 def clip_grad_norm_per_tensor(parameters: Iterable[nn.Parameter], norm: float) -> None:
     """Scale the gradient of each weight down to this norm where it is above it (Sukhbaatar et al. 2019)."""
-    gradients = [weights.grad for weights in parameters if weights.grad is not None]
-    scales = [(norm / (own + 1e-6)).clamp(max=1.0) for own in torch._foreach_norm(gradients)]  # pyright: ignore[reportPrivateImportUsage]
-    torch._foreach_mul_(gradients, scales)  # pyright: ignore[reportPrivateImportUsage]
+    for weights in parameters:
+        nn.utils.clip_grad_norm_(weights, norm)

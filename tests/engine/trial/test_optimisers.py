@@ -20,6 +20,19 @@ def test_each_gradient_is_clipped_by_itself():
     torch.testing.assert_close(small.grad, torch.tensor([0.01, 0.0]))
 
 
+def test_gradients_are_clipped_bit_for_bit_as_all_at_once():
+    drawn = torch.Generator().manual_seed(0)
+    gradients = [
+        torch.randn(size, generator=drawn) * scale for size in (1, 7, 640) for scale in (1e-6, 1.0, 1e6)
+    ]
+    scales = [(0.03 / (norm + 1e-6)).clamp(max=1.0) for norm in torch._foreach_norm(gradients)]
+    expected = torch._foreach_mul(gradients, scales)
+    made = weights(*(gradient.tolist() for gradient in gradients))
+    clip_grad_norm_per_tensor(made, 0.03)
+    for weight, gradient in zip(made, expected, strict=True):
+        assert torch.equal(weight.grad, gradient)
+
+
 def test_adagrad_steps_as_duchi_et_al_wrote_it():
     (weight,) = weights([2.0, -1.0])
     made = optimizer(OptimizerSettings(name="adagrad", lr=0.1, eps=1e-10), [weight])

@@ -1,0 +1,42 @@
+"""The product uses no private name of torch or Optuna that something public could replace."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("blocks", "cli", "engine", "grammar", "reporting", "storage", "studies")
+KNOWN = {
+    "blocks/layers/recurrent.py: from torch._C._functorch import is_batchedtensor",
+    "blocks/testing/fixtures.py: storage._cdata",
+    "blocks/testing/fixtures.py: parameter.untyped_storage()._cdata",
+}
+"""What nothing public replaces."""
+
+
+def _uses(path: Path) -> set[str]:
+    """The private names of torch and Optuna that a module takes."""
+    text = path.read_text(encoding="utf-8")
+    if not re.search(r"^\s*(import|from) (torch|optuna)\b", text, re.MULTILINE):
+        return set()
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.ImportFrom(module=str(module), level=0) if re.search(
+                r"^(torch|optuna)\b.*\b_[a-z]", f"{module} {' '.join(each.name for each in node.names)}", re.I
+            ):
+                found.add(ast.unparse(node))
+            case ast.Attribute(attr=name) if re.match(r"_[a-zA-Z]", name):
+                owner = ast.unparse(node.value)
+                if re.match(r"(torch|optuna|nn|space|storage|functional)\b", owner) or name == "_cdata":
+                    found.add(ast.unparse(node))
+    return found
+
+
+def test_no_module_uses_a_private_name_of_torch_or_optuna():
+    paths = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    assert len(paths) > 200
+    found = {f"{path.relative_to(ROOT).as_posix()}: {use}" for path in paths for use in _uses(path)}
+    assert found == KNOWN
