@@ -25,11 +25,12 @@ def test_gradients_are_clipped_bit_for_bit_as_all_at_once():
     gradients = [
         torch.randn(size, generator=drawn) * scale for size in (1, 7, 640) for scale in (1e-6, 1.0, 1e6)
     ]
-    scales = [(0.03 / (norm + 1e-6)).clamp(max=1.0) for norm in torch._foreach_norm(gradients)]
-    expected = torch._foreach_mul(gradients, scales)
+    scales = [(0.03 / (norm + 1e-6)).clamp(max=1.0) for norm in torch._foreach_norm(gradients)]  # pyright: ignore[reportPrivateImportUsage]
+    expected = torch._foreach_mul(gradients, scales)  # pyright: ignore[reportPrivateImportUsage]
     made = weights(*(gradient.tolist() for gradient in gradients))
     clip_grad_norm_per_tensor(made, 0.03)
     for weight, gradient in zip(made, expected, strict=True):
+        assert weight.grad is not None
         assert torch.equal(weight.grad, gradient)
 
 
