@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import posixpath
 import re
+import sys
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -27,6 +30,18 @@ PAGES = {
 
 _LINK = re.compile(r"\[(?P<text>[^]\n]+)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 _PROMISED = re.compile(r"^<!-- promised: (?P<package>[\w.]+) -->$", re.MULTILINE)
+
+
+def on_startup(*, command: str, dirty: bool) -> None:
+    """Have the reference read from a folder of the package's name with nothing else in it."""
+    sources = TemporaryDirectory(prefix="activemem-")
+    atexit.register(sources.cleanup)
+    package = Path(sources.name, "activemem")
+    package.mkdir()
+    for source in (*ROOT.glob("*.py*"), *(path.parent for path in ROOT.glob("*/__init__.py"))):
+        if source.name not in ("build", "tests", "docs", "bench"):
+            (package / source.name).symlink_to(source)
+    sys.path.insert(0, sources.name)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
