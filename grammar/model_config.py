@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Literal, TypedDict
 
-from ..diagnostics import nearest
+from ..diagnostics import hint
 from ..errors import ActivememError
 
 Norm = Literal["pre", "post", "none"]
@@ -198,8 +198,7 @@ def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfi
 
 def _unknown(name: str, names: list[str]) -> str:
     """What is wrong with a name, and the nearest of those that there are."""
-    near = nearest(name, names)
-    return f"expected a setting of a model, got {name}" + (f"; did you mean {near}?" if near else "")
+    return f"expected a setting of a model, got {name}{hint(name, names)}"
 
 
 def _one_of(name: str, value: str, words: tuple[str, ...]) -> tuple[bool, str]:

@@ -30,7 +30,7 @@ from .feedforward import Activation
 from .pooling import AttentionPool, MeanPool
 
 _MAX_BUFFER_CPU, _MAX_BUFFER_ACCELERATOR = 2**17, 2**27
-"""So many numbers are in the buffer at most: half of a second-level cache, or 512 MiB of an accelerator."""
+"""The buffer holds at most this many numbers: half of a second-level cache, or 512 MiB of an accelerator."""
 
 _NEGATIVE_SLOPES = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
 """Slopes below 0 of the activations that are the identity above it."""

@@ -76,7 +76,7 @@ def score_brackets(
 ) -> BracketScore:
     """How guesses score, one for each right tree, None where there is none.
 
-    With a `longest`, only sentences of so many words at most, traces not counted and punctuation counted;
+    With `max_words`, only sentences of at most that many words, traces not counted and punctuation counted;
     EVALB reports those of up to 40 besides all.
     """
     totals: Counter[str] = Counter()

@@ -84,7 +84,7 @@ class EncoderProbe:
 def choose_pair(split: PairSplit, sequences: int) -> int | None:
     """The pair whose attention is shown: of the first so many, the first with the longest source.
 
-    Sources longer than LONGEST are passed over; None if all are.
+    Sources longer than MAX_SHOWN_SYMBOLS are passed over; None if all are.
     """
     lines = split.source.lines[: sequences + 1]
     lengths = lines[1:] - lines[:-1]

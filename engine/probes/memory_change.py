@@ -13,10 +13,10 @@ from torch.nn import functional
 from ...blocks.layers.recurrent import Trace
 
 CHANGE_QUANTILES = 200
-"""So many quantiles stand for all Δ of a trial."""
+"""How many quantiles stand for all Δ of a trial."""
 
 GATE_QUANTILES = 20
-"""So many quantiles stand for all activations of the forget gate at one step."""
+"""How many quantiles stand for all activations of the forget gate at one step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,10 +31,10 @@ from ..trial.outcome import Job
 from .optuna_space import contains, distribution, pruner, sampler, suggest
 
 MAX_REJECTED_PROPOSALS = 500
-"""After so many proposals in a row that are known or over the budget, the next point in order is taken."""
+"""After this many proposals in a row that are known or over the budget, the next point in order is taken."""
 
 MAX_ENUMERATED_POINTS = 100_000
-"""The search ends if none of so many points in order is new and within the budget."""
+"""The search ends if none of this many points in order is new and within the budget."""
 
 
 @dataclass(frozen=True, slots=True)

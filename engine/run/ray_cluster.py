@@ -41,7 +41,7 @@ RAY_ENVIRONMENT = {
 """Settings of Ray and Tune, unless the environment has others."""
 
 MAX_COHORT_DEATHS = 12
-"""So many deaths of its workers may a cohort survive; its trials count their own (`attempt.DEATHS`)."""
+"""A cohort may survive this many deaths of its workers; each trial counts its own as well."""
 
 
 class _CohortSearcher(Searcher):

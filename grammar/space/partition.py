@@ -52,7 +52,7 @@ class Splitter:
         return self._known[key]
 
     def count_steps(self, steps: int) -> None:
-        """Count steps that are about to be taken; EntangledError if they are too many."""
+        """Count steps that are about to be taken; PartitionLimitError if they are too many."""
         self._work += steps
         if self._work > MAX_STEPS:
             raise PartitionLimitError(f"more than {MAX_STEPS:,} steps")

@@ -55,7 +55,7 @@ class Space:
         return Cardinality(forms=forms.size, infinite=infinite, exact=forms.exact)
 
     def remaining(self, rng: Random) -> BudgetShare:
-        """How many are within the budget: exactly up to MOST_LISTED architectures, else estimated."""
+        """How many are within the budget: exactly up to MAX_LISTED architectures, else estimated."""
         count = self.count
         if self._is_small:
             within = sum(1 for _ in self)
@@ -100,7 +100,7 @@ class Space:
         With real dimensions each form has the same probability; the numbers in it are drawn evenly from their
         ranges, or their logarithms where the range says so. Whole numbers are all alike, log or not. A space
         that is not counted exactly is drawn from by ways of choosing, all alike.
-        Raises SpaceError when MOST_TRIES in a row are beyond the budget.
+        Raises SpaceError when MAX_TRIES in a row are beyond the budget.
         """
         for _ in range(MAX_TRIES):
             if self._admits(found := self._sample_any(rng)):

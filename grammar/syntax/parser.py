@@ -2,7 +2,7 @@
 
 After a fault the parser goes on as if the text were what it most likely should have been: an operator or
 comma is taken as there, a bracket too many as not there. What stands around a fault becomes Wrong, so that
-one mistake gets one message. Nothing is evaluated, and nothing is read that is nested deeper than DEEPEST.
+one mistake gets one message. Nothing is evaluated, and nothing is read that is nested deeper than MAX_DEPTH.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .cst import ArgumentSyntax, CallSyntax, ErrorSyntax, HoleSyntax, NumberSynt
 from .tokenizer import tokenize
 
 MAX_DEPTH = 32
-"""So many parentheses may be open at once."""
+"""At most this many parentheses may be nested."""
 
 _OPERATORS = (">>", "+", "*")
 _OPERAND_START_KINDS = ("number", "name", "(", "{", "-")

@@ -139,7 +139,7 @@ def test_unknown_settings_are_told_with_the_nearest_names_and_all_at_once():
         analyse("sa", d_modle=16, zzz=1, length=4)  # pyright: ignore[reportCallIssue] -- that is what is tested
     assert str(caught.value) == (
         "the model cannot be\n"
-        "  expected a setting of a model, got d_modle; did you mean d_model?\n"
+        "  expected a setting of a model, got d_modle; nearest: d_model\n"
         "  expected a setting of a model, got zzz\n"
         "  expected d_model, got none"
     )
