@@ -15,6 +15,8 @@ from .grammar.expressions import hole as hole
 from .grammar.expressions import integer as integer
 from .grammar.expressions import real as real
 from .grammar.expressions import tied as tied
+from .reporting.recipes.display import compare_recipes as compare_recipes
+from .reporting.recipes.display import show_recipe as show_recipe
 from .reporting.results import StudyResults as StudyResults
 from .reporting.results import open_study as open_study
 from .storage import Store as Store

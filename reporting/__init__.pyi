@@ -6,6 +6,8 @@ from .curves.curve import CurveError as CurveError
 from .notebook import CurveDisplay as CurveDisplay
 from .notebook import TableDisplay as TableDisplay
 from .page import report as report
+from .recipes.display import RecipeComparison as RecipeComparison
+from .recipes.display import RecipeDisplay as RecipeDisplay
 from .results import StudyResults as StudyResults
 from .results import open_study as open_study
 from .results import tables_of_paper as tables_of_paper

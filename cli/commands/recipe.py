@@ -22,7 +22,7 @@ from ..options import (
 from ..output import EXIT_WRONG_INPUT, exit_on_error, print_json, print_stderr, print_stdout
 
 if TYPE_CHECKING:
-    from ...grammar import Budget, BudgetShare, Cardinality, Recipe
+    from ...grammar import Budget, BudgetShare, Cardinality
 
 app = typer.Typer(help="Check recipes and take them apart, without building anything.", no_args_is_help=True)
 
@@ -87,22 +87,26 @@ def show(
     FLOPs are those of a forward pass. Memory is what training keeps of a batch for the backward pass, in
     32-bit numbers. Generation keeps a state for each past token, and a window of fixed size, in 16-bit ones.
     """
-    from ...grammar import ModelConfig, RecipeError, parse
-    from ...reporting.recipes import breakdown, svg
-    from ...reporting.recipes.sizes import Sizes
+    from ...grammar import RecipeError
+    from ...reporting.recipes.display import show_recipe
 
     if as_json and recipe_format is not RecipeFormat.TEXT:
         raise typer.BadParameter(f"expected --json or --format {recipe_format.value}, got both")
-    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
-    sizes = Sizes(config=config, length=length, batch=batch)
     with exit_on_error(RecipeError):
-        found = parse(recipe)
-        analysis = sizes.analyse(found)
+        shown = show_recipe(
+            recipe,
+            d_model=d_model,
+            vocab=vocab,
+            causal=causal,
+            norm=norm.value,
+            dropout=dropout,
+            length=length,
+            batch=batch,
+        )
     if as_json:
-        print_json(breakdown.as_data(found, analysis, sizes))
+        print_json(shown.as_data())
     else:
-        drawn = svg if recipe_format is RecipeFormat.SVG else breakdown
-        print_stdout(drawn.render(found, analysis, sizes))
+        print_stdout(shown.render(recipe_format.value))
 
 
 @app.command()
@@ -125,39 +129,24 @@ def compare(
 
     Figures are those of `recipe show`.
     """
-    from ...grammar import ModelConfig
-    from ...reporting.recipes import comparison
-    from ...reporting.recipes.sizes import Sizes
+    from ...errors import ActivememError
+    from ...reporting.recipes.display import compare_recipes
 
-    if len(recipes) < 2:
-        raise typer.BadParameter("expected at least two recipes, got one")
-    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
-    sizes = Sizes(config=config, length=length, batch=batch)
-    found = _parse_all(recipes)
-    analyses = [sizes.analyse(recipe) for recipe in found]
+    with exit_on_error(ActivememError):
+        compared = compare_recipes(
+            recipes,
+            d_model=d_model,
+            vocab=vocab,
+            causal=causal,
+            norm=norm.value,
+            dropout=dropout,
+            length=length,
+            batch=batch,
+        )
     if as_json:
-        print_json(comparison.as_data(found, analyses, sizes))
+        print_json(compared.as_data())
     else:
-        print_stdout(comparison.render(found, analyses, sizes))
-
-
-def _parse_all(texts: list[str]) -> list[Recipe]:
-    """The recipes; if any is wrong or still open, the faults of all are printed."""
-    from ...grammar import RecipeError, analyse, parse
-
-    recipes: list[Recipe] = []
-    wrong: list[RecipeError] = []
-    for text in texts:
-        try:
-            recipe = parse(text)
-            analyse(recipe, d_model=1, length=1, vocab=1)
-            recipes.append(recipe)
-        except RecipeError as error:
-            wrong.append(error)
-    if wrong:
-        print_stderr("\n\n".join(map(str, wrong)))
-        raise typer.Exit(EXIT_WRONG_INPUT)
-    return recipes
+        print_stdout(str(compared))
 
 
 @app.command()

@@ -11,15 +11,13 @@ from statistics import fmean
 
 import polars as pl
 
-from ...grammar import parse
 from ...studies.planning.plan import SIZE_KEYS, ModelCost
 from ...studies.resolve.costs import REFERENCE_TOKENS, cost, model_config, reach, sequence_tokens
 from ...studies.resolve.template import RECIPE_PATH
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.text.units import format_bytes, format_duration, format_reach, si_prefix
-from ..recipes import svg
-from ..recipes.sizes import Sizes
+from ..recipes.display import show_recipe
 from .inputs import PageInputs
 
 _MIB = 2**20
@@ -87,11 +85,12 @@ def _training_cells(inputs: PageInputs, trials: Sequence[Trial]) -> Iterator[str
 
 def _diagram(settings: TrialSettings) -> tuple[str, str]:
     """A model's recipe, and its diagram for sequences as long as those of the costs beside it."""
-    interface, recipe = settings.task.interface, parse(settings.model.recipe)
-    sizes = Sizes(
-        config=model_config(settings.model, interface),
+    interface = settings.task.interface
+    shown = show_recipe(
+        settings.model.recipe,
+        model_config(settings.model, interface),
         length=sequence_tokens(settings),
         batch=settings.train.batch_size,
         past=interface.past,
     )
-    return settings.model.recipe, svg.render(recipe, sizes.analyse(recipe), sizes)
+    return settings.model.recipe, shown.render("svg")

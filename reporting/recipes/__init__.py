@@ -1,5 +1,5 @@
-"""A recipe is shown as a tree with its costs, as a picture, or beside another.
+"""A recipe is shown as a tree with its costs, as a picture, or beside others.
 
-`breakdown` is the tree, `svg` the picture, `comparison` puts recipes side by side, and `sizes` is the model
-that they are counted in.
+`display` has the objects that show themselves. `breakdown` is the tree, `svg` the picture, `comparison` puts
+recipes side by side, and `sizes` is the model that they are counted in.
 """

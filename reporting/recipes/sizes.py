@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...grammar import Analysis, ModelConfig, Recipe, analyse
+from ...grammar import ModelConfig
 from ...studies.text.units import plural
 
 
@@ -17,10 +17,6 @@ class Sizes:
     length: int
     batch: int
     past: int = 0
-
-    def analyse(self, recipe: Recipe) -> Analysis:
-        """The cost and reach of a recipe in a model of these sizes; RecipeError if it is still open."""
-        return analyse(recipe, self.config, length=self.length, past=self.past)
 
     def describe(self) -> str:
         """What the figures depend on, except widths."""

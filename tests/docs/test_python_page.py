@@ -27,6 +27,14 @@ def test_the_programs_of_the_page_run_one_after_the_other(folder, capsys):
         exec(compile(program, "docs/python.md", "exec"), names)
     shown = capsys.readouterr().out
     assert "sa has no parameter 'head'; nearest: heads" in shown
+    assert "pre-norm, 40 tokens, batch 8, dropout 0.1" in shown
+    assert "b  4 * (sa + highway_conv(k=20) >> ff(512))" in shown
     assert "12 of 12 trials done" in shown
     assert "unknown key 'epoch'; nearest: epochs" in shown
-    assert {path.name for path in folder.iterdir()} >= {"report.html", "table4.tex", "length.svg", "results"}
+    assert {path.name for path in folder.iterdir()} >= {
+        "report.html",
+        "table4.tex",
+        "length.svg",
+        "recipe.svg",
+        "results",
+    }

@@ -1,0 +1,113 @@
+"""Recipes that show themselves: one part by part, or several side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from ...errors import ActivememError
+from ...grammar import Analysis, ModelConfig, Recipe, RecipeError, analyse, parse
+from ...grammar.model_config import configure
+from . import breakdown, comparison, svg
+from .sizes import Sizes
+
+if TYPE_CHECKING:
+    from ...grammar.model_config import ModelKeywords
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeDisplay:
+    """A recipe that shows what its parts cost and how far they see: `analysis` has the figures."""
+
+    recipe: Recipe
+    analysis: Analysis
+    sizes: Sizes
+
+    def as_data(self) -> dict[str, Any]:
+        """The figures with all digits; an unbounded reach is "all", memory is in bytes."""
+        return breakdown.as_data(self.recipe, self.analysis, self.sizes)
+
+    def render(self, form: Literal["text", "svg"] = "text") -> str:
+        """A line for each part, or a picture of the residual stream."""
+        drawn = svg if form == "svg" else breakdown
+        return drawn.render(self.recipe, self.analysis, self.sizes)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def _repr_svg_(self) -> str:
+        """The picture, as a notebook shows it."""
+        return self.render("svg")
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeComparison:
+    """Recipes side by side, each compared with the first."""
+
+    recipes: tuple[Recipe, ...]
+    analyses: tuple[Analysis, ...]
+    sizes: Sizes
+
+    def as_data(self) -> list[dict[str, Any]]:
+        """The figures of each recipe with all digits, and by how much they differ from the first's."""
+        return comparison.as_data(self.recipes, self.analyses, self.sizes)
+
+    def __str__(self) -> str:
+        return comparison.render(self.recipes, self.analyses, self.sizes)
+
+    def _repr_html_(self) -> str:
+        """The columns, as a notebook shows them."""
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def show_recipe(
+    recipe: str | Recipe,
+    config: ModelConfig | None = None,
+    *,
+    length: int,
+    batch: int = 32,
+    past: int = 0,
+    **settings: Unpack[ModelKeywords],
+) -> RecipeDisplay:
+    """What each part of a recipe costs and how far it sees, in a model whose settings `build` takes too.
+
+    `length` is in tokens; `batch` counts the sequences of a training step; `past` positions precede each
+    sequence, as in a stream. Raises what `analyse` raises.
+    """
+    recipe, config = parse(recipe), configure(config, settings)
+    analysis = analyse(recipe, config, length=length, past=past)
+    return RecipeDisplay(recipe, analysis, Sizes(config=config, length=length, batch=batch, past=past))
+
+
+def compare_recipes(
+    recipes: Sequence[str | Recipe],
+    config: ModelConfig | None = None,
+    *,
+    length: int,
+    batch: int = 32,
+    past: int = 0,
+    **settings: Unpack[ModelKeywords],
+) -> RecipeComparison:
+    """What several recipes cost and see, side by side, each compared with the first; as in `show_recipe`.
+
+    Raises ActivememError with the faults of all recipes that are wrong or still open, and for fewer than two.
+    """
+    if len(recipes) < 2:
+        raise ActivememError(f"expected at least two recipes, got {len(recipes)}")
+    config = configure(config, settings)
+    parsed: list[Recipe] = []
+    analyses: list[Analysis] = []
+    wrong: list[RecipeError] = []
+    for text in recipes:
+        try:
+            recipe = parse(text)
+            analyses.append(analyse(recipe, config, length=length, past=past))
+            parsed.append(recipe)
+        except RecipeError as error:
+            wrong.append(error)
+    if wrong:
+        raise ActivememError("\n\n".join(map(str, wrong)))
+    sizes = Sizes(config=config, length=length, batch=batch, past=past)
+    return RecipeComparison(tuple(parsed), tuple(analyses), sizes)

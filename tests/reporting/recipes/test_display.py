@@ -1,0 +1,54 @@
+"""Recipes show in Python what the command line prints of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from activemem import ActivememError, RecipeError, compare_recipes, ff, sa, show_recipe
+from activemem.cli.app import app
+
+TEXTS = ("4 * (sa >> ff(512))", "ff(512)")
+MODEL = {"d_model": 128, "vocab": 20, "causal": True, "norm": "post", "dropout": 0.2}
+OPTIONS = (
+    *("--d-model", "128", "--vocab", "20", "--causal", "--norm", "post", "--dropout", "0.2"),
+    *("--length", "40", "--batch", "8"),
+)
+
+
+def printed(*arguments: str) -> str:
+    """What a command prints."""
+    return CliRunner().invoke(app, ["recipe", *arguments, *OPTIONS]).stdout
+
+
+def test_a_recipe_shows_what_the_command_prints():
+    shown = show_recipe(4 * (sa >> ff(512)), length=40, batch=8, **MODEL)
+    assert str(shown) == printed("show", TEXTS[0])
+    assert shown.render("svg") == shown._repr_svg_() == printed("show", TEXTS[0], "--format", "svg")
+    assert shown.as_data() == json.loads(printed("show", TEXTS[0], "--json"))
+
+
+def test_a_comparison_shows_what_the_command_prints():
+    compared = compare_recipes(TEXTS, length=40, batch=8, **MODEL)
+    assert str(compared) == printed("compare", *TEXTS)
+    assert compared.as_data() == json.loads(printed("compare", *TEXTS, "--json"))
+    assert compared._repr_html_().startswith("<pre>  a  4 * (sa &gt;&gt; ff(512))")
+
+
+def test_a_wrong_or_open_recipe_is_refused():
+    with pytest.raises(RecipeError, match="the hole 'mixer' must be filled before the recipe is analysed"):
+        show_recipe("{mixer} >> ff(8)", d_model=8, vocab=8, length=8)
+
+
+def test_the_faults_of_all_compared_recipes_come_in_one_error():
+    with pytest.raises(ActivememError) as caught:
+        compare_recipes(["sa(head=8)", "sa", "{mixer}"], d_model=8, vocab=8, length=8)
+    assert "sa has no parameter 'head'; nearest: heads" in str(caught.value)
+    assert "the hole 'mixer' must be filled before the recipe is analysed" in str(caught.value)
+
+
+def test_one_recipe_has_nothing_to_be_compared_with():
+    with pytest.raises(ActivememError, match=r"^expected at least two recipes, got 1$"):
+        compare_recipes(["sa"], d_model=8, vocab=8, length=8)
