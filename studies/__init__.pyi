@@ -1,10 +1,10 @@
-from .catalog import dataset_names as dataset_names
-from .catalog import require_dataset as require_dataset
 from .catalog.datasets import CorpusError as CorpusError
 from .catalog.datasets import Dataset as Dataset
 from .catalog.metrics import METRICS as METRICS
 from .catalog.metrics import Metric as Metric
 from .catalog.published import published_tables as published_tables
+from .catalog.registry import dataset_names as dataset_names
+from .catalog.registry import require_dataset as require_dataset
 from .catalog.tasks import TaskError as TaskError
 from .catalog.tasks import TaskSpec as TaskSpec
 from .catalog.tasks import require_task as require_task

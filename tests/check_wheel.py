@@ -48,6 +48,7 @@ def main() -> None:
         table = call(command, "table", "render", "tiny", "--format", "csv", cwd=home)
         assert "conv(k=3)" in table, f"expected a row of conv(k=3), got:\n{table}"
         assert "algorithmic" in call(command, "study", "list", cwd=home)
+        assert "paradise-lost: as published" in call(command, "data", "check", "paradise-lost", cwd=home)
         page = home / call(command, "report", "build", "tiny", cwd=home).strip()
         assert "conv(k=3)" in page.read_text(encoding="utf-8"), "expected the report's templates in the wheel"
     print("the wheel works in a clean environment")  # noqa: T201 -- a script's one line of output

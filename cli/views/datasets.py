@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...engine.corpora import Availability
-from ...studies.catalog import KINDS
-from ...studies.catalog.corpora import Corpus
-from ...studies.catalog.datasets import Dataset
-from ...studies.catalog.parallel_corpora import ParallelCorpus
-from ...studies.catalog.treebanks import Treebank
+from ...studies.catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank
+from ...studies.catalog.registry import KINDS
 
 _WIDTH = 80
 _MILLION = 1_000_000

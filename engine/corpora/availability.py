@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...studies.catalog.datasets import Dataset
-from ...studies.catalog.treebanks import Treebank
+from ...studies.catalog.datasets import Dataset, Treebank
 from .files import DataError, dataset_folder, describe_files, find_file, verify_source
 from .treebank_files import describe_missing, find_treebank_files, read_treebank, sentence_count_faults
 

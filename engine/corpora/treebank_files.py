@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ...studies.catalog.treebanks import Treebank
+from ...studies.catalog.datasets import Treebank
 from .files import DataError, as_data_error, missing_error
 
 _FILE = re.compile(r"wsj_(\d{4})\.mrg")

@@ -1,11 +1,11 @@
-"""What texts, pairs and treebanks have in common: files, where these come from, and one name space."""
+"""What models are trained on: texts, pairs and treebanks, their files, and where these come from."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
-from ...diagnostics import nearest
 from ...errors import ActivememError
 
 
@@ -41,8 +41,8 @@ class SourceFile:
 class Dataset:
     """What a model is trained on.
 
-    `home` is its folder in the data folder, unless it is `installed` with this package. `by_hand` says where
-    to get the files that cannot be downloaded.
+    `folder` is its folder in the data folder, unless it is `installed` with this package.
+    `manual_instructions` say where to get the files that cannot be downloaded.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -62,27 +62,94 @@ class Dataset:
         return ()
 
 
-DatasetT = TypeVar("DatasetT", bound=Dataset)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSlice:
+    """The bytes of one split."""
 
-_datasets: dict[str, Dataset] = {}
-
-
-def register(dataset: DatasetT) -> DatasetT:
-    """Add a data set; a name taken by any kind raises ValueError."""
-    if dataset.name in _datasets:
-        raise ValueError(f"{_datasets[dataset.name].KIND} '{dataset.name}' is already defined")
-    _datasets[dataset.name] = dataset
-    return dataset
+    source: SourceFile
+    start: int = 0
+    stop: int | None = None
 
 
-def names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
-    """The sorted names of all data sets of one kind."""
-    return tuple(sorted(name for name, each in _datasets.items() if isinstance(each, kind)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus(Dataset):
+    """One text in three splits.
+
+    `size_mb` is the approximate size of the plain text. `splits` are train, dev and test. `alphabet` has all
+    bytes of the text except line ends; `word_vocab_size` is the size of the standard word vocabulary, if
+    there is one. In a `pretokenized` text punctuation is already set apart from words.
+    """
+
+    KIND: ClassVar[str] = "corpus"
+
+    size_mb: float | None = None
+    splits: Mapping[str, FileSlice]
+    alphabet: bytes
+    word_vocab_size: int | None = None
+    pretokenized: bool = False
+
+    @property
+    def sources(self) -> tuple[SourceFile, ...]:
+        """The text files, each once."""
+        return tuple(dict.fromkeys(part.source for part in self.splits.values()))
 
 
-def require(name: str, kind: type[DatasetT]) -> DatasetT:
-    """The data set of that kind and name; CorpusError with the nearest name if there is none."""
-    found = _datasets.get(name)
-    if not isinstance(found, kind):
-        raise CorpusError(f"unknown {kind.KIND} '{name}'; nearest: {nearest(name, names(kind), cutoff=0)}")
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairFiles:
+    """Sentences and, line by line, their translations; without a target the source has both in columns."""
+
+    source: SourceFile
+    target: SourceFile | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOutFractions:
+    """The fractions of a collection that are held out; a pair's split depends on its source alone."""
+
+    dev: float = 0.05
+    test: float = 0.20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelCorpus(Dataset):
+    """Pairs of sentences in two languages, in three splits.
+
+    `files` has them by split, or all under "train" if fractions are held out. `pairs` is the approximate
+    number of training pairs.
+    """
+
+    KIND: ClassVar[str] = "parallel corpus"
+
+    languages: tuple[str, str]
+    files: Mapping[str, tuple[PairFiles, ...]]
+    held_out: HeldOutFractions | None = None
+    pairs: int
+
+    @property
+    def sources(self) -> tuple[SourceFile, ...]:
+        """The files of sentences, each once."""
+        pairs = (each for files in self.files.values() for each in files)
+        sides = (side for each in pairs for side in (each.source, each.target))
+        return tuple(dict.fromkeys(side for side in sides if side is not None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Treebank(Dataset):
+    """Constituency trees in Penn bracket format, split by file.
+
+    `splits` has the numbers of the files of train, dev and test: `wsj_2301.mrg` is file 2301, in section 23.
+    Some files of each range must exist. `sentences` counts each split; `digest` is the checksum of all files
+    concatenated, if they never vary; `tree_vocab_size` is the size of the vocabulary of trees.
+    """
+
+    KIND: ClassVar[str] = "treebank"
+
+    splits: Mapping[str, tuple[range, ...]]
+    sentences: Mapping[str, int]
+    digest: str | None = None
+    tree_vocab_size: int = 128
+
+    def split_of(self, file: int) -> str | None:
+        """The split that a file belongs to, if any."""
+        found = (split for split, files in self.splits.items() if any(file in each for each in files))
+        return next(found, None)

@@ -10,7 +10,7 @@ from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, SEQUENCE, VECTOR, output_kind
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import CostContext
-from ..catalog.corpora import CorpusError
+from ..catalog.datasets import CorpusError
 from ..catalog.tasks import (
     AlgorithmicTask,
     LanguageModelSettings,

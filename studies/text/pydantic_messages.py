@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -11,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from ...diagnostics import nearest_hint
 from ...errors import ActivememError
+from .strict_model import KnownNames
 from .toml_positions import KeyPath
 
 _EXPECTED = {
@@ -74,7 +76,8 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")
             case "missing":
                 field = _model_at(model, path[:-1]).model_fields[str(path[-1])]
-                hint = nearest_hint("", field.examples or ())
+                known = (each.list_names() for each in field.metadata if isinstance(each, KnownNames))
+                hint = nearest_hint("", chain.from_iterable(known))
                 yield ValidationProblem(path[:-1], f"missing key '{path[-1]}'{hint}")
             case "too_long":
                 text = "expected {max_length} values, got {actual_length}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -9,3 +12,10 @@ class StrictModel(BaseModel):
     """Any table of a study file; the text below a key is its description, which `docs/studies.md` shows."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """In the annotation of a key: the names that it can have, listed only where it is missing."""
+
+    list_names: Callable[[], Iterable[str]]

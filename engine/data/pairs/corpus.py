@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ....studies.catalog.corpora import TextSettings
-from ....studies.catalog.parallel_corpora import require_parallel_corpus
+from ....studies.catalog.datasets import ParallelCorpus
+from ....studies.catalog.registry import require_dataset
+from ....studies.catalog.text_vocabulary import TextSettings
 from ...corpora import DataError
 from ..token_files import Split, open_split
 from ..vocabularies import load_vocabulary
@@ -61,7 +62,7 @@ def open_pairs(task: TextSettings, folder: Path) -> ParallelText:
     The first call writes them below `encoded/`; several processes may ask at once. Raises CorpusError, and
     DataError where the pairs are not there, or not those that were published.
     """
-    corpus = require_parallel_corpus(task.corpus)
+    corpus = require_dataset(task.corpus, ParallelCorpus)
     writing = PairCorpusSpec(
         name=corpus.name,
         pairs=lambda: split_pairs(corpus, folder),

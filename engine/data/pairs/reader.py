@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ....studies.catalog.datasets import SourceFile
-from ....studies.catalog.parallel_corpora import PairFiles, ParallelCorpus
+from ....studies.catalog.datasets import PairFiles, ParallelCorpus, SourceFile
 from ...corpora import DataError, dataset_folder, iter_lines
 
 

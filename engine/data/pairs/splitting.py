@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ....studies.catalog.parallel_corpora import HeldOutFractions, ParallelCorpus
+from ....studies.catalog.datasets import HeldOutFractions, ParallelCorpus
 from .reader import iter_pairs
 
 _SPLITS = ("test", "dev", "train")  # a source that stands in several files is in the first of these

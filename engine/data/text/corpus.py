@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ....studies.catalog.corpora import Corpus, SourceFile, TextSettings, corpus_of_task, vocabulary_size
+from ....studies.catalog.datasets import Corpus, SourceFile
+from ....studies.catalog.text_vocabulary import TextSettings, corpus_of_task, vocabulary_size
 from ...corpora import DataError, dataset_folder, read_source
 from ..token_files import Split, open_split, write_once
 from . import tokenization

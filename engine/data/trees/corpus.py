@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ....studies.catalog.corpora import TextSettings
-from ....studies.catalog.treebanks import Treebank, require_treebank
+from ....studies.catalog.datasets import Treebank
+from ....studies.catalog.registry import require_dataset
+from ....studies.catalog.text_vocabulary import TextSettings
 from ...corpora import dataset_folder, read_treebank
 from ..pairs.corpus import PairSplit, ParallelText, open_or_write
 from ..pairs.splitting import Pair
@@ -23,7 +24,7 @@ def open_treebank(task: TextSettings, folder: Path) -> ParallelText:
     `linear` writes it. Raises CorpusError, and DataError where the treebank is not there, or not the one that
     was published.
     """
-    treebank = require_treebank(task.corpus)
+    treebank = require_dataset(task.corpus, Treebank)
     files = read_treebank(treebank, dataset_folder(treebank, folder))
     digest = hashlib.sha256(b"".join(text for _, text in files)).hexdigest()
     writing = PairCorpusSpec(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ..corpora import corpus_names, vocabulary_size
+from ...text.strict_model import KnownNames
+from ..datasets import Corpus
+from ..registry import dataset_names
+from ..text_vocabulary import vocabulary_size
 from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
 
 UNBOUNDED_PAST = 1 << 30
@@ -16,7 +19,7 @@ UNBOUNDED_PAST = 1 << 30
 class LanguageModelSettings(TaskSettings):
     """`[task]` of language_model."""
 
-    corpus: str = Field(examples=list(corpus_names()))
+    corpus: Annotated[str, KnownNames(lambda: dataset_names(Corpus))]
     """the text"""
     tokens: Literal["characters", "words", "bpe"] = "characters"
     """what a token is"""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ..parallel_corpora import parallel_corpus_names, require_parallel_corpus
-from ..treebanks import require_treebank, treebank_names
+from ...text.strict_model import KnownNames
+from ..datasets import ParallelCorpus, Treebank
+from ..registry import dataset_names, require_dataset
 from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
 
 
@@ -35,7 +36,7 @@ class SentencePairSettings(TaskSettings, ABC):
 class TranslationSettings(SentencePairSettings):
     """`[task]` of translation."""
 
-    corpus: str = Field(examples=list(parallel_corpus_names()))
+    corpus: Annotated[str, KnownNames(lambda: dataset_names(ParallelCorpus))]
     """the pairs, or for parsing the treebank"""
 
     @property
@@ -44,20 +45,20 @@ class TranslationSettings(SentencePairSettings):
 
         If a text has fewer symbols, the rest stay unused, so that sizes depend on the study file alone.
         """
-        require_parallel_corpus(self.corpus)
+        require_dataset(self.corpus, ParallelCorpus)
         return _pair_interface(self.pieces, self.pieces)
 
 
 class ParsingSettings(SentencePairSettings):
     """`[task]` of parsing."""
 
-    corpus: str = Field(examples=list(treebank_names()))
+    corpus: Annotated[str, KnownNames(lambda: dataset_names(Treebank))]
     """the pairs, or for parsing the treebank"""
 
     @property
     def interface(self) -> ModelInterface:
         """A vocabulary for sentences and one for trees."""
-        return _pair_interface(self.pieces, require_treebank(self.corpus).tree_vocab_size)
+        return _pair_interface(self.pieces, require_dataset(self.corpus, Treebank).tree_vocab_size)
 
 
 def _pair_interface(source: int, target: int) -> ModelInterface:

@@ -9,17 +9,16 @@ import pytest
 from rich.console import Console
 
 from activemem.cli.live import downloads
-from activemem.studies.catalog import dataset_names, datasets
-from activemem.studies.catalog.corpora import (
+from activemem.studies.catalog import registry
+from activemem.studies.catalog.datasets import (
     Corpus,
     Download,
     FileSlice,
+    ParallelCorpus,
     SourceFile,
-    corpus_names,
-    register_corpus,
+    Treebank,
 )
-from activemem.studies.catalog.parallel_corpora import parallel_corpus_names
-from activemem.studies.catalog.treebanks import treebank_names
+from activemem.studies.catalog.registry import dataset_names, register_dataset
 
 from ...engine.corpora.http_host import HttpHost, serve
 
@@ -34,11 +33,11 @@ def test_the_list_says_of_each_corpus_what_it_is_and_where_it_stands(run):
     paragraphs = result.stdout.rstrip("\n").split("\n\n")
     assert [each.split()[0] for each in paragraphs] == [
         "texts",
-        *corpus_names(),
+        *dataset_names(Corpus),
         "pairs",
-        *parallel_corpus_names(),
+        *dataset_names(ParallelCorpus),
         "treebanks",
-        *treebank_names(),
+        *dataset_names(Treebank),
     ]
     assert paragraphs[2:4] == [
         "paradise-lost           0.5 MB   part of activemem\n"
@@ -194,7 +193,7 @@ def hosted_text():
     digest = f"sha256:{hashlib.sha256(text).hexdigest()}"
     source = SourceFile(names=("verses.txt",), size=len(text), digest=digest)
     with serve(HttpHost({"/verses.txt": text})) as host:
-        register_corpus(
+        register_dataset(
             Corpus(
                 name="verses",
                 title="one line",
@@ -207,7 +206,7 @@ def hosted_text():
             )
         )
         yield host
-        del datasets._datasets["verses"]
+        del registry._datasets()["verses"]
 
 
 def test_fetch_says_where_each_file_is_and_shows_no_bar_in_a_pipe(run, hosted_text):

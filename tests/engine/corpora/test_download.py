@@ -16,7 +16,7 @@ from activemem.engine.corpora import (
     fetch,
     read_source,
 )
-from activemem.studies.catalog.corpora import Corpus, Download, FileSlice, SourceFile
+from activemem.studies.catalog.datasets import Corpus, Download, FileSlice, SourceFile
 
 from .http_host import HttpHost, serve
 

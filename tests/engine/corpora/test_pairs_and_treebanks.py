@@ -18,9 +18,7 @@ from activemem.engine.corpora import (
     iter_lines,
     read_treebank,
 )
-from activemem.studies.catalog.datasets import Download, SourceFile
-from activemem.studies.catalog.parallel_corpora import PairFiles, ParallelCorpus
-from activemem.studies.catalog.treebanks import Treebank
+from activemem.studies.catalog.datasets import Download, PairFiles, ParallelCorpus, SourceFile, Treebank
 
 from .http_host import HttpHost, serve
 

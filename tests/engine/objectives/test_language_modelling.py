@@ -13,8 +13,9 @@ from activemem.engine.corpora import DataError
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.catalog import datasets
-from activemem.studies.catalog.corpora import Corpus, FileSlice, SourceFile, register_corpus
+from activemem.studies.catalog import registry
+from activemem.studies.catalog.datasets import Corpus, FileSlice, SourceFile
+from activemem.studies.catalog.registry import register_dataset
 from activemem.studies.schema.settings import TrialSettings
 from activemem.studies.study import load_study
 
@@ -43,7 +44,7 @@ def folder(tmp_path_factory):
     digest = f"sha256:{hashlib.sha256(whole).hexdigest()}"
     source = SourceFile(names=("tiny.txt",), size=len(whole), digest=digest)
     ends = [whole.index(b"\n", len(whole) * share // 10) + 1 for share in (6, 8)]
-    register_corpus(
+    register_dataset(
         Corpus(
             name="tiny",
             title="300 lines of words",
@@ -63,7 +64,7 @@ def folder(tmp_path_factory):
     (folder / "tiny").mkdir()
     (folder / "tiny" / "tiny.txt").write_bytes(whole)
     yield folder
-    del datasets._datasets["tiny"]
+    del registry._datasets()["tiny"]
 
 
 def settings(recipe="conv(k=3) >> ff(16)", model=(), task=(), **train):

@@ -1,22 +1,54 @@
 """All that can be trained on has one name space, and can be had by some way."""
 
-import pytest
+import re
+import tomllib
+from pathlib import Path
 
-from activemem.studies.catalog import KINDS, dataset_names, datasets, require_dataset
-from activemem.studies.catalog.datasets import CorpusError
-from activemem.studies.catalog.parallel_corpora import require_parallel_corpus
-from activemem.studies.catalog.treebanks import Treebank, register_treebank, require_treebank
+import pytest
+from pydantic import ValidationError
+
+from activemem.studies.catalog import registry
+from activemem.studies.catalog.datasets import CorpusError, ParallelCorpus, Treebank
+from activemem.studies.catalog.registry import KINDS, dataset_names, register_dataset, require_dataset
 
 
 def test_every_kind_is_listed_with_all_of_its_names():
     assert list(KINDS) == ["texts", "pairs", "treebanks"]
-    assert sorted(dataset_names()) == list(datasets.names())
+    assert dataset_names() == tuple(name for kind in KINDS.values() for name in dataset_names(kind))
+
+
+def test_the_file_names_each_dataset_once_and_uses_each_file_and_download():
+    tables = tomllib.loads(Path(registry.__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
+    known = [require_dataset(name) for name in dataset_names()]
+    assert sorted(each.name for each in known) == sorted(name for kind in KINDS for name in tables[kind])
+    assert {each.name for dataset in known for each in dataset.downloads} == set(tables["downloads"])
+    assert len({source for dataset in known for source in dataset.sources}) == len(tables["files"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"size_md": 1.0}, "texts.verses.size_md\n  Unexpected keyword argument"),
+        ({"title": 1}, "texts.verses.title\n  Input should be a valid string"),
+        (
+            {"splits": {"train": {"source": "verses", "end": 1}}},
+            "texts.verses.splits.train.end\n",
+        ),
+    ],
+    ids=["unknown", "mistyped", "unknown within"],
+)
+def test_a_table_that_is_not_as_its_kind_is_refused(changes, fault):
+    table = {"title": "", "folder": "", "splits": {}, "alphabet": "[ab]", "licence": "", "source": ""}
+    files = {"verses": {"names": ["verses.txt"]}}
+    texts = {"verses": table | changes}
+    with pytest.raises(ValidationError, match=re.escape(fault)):
+        registry._read_tables({"downloads": {}, "files": files, "texts": texts, "pairs": {}, "treebanks": {}})
 
 
 def test_a_name_is_taken_for_every_kind():
-    one = require_treebank("wsj")
+    one = require_dataset("wsj", Treebank)
     with pytest.raises(ValueError, match=r"^corpus 'text8' is already defined$"):
-        register_treebank(
+        register_dataset(
             Treebank(
                 name="text8",
                 title="",
@@ -31,7 +63,7 @@ def test_a_name_is_taken_for_every_kind():
 
 def test_a_name_of_another_kind_is_none_of_this_kind():
     with pytest.raises(CorpusError) as caught:
-        require_parallel_corpus("wsj")
+        require_dataset("wsj", ParallelCorpus)
     assert str(caught.value).startswith("unknown parallel corpus 'wsj'; nearest: ")
     with pytest.raises(CorpusError) as caught:
         require_dataset("multi30k-de")

@@ -16,14 +16,15 @@ from activemem.engine.data.pairs.corpus import open_pairs, open_written
 from activemem.engine.data.pairs.reader import iter_pairs
 from activemem.engine.data.pairs.splitting import split_pairs
 from activemem.engine.data.pairs.writer import PairCorpusSpec, write_pairs
-from activemem.studies.catalog.datasets import CorpusError, Download, SourceFile
-from activemem.studies.catalog.parallel_corpora import (
+from activemem.studies.catalog.datasets import (
+    CorpusError,
+    Download,
     HeldOutFractions,
     PairFiles,
     ParallelCorpus,
-    parallel_corpus_names,
-    require_parallel_corpus,
+    SourceFile,
 )
+from activemem.studies.catalog.registry import dataset_names, require_dataset
 
 
 @dataclass
@@ -231,7 +232,7 @@ def test_a_corpus_without_a_split_is_refused_and_leaves_nothing(tmp_path):
 
 
 def test_corpora_are_asked_for_by_name():
-    assert parallel_corpus_names() == (
+    assert dataset_names(ParallelCorpus) == (
         "multi30k-en-de",
         "multi30k-en-fr",
         "tatoeba-eng-deu",
@@ -242,14 +243,14 @@ def test_corpora_are_asked_for_by_name():
         "wmt14-en-fr",
     )
     with pytest.raises(CorpusError) as fault:
-        require_parallel_corpus("wmt14-en-de")
+        require_dataset("wmt14-en-de", ParallelCorpus)
     assert str(fault.value) == "unknown parallel corpus 'wmt14-en-de'; nearest: wmt14-en-fr"
 
 
 def test_every_file_of_an_archive_belongs_to_one_that_can_be_fetched():
-    for name in parallel_corpus_names():
-        known = {each.name for each in require_parallel_corpus(name).downloads}
-        for files in require_parallel_corpus(name).files.values():
+    for name in dataset_names(ParallelCorpus):
+        known = {each.name for each in require_dataset(name, ParallelCorpus).downloads}
+        for files in require_dataset(name, ParallelCorpus).files.values():
             sides = [side for each in files for side in (each.source, each.target) if side is not None]
             assert all(side.digest is not None or side.archive in known for side in sides), name
 
@@ -266,7 +267,7 @@ ENCODED = {  # hashes of all that the numbers depend on
 }
 
 
-@pytest.mark.parametrize("name", parallel_corpus_names())
+@pytest.mark.parametrize("name", dataset_names(ParallelCorpus))
 def test_what_was_encoded_once_is_found_again_under_its_name(tmp_path, name):
     with pytest.raises(DataError):  # the pairs are not here, but it is known where they would be written
         open_pairs(Task(corpus=name, tokens="words", pieces=10_000), tmp_path)
@@ -290,7 +291,7 @@ def test_real_pairs_are_split_and_written(tmp_path, name):
     real = os.environ.get("ACTIVEMEM_TEST_DATA")
     if real is None:
         pytest.skip("ACTIVEMEM_TEST_DATA names no folder with real pairs")
-    home = require_parallel_corpus(name).folder
+    home = require_dataset(name, ParallelCorpus).folder
     (tmp_path / home).symlink_to(Path(real, home))
     text = open_pairs(Task(corpus=name, tokens="words", pieces=4000), tmp_path)
     splits = (text.train, text.dev, text.test)

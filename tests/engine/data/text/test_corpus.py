@@ -11,7 +11,8 @@ import torch
 
 from activemem.engine.corpora import dataset_folder, read_source
 from activemem.engine.data import DataError, open_corpus
-from activemem.studies.catalog.corpora import corpus_names, require_corpus
+from activemem.studies.catalog.datasets import Corpus
+from activemem.studies.catalog.registry import dataset_names, require_dataset
 from activemem.studies.catalog.tasks import LanguageModelSettings
 
 SPLITS = ("train", "dev", "test")
@@ -27,7 +28,7 @@ def lengths(text):
 
 def characters(text, split, count):
     """The first characters of a split of Paradise Lost."""
-    table = b"\n" + require_corpus("paradise-lost").alphabet
+    table = b"\n" + require_dataset("paradise-lost", Corpus).alphabet
     return bytes(table[each] for each in getattr(text, split).tokens[:count]).decode()
 
 
@@ -134,7 +135,7 @@ def published(tmp_path_factory):
         pytest.skip("ACTIVEMEM_TEST_DATA names no folder with real corpora")
     folder = tmp_path_factory.mktemp("published")
     for place in Path(real).iterdir():
-        if place.name in {require_corpus(name).folder for name in corpus_names()}:
+        if place.name in {require_dataset(name, Corpus).folder for name in dataset_names(Corpus)}:
             (folder / place.name).symlink_to(place)
     return folder
 
@@ -168,11 +169,11 @@ def test_the_alphabet_of_wikitext_is_that_of_its_text(published):
 def test_the_alphabet_of_enwik8_is_that_of_its_text(published):
     pieces = (published / "enwik8").glob("enwik8.*.xz")  # a quarter of train, dev and test: all bytes occur
     found = {byte for piece in pieces for byte in set(lzma.decompress(piece.read_bytes()))}
-    assert bytes(sorted(found - {ord("\n")})) == require_corpus("enwik8").alphabet
+    assert bytes(sorted(found - {ord("\n")})) == require_dataset("enwik8", Corpus).alphabet
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_the_small_splits_of_wikitext_103_are_as_published(published, split):
-    corpus = require_corpus("wikitext-103")
+    corpus = require_dataset("wikitext-103", Corpus)
     text = read_source(corpus, corpus.splits[split].source, dataset_folder(corpus, published))
     assert len(text.split()) + text.count(b"\n") == {"dev": 217_646, "test": 245_569}[split]

@@ -12,8 +12,8 @@ from activemem.engine.corpora import DataError
 from activemem.engine.data.trees.corpus import gold_trees, open_treebank
 from activemem.engine.data.trees.linearised import linearise, parse_linearised
 from activemem.engine.data.trees.penn_trees import Leaf, Tree, parse_trees, strip_annotations
-from activemem.studies.catalog.corpora import CorpusError
-from activemem.studies.catalog.treebanks import require_treebank, treebank_names
+from activemem.studies.catalog.datasets import CorpusError, Treebank
+from activemem.studies.catalog.registry import dataset_names, require_dataset
 
 WRITTEN = """
 ( (S
@@ -159,16 +159,16 @@ def test_a_treebank_that_is_not_here_or_another_is_refused(tmp_path):
     (place / "wsj_0001.mrg").write_bytes(content)
     with pytest.raises(DataError) as fault:
         open_treebank(Task(corpus="wsj-sample"), tmp_path)
-    digest = require_treebank("wsj-sample").digest
+    digest = require_dataset("wsj-sample", Treebank).digest
     got = f"sha256:{hashlib.sha256(content).hexdigest()}"
     assert str(fault.value) == f"wsj-sample: {place}: expected {digest}, got {got}"
 
 
 def test_treebanks_are_asked_for_by_name():
     with pytest.raises(CorpusError) as fault:
-        require_treebank("wjs")
+        require_dataset("wjs", Treebank)
     assert str(fault.value) == "unknown treebank 'wjs'; nearest: wsj"
-    assert treebank_names() == ("wsj", "wsj-sample")
+    assert dataset_names(Treebank) == ("wsj", "wsj-sample")
 
 
 def test_the_real_sample_comes_back_whole(tmp_path):

@@ -2,15 +2,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from activemem.studies.catalog.corpora import (
-    Corpus,
-    CorpusError,
-    corpus_names,
-    register_corpus,
-    require_corpus,
-    vocabulary_size,
-)
+from activemem.studies.catalog.datasets import Corpus, CorpusError
+from activemem.studies.catalog.registry import dataset_names, register_dataset, require_dataset
 from activemem.studies.catalog.tasks import LanguageModelSettings
+from activemem.studies.catalog.text_vocabulary import vocabulary_size
 
 
 def task(corpus, tokens="characters", **more):
@@ -18,8 +13,17 @@ def task(corpus, tokens="characters", **more):
 
 
 def test_the_corpora_are_those_of_the_papers_their_small_ones_and_one_that_is_installed():
-    assert corpus_names() == ("enwik8", "paradise-lost", "text8", "text8-6m", "wikitext-103", "wikitext-2")
-    assert [name for name in corpus_names() if require_corpus(name).installed] == ["paradise-lost"]
+    assert dataset_names(Corpus) == (
+        "enwik8",
+        "paradise-lost",
+        "text8",
+        "text8-6m",
+        "wikitext-103",
+        "wikitext-2",
+    )
+    assert [name for name in dataset_names(Corpus) if require_dataset(name, Corpus).installed] == [
+        "paradise-lost"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,16 +46,16 @@ def test_a_vocabulary_has_its_published_size(asked, size):
     assert vocabulary_size(asked) == size
 
 
-@pytest.mark.parametrize("name", corpus_names())
+@pytest.mark.parametrize("name", dataset_names(Corpus))
 def test_an_alphabet_has_each_byte_once_and_no_end_of_line(name):
-    alphabet = require_corpus(name).alphabet
+    alphabet = require_dataset(name, Corpus).alphabet
     assert len(set(alphabet)) == len(alphabet)
     assert ord("\n") not in alphabet
 
 
-@pytest.mark.parametrize("name", corpus_names())
+@pytest.mark.parametrize("name", dataset_names(Corpus))
 def test_splits_of_one_file_follow_each_other_without_a_gap(name):
-    train, dev, test = (require_corpus(name).splits[split] for split in ("train", "dev", "test"))
+    train, dev, test = (require_dataset(name, Corpus).splits[split] for split in ("train", "dev", "test"))
     if train.source == test.source:
         assert (train.start, dev.start, test.start) == (0, train.stop, dev.stop)
         assert test.stop == train.source.size
@@ -73,9 +77,9 @@ def test_a_text_without_a_standard_vocabulary_is_not_cut_into_words():
 
 
 def test_a_second_corpus_of_a_name_is_refused():
-    one = require_corpus("text8")
+    one = require_dataset("text8", Corpus)
     with pytest.raises(ValueError, match=r"^corpus 'text8' is already defined$"):
-        register_corpus(
+        register_dataset(
             Corpus(
                 name="text8",
                 title="another",

@@ -1,0 +1,89 @@
+"""All datasets by name: those of `datasets.toml`, read when first asked for, and those of one's own."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from ...diagnostics import nearest
+from .datasets import Corpus, CorpusError, Dataset, ParallelCorpus, Treebank
+
+KINDS: dict[str, type[Dataset]] = {"texts": Corpus, "pairs": ParallelCorpus, "treebanks": Treebank}
+"""The kinds, in the order in which they are listed."""
+
+DatasetT = TypeVar("DatasetT", bound=Dataset)
+
+
+def register_dataset(dataset: Dataset) -> None:
+    """Add a dataset; a name taken by any kind raises ValueError."""
+    if taken := _datasets().get(dataset.name):
+        raise ValueError(f"{taken.KIND} '{dataset.name}' is already defined")
+    _datasets()[dataset.name] = dataset
+
+
+def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
+    """The sorted names of all datasets of one kind; by default of all, kind by kind."""
+    kinds = (each for each in KINDS.values() if issubclass(each, kind))
+    known = sorted(_datasets().items())
+    return tuple(name for each in kinds for name, dataset in known if isinstance(dataset, each))
+
+
+def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
+    """The dataset of that kind and name; CorpusError with the nearest name if there is none."""
+    found = _datasets().get(name)
+    if not isinstance(found, kind):
+        hint = nearest(name, dataset_names(kind), cutoff=0)
+        raise CorpusError(f"unknown {kind.KIND} '{name}'; nearest: {hint}")
+    return found
+
+
+class _Tables(BaseModel):
+    """The tables of `datasets.toml`, by kind and name; an unknown key is as wrong as a missing one."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    texts: dict[str, Corpus]
+    pairs: dict[str, ParallelCorpus]
+    treebanks: dict[str, Treebank]
+
+
+@cache
+def _datasets() -> dict[str, Dataset]:
+    """The datasets of the file by name, to which others can be added."""
+    tables = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
+    read = _read_tables(tables)
+    return {**read.texts, **read.pairs, **read.treebanks}
+
+
+def _read_tables(tables: dict[str, Any]) -> _Tables:
+    """All datasets with their downloads and files; KeyError if one of these is not there."""
+    downloads, files = tables.pop("downloads"), tables.pop("files")
+    for heading, datasets in tables.items():
+        for name, table in datasets.items():
+            fetched = [{"name": each, **downloads[each]} for each in table.get("downloads", ())]
+            table |= {"name": name, "downloads": fetched}
+            _resolve(heading, table, files)
+    return _Tables.model_validate(tables)
+
+
+def _resolve(heading: str, table: dict[str, Any], files: Mapping[str, Any]) -> None:
+    """Replace what a dataset's table only names or abbreviates: files, alphabets and ranges."""
+    match heading:
+        case "texts":
+            symbol = re.compile(table["alphabet"].encode())
+            table["alphabet"] = b"".join(filter(symbol.fullmatch, (bytes([byte]) for byte in range(256))))
+            for part in table["splits"].values():
+                part["source"] = files[part["source"]]
+        case "pairs":
+            for part in chain(*table["files"].values()):
+                part |= {side: files[key] for side, key in part.items()}
+        case _:
+            for split, ranges in table["splits"].items():
+                table["splits"][split] = [range(first, last + 1) for first, last in ranges]
