@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from activemem.blocks import Model, build
+from activemem.blocks.core.residual_stack import SideInputs
 from activemem.engine.tasks.long_term import LONG_TERM_PROBLEMS, draw_lengths
 
 BATCH = 100
@@ -34,7 +35,7 @@ def build_model(pool: str) -> Model:
 def as_modules(model: Model, inputs: Tensor, lengths: Tensor) -> Tensor:
     """The model's answers, its modules one after another."""
     mask = torch.arange(inputs.shape[1]) < lengths[:, None]
-    return model.output(model.body(model.embedding(inputs), mask).squeeze(1))
+    return model.output(model.body(model.embedding(inputs), SideInputs(mask)).squeeze(1))
 
 
 def step_ms(pool: str, length: int, answers: Answers) -> float:

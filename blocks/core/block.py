@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import ClassVar, Self, TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -63,7 +63,7 @@ class Block(nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
+    def build(cls, settings: Settings, context: Context) -> Block:
         """The block with these settings; its weights are drawn later, by its `Initialisable` parts."""
 
     @abstractmethod

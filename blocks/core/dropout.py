@@ -18,9 +18,14 @@ class Dropout(nn.Module):
         super().__init__()
         self.rate = rate
 
+    @property
+    def active(self) -> bool:
+        """Whether anything is dropped now."""
+        return self.training and self.rate > 0.0
+
     def forward(self, x: Tensor) -> Tensor:
         """Any shape to the same."""
-        if not self.training or self.rate == 0.0:
+        if not self.active:
             return x
         if x.device.type != "cpu":
             return functional.dropout(x, self.rate)

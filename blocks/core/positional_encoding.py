@@ -8,6 +8,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ...grammar.model_config import ModelConfig
+
+
+def add_timing(x: Tensor, config: ModelConfig, *, start: int = 0) -> tuple[Tensor, Tensor | None]:
+    """The sum of x (batch, length, width) and the signal from position `start` on; that signal, if any."""
+    if config.position == "none":
+        return x, None
+    signal = sinusoidal_encoding(x.shape[1], x.shape[2], like=x, start=start)
+    return x + signal, signal
+
 
 def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0) -> Tensor:
     """The signal (length, width) in the type of `like`, from position `start` on: sin, then cos channels.

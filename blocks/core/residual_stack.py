@@ -6,8 +6,8 @@ Behind a pool a vector goes on as a sequence of one position, without mask and t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, cast
 
 from torch import Tensor, nn
 
@@ -19,20 +19,26 @@ from .dropout import Dropout
 from .streaming import StreamChunk
 
 
-class CompositeBlock(nn.Module, ABC):
-    """Blocks as one: as a block, but the timing signal (length, width), if there is one, passes through.
+class SideInputs(NamedTuple):
+    """What goes through a stack beside the sequence (batch, length, width), each None where there is none.
 
-    So does a piece of a stream, which hands each block what it has kept.
+    `mask` (batch, length) is true at valid positions, `signal` (length, width) is the timing signal, and
+    `chunk` is a piece of a stream, which hands each block what it has kept.
     """
 
+    mask: Tensor | None = None
+    signal: Tensor | None = None
+    chunk: StreamChunk | None = None
+
+
+_NO_SIDE_INPUTS = SideInputs()
+
+
+class CompositeBlock(nn.Module, ABC):
+    """Several blocks as one."""
+
     @abstractmethod
-    def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None = None,
-        signal: Tensor | None = None,
-        chunk: StreamChunk | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
         """Map (batch, length, width) to the same, or to (batch, 1, width) where a pool ends the sequence."""
 
 
@@ -43,48 +49,50 @@ class Sum(CompositeBlock):
         super().__init__()
         self.parts = nn.ModuleList(parts)
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None = None,
-        signal: Tensor | None = None,
-        chunk: StreamChunk | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
         """Add in the order in which the parts were given."""
-        first, *others = (_apply(part, x, mask, signal, chunk) for part in self.parts)
+        first, *others = (_apply(part, x, side) for part in self.parts)
         return sum(others, start=first)
 
 
-class Sublayer(CompositeBlock):
-    """One residual step: x + drop(part(norm(x))), or with post-norm norm(x + drop(part(x))).
+class ResidualStep(nn.Module):
+    """One step of a residual stream: x + drop(f(norm(x))), or with post-norm norm(x + drop(f(x))).
 
-    Without residuals the step is part(norm(x)), or norm(part(x)). If positions mix in it, the timing signal
-    is first added to its input.
+    Without residuals the step is f(norm(x)), or norm(f(x)).
     """
+
+    norm: nn.LayerNorm | None
+    dropout: Dropout | None
+    normalises_input: bool
+
+    def _add_norm_and_dropout(self, context: Context) -> None:
+        self.norm = None if context.config.norm == "none" else nn.LayerNorm(context.width)
+        self.normalises_input = context.config.norm == "pre"
+        self.dropout = Dropout(context.config.dropout) if context.config.residual else None
+
+    def _step(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """The step whose f is `function`."""
+        norm = self.norm
+        y = function(norm(x) if norm is not None and self.normalises_input else x)
+        if self.dropout is not None:
+            y = x + self.dropout(y)
+        return y if norm is None or self.normalises_input else norm(y)
+
+
+class Sublayer(CompositeBlock, ResidualStep):
+    """A residual step with one part in it; if positions mix there, the timing signal is added first."""
 
     def __init__(self, part: Block | CompositeBlock, *, mixes: bool, context: Context) -> None:
         super().__init__()
-        self.norm = None if context.config.norm == "none" else nn.LayerNorm(context.width)
+        self._add_norm_and_dropout(context)
         self.part = part
-        self.dropout = Dropout(context.config.dropout) if context.config.residual else None
         self.mixes = mixes
-        self.before = context.config.norm == "pre"
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None = None,
-        signal: Tensor | None = None,
-        chunk: StreamChunk | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
         """One step of the residual stream."""
-        if signal is not None and self.mixes:
-            x = x + signal
-        norm = self.norm
-        y = _apply(self.part, norm(x) if norm is not None and self.before else x, mask, signal, chunk)
-        if self.dropout is not None:
-            y = x + self.dropout(y)
-        return y if norm is None or self.before else norm(y)
+        if side.signal is not None and self.mixes:
+            x = x + side.signal
+        return self._step(x, lambda entering: _apply(self.part, entering, side))
 
 
 class PoolingLayer(CompositeBlock):
@@ -94,15 +102,9 @@ class PoolingLayer(CompositeBlock):
         super().__init__()
         self.part = part
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None = None,
-        signal: Tensor | None = None,
-        chunk: StreamChunk | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
         """Map (batch, length, width) to (batch, 1, width)."""
-        y = _apply(self.part, x, mask, signal, chunk)
+        y = _apply(self.part, x, side)
         return y if y.dim() == x.dim() else y.unsqueeze(1)
 
 
@@ -115,19 +117,13 @@ class ResidualStack(CompositeBlock):
         self.order = tuple(distinct.index(sublayer) for sublayer in sublayers)
         self.layers = nn.ModuleList(distinct)
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None = None,
-        signal: Tensor | None = None,
-        chunk: StreamChunk | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
         """All sub-layers in turn."""
         for place in self.order:
             layer = self.layers[place]
-            x = layer(x, mask, signal, chunk)
+            x = layer(x, side)
             if isinstance(layer, PoolingLayer):
-                mask = signal = None
+                side = SideInputs(chunk=side.chunk)
         return x
 
 
@@ -167,9 +163,7 @@ def _sublayers(node: nodes.Node, context: Context) -> list[Sublayer | PoolingLay
             raise BuildError(f"expected a block, a sum or a series, got {identity(node)}")
 
 
-def _apply(
-    part: nn.Module, x: Tensor, mask: Tensor | None, signal: Tensor | None, chunk: StreamChunk | None
-) -> Tensor:
+def _apply(part: nn.Module, x: Tensor, side: SideInputs) -> Tensor:
     if isinstance(part, CompositeBlock):
-        return part(x, mask, signal, chunk)
-    return part(x, mask) if chunk is None else chunk.apply(cast("Block", part), x)
+        return part(x, side)
+    return part(x, side.mask) if side.chunk is None else side.chunk.apply(cast("Block", part), x)

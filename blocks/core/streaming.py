@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -22,16 +21,20 @@ class StreamState:
 
 
 class StreamChunk:
-    """The next piece of a batch of streams on its way through a model, from one StreamState to the next."""
+    """The next piece of a batch of streams on its way through a model, with what its blocks have kept.
 
-    def __init__(self, state: StreamState) -> None:
-        self._before: Sequence[Tensor | None] = state.block_states
+    Gradients pass through what is kept only `with_grad`; a state may then grow with the sequence.
+    """
+
+    def __init__(self, block_states: tuple[Tensor | None, ...], *, with_grad: bool = False) -> None:
+        self._before = block_states
         self._kept: list[Tensor | None] = []
+        self._with_grad = with_grad
 
     def apply(self, block: Block, x: Tensor) -> Tensor:
         """The outputs of a block at x (batch, length, width), from x and what it has kept."""
         kept = self._before[len(self._kept)] if self._before else None
-        y, keep = block.step(x, kept)
+        y, keep = (block.step_with_grad if self._with_grad else block.step)(x, kept)
         self._kept.append(keep)
         return y
 

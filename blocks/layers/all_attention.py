@@ -10,16 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from ...grammar.vocabulary.attention import window_from_settings
-from ...grammar.vocabulary.attention_window import Window
 from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable
 from .window_attention import (
-    PositionVectors,
     UniformLinear,
     WindowAttention,
-    after_load,
+    WindowedBlock,
+    build_window_attention,
     merge_heads,
     split_heads,
 )
@@ -54,7 +53,7 @@ class Persistent(Initialisable):
         return (weights.flatten(1, 2) @ values).view(*weights.shape[:-1], -1)
 
 
-class PersistentAttention(Block):
+class PersistentAttention(WindowedBlock):
     """What the blocks with persistent vectors have in common: projections without bias, and the window."""
 
     def __init__(
@@ -64,26 +63,26 @@ class PersistentAttention(Block):
         heads: int,
         window_heads: int,
         vectors: tuple[int, int, int],
-        window: Window,
-        positions: PositionVectors,
+        window: WindowAttention,
         dropout: float,
     ) -> None:
-        """Queries of `heads` heads, keys and values of those `seeing` the window.
+        """Queries of `heads` heads, keys and values of the `window_heads` among them that see the window.
 
         `vectors` are heads, number and width of the persistent ones.
         """
         super().__init__()
         self.heads = heads
-        self.seeing = window_heads
-        self.query = UniformLinear(width, heads * window.head_width)
-        self.key_value = UniformLinear(width, window_heads * window.head_width, maps=2)
-        self.window = WindowAttention(window, heads=window_heads, positions=positions, dropout=dropout)
-        held, count, head_width = vectors
-        self.persistent = Persistent(heads=held, vectors=count, head_width=head_width) if count else None
-        self.output = UniformLinear(heads * window.head_width, width)
+        self.window_heads = window_heads
+        self.head_width = window.window.head_width
+        self.query = UniformLinear(width, heads * self.head_width)
+        self.key_value = UniformLinear(width, window_heads * self.head_width, maps=2)
+        self.window = window
+        self.context_length = window.max_distance
+        persistent_heads, count, head_width = vectors
+        made = Persistent(heads=persistent_heads, vectors=count, head_width=head_width) if count else None
+        self.persistent = made
+        self.output = UniformLinear(heads * self.head_width, width)
         self.dropout = Dropout(dropout)
-        self.context_length = self.window.max_distance
-        self.register_load_state_dict_post_hook(after_load)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
@@ -91,16 +90,12 @@ class PersistentAttention(Block):
         window = window_from_settings(settings, causal=context.causal)
         heads = as_int(settings, "heads")
         window_heads, vectors = cls._allocate_heads(heads, window.head_width, as_int(settings, "N"))
-        positions = context.share(
-            window.shared_key, lambda: PositionVectors(window.distance_count, window.head_width)
-        )
         return cls(
             width=context.width,
             heads=heads,
             window_heads=window_heads,
             vectors=vectors,
-            window=window,
-            positions=positions,
+            window=build_window_attention(window, window_heads, context),
             dropout=context.config.attention_dropout,
         )
 
@@ -113,28 +108,10 @@ class PersistentAttention(Block):
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """(batch, length, inner) of scaled queries, keys and values (heads, batch, length, head_width)."""
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def attend(self, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
         """Every position attends to its window and to the vectors."""
-        return self._attend(x, x, mask)
-
-    def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Queries of x alone, keys and values of what it can see."""
-        seen = past[:, max(0, past.shape[1] - self.window.max_distance) :]
-        return self._attend(x, torch.cat([seen, x], 1) if seen.shape[1] else x, None)
-
-    def after_optimiser_step(self) -> None:
-        """Take note of new spans."""
-        self.window.after_optimiser_step()
-        self.context_length = self.window.max_distance
-
-    def penalty(self) -> Tensor | None:
-        """The mean span in tokens, where heads learn it."""
-        return self.window.penalty()
-
-    def _attend(self, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
-        head_width = self.query.out_features // self.heads
-        q = split_heads(self.query(x), self.heads, 1)[0] * head_width**-0.5
-        k, v = split_heads(self.key_value(seen), self.seeing, 2).unbind(0)
+        q = split_heads(self.query(x), self.heads, 1)[0] * self.head_width**-0.5
+        k, v = split_heads(self.key_value(seen), self.window_heads, 2).unbind(0)
         return self.output(self.mix(q, k, v, mask))
 
     def _attend_persistent(self, vectors: Persistent, q: Tensor) -> Tensor:
@@ -171,7 +148,7 @@ class HeadSplit(PersistentAttention):
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """As described; without vectors the second half gives nothing."""
-        of_window, of_vectors = q.split(self.seeing)
+        of_window, of_vectors = q.split(self.window_heads)
         y = self.window(of_window, k, v, mask)
         beside = y * 0 if self.persistent is None else self._attend_persistent(self.persistent, of_vectors)
         return merge_heads(torch.cat([y, beside]))

@@ -9,16 +9,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...grammar.vocabulary.attention import MAX_UNFUSED_LENGTH, window_from_settings
-from ...grammar.vocabulary.attention_window import Window
 from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
 from .window_attention import (
-    PositionVectors,
     UniformLinear,
     WindowAttention,
-    after_load,
+    WindowedBlock,
+    build_window_attention,
     merge_heads,
     split_heads,
 )
@@ -28,130 +27,112 @@ from .window_attention import (
 class SelfAttention(Block):
     """Multi-head softmax attention without biases, scores scaled by head_width^-0.5 (Vaswani et al. 2017).
 
-    Over everything, or within a window. Weights are dropped in products that are written out.
+    Every position attends to every valid one, or to those up to itself if causal.
     """
 
     def __init__(
-        self,
-        *,
-        width: int,
-        heads: int,
-        head_width: int,
-        causal: bool,
-        dropout: float = 0.0,
-        window: WindowAttention | None = None,
+        self, *, width: int, heads: int, head_width: int, causal: bool, dropout: float = 0.0
     ) -> None:
         super().__init__()
         self.heads = heads
         self.causal = causal
-        inner = heads * head_width
-        if window is None or window.positions is None:
-            self.qkv = Linear(width, inner, bias=False, maps=3)
-            self.output = Linear(inner, width, bias=False)
-        else:
-            self.qkv = UniformLinear(width, inner, maps=3)
-            self.output = UniformLinear(inner, width)
+        self.qkv = Linear(width, heads * head_width, bias=False, maps=3)
+        self.output = Linear(heads * head_width, width, bias=False)
         self.dropout = Dropout(dropout)
-        self.window = window
-        if window is not None:
-            self.context_length = window.max_distance
-            self.register_load_state_dict_post_hook(after_load)
 
     @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `sa(heads, head_width, …)`; a span gives it a window."""
-        heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
-        window = None
+    def build(cls, settings: Settings, context: Context) -> Block:
+        """The block of `sa(heads, head_width, …)`; with a span it is a WindowedSelfAttention."""
         if as_int(settings, "span") > 0:
-            window = _window(window_from_settings(settings, causal=context.causal), heads, context)
+            return WindowedSelfAttention.build(settings, context)
         return cls(
             width=context.width,
-            heads=heads,
-            head_width=head_width,
+            heads=as_int(settings, "heads"),
+            head_width=as_int(settings, "head_width"),
             causal=context.causal,
             dropout=context.config.attention_dropout,
-            window=window,
         )
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Every position attends to every valid one, or to those up to itself if causal, or to its window."""
-        if self.window is not None:
-            return self._within(self.window, x, x, mask)
-        batch, length, _ = x.shape
-        qkv = self.qkv(x).view(batch, length, 3, self.heads, -1)
+        """All positions at once."""
+        qkv = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
-        plain = (
-            length <= MAX_UNFUSED_LENGTH and not x.is_cuda
-        )  # as fast as the fused kernel, and vmap can batch it
-        if plain or (self.training and self.dropout.rate > 0):
-            y = plain_attention(q, k, v, self._attention_mask(x, mask), self.dropout)
-        elif mask is None:
-            y = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
-        else:
-            y = functional.scaled_dot_product_attention(q, k, v, attn_mask=self._attention_mask(x, mask))
-        return self.output(y.transpose(1, 2).reshape(batch, length, -1))
-
-    def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Queries of x alone, keys and values of what they can see."""
-        if self.window is None:
-            return super().forward_with_past(x, past)
-        seen = past[:, max(0, past.shape[1] - self.window.max_distance) :]
-        return self._within(self.window, x, torch.cat([seen, x], 1) if seen.shape[1] else x, None)
+        return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Keys and values are kept, (batch, heads, 2, positions, head_width), unless there is a window."""
-        if self.window is not None:
-            return super().step_with_grad(x, state)
-        batch, length, _ = x.shape
-        made = self.qkv(x).view(batch, length, 3, self.heads, -1).permute(0, 3, 2, 1, 4)
-        q, known = made[:, :, 0], made[:, :, 1:]
+        """The state has all keys and values so far, (batch, heads, 2, positions, head_width)."""
+        length = x.shape[1]
+        qkv = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1).permute(0, 3, 2, 1, 4)
+        q, known = qkv[:, :, 0], qkv[:, :, 1:]
         if state is not None:
             known = torch.cat([state, known], 3)
         k, v = known.unbind(2)
-        keys = k.shape[2]
-        visible = torch.ones(length, keys, dtype=torch.bool, device=x.device).tril(keys - length)
-        y = plain_attention(q, k, v, None if length == 1 else visible, self.dropout)
-        return self.output(y.transpose(1, 2).reshape(batch, length, -1)), known
+        visible = None if length == 1 else _causal_mask(q, k)
+        return self._merge(_attend_unfused(q, k, v, visible, self.dropout)), known
 
-    def after_optimiser_step(self) -> None:
-        """Take note of new spans."""
-        if self.window is not None:
-            self.window.after_optimiser_step()
-            self.context_length = self.window.max_distance
-
-    def penalty(self) -> Tensor | None:
-        """The mean span in tokens, where heads learn it."""
-        return None if self.window is None else self.window.penalty()
-
-    def _within(self, window: WindowAttention, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
-        """The window's part: queries of x, keys and values of what is seen, x at its end."""
-        inner = self.qkv.out_features // 3
-        q = split_heads(functional.linear(x, self.qkv.weight[:inner]), self.heads, 1)[0]
-        k, v = split_heads(functional.linear(seen, self.qkv.weight[inner:]), self.heads, 2).unbind(0)
-        return self.output(merge_heads(window(q * (inner // self.heads) ** -0.5, k, v, mask)))
-
-    def _attention_mask(self, x: Tensor, mask: Tensor | None) -> Tensor | None:
-        """Which keys each query sees, broadcastable to (batch, heads, queries, keys); None for all."""
-        keys = None if mask is None else mask[:, None, None, :]
-        if not self.causal:
-            return keys
-        past = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).tril()
-        return past if keys is None else keys & past
+    def _merge(self, y: Tensor) -> Tensor:
+        """The output of what the heads give, (batch, heads, length, head_width)."""
+        return self.output(y.transpose(1, 2).flatten(2))
 
 
-def plain_attention(q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, dropout: Dropout) -> Tensor:
-    """Attention as two batched products; q, k, v and the result are (batch, heads, length, head_width)."""
+class WindowedSelfAttention(WindowedBlock):
+    """As SelfAttention, but within a window; if it has position vectors, all maps begin as UniformLinear."""
+
+    def __init__(self, *, width: int, heads: int, window: WindowAttention) -> None:
+        super().__init__()
+        self.heads = heads
+        self.inner = heads * window.window.head_width
+        if window.positions is None:
+            self.qkv = Linear(width, self.inner, bias=False, maps=3)
+            self.output = Linear(self.inner, width, bias=False)
+        else:
+            self.qkv = UniformLinear(width, self.inner, maps=3)
+            self.output = UniformLinear(self.inner, width)
+        self.window = window
+        self.context_length = window.max_distance
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `sa(heads, head_width, span, …)`."""
+        heads, window = as_int(settings, "heads"), window_from_settings(settings, causal=context.causal)
+        return cls(width=context.width, heads=heads, window=build_window_attention(window, heads, context))
+
+    def attend(self, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
+        """All heads see the window."""
+        q = split_heads(functional.linear(x, self.qkv.weight[: self.inner]), self.heads, 1)[0]
+        k, v = split_heads(functional.linear(seen, self.qkv.weight[self.inner :]), self.heads, 2).unbind(0)
+        return self.output(merge_heads(self.window(q * (self.inner // self.heads) ** -0.5, k, v, mask)))
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: Dropout, *, causal: bool = False
+) -> Tensor:
+    """Softmax attention; q, k, v and the result are (batch, heads, length, head_width).
+
+    `mask` (batch, keys) is true at valid keys. A short sequence has plain products, as fast as the fused
+    kernel, so that vmap can batch it; so has any from whose weights some are dropped.
+    """
+    short = k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda
+    fused = not short and not dropout.active
+    if fused and mask is None:
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    visible = None if mask is None else mask[:, None, None, :]
+    if causal:
+        visible = _causal_mask(q, k) if visible is None else visible & _causal_mask(q, k)
+    if fused:
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+    return _attend_unfused(q, k, v, visible, dropout)
+
+
+def _attend_unfused(q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, dropout: Dropout) -> Tensor:
+    """Two batched products; `visible` is broadcastable to (batch, heads, queries, keys), None for all."""
     scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5  # (batch, heads, queries, keys)
     if visible is not None:
         scores = scores.masked_fill(~visible, -torch.inf)
     return dropout(torch.softmax(scores, -1)) @ v
 
 
-def _window(window: Window, heads: int, context: Context) -> WindowAttention:
-    """The window as a module; those of one kind in a model share their position vectors."""
-    positions = None
-    if window.relative:
-        positions = context.share(
-            window.shared_key, lambda: PositionVectors(window.distance_count, window.head_width)
-        )
-    return WindowAttention(window, heads=heads, positions=positions, dropout=context.config.attention_dropout)
+def _causal_mask(q: Tensor, k: Tensor) -> Tensor:
+    """Which keys each query sees, (queries, keys), where the last query stands at the last key."""
+    queries, keys = q.shape[2], k.shape[2]
+    return torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)

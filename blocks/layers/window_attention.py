@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...grammar.model_config import Init
 from ...grammar.vocabulary.attention_window import QueryChunk, Window, has_keyless_query, iter_chunks
-from ..core.block import Block
+from ..core.block import Block, Context
 from ..core.dropout import Dropout
-from ..core.initialisation import Initialisable
+from ..core.initialisation import Initialisable, Linear
 
 GRANULARITY = 64
 """What adaptive spans let be seen is rounded up to a multiple of so many tokens."""
 
 
-class UniformLinear(nn.Linear, Initialisable):
-    """Linear maps of one input side by side, without bias, that begin as U(-a, a), a = 1 / sqrt(inputs)."""
+class UniformLinear(Linear):
+    """Linear maps without bias that begin as U(-a, a), a = 1 / sqrt(inputs), whatever the model's rule is."""
 
     def __init__(self, inputs: int, outputs: int, *, maps: int = 1) -> None:
-        super().__init__(inputs, maps * outputs, bias=False)
+        super().__init__(inputs, outputs, bias=False, maps=maps)
 
-    def reset_parameters(self) -> None:
-        """Nothing, so that building leaves the global generator alone."""
-
-    def initialise(self, generator: torch.Generator | None) -> None:
+    def initialise(self, generator: torch.Generator | None, rule: Init = "uniform") -> None:
         """Draw the weight."""
-        bound = self.in_features**-0.5
-        nn.init.uniform_(self.weight, -bound, bound, generator=generator)
+        super().initialise(generator, "uniform")
 
 
 class PositionVectors(Initialisable):
@@ -204,7 +202,52 @@ class WindowAttention(nn.Module):
         return y
 
 
-def after_load(block: Block, _keys: object) -> None:
+def build_window_attention(window: Window, heads: int, context: Context) -> WindowAttention:
+    """The window as a module; those of one kind in a model share their position vectors."""
+    positions = None
+    if window.relative:
+        positions = context.share(
+            window.shared_key, lambda: PositionVectors(window.distance_count, window.head_width)
+        )
+    return WindowAttention(window, heads=heads, positions=positions, dropout=context.config.attention_dropout)
+
+
+class WindowedBlock(Block):
+    """A block whose positions attend within a window.
+
+    A subclass sets `window`, which learns how far heads see, and with it `context_length`.
+    """
+
+    window: WindowAttention
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_load_state_dict_post_hook(_after_load)
+
+    @abstractmethod
+    def attend(self, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
+        """The outputs at x (batch, length, width), which ends what is `seen`; `mask` is that of `seen`."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Every position attends to its window."""
+        return self.attend(x, x, mask)
+
+    def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
+        """Queries of x alone, keys and values of what they can see."""
+        seen = past[:, max(0, past.shape[1] - self.window.max_distance) :]
+        return self.attend(x, torch.cat([seen, x], 1) if seen.shape[1] else x, None)
+
+    def after_optimiser_step(self) -> None:
+        """Take note of new spans."""
+        self.window.after_optimiser_step()
+        self.context_length = self.window.max_distance
+
+    def penalty(self) -> Tensor | None:
+        """The mean span in tokens, where heads learn it."""
+        return self.window.penalty()
+
+
+def _after_load(block: WindowedBlock, _keys: object) -> None:
     """Take note of spans that were loaded."""
     block.after_optimiser_step()
 

@@ -16,8 +16,8 @@ from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import Role
 from ..core.block import BuildError, Context, missing_block_reason
 from ..core.initialisation import Embedding, Linear, initialise
-from ..core.positional_encoding import sinusoidal_encoding
-from ..core.residual_stack import ResidualStack, build_body
+from ..core.positional_encoding import add_timing
+from ..core.residual_stack import ResidualStack, SideInputs, build_body
 from ..core.streaming import StreamChunk, StreamState
 from ..core.transducer import missing_transducer_reason
 from ..layers.fused_pooling import try_fused_pooling
@@ -80,7 +80,7 @@ class Model(BaseModel[ResidualStack]):
         x = self._fused_pooling(inputs, mask)
         if x is None:
             x, signal = self._embed(inputs, 0)
-            x = self.body(x, mask, signal)
+            x = self.body(x, SideInputs(mask, signal))
         x = self._normalise(x)
         return x.squeeze(1) if self.pooled else x
 
@@ -97,18 +97,14 @@ class Model(BaseModel[ResidualStack]):
         if not self.config.causal:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
         x, signal = self._embed(inputs, state.past_length)
-        piece = StreamChunk(state)
-        x = self._normalise(self.body(x, None, signal, piece))
-        return x, StreamState(state.past_length + inputs.shape[1], piece.next_states())
+        chunk = StreamChunk(state.block_states)
+        x = self._normalise(self.body(x, SideInputs(signal=signal, chunk=chunk)))
+        return x, StreamState(state.past_length + inputs.shape[1], chunk.next_states())
 
     def _embed(self, inputs: Tensor, start: int) -> tuple[Tensor, Tensor | None]:
         """What enters the body, (batch, length, width), and the timing signal from position `start` on."""
         x = self.embedding(inputs)
-        x = self.dropout(x if self.scale is None else x * self.scale)
-        if self.config.position == "none":
-            return x, None
-        signal = sinusoidal_encoding(x.shape[1], x.shape[2], like=x, start=start)
-        return x + signal, signal
+        return add_timing(self.dropout(x if self.scale is None else x * self.scale), self.config, start=start)
 
     def _normalise(self, x: Tensor) -> Tensor:
         """What is made of the body's output before the output layer."""

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from ...grammar import nodes
 from ...grammar.analysis.cross_attention import cross_attention_heads
 from ...grammar.vocabulary.output_kinds import mixes_positions
-from ..core.block import Block, Context
+from ..core.block import Context
 from ..core.dropout import Dropout
-from ..core.positional_encoding import sinusoidal_encoding
-from ..core.residual_stack import Sublayer, build_body
-from ..core.streaming import StreamChunk, StreamState
+from ..core.positional_encoding import add_timing
+from ..core.residual_stack import SideInputs, Sublayer, build_body
+from ..core.streaming import StreamChunk
 from ..core.transducer import State, StateT
 from ..layers.recurrent import Recurrent, RecurrentState
 from .alignment import Alignment, EncodedSource, KeysValues
@@ -118,32 +118,12 @@ class StackDecoderState(State):
     block_states: tuple[Tensor | None, ...] = ()
 
 
-class _DecoderChunk(StreamChunk):
-    """The next position of a target on its way through a stack; gradients pass through what is kept."""
-
-    def __init__(self, block_states: tuple[Tensor | None, ...]) -> None:
-        super().__init__(StreamState(block_states=block_states))
-        self._past = block_states
-        self._next: list[Tensor | None] = []
-
-    def apply(self, block: Block, x: Tensor) -> Tensor:
-        """The outputs of a causal block at x (batch, 1, width)."""
-        kept = self._past[len(self._next)] if self._past else None
-        y, keep = block.step_with_grad(x, kept)
-        self._next.append(keep)
-        return y
-
-    def next_states(self) -> tuple[Tensor | None, ...]:
-        """What the blocks keep."""
-        return tuple(self._next)
-
-
 class StackDecoder(Decoder[StackDecoderState]):
     """A causal residual stack; behind each sub-layer in which positions mix comes an attention to the source.
 
-    That is a sub-layer of its own, with the heads that `heads` finds, norm, residual and dropout as around
-    any. Sub-layers with tied weights have one such attention in common. With pre-norm a last normalisation
-    follows.
+    That is a sub-layer of its own, with the heads that `cross_attention_heads` finds, and with norm, residual
+    and dropout as around any. Sub-layers with tied weights have one such attention in common. With pre-norm a
+    last normalisation follows.
     """
 
     def __init__(self, node: nodes.Node, context: Context) -> None:
@@ -155,7 +135,7 @@ class StackDecoder(Decoder[StackDecoderState]):
             for layer in self.body.layers
         )
         self.norm = nn.LayerNorm(context.width) if context.config.norm == "pre" else None
-        self.timing = context.config.position == "timing"
+        self.config = context.config
         self.output_width = context.width
 
     def begin(self, source: EncodedSource) -> StackDecoderState:
@@ -172,22 +152,15 @@ class StackDecoder(Decoder[StackDecoderState]):
 
     def step(self, state: StackDecoderState, previous: Tensor) -> tuple[Tensor, StackDecoderState]:
         """One position."""
-        piece = _DecoderChunk(state.block_states)
-        y = self._layers(state, previous.unsqueeze(1), piece)
-        return y.squeeze(1), replace(
-            state, past_length=state.past_length + 1, block_states=piece.next_states()
-        )
+        chunk = StreamChunk(state.block_states, with_grad=True)
+        y = self._layers(state, previous.unsqueeze(1), chunk).squeeze(1)
+        return y, replace(state, past_length=state.past_length + 1, block_states=chunk.next_states())
 
     def _layers(self, state: StackDecoderState, x: Tensor, chunk: StreamChunk | None) -> Tensor:
         """The sub-layers in turn, each followed by its attention to the source."""
-        signal = (
-            sinusoidal_encoding(x.shape[1], x.shape[2], like=x, start=state.past_length)
-            if self.timing
-            else None
-        )
-        x = x if signal is None else x + signal
+        x, signal = add_timing(x, self.config, start=state.past_length)
         for place in self.body.order:
-            x = self.body.layers[place](x, None, signal, chunk)
+            x = self.body.layers[place](x, SideInputs(signal=signal, chunk=chunk))
             known = state.source[place]
             if known is not None:
                 x = cast("CrossAttention", self.crossings[place])(x, known, state.mask)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -13,7 +13,8 @@ from ...grammar.vocabulary.neural_gpu import image_maps
 from ...grammar.vocabulary.spec import Settings, as_word
 from ..core.block import Context
 from ..core.initialisation import Linear
-from ..core.transducer import State, Transducer, register_transducer
+from ..core.transducer import State, register_transducer
+from .neural_gpu import ImageTransducer
 from .neural_gpu_image import CGRUStack, ImageCGRU, ImageEncoder, build_cgru_stack, build_image_encoder
 
 
@@ -28,7 +29,7 @@ class ExtendedNeuralGPUState(State):
 
 
 @register_transducer("extended_neural_gpu")
-class ExtendedNeuralGPU(Transducer[ExtendedNeuralGPUState]):
+class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
     """A second stack goes on with the last image, one step an output (Kaiser and Bengio 2016, section 2.2).
 
     The convolutions of the tape are linear: an output adds the same around its position at every later step,
@@ -36,17 +37,13 @@ class ExtendedNeuralGPU(Transducer[ExtendedNeuralGPUState]):
     is not written.
     """
 
-    depends_on_target_length: ClassVar[bool] = True
-
     def __init__(
         self, *, reader: ImageEncoder, decoder: CGRUStack, inputs: int, maps: int, everywhere: bool
     ) -> None:
-        super().__init__()
-        self.reader = reader
+        super().__init__(reader=reader, output_width=maps)
         self.decoder = decoder
         self.written = None if inputs == maps else Linear(inputs, maps, bias=False)
         self.everywhere = everywhere
-        self.output_width = maps
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
@@ -59,39 +56,32 @@ class ExtendedNeuralGPU(Transducer[ExtendedNeuralGPUState]):
             everywhere=as_word(settings, "tape") == "all",
         )
 
-    def forward(
-        self,
-        source: Tensor,
-        target: Tensor,
-        source_mask: Tensor | None = None,
-        target_mask: Tensor | None = None,
-    ) -> Tensor:
-        """All outputs, one step after another; what the targets add is computed at once."""
-        image, mask = self.reader(source, target, source_mask, target_mask)
+    def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
+        """One step after another; what the targets add is computed at once."""
         additions = [each.unbind(1) for each in self._contributions(target[:, 1:])]
-        told = self._empty_tape(image)
+        tape_contributions = self._empty_tape(image)
         outputs: list[Tensor] = []
         for place in range(target.shape[1]):
             if place > 0:
-                told = self._write(told, [each[place - 1] for each in additions], place - 1)
-            image = self.decoder(image, mask, told)
+                added = [each[place - 1] for each in additions]
+                tape_contributions = self._extend_tape(tape_contributions, added, place - 1)
+            image = self.decoder(image, mask, tape_contributions)
             outputs.append(image[:, 0, place])
         return torch.stack(outputs, 1)
 
-    def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> ExtendedNeuralGPUState:
+    def first_state(self, image: Tensor, mask: Tensor | None) -> ExtendedNeuralGPUState:
         """The last image of the encoder, and an empty tape."""
-        image, mask = self.reader.begin(source, source_mask, lengths)
         return ExtendedNeuralGPUState(image=image, mask=mask, tape_contributions=self._empty_tape(image))
 
     def step(self, state: ExtendedNeuralGPUState, previous: Tensor) -> tuple[Tensor, ExtendedNeuralGPUState]:
         """Write the output before on the tape, and go one step on."""
-        told, place = state.tape_contributions, state.position
+        tape_contributions, place = state.tape_contributions, state.position
         if place > 0:
-            told = self._write(told, self._contributions(previous), place - 1)
-        image = self.decoder(state.image, state.mask, told)
-        return image[:, 0, place], ExtendedNeuralGPUState(
-            image=image, mask=state.mask, tape_contributions=told, position=place + 1
-        )
+            added = self._contributions(previous)
+            tape_contributions = self._extend_tape(tape_contributions, added, place - 1)
+        image = self.decoder(state.image, state.mask, tape_contributions)
+        output = image[:, 0, place]
+        return output, replace(state, image=image, tape_contributions=tape_contributions, position=place + 1)
 
     @property
     def _units(self) -> list[ImageCGRU]:
@@ -108,7 +98,7 @@ class ExtendedNeuralGPU(Transducer[ExtendedNeuralGPUState]):
         nothing = image.new_zeros(*image.shape[:3], 3 * image.shape[3])
         return tuple(nothing for _ in self._units)
 
-    def _write(
+    def _extend_tape(
         self, tape_contributions: tuple[Tensor, ...], new_contributions: list[Tensor], place: int
     ) -> tuple[Tensor, ...]:
         """What the tape adds to each unit, once an output that adds this stands at that position."""

@@ -1,7 +1,8 @@
-"""The Neural GPU, and its Markovian variant."""
+"""The Neural GPU, its Markovian variant, and what all of the family have in common."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -11,8 +12,42 @@ from torch import Tensor
 from ...grammar.vocabulary.neural_gpu import image_maps
 from ...grammar.vocabulary.spec import Settings
 from ..core.block import Context
-from ..core.transducer import State, Transducer, register_transducer
+from ..core.transducer import State, StateT, Transducer, register_transducer
 from .neural_gpu_image import ImageEncoder, build_image_encoder
+
+
+class ImageTransducer(Transducer[StateT]):
+    """A transducer whose outputs come from an image of the source, as large as their number asks for."""
+
+    depends_on_target_length: ClassVar[bool] = True
+
+    def __init__(self, *, reader: ImageEncoder, output_width: int) -> None:
+        super().__init__()
+        self.reader = reader
+        self.output_width = output_width
+
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+    ) -> Tensor:
+        """All outputs, from the image for targets of these lengths."""
+        image, mask = self.reader(source, target, source_mask, target_mask)
+        return self.write(image, mask, target)
+
+    def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> StateT:
+        """What follows from the last image of the encoder."""
+        return self.first_state(*self.reader.begin(source, source_mask, lengths))
+
+    @abstractmethod
+    def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
+        """All outputs (batch, m, outputs); `mask` (batch, 1, length, 1) is that of the image."""
+
+    @abstractmethod
+    def first_state(self, image: Tensor, mask: Tensor | None) -> StateT:
+        """The state before the first output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,35 +59,21 @@ class NeuralGPUState(State):
 
 
 @register_transducer("neural_gpu")
-class NeuralGPU(Transducer[NeuralGPUState]):
+class NeuralGPU(ImageTransducer[NeuralGPUState]):
     """Every output from its position in the last image alone (Kaiser and Sutskever 2016)."""
-
-    depends_on_target_length: ClassVar[bool] = True
-
-    def __init__(self, *, reader: ImageEncoder, maps: int) -> None:
-        super().__init__()
-        self.reader = reader
-        self.output_width = maps
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The transducer of `neural_gpu(layers, width, maps, kernel)`."""
-        return cls(reader=build_image_encoder(settings, context), maps=image_maps(settings, context.width))
+        maps = image_maps(settings, context.width)
+        return cls(reader=build_image_encoder(settings, context), output_width=maps)
 
-    def forward(
-        self,
-        source: Tensor,
-        target: Tensor,
-        source_mask: Tensor | None = None,
-        target_mask: Tensor | None = None,
-    ) -> Tensor:
-        """All outputs at once; of the target only the lengths are used."""
-        image, _ = self.reader(source, target, source_mask, target_mask)
+    def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
+        """Of the target only the length is used."""
         return image[:, 0, : target.shape[1]]
 
-    def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> NeuralGPUState:
+    def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
         """All that is ever computed."""
-        image, _ = self.reader.begin(source, source_mask, lengths)
         return NeuralGPUState(column=image[:, 0])
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
@@ -61,18 +82,11 @@ class NeuralGPU(Transducer[NeuralGPUState]):
 
 
 @register_transducer("markov_neural_gpu")
-class MarkovNeuralGPU(Transducer[NeuralGPUState]):
+class MarkovNeuralGPU(ImageTransducer[NeuralGPUState]):
     """Every output from its position in the last image, beside which stands the embedded output before.
 
     Kaiser and Bengio 2016, section 2.1.
     """
-
-    depends_on_target_length: ClassVar[bool] = True
-
-    def __init__(self, *, reader: ImageEncoder, output_width: int) -> None:
-        super().__init__()
-        self.reader = reader
-        self.output_width = output_width
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
@@ -80,20 +94,12 @@ class MarkovNeuralGPU(Transducer[NeuralGPUState]):
         output_width = image_maps(settings, context.width) + context.width
         return cls(reader=build_image_encoder(settings, context), output_width=output_width)
 
-    def forward(
-        self,
-        source: Tensor,
-        target: Tensor,
-        source_mask: Tensor | None = None,
-        target_mask: Tensor | None = None,
-    ) -> Tensor:
+    def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
         """All outputs at once."""
-        image, _ = self.reader(source, target, source_mask, target_mask)
         return torch.cat([image[:, 0, : target.shape[1]], target], -1)
 
-    def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> NeuralGPUState:
+    def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
         """All that does not depend on the outputs."""
-        image, _ = self.reader.begin(source, source_mask, lengths)
         return NeuralGPUState(column=image[:, 0])
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:

@@ -64,7 +64,8 @@ class ImageCGRU(Initialisable):
     def forward(self, image: Tensor, mask: Tensor | None, tape_contribution: Tensor | None = None) -> Tensor:
         """The next image, zero where `mask` (batch, 1, length, 1) is false.
 
-        `told` (batch, width, length, 3 * maps) is what the tape adds: to u, to r, and to the candidate.
+        `tape_contribution` (batch, width, length, 3 * maps) is what the tape adds: to u, to r, and to the
+        candidate.
         """
         gates = self._convolve(image, self.gates, self.gates_bias)
         if tape_contribution is not None:
@@ -80,7 +81,7 @@ class ImageCGRU(Initialisable):
     def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
         """What outputs (…, maps) on the tape add around the position where they stand, by linearity.
 
-        They stand in column 0 of an image of so many columns, or `everywhere` in all of them. The result is
+        They stand in column 0 of an image of `columns` columns, or `everywhere` in all of them. The result is
         (…, columns that they move, kernel, 3 * maps); their position is `after` in the kernel.
         """
         assert self.tape is not None, "this unit has no tape"
@@ -116,7 +117,7 @@ class CGRUStack(nn.Module):
     def forward(
         self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
     ) -> Tensor:
-        """One step; `told` has what the tape adds to each unit."""
+        """One step; `tape_contributions` are what the tape adds to each unit."""
         if self.training and self.dropout > 0.0:
             image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
         for place, unit in enumerate(self.units):
@@ -128,7 +129,7 @@ class ImageEncoder(nn.Module):
     """The encoder: the source in column 0, then as many steps as the image is long.
 
     Every sequence has an image of its own size, the longer of source and target: beyond it there are zeros,
-    and after so many steps it stays.
+    and after as many steps as it is long it stays.
     """
 
     def __init__(self, *, inputs: int, width: int, maps: int, stack: CGRUStack) -> None:
@@ -156,7 +157,7 @@ class ImageEncoder(nn.Module):
     def _read(
         self, source: Tensor, source_mask: Tensor | None, length: int, sizes: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """The image of so many positions; `sizes` (batch,) are those of each sequence, None: all."""
+        """The image of `length` positions; `sizes` (batch,) are those of each sequence, None: all."""
         x = zero_masked(source, source_mask)[:, :length]
         x = x if self.entry is None else self.entry(x).to(x.dtype)  # (batch, source's length, maps)
         image = functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))

@@ -11,8 +11,8 @@ from ...grammar import nodes
 from ...grammar.analysis.cross_attention import is_recurrent
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
 from ..core.block import BuildError, Context, build_block
-from ..core.positional_encoding import sinusoidal_encoding
-from ..core.residual_stack import build_body
+from ..core.positional_encoding import add_timing
+from ..core.residual_stack import SideInputs, build_body
 from ..core.transducer import State, Transducer, register_transducer
 from ..layers.recurrent import Recurrent
 from .alignment import ALIGNMENTS, EncodedSource
@@ -26,12 +26,12 @@ class StackEncoder(nn.Module):
         super().__init__()
         self.body = build_body(node, context)
         self.norm = nn.LayerNorm(context.width) if context.config.norm == "pre" else None
-        self.timing = context.config.position == "timing"
+        self.config = context.config
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Map (batch, n, width) to the same."""
-        signal = sinusoidal_encoding(x.shape[1], x.shape[2], like=x) if self.timing else None
-        y = self.body(x if signal is None else x + signal, mask, signal)
+        x, signal = add_timing(x, self.config)
+        y = self.body(x, SideInputs(mask, signal))
         return y if self.norm is None else self.norm(y)
 
 

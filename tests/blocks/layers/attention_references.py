@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from activemem.blocks.layers.window_attention import WindowedBlock
 from activemem.blocks.testing.references import register_reference
 
 
@@ -24,7 +25,7 @@ def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_valu
         if not nearest <= distance <= furthest:
             continue
         key, value, weight = keys[source], values[source], torch.ones((), dtype=keys.dtype)
-        if block.window is not None and block.window.positions is not None:
+        if isinstance(block, WindowedBlock) and block.window.positions is not None:
             vector = block.window.positions.weight[furthest - distance]
             key, value = key + vector, value + vector if pos_values else value
         if ramp is not None:

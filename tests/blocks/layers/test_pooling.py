@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from activemem.blocks import Linear, build
 from activemem.blocks.core.block import Context, build_block
 from activemem.blocks.core.initialisation import initialise
-from activemem.blocks.core.residual_stack import build_body
+from activemem.blocks.core.residual_stack import SideInputs, build_body
 from activemem.blocks.layers.fused_pooling import try_fused_pooling
 from activemem.blocks.testing.fixtures import make_block, make_generator, prefix_mask, random_sequences
 from activemem.blocks.testing.references import find_reference
@@ -70,7 +70,7 @@ def test_in_pieces_the_result_and_the_gradients_are_those_of_the_modules(pool, a
     entry, body = parts(pool, act)
     x = random_sequences(batch, length, width=2)
     mask = prefix_mask([length - 7 * row - 1 for row in range(batch)], length) if masked else None
-    fast, plain = try_fused_pooling(entry, body, x, mask), body(entry(x), mask)
+    fast, plain = try_fused_pooling(entry, body, x, mask), body(entry(x), SideInputs(mask))
     assert_close(fast, plain, rtol=1e-11, atol=1e-12)
     weighted = random_sequences(batch, 1, width=48, seed=5)
     found = gradients((fast * weighted).sum(), entry, body)
