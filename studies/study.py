@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..diagnostics import nearest_hint
@@ -25,13 +25,13 @@ from .resolve.trial import Trial
 from .schema.curve import CurveSpec
 from .schema.design import Design
 from .schema.design_reader import read_design
-from .schema.factors import SEED, read_factors
+from .schema.factors import SEED
 from .schema.presentation import read_curves, read_tables
 from .schema.search import check_search, read_search, representative_values, search_dimensions
 from .schema.settings import Level, SearchSettings, StudySettings, TrialSettings
 from .schema.table import TableSpec
 from .text.diagnostics import Diagnostics
-from .text.document import parse_document, read_document
+from .text.document import Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault
 from .text.pydantic_messages import InvalidTableError, validate
 
@@ -163,7 +163,7 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
     document = diagnostics.document
     _check_tables(diagnostics)
     header = _header(diagnostics)
-    design = read_design(diagnostics, header, read_factors(diagnostics))
+    design = replace(read_design(diagnostics, header), as_written=_design_as_written(document))
     factors = design.factors
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
@@ -217,6 +217,15 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
         over_budget=made.over_budget,
         size_matches=made.size_matches,
     )
+
+
+def _design_as_written(document: Document) -> Design | None:
+    """The design of a file without its overrides; None where there are none, or its levels have faults."""
+    if document.as_written is None:
+        return None
+    diagnostics = Diagnostics(document.as_written)
+    design = read_design(diagnostics, _header(diagnostics))
+    return None if diagnostics.invalid else design
 
 
 def _check_tables(diagnostics: Diagnostics) -> None:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import find_metric
 from ...studies.catalog.tasks import require_algorithmic
 from ...studies.claims.comparisons import (
     Comparison,
     Constant,
-    MissingQuantity,
     Number,
     Quantity,
     Reduction,
@@ -24,9 +23,8 @@ from ...studies.claims.comparisons import (
     cell_label,
     iter_quantities,
 )
-from ...studies.claims.scope import Cell
+from ...studies.claims.scope import CellKey, cell_key
 from ...studies.planning.trial_values import ValueStatus, trial_values
-from ...studies.schema.design import level_key
 from ...studies.schema.factors import SEED
 from .verdicts import MissingTrials
 
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
 
     from ...studies.resolve.trial import Trial
     from ...studies.study import Study
-
-_OVER_BUDGET = (None, "over the study's budget")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +62,12 @@ class CellResults:
         metrics: pl.DataFrame | None,
     ) -> None:
         self.seeds = study.seeds
-        self._varied = [name for name, levels in study.factors.items() if len(levels) > 1]
-        wanted = {_cell_key(quantity.cell) for quantity in quantities}
-        self._trials: dict[object, dict[int, Trial]] = {}
+        self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
+        self._over_budget = {_trial_key(trial) for trial in study.over_budget}
+        wanted = {cell_key(quantity.cell) for quantity in quantities}
+        self._trials: dict[CellKey, dict[int, Trial]] = {}
         for trial in study.cells:
-            place = _cell_key((name, level) for name, level in trial.levels.items() if name != SEED)
+            place = _trial_key(trial)
             if place in wanted:
                 self._trials.setdefault(place, {})[int(trial.levels[SEED])] = trial
         ids = {trial.id for cell in self._trials.values() for trial in cell.values()}
@@ -96,14 +93,8 @@ class CellResults:
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
         """What a comparison lacks."""
-        found: dict[MissingTrials, None] = {}
-        for side in (comparison.left, comparison.right):
-            for part in _leaves(side):
-                if isinstance(part, MissingQuantity):
-                    found[MissingTrials(where=part.text, what="not in the study as overridden")] = None
-                elif isinstance(part, Quantity):
-                    found.update(dict.fromkeys(self._answers[part].gaps))
-        return tuple(found)
+        gaps = (gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps)
+        return tuple(dict.fromkeys(gaps))
 
     def step(self, comparison: Comparison) -> float:
         """The smallest difference that all quantities of a comparison can show: their largest step."""
@@ -128,8 +119,6 @@ class CellResults:
                 parts = [self._evaluate(part, seed) for part in number.parts]
                 known = [part for part in parts if part is not None]
                 return _fold(number.function, known) if len(known) == len(parts) else None
-            case MissingQuantity():
-                return None
 
     def _variance(self, number: Number) -> float:
         """What rounding adds to the variance of a number.
@@ -151,12 +140,16 @@ class CellResults:
 
     def _cell_values(self, quantity: Quantity) -> CellValues:
         """The values of a metric in one cell."""
-        trials = self._trials.get(_cell_key(quantity.cell), {})
+        place = cell_key(quantity.cell)
+        trials = self._trials.get(place, {})
+        unknown = (
+            "over the study's budget" if place in self._over_budget else "not in the study as overridden"
+        )
         values: dict[int, float] = {}
         missing: Counter[str] = Counter()
         for seed in self.seeds:
             trial = trials.get(seed)
-            value, why = self._values[quantity.metric][trial.id] if trial else _OVER_BUDGET
+            value, why = self._values[quantity.metric][trial.id] if trial else (None, unknown)
             if value is None:
                 missing[why] += 1
             else:
@@ -173,8 +166,9 @@ class CellResults:
         )
 
 
-def _cell_key(cell: Cell | Iterator[tuple[str, Any]]) -> frozenset[tuple[str, object]]:
-    return frozenset((factor, level_key(level)) for factor, level in cell)
+def _trial_key(trial: Trial) -> CellKey:
+    """The key of a trial's cell."""
+    return cell_key((name, level) for name, level in trial.levels.items() if name != SEED)
 
 
 def _step(metric: str, trial: Trial | None) -> float:
@@ -183,18 +177,6 @@ def _step(metric: str, trial: Trial | None) -> float:
     if known.steps_with_curriculum and trial is not None:
         return float(require_algorithmic(trial.settings.task.name).length_step)
     return 10.0**-known.decimals
-
-
-def _leaves(number: Number) -> Iterator[Number]:
-    match number:
-        case SignedSum():
-            for _, term in number.terms:
-                yield from _leaves(term)
-        case Reduction():
-            for part in number.parts:
-                yield from _leaves(part)
-        case _:
-            yield number
 
 
 def _fold(function: str, values: list[float]) -> float:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ...studies.claims.comparisons import (
     Comparison,
     Constant,
-    MissingQuantity,
     Number,
     Quantity,
     Reduction,
@@ -16,14 +15,11 @@ from ...studies.claims.comparisons import (
     iter_comparisons,
     iter_quantities,
 )
-from ...studies.claims.scope import Cell
+from ...studies.claims.scope import Cell, CellKey, cell_key
 from ...studies.claims.spec import Claim
 from ...studies.schema.design import level_key
 from ...studies.schema.level_names import level_text, short_level_names
 from ...studies.schema.settings import Level
-
-Selectors = frozenset[tuple[str, object]]
-"""Factors with their levels."""
 
 
 def full_text(comparison: Comparison, claim: Claim) -> str:
@@ -56,7 +52,7 @@ def comparison_labels(claim: Claim) -> dict[Comparison, str]:
     for comparison, parts in quantities.items():
         shared = _shared_levels(parts)
         metric_in_prefix = len({each.metric for each in parts}) == 1 < len(metrics) and all(
-            any(factor in varied for factor, _ in _selectors(each.cell) - shared) for each in parts
+            any(factor in varied for factor, _ in cell_key(each.cell) - shared) for each in parts
         )  # only if levels remain that tell the sides apart
         with_metrics = len(metrics) > 1 and not metric_in_prefix
         writer = _LabelWriter(varied=varied, names=names, omitted=shared, metrics=with_metrics)
@@ -78,14 +74,10 @@ def _factor_level_names(factor: str, levels: Sequence[Level]) -> tuple[str, ...]
     return tuple(f"{factor}={text}" for text in texts)
 
 
-def _shared_levels(quantities: Iterable[Quantity]) -> Selectors:
+def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:
     """The levels that all quantities have."""
-    cells = [_selectors(each.cell) for each in quantities]
+    cells = [cell_key(each.cell) for each in quantities]
     return frozenset.intersection(*cells) if cells else frozenset()
-
-
-def _selectors(cell: Cell) -> Selectors:
-    return frozenset((factor, level_key(level)) for factor, level in cell)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +89,7 @@ class _LabelWriter:
 
     varied: Mapping[str, tuple[Level, ...]]
     names: Mapping[str, Iterable[str]]
-    omitted: Selectors = frozenset()
+    omitted: CellKey = frozenset()
     metrics: bool = False
     full: bool = False
 
@@ -112,8 +104,6 @@ class _LabelWriter:
         match number:
             case Constant():
                 return f"{number.value:g}"
-            case MissingQuantity():
-                return number.text
             case Quantity():
                 return self._quantity(number)
             case SignedSum():
@@ -134,7 +124,7 @@ class _LabelWriter:
                 text = inner if sign > 0 else minus + inner
         return text
 
-    def levels(self, cell: Cell, only: Selectors) -> list[str]:
+    def levels(self, cell: Cell, only: CellKey) -> list[str]:
         """The names of those levels of a cell that are in `only`."""
         return [
             self._name(*each)

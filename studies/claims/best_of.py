@@ -13,7 +13,7 @@ from ..catalog.metrics import metric_family
 from ..schema.level_names import level_text
 from . import cst
 from .cell_selection import select_cells
-from .comparisons import AllOf, AnyOf, Comparison, MissingQuantity, Number, Statement, iter_quantities
+from .comparisons import AllOf, AnyOf, Comparison, Number, Statement, iter_quantities
 from .context import Bindings, BoundLevel, ClaimContext
 from .level_sets import loop_bindings, resolve_level_set
 from .scope import same_level
@@ -53,7 +53,7 @@ def resolve_membership(
     if sign is None or ahead is None:
         return None
     if not others:
-        context.report_missing(
+        context.report_error(
             node.candidates.start,
             node.candidates.end,
             "expected a level less: nothing is left to be ahead of",
@@ -63,7 +63,7 @@ def resolve_membership(
     return ways[0] if len(ways) == 1 else AnyOf(ways)
 
 
-def _candidates(  # noqa: PLR0911 -- one return for each fault
+def _candidates(
     context: ClaimContext, winner: cst.FunctionCall, bound: Bindings, number: NumberResolver
 ) -> list[Candidate] | None:
     """The levels to compare: those of a loop, or of the one factor that a metric leaves open."""
@@ -86,11 +86,9 @@ def _candidates(  # noqa: PLR0911 -- one return for each fault
     found = select_cells(context, first, bound)
     if found is None:
         return None
-    if not found.cells:
-        return [("", each) for each in found.numbers]
     if len(found.open_factors) != 1:
         got = " and ".join(found.open_factors) or "none"
-        context.report_missing(first.start, first.end, f"expected one factor to be left open, got {got}")
+        context.report_error(first.start, first.end, f"expected one factor to be left open, got {got}")
         return None
     levels = [level_text(dict(cell)[found.open_factors[0]]) for cell in found.cells]
     return list(zip(levels, found.numbers, strict=True))
@@ -103,8 +101,6 @@ def _named(
     found: list[Number] = []
     for one in named:
         known = [value for level, value in candidates if same_level(level, one.text)]
-        if not known and context.scope.overridden_factors:
-            known = [MissingQuantity(one.text)]
         if not known:
             hint = nearest_hint(one.text, (level for level, _ in candidates))
             context.report_error(one.start, one.end, f"'{one.text}' is not among the levels compared{hint}")

@@ -14,10 +14,10 @@ from ...diagnostics import nearest_hint
 from ..schema.factors import SEED
 from ..schema.level_names import level_text
 from ..schema.settings import Level
-from .comparisons import Constant, MissingQuantity, Number, Quantity
+from .comparisons import Constant, Number, Quantity
 from .context import Bindings, ClaimContext
 from .cst import LevelLiteral, MetricReference
-from .level_sets import resolve_level, substitute_variables
+from .level_sets import resolve_level
 from .scope import Cell
 
 
@@ -45,32 +45,27 @@ def resolve_name(context: ClaimContext, node: MetricReference, bound: Bindings) 
         for factor, levels in context.scope.varying_factors(found.cells).items()
     )
     message = f"'{node.word.text}' stands for {len(found.cells)} cells here; expected one level of {ways}"
-    context.report_missing(node.word.start, node.word.end, message)
+    context.report_error(node.word.start, node.word.end, message)
     return None
 
 
 def select_cells(context: ClaimContext, node: MetricReference, bound: Bindings) -> Selection | None:
-    """The cells that a metric is taken in; None if something is wrong with it, which is noted.
-
-    If an override has removed a level there is no cell, and the one number is a MissingQuantity.
-    """
+    """The cells that a metric is taken in; None if something is wrong with it, which is noted."""
     metric = _metric(context, node, bound)
-    named, absent, sound = dict[str, Level](), list[str](), metric is not None
+    named, sound = dict[str, Level](), metric is not None
     for factor, level in _selectors(context, node):
         known = resolve_level(context, factor, level, bound) if factor in context.scope.factors else None
         if known is not None:
             named[factor] = known
-        elif factor in context.scope.overridden_factors:
-            absent.append(f"{factor}={substitute_variables(context, level, bound).text}")
         else:
             sound = False
     if not sound or metric is None:
         return None
-    if absent:
-        return Selection(numbers=(MissingQuantity(", ".join(absent)),), cells=(), open_factors=())
     cells = context.scope.select(named)
     if not cells:
-        return _no_such_cell(context, node, named)
+        text = ", ".join(f"{factor}={level_text(level)}" for factor, level in named.items())
+        context.report_error(node.start, node.end, f"the study has no cell with {text}")
+        return None
     numbers = tuple(Quantity(metric, cell) for cell in cells)
     return Selection(numbers=numbers, cells=cells, open_factors=tuple(context.scope.varying_factors(cells)))
 
@@ -112,12 +107,3 @@ def _selectors(context: ClaimContext, node: MetricReference) -> Iterator[tuple[s
             context.report_error(word.start, word.end, f"unknown factor '{word.text}'{hint}")
         met.add(word.text)
         yield word.text, level
-
-
-def _no_such_cell(context: ClaimContext, node: MetricReference, named: dict[str, Level]) -> Selection | None:
-    """Note that no cell has these levels, unless an override has changed the cells."""
-    text = ", ".join(f"{factor}={level_text(level)}" for factor, level in named.items())
-    if context.scope.overridden_factors:
-        return Selection(numbers=(MissingQuantity(text),), cells=(), open_factors=())
-    context.report_error(node.start, node.end, f"the study has no cell with {text}")
-    return None

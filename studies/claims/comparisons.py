@@ -27,13 +27,6 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class MissingQuantity:
-    """A quantity of levels that an override has removed from the study; `text` names them."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class SignedSum:
     """Terms with their signs, 1 or −1."""
 
@@ -98,7 +91,7 @@ class NotOf:
     part: Statement
 
 
-Number = Constant | Quantity | MissingQuantity | SignedSum | Reduction
+Number = Constant | Quantity | SignedSum | Reduction
 Statement = Comparison | AllOf | AnyOf | NotOf
 
 

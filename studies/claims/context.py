@@ -37,8 +37,3 @@ class ClaimContext:
         """Note a fault, once."""
         if all((fault.start, fault.end, fault.message) != (start, end, message) for fault in self.faults):
             self.faults.add(start, end, message)
-
-    def report_missing(self, start: int, end: int, message: str) -> None:
-        """Note that the study has too few levels or cells, or too many, unless an override has made it so."""
-        if not self.scope.overridden_factors:
-            self.report_error(start, end, message)

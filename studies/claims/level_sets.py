@@ -45,10 +45,10 @@ def substitute_variables(context: ClaimContext, level: LevelLiteral, bound: Bind
 
 
 def resolve_level(context: ClaimContext, factor: str, level: LevelLiteral, bound: Bindings) -> Level | None:
-    """The level of a factor that is meant; None if there is none, noted unless an override removed it."""
+    """The level of a factor that is meant; None if there is none, which is noted."""
     found = substitute_variables(context, level, bound)
     known = context.scope.level(factor, found.text)
-    if known is None and factor not in context.scope.overridden_factors:
+    if known is None:
         levels = map(level_text, context.scope.factors[factor])
         message = f"unknown level '{found.text}' of {factor}{nearest_hint(found.text, levels)}"
         context.report_error(found.start, found.end, message)
@@ -75,11 +75,10 @@ def resolve_level_set(context: ClaimContext, level_set: LevelSet, bound: Binding
     for one in less:
         if not any(same_level(one.text, other.text) for other in listed):
             known = nearest_hint(one.text, (other.text for other in listed))
-            if factor is None or factor.text not in context.scope.overridden_factors:
-                context.report_error(one.start, one.end, f"'{one.text}' is not among these levels{known}")
+            context.report_error(one.start, one.end, f"'{one.text}' is not among these levels{known}")
     kept = tuple(one for one in listed if not any(same_level(one.text, other.text) for other in less))
     if less and not kept:
-        context.report_missing(level_set.start, level_set.end, "no level is left")
+        context.report_error(level_set.start, level_set.end, "no level is left")
     return kept
 
 

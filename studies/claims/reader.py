@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...diagnostics import FaultCollector
 from ..catalog.metrics import METRICS_AND_COSTS, Metric
@@ -10,7 +10,7 @@ from ..resolve.grid import MAX_TRIALS
 from ..schema.design import Design
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import InvalidTableError, format_value, validate
-from .comparisons import Comparison, Constant, MissingQuantity
+from ..text.toml_positions import KeyPath
 from .context import ClaimContext
 from .parser import parse_claim
 from .resolver import resolve_claim
@@ -19,16 +19,14 @@ from .spec import Claim, ClaimSpec
 
 TABLE = "claim"
 
-_UNDECIDABLE = Comparison(MissingQuantity("what it speaks of"), "==", Constant(0.0))  # after an override
-
 
 def read_claims(
     diagnostics: Diagnostics, design: Design, metrics: Mapping[str, Metric] = METRICS_AND_COSTS
 ) -> tuple[Claim, ...]:
     """Every claim of a study in the order of the file; one with faults is left out, and they are noted.
 
-    `metrics` are those that a claim may name. Claims are not checked against factors with faults. If an
-    override has removed a level that a claim names, that is no fault: the claim stays, and is undecided.
+    `metrics` are those that a claim may name. Claims are not checked against factors with faults. One that
+    names what overrides have removed is no fault: it is then resolved over the cells of the file as written.
     """
     tables = diagnostics.document.data.get(TABLE, [])
     if not isinstance(tables, list):
@@ -37,7 +35,7 @@ def read_claims(
     if tables and "search" in diagnostics.document.data:
         diagnostics.report_error((TABLE,), "a claim compares the cells of a grid; a search has none")
         return ()
-    known = _scope(diagnostics, design, metrics) if tables else None
+    scopes = _scopes(diagnostics, design, metrics) if tables else [None]
     claims: list[Claim] = []
     names: set[str] = set()
     for index, table in enumerate(tables):
@@ -50,35 +48,39 @@ def read_claims(
         if spec.name in names:
             diagnostics.report_error((*path, "name"), f"the name '{spec.name}' is taken by another claim")
         names.add(spec.name)
-        claim = _read(diagnostics, (*path, "holds"), spec, known)
+        claim = _read(diagnostics, (*path, "holds"), spec, scopes)
         if claim is not None:
             claims.append(claim)
     return tuple(claims)
 
 
 def _read(
-    diagnostics: Diagnostics, path: tuple[str | int, ...], spec: ClaimSpec, known: Scope | None
+    diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
 ) -> Claim | None:
-    """One claim; its faults are noted at their places."""
-    faults = FaultCollector(spec.holds)
-    said = parse_claim(spec.holds, faults)
-    statement = resolve_claim(ClaimContext(scope=known, faults=faults), said) if known else None
-    for fault in faults:
-        diagnostics.report_error(path, fault.message, within=(fault.start, max(fault.end, fault.start + 1)))
-    if known is None or faults:
-        return None
-    varied = {factor: levels for factor, levels in known.factors.items() if len(levels) > 1}
-    return Claim(
-        spec=spec,
-        statement=statement or _UNDECIDABLE,
-        varied_factors=varied,
-        dependent_factors=known.dependent_factors(),
-    )
+    """One claim in the first scope that has all that it names; if none has, its faults in the last one."""
+    for scope in scopes:
+        faults = FaultCollector(spec.holds)
+        said = parse_claim(spec.holds, faults)
+        statement = resolve_claim(ClaimContext(scope=scope, faults=faults), said) if scope else None
+        if scope and statement:
+            return Claim(
+                spec=spec,
+                statement=statement,
+                varied_factors={name: levels for name, levels in scope.factors.items() if len(levels) > 1},
+                dependent_factors=scope.dependent_factors(),
+            )
+        for fault in faults if scope is scopes[-1] else ():
+            within = (fault.start, max(fault.end, fault.start + 1))
+            diagnostics.report_error(path, fault.message, within=within)
+    return None
 
 
-def _scope(diagnostics: Diagnostics, design: Design, metrics: Mapping[str, Metric]) -> Scope | None:
-    """The scope that claims are checked against; None if the factors or the cells have faults."""
-    spoiled = any(path[0] in ("factors", "cells") for path in diagnostics.invalid)
-    if spoiled or not all(design.factors.values()) or design.count() > MAX_TRIALS:
-        return None
-    return claim_scope(design, metrics)
+def _scopes(
+    diagnostics: Diagnostics, design: Design, metrics: Mapping[str, Metric]
+) -> Sequence[Scope | None]:
+    """Of the study, then of the file as written; None alone where the factors or the cells have faults."""
+    if any(path[0] in ("factors", "cells") for path in diagnostics.invalid):
+        return [None]
+    designs = [each for each in (design, design.as_written) if each is not None]
+    sound = [each for each in designs if all(each.factors.values()) and each.count() <= MAX_TRIALS]
+    return [claim_scope(each, metrics) for each in sound] or [None]

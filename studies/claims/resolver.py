@@ -22,7 +22,6 @@ from .comparisons import (
     AnyOf,
     Comparison,
     Constant,
-    MissingQuantity,
     NotOf,
     Number,
     Reduction,
@@ -136,26 +135,11 @@ def _resolve_comparison(
     left, right = sides
     if left is None or right is None:
         return None
-    if not any(_has_quantity(side) for side in (left, right)):
+    found = Comparison(left, "==" if sign == "!=" else sign, right, margin)
+    if not any(iter_quantities(found)):
         context.report_error(node.start, node.end, "expected a metric on one side, got numbers alone")
         return None
-    if sign == "!=":
-        return NotOf(Comparison(left, "==", right))
-    return Comparison(left, sign, right, margin)
-
-
-def _has_quantity(side: Number) -> bool:
-    return any(True for _ in iter_quantities(side)) or _has_missing(side)
-
-
-def _has_missing(side: Number) -> bool:
-    match side:
-        case SignedSum():
-            return any(_has_missing(term) for _, term in side.terms)
-        case Reduction():
-            return any(map(_has_missing, side.parts))
-        case _:
-            return isinstance(side, MissingQuantity)
+    return NotOf(found) if sign == "!=" else found
 
 
 def _fold(context: ClaimContext, node: cst.FunctionCall, bound: Bindings) -> Number | None:
@@ -166,9 +150,9 @@ def _fold(context: ClaimContext, node: cst.FunctionCall, bound: Bindings) -> Num
     function, first = _FOLDS[node.function.text], node.arguments[0]
     if not node.loops and len(node.arguments) == 1:
         found = select_cells(context, first, bound) if isinstance(first, cst.MetricReference) else None
-        if not isinstance(first, cst.MetricReference) or (found and len(found.numbers) == 1 and found.cells):
+        if not isinstance(first, cst.MetricReference) or (found and len(found.numbers) == 1):
             message = f"expected several numbers, as {function}(a, b) or {function}(a for m in mixer)"
-            context.report_missing(node.start, node.end, message)
+            context.report_error(node.start, node.end, message)
             return None
         return found and Reduction(function, found.numbers)
     rounds = loop_bindings(context, node, bound)

@@ -17,17 +17,13 @@ _KINDS = ("text", "number", "recipe")
 Cell = tuple[tuple[str, Level], ...]
 """Every factor except the seed with its level, in the order of the study."""
 
-CellLookupKey = frozenset[tuple[str, object]]
+CellKey = frozenset[tuple[str, object]]
 """The same without an order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The names that a claim may use.
-
-    `factors` are the study's without the seed. Those in `changed` were overridden, so that a claim may name
-    levels that no longer exist.
-    """
+    """The names that a claim may use; `factors` are the study's without the seed."""
 
     metrics: Mapping[str, Metric]
     factors: Mapping[str, tuple[Level, ...]]
@@ -35,17 +31,16 @@ class Scope:
     baseline_level: (
         Callable[[str], Level] | None
     )  # of each factor the baseline's level; None where there is none
-    overridden_factors: frozenset[str] = frozenset()
     _levels_by_meaning: Mapping[str, Mapping[str, Mapping[object, Level]]] = field(
         init=False, compare=False, repr=False
     )
-    _cells_by_key: Mapping[CellLookupKey, Cell] = field(init=False, compare=False, repr=False)
+    _cells_by_key: Mapping[CellKey, Cell] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Index levels by all their spellings, and cells by their levels."""
         known = {factor: _index(levels) for factor, levels in self.factors.items()}
         object.__setattr__(self, "_levels_by_meaning", known)
-        object.__setattr__(self, "_cells_by_key", {_lookup_key(cell): cell for cell in self.cells})
+        object.__setattr__(self, "_cells_by_key", {cell_key(cell): cell for cell in self.cells})
 
     def level(self, factor: str, text: str) -> Level | None:
         """The level of a factor that a text means; None if there is none."""
@@ -57,13 +52,13 @@ class Scope:
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
         """The cells with these levels; of several, the one whose other levels are the baseline's, if any."""
-        wanted = _lookup_key(tuple(named.items()))
+        wanted = cell_key(named.items())
         if wanted in self._cells_by_key:
             return (self._cells_by_key[wanted],)
         found = tuple(cell for place, cell in self._cells_by_key.items() if wanted <= place)
         if len(found) > 1 and self.baseline_level is not None:
             first = {factor: named.get(factor, self.baseline_level(factor)) for factor in self.factors}
-            base = self._cells_by_key.get(_lookup_key(tuple(first.items())))
+            base = self._cells_by_key.get(cell_key(first.items()))
             return found if base is None else (base,)
         return found
 
@@ -103,7 +98,6 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
             if level_key(cell[SEED]) == level_key(seeds[0])
         ),
         baseline_level=design.baseline_level if design.kind == "one_at_a_time" else None,
-        overridden_factors=design.overridden_factors,
     )
 
 
@@ -113,7 +107,7 @@ def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> boo
     return all(met.setdefault(cell[one], cell[other]) == cell[other] for cell in cells)
 
 
-def _lookup_key(cell: Cell) -> CellLookupKey:
+def cell_key(cell: Iterable[tuple[str, Level]]) -> CellKey:
     """The key of a cell, whatever the order of its factors."""
     return frozenset([(factor, level_key(level)) for factor, level in cell])
 

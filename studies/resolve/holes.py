@@ -14,7 +14,7 @@ from ..schema.settings import read_recipe
 from ..text.diagnostics import Diagnostics
 from ..text.toml_positions import KeyPath
 from .draft import Draft, named_fragments
-from .template import D_MODEL_PATH, HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES, value_holes
+from .template import D_MODEL_PATH, HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES, iter_texts, value_holes
 
 _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 
@@ -51,7 +51,8 @@ def check_recipes(draft: Draft) -> None:
 def check_holes(draft: Draft) -> None:
     """Note holes that nothing fills, names that fill none, and misplaced names.
 
-    A misspelt hole is one fault: the name that it likely means counts as used.
+    A misspelt hole is one fault: the name that it likely means counts as used, as does a fragment that only
+    the file without its overrides uses.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
     fragments = named_fragments(draft.diagnostics.document.data)
@@ -66,18 +67,20 @@ def check_holes(draft: Draft) -> None:
                 )
             elif path[0] in TRIAL_TABLES and (wrong := _misplacement_message(draft, path, hole[1])):
                 draft.diagnostics.report_invalid(path, wrong, within=hole.span())
-    told = (
-        axes if _is_overridden(draft) else (*axes, *fragments)
-    )  # an override may take away what used a fragment
-    for name in told:
+    as_written = _holes_as_written(draft)
+    for name in (*axes, *(fragment for fragment in fragments if fragment not in as_written)):
         if name not in used and ("recipes", name) not in draft.diagnostics.invalid:
             path = ("recipes", name) if name in fragments else _declaration_path(draft, name)
             draft.diagnostics.report_error(path, f"nothing uses '{name}': no hole {{{name}}}", key=True)
 
 
-def _is_overridden(draft: Draft) -> bool:
-    """Whether an override has changed levels or the recipe."""
-    return bool(draft.design.overridden_factors) or draft.diagnostics.document.is_overridden(RECIPE_PATH)
+def _holes_as_written(draft: Draft) -> set[str]:
+    """The names of all holes of the file without its overrides."""
+    document = draft.diagnostics.document
+    tables = (document.as_written or document).data
+    with_holes = (*TRIAL_TABLES, "recipes", "factors", "cells", "search")
+    texts = iter_texts({name: tables.get(name) for name in with_holes})
+    return {hole for _, text in texts for hole in HOLE_PATTERN.findall(text)}
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:

@@ -37,7 +37,7 @@ class Template:
 
     def __post_init__(self) -> None:
         """Find every text and its holes."""
-        object.__setattr__(self, "texts", dict(_texts(self.tables)))
+        object.__setattr__(self, "texts", dict(iter_texts(self.tables)))
         find = {RECIPE_PATH: self.names_in}
         holes = {path: tuple(find.get(path, HOLE_PATTERN.findall)(text)) for path, text in self.texts.items()}
         object.__setattr__(self, "holes", {path: names for path, names in holes.items() if names})
@@ -109,16 +109,16 @@ def value_holes(root: Node) -> frozenset[str]:
     return frozenset(found)
 
 
-def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 -- TOML holds anything
+def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 -- TOML holds anything
     """Every text inside a value, with its path."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _texts(inner, (*path, key))
+            yield from iter_texts(inner, (*path, key))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _texts(inner, (*path, index))
+            yield from iter_texts(inner, (*path, index))
 
 
 def _filled(value: Any, values: Mapping[str, Level], path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything

@@ -92,10 +92,10 @@ def curve_faults(spec: CurveSpec, design: Design, paper: str | None) -> list[tup
 
     Levels are looked at once the factors are right: what follows from a fault is not told beside it.
     """
-    factors = design.factors
-    wrong = [*_key_faults(spec), *select_faults(spec.select, design), *_role_faults(spec, factors)]
+    factors = design.known_levels
+    wrong = [*_key_faults(spec), *select_faults(spec.select, factors), *_role_faults(spec, factors)]
     if not wrong:
-        wrong += _level_faults(spec, selected_levels(spec.select, factors), design)
+        wrong += _level_faults(spec, design)
     if metric_family(spec.value) not in METRICS_AND_COSTS:
         wrong.append(
             (("value",), f"unknown metric '{spec.value}'{nearest_hint(spec.value, METRICS_AND_COSTS)}")
@@ -152,20 +152,20 @@ def _special_values(kind: str, role: str) -> tuple[str, ...]:
     return INDEX_AXES if kind == "heat" and role in ("x", "y") else ()
 
 
-def _level_faults(
-    spec: CurveSpec, levels: Mapping[str, tuple[Level, ...]], design: Design
-) -> Iterator[tuple[KeyPath, str]]:
+def _level_faults(spec: CurveSpec, design: Design) -> Iterator[tuple[KeyPath, str]]:
     """Levels that cannot be drawn so: words on a line, loose factors, an accent that is none of them."""
+    levels = selected_levels(spec.select, design.factors)
     if spec.kind == "line" and spec.x in levels:
         words = [format_value(level) for level in levels[spec.x] if isinstance(level, str | bool)]
         if words:
             yield ("x",), f"expected a factor of numbers, got {', '.join(words)}"
     places = [name for name in spec.roles.values() if name in levels]
-    if spec.kind != "pareto" and (found := describe_mixed_levels(places, spec.select, levels, design)):
+    if spec.kind != "pareto" and (found := describe_mixed_levels(places, spec.select, design)):
         yield ("x",), f"expected every other factor but {SEED} to have one level, got {found}"
-    if spec.accent is not None and spec.accent_factor not in levels:
+    if spec.accent is None:
+        return
+    known = selected_levels(spec.select, design.known_levels)
+    if spec.accent_factor not in known:
         yield ("accent",), "expected a factor that it is a level of, as series"
-    elif spec.accent is not None and (
-        message := unknown_level_message(spec.accent, levels[spec.accent_factor or ""])
-    ):
-        yield from [(("accent",), message)] if spec.accent_factor not in design.overridden_factors else ()
+    elif message := unknown_level_message(spec.accent, known[spec.accent_factor]):
+        yield ("accent",), message

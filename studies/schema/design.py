@@ -21,9 +21,9 @@ MAX_TRIALS = 100_000
 class Design:
     """How cells are made of factors; `seed` is a factor too, and crosses the cells of every design.
 
-    `combined` has the factors of [factors], `listed` the cells of [[cells]], each whole. `baseline` has the
-    levels that [study] names, `size` the one name of it that is no factor, with its value: it is solved.
-    `changed` are the factors that an override has changed, so that what is asked of their levels may be gone.
+    `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]], each whole.
+    `baseline` has the levels that [study] names, `matched_size` the one name of it that is no factor, with
+    its value: it is solved. `as_written` is the design of the file without its overrides, if it has any.
     """
 
     kind: DesignKind
@@ -31,7 +31,7 @@ class Design:
     listed_cells: Mapping[int, Mapping[str, Level]]  # by their place in the file
     baseline: Mapping[str, Level]
     matched_size: tuple[str, int] | None
-    overridden_factors: frozenset[str] = frozenset()
+    as_written: Design | None = None
 
     @property
     def factors(self) -> dict[str, tuple[Level, ...]]:
@@ -39,11 +39,20 @@ class Design:
         found = {name: list(levels) for name, levels in self.combined_factors.items()}
         for cell in self.listed_cells.values():
             for name, level in cell.items():
-                if level_key(level) not in map(level_key, found.setdefault(name, [])):
+                if not has_level(found.setdefault(name, []), level):
                     found[name].append(level)
         if list(self.combined_factors)[-1] == SEED:
             found[SEED] = found.pop(SEED)
         return {name: tuple(levels) for name, levels in found.items()}
+
+    @property
+    def known_levels(self) -> dict[str, tuple[Level, ...]]:
+        """Every factor with the levels that may be named: its own, then those that overrides have removed."""
+        written = self.as_written.factors if self.as_written else {}
+        return {
+            name: (*levels, *(level for level in written.get(name, ()) if not has_level(levels, level)))
+            for name, levels in self.factors.items()
+        }
 
     @property
     def crossed(self) -> dict[str, tuple[Level, ...]]:
@@ -103,3 +112,8 @@ class Design:
 def level_key(level: Level) -> str:
     """What two levels share if they are the same: `1` and `1.0` are not."""
     return repr(level)
+
+
+def has_level(levels: Iterable[Level], level: Level) -> bool:
+    """Whether a level is one of these, its type too."""
+    return level_key(level) in map(level_key, levels)

@@ -6,16 +6,15 @@ here; whether levels fit the holes that they fill is found where all of them are
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...diagnostics import nearest_hint
 from ..text.diagnostics import Diagnostics
-from ..text.document import Document
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
-from .design import Design, level_key
-from .factors import SEED, is_name, level_fault
+from .design import Design, has_level, level_key
+from .factors import SEED, is_name, level_fault, read_factors
 from .settings import Level, StudySettings
 
 TABLE = "cells"
@@ -24,14 +23,13 @@ BASELINE_PATH: KeyPath = ("study", "baseline")
 _NO_SEED = "seeds cross every cell: they stand in [factors]"
 
 
-def read_design(
-    diagnostics: Diagnostics, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
-) -> Design:
+def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Design:
     """The design of a study; what is wrong with it is noted, and left out.
 
     A study without factors takes those that its cells name, in the order in which they are met. A cell has
     the baseline's level of each factor that it does not name.
     """
+    factors = read_factors(diagnostics)
     own = {name: levels for name, levels in factors.items() if name != SEED}
     tables = _tables(diagnostics)
     names = tuple(own or dict.fromkeys(name for table in tables for name in table if name != SEED))
@@ -49,19 +47,10 @@ def read_design(
         listed_cells=listed,
         baseline=given,
         matched_size=_size(diagnostics, header, names),
-        overridden_factors=frozenset(_overridden_factors(diagnostics.document, factors)),
     )
     _check_levels(diagnostics, design)
     _check_search(diagnostics, header, listed)
     return design
-
-
-def _overridden_factors(document: Document, factors: Iterable[str]) -> Iterator[str]:
-    """The factors that overrides have changed."""
-    for name in factors:
-        paths: tuple[KeyPath, ...] = (("factors", name), (TABLE,), BASELINE_PATH, ("study", "design"))
-        if any(map(document.is_overridden, paths)):
-            yield name
 
 
 def _tables(diagnostics: Diagnostics) -> list[Mapping[str, Any]]:
@@ -176,7 +165,7 @@ def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
     """Note levels of the baseline that no factor has, with the nearest one that it has."""
     factors = design.factors
     for name, level in design.baseline.items():
-        if name in factors and level_key(level) not in map(level_key, factors[name]):
+        if name in factors and not has_level(factors[name], level):
             known = nearest_hint(str(level), map(str, factors[name]))
             diagnostics.report_error(
                 (*BASELINE_PATH, name), f"expected a level of {name}, got {format_value(level)}{known}"

@@ -8,7 +8,7 @@ from typing import Any
 from ...diagnostics import nearest_hint
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
-from .design import MAX_TRIALS, Design, level_key
+from .design import MAX_TRIALS, Design, has_level, level_key
 from .factors import SEED
 from .level_names import level_text
 from .settings import Level
@@ -19,31 +19,32 @@ def selected_levels(
 ) -> dict[str, tuple[Level, ...]]:
     """Every factor with the levels that `select` leaves of it, in the order of the study."""
     return {
-        factor: tuple(level for level in levels if factor not in select or _is_in(level, select[factor]))
+        factor: tuple(level for level in levels if _keeps(select, factor, level))
         for factor, levels in factors.items()
     }
 
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
     """Whether a trial of these levels is kept."""
-    return all(_is_in(levels[factor], wanted) for factor, wanted in select.items() if factor in levels)
+    return all(_keeps(select, factor, level) for factor, level in levels.items())
 
 
-def select_faults(select: Mapping[str, Any], design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Factors and levels that the study does not have, and a list that would leave none."""
-    factors = design.factors
+def select_faults(
+    select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
+) -> Iterator[tuple[KeyPath, str]]:
+    """Factors and levels that are none of these, and a list that would leave none."""
     for factor, wanted in select.items():
         if factor not in factors:
             yield ("select", factor), f"unknown factor '{factor}'{nearest_hint(factor, factors)}"
         elif wanted == []:
             yield ("select", factor), "expected at least one level, got an empty list"
-        elif factor not in design.overridden_factors:
+        else:
             yield from _level_faults(factor, wanted, factors[factor])
 
 
-def unknown_level_message(level: object, known: tuple[Level, ...]) -> str:
+def unknown_level_message(level: Level, known: tuple[Level, ...]) -> str:
     """The message on a level that a factor does not have; nothing if it has it."""
-    if _is_in(level, list(known)):
+    if has_level(known, level):
         return ""
     return f"no level {format_value(level)}{nearest_hint(str(level), map(str, known))}"
 
@@ -55,24 +56,20 @@ def _level_faults(factor: str, wanted: object, known: tuple[Level, ...]) -> Iter
             yield place, message
 
 
-def _is_in(level: Any, wanted: object) -> bool:  # noqa: ANN401 -- TOML holds anything
-    return any(level_key(level) == level_key(each) for each in _listed(wanted))
+def _keeps(select: Mapping[str, Any], factor: str, level: Level) -> bool:
+    return factor not in select or has_level(_listed(select[factor]), level)
 
 
 def _listed(levels: object) -> list[Any]:
     return levels if isinstance(levels, list) else [levels]
 
 
-def describe_mixed_levels(
-    places: Collection[str],
-    select: Mapping[str, Any],
-    levels: Mapping[str, tuple[Level, ...]],
-    design: Design,
-) -> str:
+def describe_mixed_levels(places: Collection[str], select: Mapping[str, Any], design: Design) -> str:
     """What varies at one place beside the seeds: factors with levels as a message has them, or nothing.
 
-    `places` are the factors that say where a trial stands, `levels` what is selected of every factor.
+    `places` are the factors that say where a trial stands.
     """
+    levels = selected_levels(select, design.factors)
     loose = [name for name in levels if name not in (*places, SEED)]
     found = {name: levels[name] for name in loose if len(levels[name]) > 1}
     if found and (design.kind != "grid" or design.listed_cells):

@@ -21,16 +21,19 @@ KeyFault = tuple[KeyPath, str]
 
 
 def table_faults(spec: TableSpec, design: Design, paper: str | None) -> list[KeyFault]:
-    """Everything in a table's specification that does not fit a study of this design."""
-    factors = design.factors
-    wrong = [*_factor_faults(spec, factors), *select_faults(spec.select, design)]
+    """Everything in a table's specification that does not fit a study of this design.
+
+    It may name levels that overrides have removed: there is nothing of them to show.
+    """
+    factors = design.known_levels
+    wrong = [*_factor_faults(spec, factors), *select_faults(spec.select, factors)]
     levels = factors if wrong else selected_levels(spec.select, factors)
     if not wrong:
-        wrong += _mixed_level_faults(spec, levels, design)
+        wrong += _mixed_level_faults(spec, design)
     if spec.rows in factors and (spec.columns is None or spec.columns in factors):
-        wrong += [*_baseline_faults(spec, levels, design), *_group_faults(spec, levels, design)]
+        wrong += [*_baseline_faults(spec, levels), *_group_faults(spec, levels)]
     wrong += _metric_faults(spec)
-    return [*wrong, *_published_faults(spec, design, paper)]
+    return [*wrong, *_published_faults(spec, factors, paper)]
 
 
 def _factor_faults(spec: TableSpec, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
@@ -52,47 +55,40 @@ def _factor_faults(spec: TableSpec, factors: Mapping[str, tuple[Level, ...]]) ->
         yield ("pick",), 'expected factors to pick from, as in over = "lr"'
 
 
-def _mixed_level_faults(
-    spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], design: Design
-) -> Iterator[KeyFault]:
+def _mixed_level_faults(spec: TableSpec, design: Design) -> Iterator[KeyFault]:
     """The factors, with their levels, that a cell of the table would mix without saying so."""
     places = [name for name in (spec.rows, spec.columns, *spec.over) if name is not None]
-    if found := describe_mixed_levels(places, spec.select, levels, design):
+    if found := describe_mixed_levels(places, spec.select, design):
         key = "rows" if spec.columns is None else "columns"
         yield (key,), f"expected every other factor but {SEED} to have one level, got {found}"
 
 
-def _baseline_faults(
-    spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], design: Design
-) -> Iterator[KeyFault]:
+def _baseline_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
     """A baseline that is no row, and one whose differences would stand where others are asked for."""
     if spec.baseline is None:
         return
-    message = unknown_level_message(spec.baseline, levels[spec.rows])
-    if message and spec.rows not in design.overridden_factors:
+    if message := unknown_level_message(spec.baseline, levels[spec.rows]):
         yield ("baseline",), message
     if spec.published.show == "difference":
         yield ("published", "show"), "the differences from the baseline stand there"
 
 
-def _group_faults(
-    spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], design: Design
-) -> Iterator[KeyFault]:
+def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
     """Levels under a heading that are none, or under two.
 
     The members of a heading over columns are metrics where metrics alone are columns.
     """
     columns = levels[spec.columns] if spec.columns else spec.value
-    for side, groups, known, factor in (
-        ("rows", spec.groups.rows, levels[spec.rows], spec.rows),
-        ("columns", spec.groups.columns, columns, spec.columns),
+    for side, groups, known in (
+        ("rows", spec.groups.rows, levels[spec.rows]),
+        ("columns", spec.groups.columns, columns),
     ):
         met: dict[str, str] = {}
         for heading, members in groups.items():
             for number, level in enumerate(members):
                 place = ("groups", side, heading, number)
                 if message := unknown_level_message(level, known):
-                    yield from [(place, message)] if factor not in design.overridden_factors else ()
+                    yield place, message
                 elif level_text(level) in met:
                     yield place, f"{format_value(level)} is in the group '{met[level_text(level)]}' already"
                 else:
@@ -136,13 +132,13 @@ def _otherwise_faults(spec: TableSpec) -> Iterator[KeyFault]:
         yield path, "the differences from the baseline stand in parentheses"
 
 
-def _published_faults(spec: TableSpec, design: Design, paper: str | None) -> Iterator[KeyFault]:
+def _published_faults(
+    spec: TableSpec, factors: Mapping[str, tuple[Level, ...]], paper: str | None
+) -> Iterator[KeyFault]:
     """A table that the paper does not have, and names of it, or of ours, that are none.
 
-    Names are only looked at where the table is known, since nothing could be said of them otherwise; ours
-    only where no override has changed the levels.
+    Names are only looked at where the table is known, since nothing could be said of them otherwise.
     """
-    factors = design.factors
     printed = {name: table for (known, name), table in published_tables().items() if known == paper}
     if spec.published.table is not None and spec.published.table not in printed:
         where = f"no published table '{spec.published.table}' of {paper or 'a paper: [study] names none'}"
@@ -155,12 +151,12 @@ def _published_faults(spec: TableSpec, design: Design, paper: str | None) -> Ite
         ours += [*texts, *(f"{name}:{text}" for name in spec.value for text in texts)]
     rows = list(map(level_text, factors[spec.rows]))
     sides = (
-        ("rows", spec.published.rows, rows, table.rows, spec.rows in design.overridden_factors),
-        ("columns", spec.published.columns, ours, table.columns, spec.columns in design.overridden_factors),
+        ("rows", spec.published.rows, rows, table.rows),
+        ("columns", spec.published.columns, ours, table.columns),
     )
-    for side, names, known, theirs, changed in sides:
+    for side, names, known, theirs in sides:
         for our, their in names.items():
-            if our not in known and not changed:
+            if our not in known:
                 yield (
                     ("published", side, our),
                     f"no {side.removesuffix('s')} '{our}'{nearest_hint(our, known)}",

@@ -20,12 +20,16 @@ _SYNTAX = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The data of a study file; `places` has for each path its text and its span there."""
+    """The data of a study file; `places` has for each path its text and its span there.
+
+    `as_written` is the file without overrides; None where there are none.
+    """
 
     source: str  # what messages call it
     text: str
     data: Mapping[str, Any]
     places: Mapping[KeyPath, tuple[str, KeyValueSpan]]
+    as_written: Document | None = None
 
     def fault(
         self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None
@@ -42,10 +46,6 @@ class Document:
         text, place = self.places[path]
         span = place.key if key else place.value
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
-
-    def is_overridden(self, path: KeyPath) -> bool:
-        """Whether what stands at a path was given by an override."""
-        return path in self.places and self.places[path][0] != self.text
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
         """The part of a text value where it stands, if it is written as it reads."""
@@ -70,7 +70,8 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
     faults = [fault for override in overrides for fault in apply_override(data, places, override)]
     if faults:
         raise StudyError(source, faults)
-    return Document(source=source, text=text, data=data, places=places)
+    as_written = parse_document(source, text) if overrides else None
+    return Document(source=source, text=text, data=data, places=places, as_written=as_written)
 
 
 def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:

@@ -244,11 +244,28 @@ def test_levels_that_an_override_has_taken_away_leave_claims_undecided():
     )
     found = check_claims(study, make_outcomes(study, {("sa", "not"): (9, 9, 9)}))
     assert [each.verdict for each in found] == [UNDECIDED] * 3
-    assert [str(each.deciding.gaps[0]) for each in found] == [
-        "what it speaks of: not in the study as overridden",
-        "mixer=conv(k=3): not in the study as overridden",
-        "what it speaks of: not in the study as overridden",
-    ]
+    gone = "mixer=conv(k=3), task=not: 3 of 3 seeds not in the study as overridden"
+    assert [str(each.deciding.gaps[0]) for each in found] == [gone] * 3
+
+
+def test_levels_that_are_left_can_decide_a_claim_that_names_one_that_is_gone():
+    holds = "{}(max_length[mixer=sa, task=t] > 5 for t in [not, reverse, addition])"
+    study = study_with_claims(
+        holds.format("all"), holds.format("any"), overrides=['factors.task=["not", "reverse"]']
+    )
+    outcomes = make_outcomes(study, {("sa", "not"): (9, 9, 9), ("sa", "reverse"): (1, 1, 1)})
+    found = check_claims(study, outcomes)
+    assert [(each.verdict, len(each.findings)) for each in found] == [(REFUTED, 3), (CONFIRMED, 3)]
+
+
+def test_a_claim_of_every_level_is_of_those_that_an_override_gives():
+    study = study_with_claims(
+        "all(max_length[mixer=m, task=not] > 5 for m in mixer)",
+        overrides=['factors.mixer=["sa", "conv(k=9)"]'],
+    )
+    outcomes = make_outcomes(study, {("sa", "not"): (9, 9, 9), ("conv(k=9)", "not"): (9, 9, 9)})
+    (found,) = check_claims(study, outcomes)
+    assert (found.verdict, len(found.findings)) == (CONFIRMED, 2)
 
 
 def test_a_cell_that_is_another_under_a_second_name_has_its_trials():

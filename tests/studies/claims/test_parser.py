@@ -195,8 +195,39 @@ def test_levels_that_an_override_takes_away_are_no_fault():
     holds = ("best(max_length[task=not]) is sa", "max_length[task=not, mixer=conv(k=3)] > 3")
     study = study_with_claims(*holds, overrides=['factors.mixer=["sa"]'])
     assert [claim.spec.holds for claim in study.claims] == list(holds)
-    with pytest.raises(StudyError, match="unknown factor 'mixr'; nearest: mixer"):
-        study_with_claims("max_length[mixr=sa] > 3", overrides=['factors.mixer=["sa"]'])
+
+
+@pytest.mark.parametrize(
+    ("holds", "told"),
+    [
+        ("max_length[mixr=sa] > 3", "unknown factor 'mixr'; nearest: mixer"),
+        (
+            "max_length[task=not, mixer=conv(k=2)] > 3",
+            "unknown level 'conv(k=2)' of mixer; nearest: conv(k=20)",
+        ),
+        (
+            "all(max_length[task=not, mixer=m] > 3 for m in mixer except [conv(k=2)])",
+            "'conv(k=2)' is not among these levels; nearest: conv(k=20)",
+        ),
+        (
+            "all(max_length[task=not, mixer=m] > 3 for m in [sa, conv(k=2)])",
+            "unknown level 'conv(k=2)' of mixer; nearest: conv(k=20)",
+        ),
+        (
+            "best(max_length[task=not]) is conv(k=2)",
+            "'conv(k=2)' is not among the levels compared; nearest: conv(k=20)",
+        ),
+        (
+            "best(max_length[task=not]) in [sa, conv(k=2)]",
+            "'conv(k=2)' is not among the levels compared; nearest: conv(k=20)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("levels", ['["sa"]', '["sa", "conv(k=9)"]'])
+def test_a_level_that_neither_the_file_nor_an_override_has_is_a_fault(holds, told, levels):
+    with pytest.raises(StudyError) as caught:
+        study_with_claims(holds, overrides=[f"factors.mixer={levels}"])
+    assert [fault.message for fault in caught.value.faults] == [f"[[claim]] holds: {told}"]
 
 
 def test_what_is_wrong_with_the_keys_of_a_claim_is_told():

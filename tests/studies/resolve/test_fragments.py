@@ -61,7 +61,9 @@ def test_an_override_may_leave_fragments_unused_and_a_file_may_not():
     whole = load_study(TEXT, ["model.recipe='2 * ({mixer} >> ff(8))'"])
     assert whole.trials[0].settings.model.recipe == "2 * (sa >> ff(8))"
     with pytest.raises(StudyError, match=r"nothing uses 'feed': no hole \{feed\}"):
-        load_study(replaced(TEXT, (">> {feed}", ">> ff(8)")))
+        load_study(replaced(TEXT, (">> {feed}", ">> ff(8)")), ["factors.mixer=['sa']"])
+    with pytest.raises(StudyError, match=r"nothing uses 'more': no hole \{more\}"):
+        load_study(TEXT, ["factors.mixer=['sa']", "recipes.more=sa"])
 
 
 def test_names_of_published_columns_stay_when_an_override_takes_their_levels_away():
