@@ -28,7 +28,7 @@ from .schema.design_reader import read_design
 from .schema.factors import SEED
 from .schema.presentation import read_curves, read_tables
 from .schema.search import check_search, read_search, representative_values, search_dimensions
-from .schema.settings import Level, SearchSettings, StudySettings, TrialSettings
+from .schema.settings import Level, SearchSettings, StudySettings
 from .schema.table import TableSpec
 from .text.diagnostics import Diagnostics
 from .text.document import Document, parse_document, read_document
@@ -92,9 +92,20 @@ class Study:
             for level in (representative_values(dimension) if dimension else self.factors[names[0]])
         )
 
-    def within_budget(self, settings: TrialSettings) -> bool:
-        """Whether a trial's model keeps to `max_parameters` and `max_step_flops`, told from its text."""
-        return self.budget.allows(settings)
+    @property
+    def total(self) -> int:
+        """The number of trials: of a grid those that there are, of a search those that it may choose."""
+        return self.search.trials * len(self.seeds) if self.search else len(self.trials)
+
+    def boundary_trials(self) -> list[Trial]:
+        """The two trials that stand for all of a search: every dimension at its first value, or its last."""
+        return [
+            self.trial_for(
+                {name: representative_values(found)[place] for name, found in self.dimensions.items()},
+                self.seeds[0],
+            )
+            for place in (0, -1)
+        ]
 
     def point_trials(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
         """The trials of a search point, one for each seed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from textwrap import wrap
 from typing import Any
 
@@ -70,18 +69,10 @@ def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
         "left": count_to_run(study, plan),
         "estimate": _estimate(plan.estimate),
         "models": [
-            {
-                "label": model.label,
-                "recipe": model.recipe,
-                "trials": model.trials,
-                "parameters": model.parameters,
-                "step_flops": model.step_flops,
-                "estimate": _estimate(model.estimate),
-                **_match(study, model),
-            }
+            {**_model_to_dict(model), "estimate": _estimate(model.estimate), **_match(study, model)}
             for model in plan.models
         ],
-        "refused": [asdict(each) for each in plan.over_budget],
+        "refused": [{**_model_to_dict(each), "excess": each.excess} for each in plan.over_budget],
         "ceilings": [
             {"labels": each.labels, "left": each.left, "right": each.right, "lengths": dict(each.max_lengths)}
             for each in plan.reach_limits
@@ -96,6 +87,11 @@ def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
             for each in plan.trials
         ],
     }
+
+
+def _model_to_dict(model: ModelCost) -> dict[str, Any]:
+    names = ("label", "recipe", "trials", "parameters", "step_flops")
+    return {name: getattr(model, name) for name in names}
 
 
 def count_to_run(study: Study, plan: Plan) -> int:

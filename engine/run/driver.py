@@ -12,7 +12,6 @@ import polars as pl
 from ...storage import Store
 from ...studies.planning.status import trials_missing_weights
 from ...studies.resolve.trial import Trial
-from ...studies.schema.search import representative_values
 from ...studies.study import Study
 from ..core.events import NOBODY, Ended, Event, Listener
 from ..core.resources import ONE_CPU, Machine
@@ -133,11 +132,7 @@ def _missing(
 ) -> list[Trial]:
     """The trials of a grid that a run is to train; of a search the first and the last that it can choose."""
     if study.search is not None:
-        bounds = (
-            {name: representative_values(found)[place] for name, found in study.dimensions.items()}
-            for place in (0, -1)
-        )
-        return [study.trial_for(values, study.seeds[0]) for values in bounds]
+        return study.boundary_trials()
     held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
     again = {"pruned", "failed"} if retry_failed else {"pruned"}
     bare = set(trials_missing_weights(study, store, held))

@@ -148,7 +148,7 @@ class OptunaSearch:
 
     def _is_new(self, point: _Point) -> bool:
         """Whether a point is new and within the study's budget."""
-        return point.name not in self._known and self._study.within_budget(point.trials[0].settings)
+        return point.name not in self._known and self._study.budget.allows(point.trials[0].settings)
 
     def _point(self, values: dict[str, Level]) -> _Point:
         """The point of these values, with its trials."""

@@ -11,11 +11,10 @@ from statistics import fmean
 
 import polars as pl
 
-from ...studies.planning.plan import SIZE_KEYS, ModelCost
+from ...studies.planning.plan import ModelCost, group_by_model
 from ...studies.resolve.costs import REFERENCE_TOKENS, cost, model_config, reach, sequence_tokens
 from ...studies.resolve.template import RECIPE_PATH
 from ...studies.resolve.trial import Trial
-from ...studies.schema.settings import TrialSettings
 from ...studies.text.units import format_bytes, format_duration, format_reach, si_prefix
 from ..recipes.display import show_recipe
 from .inputs import PageInputs
@@ -33,7 +32,7 @@ def values(inputs: PageInputs) -> Mapping[str, object] | None:
     numbers = [size_match[0], "residual"] if size_match else []
     numbers += ["parameters", f"{unit}FLOPs/step"]
     rows = [list(_size_cells(model, size, matched=size_match is not None)) for model in plan.models]
-    groups = _groups(inputs)
+    groups = group_by_model(inputs.study.trials)  # none for a search, whose models are its ends
     if groups:
         rows = [[*row, *_training_cells(inputs, trials)] for row, trials in zip(rows, groups, strict=True)]
     return {
@@ -42,22 +41,8 @@ def values(inputs: PageInputs) -> Mapping[str, object] | None:
         "rows": [(model.label, row) for model, row in zip(plan.models, rows, strict=True)],
         "reference_tokens": REFERENCE_TOKENS,
         "plan": plan,
-        "diagrams": [_diagram(_largest_trial(trials).settings) for trials in groups],
+        "diagrams": [_diagram(trials) for trials in groups],
     }
-
-
-def _groups(inputs: PageInputs) -> list[list[Trial]]:
-    """The trials of each model of the plan, in its order; none for a search, whose models are its ends."""
-    groups: dict[tuple[object, ...], list[Trial]] = {}
-    for trial in inputs.study.trials:
-        model = trial.settings.model
-        groups.setdefault(tuple(getattr(model, key) for key in SIZE_KEYS), []).append(trial)
-    return list(groups.values())
-
-
-def _largest_trial(trials: Sequence[Trial]) -> Trial:
-    """The trial with the most parameters, that of the largest vocabulary."""
-    return max(trials, key=lambda trial: cost(trial.settings, REFERENCE_TOKENS).parameters)
 
 
 def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str]:
@@ -83,8 +68,13 @@ def _training_cells(inputs: PageInputs, trials: Sequence[Trial]) -> Iterator[str
     yield format_bytes(max(done["peak_mib"]) * _MIB) if len(done) else _NONE
 
 
-def _diagram(settings: TrialSettings) -> tuple[str, str]:
-    """A model's recipe, and its diagram for sequences as long as those of the costs beside it."""
+def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
+    """A model's recipe, and its diagram with the largest vocabulary of its trials.
+
+    Sequences are as long as those of the costs beside it.
+    """
+    every = (trial.settings for trial in trials)
+    settings = max(every, key=lambda one: cost(one, REFERENCE_TOKENS).parameters)
     interface = settings.task.interface
     shown = show_recipe(
         settings.model.recipe,

@@ -55,14 +55,13 @@ class StudyStatus:
 def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -> StudyStatus:
     """The status of a study in a store, whose latest attempts are read unless they are given."""
     rows = study_outcomes(study, store.trials() if outcomes is None else outcomes)
-    total = len(study.trials) if study.search is None else study.search.trials * len(study.seeds)
     held = dict(rows.select("trial", "status").iter_rows())
     failed = rows.filter(pl.col("status") == "failed")["reason"]
     reasons = Counter(first_line(reason or "") for reason in failed)
     open_ones = started_trials(study, store, held)
     reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
     return StudyStatus(
-        total=total,
+        total=study.total,
         stored=held,
         started=open_ones,
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
