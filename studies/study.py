@@ -33,7 +33,6 @@ from .schema.table import TableSpec
 from .text.diagnostics import Diagnostics
 from .text.document import Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault
-from .text.pydantic_messages import InvalidTableError, validate
 
 _KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "cells", "search", "table", "curve", "claim")
 _NEEDED = ("study", *TRIAL_TABLES)
@@ -252,10 +251,5 @@ def _check_tables(diagnostics: Diagnostics) -> None:
 
 def _header(diagnostics: Diagnostics) -> StudySettings | None:
     """The table [study]; None if it is missing or invalid, which is noted."""
-    if "study" not in diagnostics.document.data:
-        return None
-    try:
-        return validate(StudySettings, diagnostics.document.data["study"])
-    except InvalidTableError as error:
-        diagnostics.report_problems(("study",), error)
-        return None
+    data = diagnostics.document.data
+    return diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None

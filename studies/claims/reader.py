@@ -9,7 +9,6 @@ from ..catalog.metrics import METRICS_AND_COSTS, Metric
 from ..resolve.grid import MAX_TRIALS
 from ..schema.design import Design
 from ..text.diagnostics import Diagnostics
-from ..text.pydantic_messages import InvalidTableError, format_value, validate
 from ..text.toml_positions import KeyPath
 from .context import ClaimContext
 from .parser import parse_claim
@@ -28,10 +27,7 @@ def read_claims(
     `metrics` are those that a claim may name. Claims are not checked against factors with faults. One that
     names what overrides have removed is no fault: it is then resolved over the cells of the file as written.
     """
-    tables = diagnostics.document.data.get(TABLE, [])
-    if not isinstance(tables, list):
-        diagnostics.report_error((TABLE,), f"expected [[claim]], got {format_value(tables)}")
-        return ()
+    tables = diagnostics.tables(TABLE)
     if tables and "search" in diagnostics.document.data:
         diagnostics.report_error((TABLE,), "a claim compares the cells of a grid; a search has none")
         return ()
@@ -40,10 +36,8 @@ def read_claims(
     names: set[str] = set()
     for index, table in enumerate(tables):
         path = (TABLE, index)
-        try:
-            spec = validate(ClaimSpec, table)
-        except InvalidTableError as error:
-            diagnostics.report_problems(path, error)
+        spec = diagnostics.validate(ClaimSpec, path, table)
+        if spec is None:
             continue
         if spec.name in names:
             diagnostics.report_error((*path, "name"), f"the name '{spec.name}' is taken by another claim")

@@ -27,13 +27,9 @@ def read_fragments(
     `others` has the other names that fill holes, each with its kind. A hole that nothing fills makes a
     fragment invalid too; it is reported where all holes are checked.
     """
-    table = diagnostics.document.data.get(TABLE, {})
-    if not isinstance(table, dict):
-        diagnostics.report_error((TABLE,), f"expected a table, got {format_value(table)}")
-        return {}
     texts = {
         name: text
-        for name, text in table.items()
+        for name, text in diagnostics.table(TABLE).items()
         if _is_fragment(diagnostics, name, text, others, has_search)
     }
     _check_cycles(diagnostics, texts)
@@ -63,10 +59,7 @@ def _is_fragment(
         if read_recipe(text).dimensions and not has_search:
             diagnostics.report_invalid(path, "a search dimension needs the table [search]")
     except RecipeError as error:
-        for fault in error.faults:
-            diagnostics.report_invalid(
-                path, fault.message, within=(fault.start, max(fault.end, fault.start + 1))
-            )
+        diagnostics.report_faults(path, error.faults)
     return path not in diagnostics.invalid
 
 

@@ -112,10 +112,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
     try:
         return read_recipe(text)
     except RecipeError as error:
-        for fault in error.faults:
-            diagnostics.report_invalid(
-                path, fault.message, within=(fault.start, max(fault.end, fault.start + 1))
-            )
+        diagnostics.report_faults(path, error.faults)
         return None
 
 

@@ -21,10 +21,7 @@ def read_factors(diagnostics: Diagnostics) -> dict[str, tuple[Level, ...]]:
 
     Levels that are no levels are spoiled; a factor that has none at all has an empty tuple.
     """
-    table = diagnostics.document.data.get("factors", {})
-    if not isinstance(table, dict):
-        diagnostics.report_error(("factors",), f"expected a table, got {format_value(table)}")
-        table = {}
+    table = diagnostics.table("factors")
     factors = {
         name: _levels(diagnostics, name, levels)
         for name, levels in table.items()

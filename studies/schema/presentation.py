@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from ..text.diagnostics import Diagnostics
-from ..text.pydantic_messages import InvalidTableError, format_value, validate
 from .curve import CurveSpec, curve_faults
 from .design import Design
 from .table import TableSpec
@@ -32,17 +31,11 @@ def _read(
     diagnostics: Diagnostics, name: str, model: type[SpecT], wrong: Callable[[SpecT], Iterable[KeyFault]]
 ) -> tuple[SpecT, ...]:
     """Every table of an array of tables; what is wrong in one is noted, and what does not fit is kept."""
-    tables = diagnostics.document.data.get(name, [])
-    if not isinstance(tables, list):
-        diagnostics.report_error((name,), f"expected [[{name}]], got {format_value(tables)}")
-        return ()
     specs: list[SpecT] = []
-    for index, table in enumerate(tables):
+    for index, table in enumerate(diagnostics.tables(name)):
         path = (name, index)
-        try:
-            spec = validate(model, table)
-        except InvalidTableError as error:
-            diagnostics.report_problems(path, error)
+        spec = diagnostics.validate(model, path, table)
+        if spec is None:
             continue
         for key, message in wrong(spec):
             diagnostics.report_error((*path, *key), message)

@@ -13,7 +13,6 @@ from ...grammar.syntax.cst import ArgumentSyntax, CallSyntax, NumberSyntax
 from ...grammar.syntax.parser import parse_syntax
 from ..catalog.metrics import METRICS
 from ..text.diagnostics import Diagnostics
-from ..text.pydantic_messages import InvalidTableError, validate
 from .factors import SEED
 from .settings import Level, SearchSettings
 
@@ -25,10 +24,8 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
     """
     if "search" not in diagnostics.document.data:
         return None, {}
-    try:
-        settings = validate(SearchSettings, diagnostics.document.data["search"])
-    except InvalidTableError as error:
-        diagnostics.report_problems(("search",), error)
+    settings = diagnostics.validate(SearchSettings, ("search",), diagnostics.document.data["search"])
+    if settings is None:
         return None, {}
     if settings.metric not in METRICS:
         diagnostics.report_error(
@@ -40,10 +37,7 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
         try:
             space[name] = read_dimension(text)
         except RecipeError as error:
-            for fault in error.faults:
-                diagnostics.report_error(
-                    ("search", "space", name), fault.message, within=(fault.start, fault.end)
-                )
+            diagnostics.report_faults(("search", "space", name), error.faults)
     return settings, space
 
 

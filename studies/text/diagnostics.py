@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from ...diagnostics import Fault
 from .document import Document
 from .errors import StudyFault
-from .pydantic_messages import InvalidTableError
+from .pydantic_messages import InvalidTableError, ModelT, format_value, validate
 from .toml_positions import KeyPath, Span
 
 
@@ -31,10 +34,35 @@ class Diagnostics:
         self.report_error(path, message, within=within)
         self.invalid.add(path)
 
-    def report_problems(self, path: KeyPath, error: InvalidTableError) -> None:
-        """Note every problem of the table at a path."""
-        for problem in error.problems:
-            self.report_error((*path, *problem.path), problem.message, key=problem.key)
+    def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
+        """Note faults of the text at a path, each at the words where it is; they spoil the text."""
+        for fault in faults:
+            self.report_invalid(path, fault.message, within=(fault.start, fault.end))
+
+    def table(self, name: str) -> dict[str, Any]:
+        """The table of this name, empty if there is none; anything else there is noted."""
+        found = self.document.data.get(name, {})
+        if isinstance(found, dict):
+            return found
+        self.report_error((name,), f"expected a table, got {format_value(found)}")
+        return {}
+
+    def tables(self, name: str) -> list[Any]:
+        """The array of tables of this name, empty if there is none; anything but an array is noted."""
+        found = self.document.data.get(name, [])
+        if isinstance(found, list):
+            return found
+        self.report_error((name,), f"expected [[{name}]], got {format_value(found)}")
+        return []
+
+    def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
+        """The model of the table at a path; None if its data has problems, which are noted."""
+        try:
+            return validate(model, data)
+        except InvalidTableError as error:
+            for problem in error.problems:
+                self.report_error((*path, *problem.path), problem.message, key=problem.key)
+            return None
 
     def already_reported(self, path: KeyPath) -> bool:
         """Whether a value, or a table or list around it, is spoiled."""
