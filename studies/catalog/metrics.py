@@ -6,8 +6,12 @@ A metric with an index is a family of numbers, stored in the long table of metri
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import ConfigDict, TypeAdapter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +20,7 @@ class Metric:
 
     name: str
     title: str  # as a caption begins
-    higher_is_better: bool | None
+    higher_is_better: bool | None = None
     decimals: int
     axis_title: str = ""  # on an axis, if shorter than the title
     index_titles: tuple[str, ...] = ()  # what each index of a family is
@@ -29,165 +33,19 @@ class Metric:
         return format(value, f"z,.{self.decimals}f").replace("-", "−")
 
 
-METRICS = {
-    metric.name: metric
-    for metric in (
-        Metric(
-            name="max_length",
-            title="Longest length with 100 % accuracy",
-            higher_is_better=True,
-            decimals=1,
-            steps_with_curriculum=True,
-        ),
-        Metric(name="accuracy", title="Accuracy, share that is right", higher_is_better=True, decimals=3),
-        Metric(
-            name="best_accuracy",
-            title="Highest accuracy, share of sequences",
-            higher_is_better=True,
-            decimals=3,
-        ),
-        Metric(
-            name="solved_epochs",
-            title="Epochs until all test sequences were right",
-            higher_is_better=False,
-            decimals=0,
-            axis_title="Epochs until solved",
-        ),
-        Metric(name="loss", title="Loss, nats a token", higher_is_better=False, decimals=4),
-        Metric(
-            name="dev_loss", title="Loss on the dev split, nats a token", higher_is_better=False, decimals=4
-        ),
-        Metric(
-            name="dev_bpc", title="Bits per character on the dev split", higher_is_better=False, decimals=3
-        ),
-        Metric(
-            name="dev_perplexity",
-            title="Perplexity per word on the dev split",
-            higher_is_better=False,
-            decimals=1,
-        ),
-        Metric(
-            name="test_loss", title="Loss on the test split, nats a token", higher_is_better=False, decimals=4
-        ),
-        Metric(
-            name="dev_accuracy",
-            title="Accuracy on the dev split, share of symbols",
-            higher_is_better=True,
-            decimals=3,
-        ),
-        Metric(
-            name="test_accuracy",
-            title="Accuracy on the test split, share of symbols",
-            higher_is_better=True,
-            decimals=3,
-        ),
-        Metric(
-            name="test_exact",
-            title="Test sequences written without a fault, as a share",
-            higher_is_better=True,
-            decimals=3,
-            axis_title="Share without a fault",
-        ),
-        Metric(
-            name="test_bpc", title="Bits per character on the test split", higher_is_better=False, decimals=3
-        ),
-        Metric(
-            name="test_perplexity",
-            title="Perplexity per word on the test split",
-            higher_is_better=False,
-            decimals=1,
-        ),
-        Metric(
-            name="length",
-            title="Length at the last epoch, tokens",
-            higher_is_better=True,
-            decimals=1,
-            axis_title="Length, tokens",
-            steps_with_curriculum=True,
-        ),
-        Metric(name="tokens_per_s", title="Tokens a second", higher_is_better=True, decimals=0),
-        Metric(
-            name="f1",
-            title="Labelled brackets, F1 over sentences with a tree",
-            higher_is_better=True,
-            decimals=1,
-            axis_title="F1",
-        ),
-        Metric(
-            name="f1_of_all",
-            title="Labelled brackets, F1 over all sentences",
-            higher_is_better=True,
-            decimals=1,
-            axis_title="F1",
-        ),
-        Metric(name="precision", title="Precision of labelled brackets", higher_is_better=True, decimals=1),
-        Metric(name="recall", title="Recall of labelled brackets", higher_is_better=True, decimals=1),
-        Metric(
-            name="tree_share",
-            title="Sentences with a well-formed tree, as a share",
-            higher_is_better=True,
-            decimals=3,
-            axis_title="Share with a tree",
-        ),
-        Metric(
-            name="bleu",
-            title="BLEU",
-            higher_is_better=True,
-            decimals=1,
-            index_titles=("Source length, words",),
-        ),
-        Metric(
-            name="attention",
-            title="Weight of attention",
-            higher_is_better=None,
-            decimals=2,
-            index_titles=("Output position", "Input position"),
-            is_probe=True,
-        ),
-        Metric(
-            name="memory_change",
-            title="Cosine of consecutive memory states",
-            higher_is_better=None,
-            decimals=3,
-            index_titles=("Sample",),
-            has_quantiles=True,
-            is_probe=True,
-        ),
-        Metric(
-            name="theta",
-            title="Share of steps at which standard attention changes the memory more",
-            higher_is_better=None,
-            decimals=2,
-            index_titles=("Standard attention",),
-            is_probe=True,
-        ),
-        Metric(
-            name="gamma",
-            title="Product of the forget gates so far",
-            higher_is_better=None,
-            decimals=3,
-            index_titles=("Step",),
-            is_probe=True,
-        ),
-        Metric(
-            name="forget_gate",
-            title="Activation of the forget gate",
-            higher_is_better=None,
-            decimals=3,
-            index_titles=("Step", "Sample"),
-            has_quantiles=True,
-            is_probe=True,
-        ),
-        Metric(
-            name="probed",
-            title="Sequences of the probe",
-            higher_is_better=None,
-            decimals=0,
-            index_titles=("Count",),
-            is_probe=True,
-        ),
-    )
-}
+def _read_metrics() -> dict[str, dict[str, Metric]]:
+    """What is in `metrics.toml`, by heading and name; an unknown key is as wrong as a missing one."""
+    tables = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text(encoding="utf-8"))
+    for metrics in tables.values():
+        for name, table in metrics.items():
+            table["name"] = name
+    form = TypeAdapter(dict[str, dict[str, Metric]], config=ConfigDict(extra="forbid"))
+    return form.validate_python(tables)
+
+
+_TABLES = _read_metrics()
+
+METRICS: Mapping[str, Metric] = _TABLES["metrics"]
 """Every metric by its name."""
 
 
@@ -200,15 +58,7 @@ def metric_family(name: str) -> str:
     return name.partition("[")[0]
 
 
-COSTS: Mapping[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric(name="parameters", title="Parameters", higher_is_better=None, decimals=0),
-        Metric(name="flops", title="Operations of the training", higher_is_better=None, decimals=0),
-        Metric(name="seconds", title="Training time, s", higher_is_better=False, decimals=1),
-        Metric(name="peak_mib", title="Peak memory, MiB", higher_is_better=False, decimals=1),
-    )
-}
+COSTS: Mapping[str, Metric] = _TABLES["costs"]
 """The costs in a trial's row in the store, by column name."""
 
 ANALYTIC_COSTS = ("parameters", "flops")
