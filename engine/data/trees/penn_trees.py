@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ....tokenizer import Tokenizer, TokenReader
 from ...corpora import DataError
 
 ROOT = "TOP"
@@ -14,7 +15,7 @@ ROOT = "TOP"
 TRACE = "-NONE-"
 """The tag of what stands in a tree without having been said."""
 
-_TOKEN = re.compile(r"[()]|[^\s()]+")
+_tokenize = Tokenizer({"bracket": r"[()]", "word": r"[^\s()]+", "space": r"\s+"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,9 @@ class Tree:
 
 def parse_trees(text: str) -> Iterator[Tree]:
     """The trees of a text, one behind the other; DataError where it is not brackets, tags and words."""
-    tokens = _Tokens(text)
-    while tokens.current is not None:
-        tree = _bracket(tokens)
+    reader = _TreeReader(list(_tokenize(text)))
+    while reader.token.kind != "end":
+        tree = reader.bracket()
         if isinstance(tree, Leaf):
             raise DataError(f"expected a tree, got the word {tree}")
         yield tree
@@ -77,50 +78,33 @@ def category(label: str) -> str:
     return re.split("[-=]", label, maxsplit=1)[0] or label
 
 
-class _Tokens:
-    """The brackets and words of a text, one of them in sight."""
+class _TreeReader(TokenReader):
+    """One reading of brackets and words."""
 
-    def __init__(self, text: str) -> None:
-        self._found = _TOKEN.finditer(text)
-        self.current = self._next()
+    def bracket(self, *, inner: bool = False) -> Tree | Leaf:
+        """`bracket: "(" label? bracket+ ")" | "(" tag word ")"`; only the outermost may lack its label."""
+        self._take("(")
+        label = ROOT if self.token.kind == "bracket" and not inner else self._word()
+        if self.token.kind != "bracket":
+            leaf = Leaf(label, self._word())
+            self._take(")")
+            return leaf
+        children = [self.bracket(inner=True)]
+        while self.token.text != ")":
+            children.append(self.bracket(inner=True))
+        self._take(")")
+        return Tree(label, tuple(children))
 
-    @property
-    def at_bracket(self) -> bool:
-        """Whether a bracket is in sight."""
-        return self.current in ("(", ")")
+    def _take(self, bracket: str) -> None:
+        if self.token.text != bracket:
+            raise self._unexpected(bracket)
+        self._advance()
 
-    def take(self, expected: str) -> None:
-        """Go on; DataError if the token in sight is not the one that is expected."""
-        if self.current != expected:
-            raise DataError(f"expected {expected}, got {self.current or 'the end'} {self._place}")
-        self.current = self._next()
+    def _word(self) -> str:
+        if self.token.kind != "word":
+            raise self._unexpected("a word")
+        return self._advance().text
 
-    def word(self) -> str:
-        """The word in sight, and go on; DataError if it is none."""
-        word = self.current
-        if word is None or self.at_bracket:
-            raise DataError(f"expected a word, got {word or 'the end'} {self._place}")
-        self.current = self._next()
-        return word
-
-    def _next(self) -> str | None:
-        found = next(self._found, None)
-        if found is None:
-            return None
-        self._place = f"behind {found.start():,} characters"
-        return found.group()
-
-
-def _bracket(tokens: _Tokens, *, inner: bool = False) -> Tree | Leaf:
-    """`bracket: "(" label? bracket+ ")" | "(" tag word ")"`; only the outermost may lack its label."""
-    tokens.take("(")
-    label = ROOT if tokens.at_bracket and not inner else tokens.word()
-    if not tokens.at_bracket:
-        leaf = Leaf(label, tokens.word())
-        tokens.take(")")
-        return leaf
-    children = [_bracket(tokens, inner=True)]
-    while tokens.current != ")":
-        children.append(_bracket(tokens, inner=True))
-    tokens.take(")")
-    return Tree(label, tuple(children))
+    def _unexpected(self, expected: str) -> DataError:
+        found, place = self.token.text or "the end", f"behind {self.token.start:,} characters"
+        return DataError(f"expected {expected}, got {found} {place}")

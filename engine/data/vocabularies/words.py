@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 from ...corpora import DataError
 from .base import FIRST_SYMBOL, UNKNOWN, Vocabulary, most_frequent
@@ -29,7 +30,7 @@ class SymbolVocabulary(Vocabulary):
         return cls(most_frequent(counts, len(counts)), size)
 
     @classmethod
-    def restore(cls, content: bytes) -> SymbolVocabulary:
+    def restore(cls, content: bytes) -> Self:
         """The vocabulary of some content."""
         size, *symbols = content.decode().split("\n")
         return cls(symbols, int(size))
@@ -63,12 +64,6 @@ class WordVocabulary(SymbolVocabulary):
         """As many words as there is room for."""
         counts = Counter(word for sentence in sentences for word in _WORD.findall(sentence.lower()))
         return cls(most_frequent(counts, size - FIRST_SYMBOL), size)
-
-    @classmethod
-    def restore(cls, content: bytes) -> WordVocabulary:
-        """The vocabulary of some content."""
-        size, *words = content.decode().split("\n")
-        return cls(words, int(size))
 
     def normalise(self, sentence: str) -> str:
         """The sentence in lower case, with single spaces between words and marks."""

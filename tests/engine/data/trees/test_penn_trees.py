@@ -59,7 +59,7 @@ def test_traces_and_functions_are_stripped_and_tags_stay():
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("(S (NN x)", "expected (, got the end behind 8 characters"),
+        ("(S (NN x)", "expected (, got the end behind 9 characters"),
         ("(S (NN x)))", "expected (, got ) behind 10 characters"),
         ("(S (NN x y))", "expected ), got y behind 9 characters"),
         ("(S ((NN x)))", "expected a word, got ( behind 4 characters"),
