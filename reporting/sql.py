@@ -1,15 +1,16 @@
-"""SQL over everything in a store: the tables `trials` and `metrics`, in the dialect of Polars."""
+"""SQL over everything in a store: its trials, metrics and kept outputs, in the dialect of Polars."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import polars as pl
 
 from ..diagnostics import nearest_hint
 from ..errors import ActivememError
 from ..storage import Store
-from ..storage.schema import METRICS as METRIC_COLUMNS
+from ..storage.schema import SCHEMAS
 from .frames import metrics_frame, stored_levels, trials_frame
 
 _NO_TABLE = re.compile(r"relation '(?P<name>.*)' was not found")
@@ -24,22 +25,26 @@ def query(store: Store, sql: str) -> pl.DataFrame:
     """The answer to one statement.
 
     `trials` has a row for each trial's latest attempt, `metrics` one for each value of it that was reported,
-    in whatever study; both have the factors' levels as columns. The metrics are read only if they are asked
-    for. Raises QueryError.
+    in whatever study; both have the factors' levels as columns. `outputs` has a row for each line that was
+    kept of what models wrote for test splits. Metrics and outputs are read only if they are asked for. Raises
+    QueryError.
     """
     outcomes = store.trials()
     levels = stored_levels(outcomes)
-    course = pl.defer(
-        store.metrics, schema={name: kind for name, kind in METRIC_COLUMNS.items() if name != "study"}
-    )
     tables = {
         "trials": trials_frame(outcomes, levels).lazy(),
-        "metrics": metrics_frame(course, _with_study(levels, outcomes)),
+        "metrics": metrics_frame(_read_when_asked(store.metrics, "metrics"), _with_study(levels, outcomes)),
+        "outputs": _read_when_asked(store.outputs, "outputs"),
     }
     try:
         return pl.SQLContext(frames=tables, eager=True).execute(sql)
     except pl.exceptions.PolarsError as error:
         raise QueryError(_explain_error(str(error), tables)) from error
+
+
+def _read_when_asked(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame:
+    """What a store has in a dataset of the latest attempts."""
+    return pl.defer(read, schema={name: kind for name, kind in SCHEMAS[dataset].items() if name != "study"})
 
 
 def _with_study(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:

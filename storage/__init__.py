@@ -9,7 +9,7 @@ study was when it last ran.
 
 from .checkpoint_notes import CheckpointNote
 from .paths import StoreError
-from .rows import MetricRow, TrialRow
+from .rows import MetricRow, TrialRow, WrittenOutputs
 from .store import Store
 
-__all__ = ["CheckpointNote", "MetricRow", "Store", "StoreError", "TrialRow"]
+__all__ = ["CheckpointNote", "MetricRow", "Store", "StoreError", "TrialRow", "WrittenOutputs"]

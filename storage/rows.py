@@ -1,6 +1,6 @@
 """The rows that are written, and the frames that they become."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
@@ -8,7 +8,7 @@ import polars as pl
 
 from .paths import StoreError
 from .row_validation import metric_row_faults, trial_row_faults
-from .schema import METRICS, TRIALS
+from .schema import METRICS, OUTPUTS, TRIALS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +67,21 @@ class MetricRow:
             raise StoreError("; ".join(faults))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenOutputs:
+    """What a trained model wrote for the test split, line by line, and the search that found it.
+
+    `references` are as BLEU reads them; a line is its symbols' numbers where the task has no text.
+    """
+
+    beam: int
+    length_penalty: float
+    coverage_penalty: float
+    sources: Sequence[str]
+    references: Sequence[str]
+    outputs: Sequence[str]
+
+
 def trial_frame(row: TrialRow) -> pl.DataFrame:
     """Make the one row of a trial's file."""
     values = {name: _storable(value) for name, value in _values(row).items()}
@@ -76,14 +91,31 @@ def trial_frame(row: TrialRow) -> pl.DataFrame:
 
 def metric_frame(row: TrialRow, metrics: Sequence[MetricRow]) -> pl.DataFrame:
     """Make the rows of a trial's metrics, in their order."""
-    keys = (
-        pl.lit(getattr(row, name), dtype=METRICS[name]).alias(name) for name in ("trial", "attempt", "study")
-    )
     columns = {
         name: [getattr(metric, name) for metric in metrics] for name in ("step", "epoch", "name", "value")
     }
-    frame = pl.DataFrame(columns, schema_overrides={name: METRICS[name] for name in columns})
-    return frame.with_columns(keys).select(METRICS.names())
+    return _attempt_frame(row, columns, METRICS)
+
+
+def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
+    """Make the rows of what a trial's model wrote, one for each line, counted from 1."""
+    columns = {
+        "line": range(1, len(written.outputs) + 1),
+        "source": written.sources,
+        "reference": written.references,
+        "output": written.outputs,
+        **{name: getattr(written, name) for name in ("beam", "length_penalty", "coverage_penalty")},
+    }
+    return _attempt_frame(row, columns, OUTPUTS)
+
+
+def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Schema) -> pl.DataFrame:
+    """Make the rows of these columns that belong to an attempt."""
+    keys = (
+        pl.lit(getattr(row, name), dtype=schema[name]).alias(name) for name in ("trial", "attempt", "study")
+    )
+    frame = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
+    return frame.with_columns(keys).select(schema.names())
 
 
 def _values(row: TrialRow | MetricRow) -> dict[str, object]:

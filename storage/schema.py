@@ -47,6 +47,25 @@ METRICS: Final = pl.Schema(
         "value": pl.Float64(),
     }
 )
-SCHEMAS: Final = {"trials": TRIALS, "metrics": METRICS, "probes": METRICS}
+OUTPUTS: Final = pl.Schema(
+    {
+        "trial": pl.String(),
+        "attempt": pl.Int32(),
+        "study": pl.String(),
+        "beam": pl.Int32(),
+        "length_penalty": pl.Float64(),
+        "coverage_penalty": pl.Float64(),
+        "line": pl.Int32(),
+        "source": pl.String(),
+        "reference": pl.String(),
+        "output": pl.String(),
+    }
+)
+SCHEMAS: Final = {"trials": TRIALS, "metrics": METRICS, "probes": METRICS, "outputs": OUTPUTS}
 _BY_STEP: Final = ("trial", "attempt", "step", "epoch", "name")
-SORT_KEYS: Final = {"trials": ("trial", "attempt"), "metrics": _BY_STEP, "probes": _BY_STEP}
+SORT_KEYS: Final = {
+    "trials": ("trial", "attempt"),
+    "metrics": _BY_STEP,
+    "probes": _BY_STEP,
+    "outputs": ("trial", "attempt", "line"),
+}

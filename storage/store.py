@@ -14,7 +14,7 @@ from .follow import LatestAttempts
 from .paths import Layout
 from .quarantine import Quarantine
 from .read import RANK, read
-from .rows import MetricRow, TrialRow, metric_frame, trial_frame
+from .rows import MetricRow, TrialRow, WrittenOutputs, metric_frame, output_frame, trial_frame
 from .schema import SCHEMAS, SORT_KEYS, TRIALS
 
 
@@ -39,21 +39,17 @@ class Store:
         """The damaged files that this object has met, where they lie now."""
         return tuple(self._aside.paths)
 
-    def write(self, trial: TrialRow, metrics: Sequence[MetricRow]) -> None:
+    def write(
+        self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs | None = None
+    ) -> None:
         """Store one attempt; when this returns, it survives a crash of the machine.
 
-        The metrics come first, so that a trial which is there has all of them. Writing the same attempt
-        again replaces it.
+        Metrics and outputs come first, so that a trial which is there has all of them. Writing the same
+        attempt again replaces it.
         """
-        paths = {
-            dataset: self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
-            for dataset in ("trials", "metrics")
-        }
-        if metrics:
-            write_durably(self._layout, paths["metrics"], encode(metric_frame(trial, metrics)))
-        else:
-            paths["metrics"].unlink(missing_ok=True)
-        write_durably(self._layout, paths["trials"], encode(trial_frame(trial)))
+        self._replace("outputs", trial, output_frame(trial, outputs) if outputs else None)
+        self._replace("metrics", trial, metric_frame(trial, metrics) if metrics else None)
+        self._replace("trials", trial, trial_frame(trial))
 
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
         """Store what was measured inside of a trained model, beside what its trial measured itself.
@@ -61,8 +57,7 @@ class Store:
         When this returns, it survives a crash of the machine; what was stored before for the same attempt is
         replaced.
         """
-        path = self._layout.attempt_file("probes", trial.study, trial.trial, trial.attempt)
-        write_durably(self._layout, path, encode(metric_frame(trial, probes)))
+        self._replace("probes", trial, metric_frame(trial, probes))
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
         """Return status and number of each trial's latest attempt: what resuming needs, and cheap."""
@@ -96,16 +91,14 @@ class Store:
 
         Columns are trial, attempt, step, epoch, name and value; sorted by the first five.
         """
-        columns = ["trial", "attempt", "step", "epoch", "name", "value"]
-        wanted = self._latest(["trial", "attempt"]).lazy()
-        if trials is not None:
-            wanted = wanted.filter(pl.col("trial").is_in(list(trials)))
-        frames = [
-            latest_copies(read(self._layout, self._aside, dataset, columns)).drop(RANK)
-            for dataset in ("metrics", "probes")
-        ]
-        frame = pl.concat(frames).join(wanted, on=["trial", "attempt"], how="semi")
-        return frame.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
+        return self._of_latest(("metrics", "probes"), trials)
+
+    def outputs(self, trials: Collection[str] | None = None) -> pl.DataFrame:
+        """Return what the models of the latest attempts wrote for the test split, of all trials or of these.
+
+        A row for each line, sorted by trial and line, with the search that found it.
+        """
+        return self._of_latest(("outputs",), trials)
 
     def compact(self) -> int:
         """Merge small files and remove what dead writers left; return how many files were merged.
@@ -147,6 +140,27 @@ class Store:
     def last_study(self) -> str | None:
         """Return the name of the study that was remembered last."""
         return study_records.latest_study(self._layout, self._aside)
+
+    def _replace(self, dataset: str, trial: TrialRow, frame: pl.DataFrame | None) -> None:
+        """Store what a dataset has of an attempt, in place of what it had; None takes it away."""
+        path = self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
+        if frame is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_durably(self._layout, path, encode(frame))
+
+    def _of_latest(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
+        """Return what datasets of one schema have of the latest attempts, without their studies."""
+        columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
+        wanted = self._latest(["trial", "attempt"]).lazy()
+        if trials is not None:
+            wanted = wanted.filter(pl.col("trial").is_in(list(trials)))
+        frames = [
+            latest_copies(read(self._layout, self._aside, dataset, columns)).drop(RANK)
+            for dataset in datasets
+        ]
+        frame = pl.concat(frames).join(wanted, on=["trial", "attempt"], how="semi")
+        return frame.sort(SORT_KEYS[datasets[0]], maintain_order=True).collect()
 
     def _latest(self, columns: Sequence[str]) -> pl.DataFrame:
         """Return these columns of each trial's latest attempt, sorted by trial."""

@@ -194,10 +194,11 @@ def query(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask SQL of everything in the store: its tables are trials and metrics.
+    """Ask SQL of everything in the store: its tables are trials, metrics and outputs.
 
-    Both have a column for each factor; trials has the final metrics, too, and metrics is long: epoch, step,
-    name, value. A factor whose name is taken is factor_NAME. SELECT * FROM trials shows what there is.
+    The first two have a column for each factor; trials has the final metrics, too, and metrics is long:
+    epoch, step, name, value. A factor whose name is taken is factor_NAME. SELECT * FROM trials shows what
+    there is. outputs has the lines that kept models wrote for test splits: line, source, reference, output.
     """
     from ...reporting.sql import QueryError
     from ...reporting.sql import query as answered

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import TrialSettings
 
@@ -53,6 +54,10 @@ class Objective(ABC, Generic[ModelOf]):
     @abstractmethod
     def evaluate(self, model: ModelOf, *, last: bool) -> Metrics:
         """What is measured after an epoch, of a model in evaluation; `last` if it is the last one."""
+
+    def outputs(self) -> WrittenOutputs | None:
+        """What was written for the test split after the last epoch, if the kind of task has outputs."""
+        return None
 
     @abstractmethod
     def state(self) -> dict[str, Any]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import torch
 
 from ...blocks.models.seq2seq_model import TransductionModel
+from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import DegradationProblem, SentencePairSettings
 from ...studies.schema.settings import TrialSettings
 from ..data import ParallelText, gold_trees, iter_pair_eval, open_pairs, open_treebank
 from ..data.pairs.corpus import PairSplit
+from ..data.token_files import Split
 from ..data.trees.linearised import parse_linearised
-from ..data.vocabularies.base import END
+from ..data.vocabularies.base import END, START
 from ..decoding import decode
 from ..measures import bleu, bleu_by_length, score_brackets
 from ..tasks.memory_degradation import as_pairs, generate_splits
@@ -24,6 +28,23 @@ MAX_LENGTH_RATIO = 2
 """Outputs may be so many times as long as their sources, and MARGIN symbols longer."""
 
 MAX_LENGTH_MARGIN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """How outputs are searched for: hypotheses kept, and what compares those of different lengths."""
+
+    beam: int = 1
+    length_penalty: float = 0.0
+    coverage_penalty: float = 0.0
+
+    @classmethod
+    def of_task(cls, settings: TrialSettings) -> Decoding:
+        """As the task says; greedy where it says nothing."""
+        task = settings.task
+        if not isinstance(task, SentencePairSettings):
+            return cls()
+        return cls(beam=task.beam, length_penalty=task.length_penalty, coverage_penalty=task.coverage_penalty)
 
 
 class PairData:
@@ -46,19 +67,30 @@ class PairData:
                 as_pairs(each) for each in (drawn.train, drawn.dev, drawn.test)
             )
 
+    def sources(self, split: PairSplit) -> list[str]:
+        """The sources of a split that is not for training, as text; of drawn pairs, their numbers."""
+        return _number_lines(split.source) if self.text is None else split.sentences("source")
 
-def score_outputs(
-    model: TransductionModel, pairs: PairData, settings: TrialSettings, device: torch.device
-) -> Metrics:
-    """What is written for the test split is worth: BLEU, brackets of trees, or the share of right copies."""
-    outputs = generate(model, pairs.test, settings, device)
+    def references(self, split: PairSplit) -> list[str]:
+        """The targets of a split, so for its sources, as outputs are compared with them."""
+        if self.text is None:
+            return _number_lines(split.target)
+        return [self.text.target.normalise(one) for one in split.sentences("target")]
+
+    def sentences(self, outputs: Sequence[Sequence[int]]) -> list[str]:
+        """What outputs stand for, so for sources."""
+        decode_one = _numbers if self.text is None else self.text.target.decode
+        return [decode_one(output) for output in outputs]
+
+
+def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: TrialSettings) -> Metrics:
+    """What outputs of the test split are worth: BLEU, brackets of trees, or the share of right copies."""
     if pairs.text is None:
         return {"test_exact": _exact(outputs, pairs.test)}
-    sentences = [pairs.text.target.decode(output) for output in outputs]
+    sentences = pairs.sentences(outputs)
     if settings.task.name == "parsing":
         return _of_trees(sentences, pairs.test)
-    references = [pairs.text.target.normalise(one) for one in pairs.test.sentences("target")]
-    sources = pairs.test.sentences("source")
+    references, sources = pairs.references(pairs.test), pairs.sources(pairs.test)
     whole = bleu(sentences, references)
     found = {"bleu": whole.score, f"bleu_signature[{whole.signature}]": 1.0}
     for bucket in bleu_by_length(sentences, references, [len(one.split()) for one in sources]):
@@ -67,18 +99,16 @@ def score_outputs(
 
 
 def generate(
-    model: TransductionModel, split: PairSplit, settings: TrialSettings, device: torch.device
+    model: TransductionModel,
+    split: PairSplit,
+    decoding: Decoding,
+    *,
+    batch_size: int,
+    device: torch.device,
 ) -> list[list[int]]:
-    """The outputs of a split's sources, in its order, searched for as the task says."""
-    task, outputs, search = settings.task, dict[int, list[int]](), decode
-    if isinstance(task, SentencePairSettings):
-        search = partial(
-            decode,
-            beam=task.beam,
-            length_penalty=task.length_penalty,
-            coverage_penalty=task.coverage_penalty,
-        )
-    for batch in iter_pair_eval(split, batch_size=settings.train.batch_size):
+    """The outputs of a split's sources, in its order."""
+    outputs, search = dict[int, list[int]](), partial(decode, **asdict(decoding))
+    for batch in iter_pair_eval(split, batch_size=batch_size):
         found = search(
             model,
             batch.sources.to(device),
@@ -87,6 +117,27 @@ def generate(
         )
         outputs.update(zip(batch.pairs.tolist(), (each.tokens for each in found), strict=True))
     return [outputs[number] for number in range(len(outputs))]
+
+
+def write_outputs(outputs: Sequence[list[int]], pairs: PairData, decoding: Decoding) -> WrittenOutputs:
+    """Outputs of the test split as the store keeps them."""
+    return WrittenOutputs(
+        **asdict(decoding),
+        sources=pairs.sources(pairs.test),
+        references=pairs.references(pairs.test),
+        outputs=pairs.sentences(outputs),
+    )
+
+
+def _number_lines(side: Split) -> list[str]:
+    lines, tokens = side.lines.tolist(), side.tokens.tolist()
+    return [_numbers(tokens[start:end]) for start, end in pairwise(lines)]
+
+
+def _numbers(symbols: Sequence[int]) -> str:
+    """The numbers of symbols before an end, without starts."""
+    text = takewhile(lambda symbol: symbol != END, symbols)
+    return " ".join(str(symbol) for symbol in text if symbol != START)
 
 
 def _exact(outputs: Sequence[list[int]], split: PairSplit) -> float:

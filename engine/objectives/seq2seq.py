@@ -13,13 +13,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
+from ...storage import WrittenOutputs
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..data.pairs.batches import PairBatch, iter_pair_batches, iter_pair_eval
 from ..data.pairs.corpus import PairSplit
 from ..data.token_files import Split
 from .base import Metrics, Objective, StepShape
-from .generation import PairData, score_outputs
+from .generation import Decoding, PairData, generate, score_outputs, write_outputs
 
 
 class Seq2SeqObjective(Objective[TransductionModel]):
@@ -30,6 +31,8 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         self._pairs = PairData(settings, folder)
         self._batches: Iterator[PairBatch] | None = None
         self._batch: PairBatch | None = None
+        self._decoding = Decoding.of_task(settings)
+        self._outputs: list[list[int]] = []  # of the test split, once they are written
         self._position = self._padded = self._drawn = 0
         self._guesses = torch.Generator(device).manual_seed(derive_seed(settings.seed, "sampling"))
 
@@ -67,19 +70,31 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         measured = self._scores(model, self._pairs.dev, "dev", limit)
         if not last:
             return measured
-        found = score_outputs(model, self._pairs, self.settings, self.device)
+        self._outputs = generate(
+            model,
+            self._pairs.test,
+            self._decoding,
+            batch_size=self.settings.train.batch_size,
+            device=self.device,
+        )
+        found = score_outputs(self._outputs, self._pairs, self.settings)
         return measured | self._scores(model, self._pairs.test, "test", None) | found
 
+    def outputs(self) -> WrittenOutputs | None:
+        """What was written for the test split."""
+        return write_outputs(self._outputs, self._pairs, self._decoding) if self._outputs else None
+
     def state(self) -> dict[str, Any]:
-        """How many batches have been read, and what guesses are drawn from."""
+        """How many batches have been read, what guesses are drawn from, and what was written at the end."""
         read = {"position": self._position, "padded": self._padded, "drawn": self._drawn}
-        return {**read, "guesses": self._guesses.get_state()}
+        return {**read, "guesses": self._guesses.get_state(), "outputs": self._outputs}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self._position, self._batches = state["position"], None
         self._padded, self._drawn = state["padded"], state["drawn"]
         self._guesses.set_state(state["guesses"].cpu())
+        self._outputs = state.get("outputs", [])  # a checkpoint of an earlier version has none
 
     def _next(self) -> PairBatch:
         """The next pairs."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ...storage import MetricRow, Store
+from ...storage import MetricRow, Store, WrittenOutputs
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Ended, EpochFinished, Event, Started
 from ..objectives import Metrics
@@ -56,6 +56,10 @@ class Trainable(Protocol):
 
     def weights(self) -> Mapping[str, Tensor]:
         """The model as it is now, by name."""
+        ...
+
+    def outputs(self) -> WrittenOutputs | None:
+        """What the model wrote for the test split after its last epoch."""
         ...
 
 
@@ -145,10 +149,12 @@ class Attempt:
         final = last_epoch_metrics(self._rows)
         if self._training is not None and final:
             final = self._training.summary(final)
+        outputs = None
         if status == "done" and self.job.keep_weights and self._training is not None:
             checkpoints.save_weights(self._store.weights_file(self.job.trial.id), self._training.weights())
+            outputs = self._training.outputs()
         row = trial_row(self.job, self._totals, final, status=status, reason=reason, started=self._started)
-        self._store.write(row, self._rows)
+        self._store.write(row, self._rows, outputs)
         self.ended = True
         if reason is None or not reason.startswith("time limit"):
             self._checkpoint.remove()

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ...errors import ActivememError
+from ...storage import WrittenOutputs
 from ...studies.schema.settings import TrialSettings
 from ..core.models import build_model, sequence_flops
 from ..core.seeds import derive_seed
@@ -103,6 +104,10 @@ class Training:
     def weights(self) -> Mapping[str, Tensor]:
         """The model as it is now, by name."""
         return self._model.state_dict()
+
+    def outputs(self) -> WrittenOutputs | None:
+        """What the model wrote for the test split after its last epoch, if its task has outputs."""
+        return self._objective.outputs()
 
     @property
     def _has_converged(self) -> bool:

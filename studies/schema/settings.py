@@ -40,7 +40,7 @@ class StudySettings(StrictModel):
     match: Literal["parameters"] | None = None
     """every cell gets a size of its own, so that its model has the parameters of the baseline's"""
     keep_weights: bool = False
-    """whether the store keeps the trained models, for what is measured inside of them"""
+    """whether the store keeps the trained models and what they write, to be measured later"""
     tolerance: float = Field(default=0.005, ge=0, lt=1)
     """how far from the baseline's parameters, as a share of them, a matched model may be"""
     max_parameters: int | None = Field(default=None, ge=1)

@@ -3,6 +3,7 @@ import pytest
 from activemem.reporting.sql import QueryError, query
 from activemem.storage import Store
 
+from ..storage.factories import make_outputs, make_trial_row
 from .test_frames import store as store
 
 
@@ -28,6 +29,13 @@ def test_sql_over_metrics_and_both_together(store):
         store, "SELECT t.status, m.value FROM metrics m JOIN trials t USING (trial) WHERE m.epoch = 2"
     )
     assert both.rows() == [("done", 2.0)]
+
+
+def test_sql_over_kept_outputs(store):
+    assert query(store, "SELECT * FROM outputs").is_empty()
+    store.write(make_trial_row(7), [], make_outputs("un chat", "deux chats"))
+    answer = query(store, "SELECT o.line, o.output FROM outputs o JOIN trials t USING (trial) WHERE beam = 4")
+    assert answer.rows() == [(1, "un chat"), (2, "deux chats")]
 
 
 def test_metrics_are_read_only_for_queries_that_ask_for_them(store):

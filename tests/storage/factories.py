@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from activemem.storage import MetricRow, Store, TrialRow
+from activemem.storage import MetricRow, Store, TrialRow, WrittenOutputs
 
 
 def make_trial_id(number):
@@ -50,6 +50,18 @@ def make_metric_rows(value=0.25):
     ]
 
 
+def make_outputs(*lines, **changes):
+    values = {
+        "beam": 4,
+        "length_penalty": 0.6,
+        "coverage_penalty": 0.0,
+        "sources": [f"source of {line}" for line in lines or ("one", "two")],
+        "references": [f"right {line}" for line in lines or ("one", "two")],
+        "outputs": list(lines or ("one", "two")),
+    }
+    return WrittenOutputs(**values | changes)
+
+
 def fill_store(root, numbers, **changes):
     store = Store(root)
     for number in numbers:
@@ -64,7 +76,7 @@ def uncompacted_path(root, number, attempt=0, dataset="trials", study="alpha"):
 def store_contents(root):
     """What a store says, by value."""
     store = Store(root)
-    return store.trials().rows(), store.metrics().rows()
+    return store.trials().rows(), store.metrics().rows(), store.outputs().rows()
 
 
 def copy_store(root, target):

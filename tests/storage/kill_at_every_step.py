@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet  # noqa: F401  loaded once, before the forks
-from factories import copy_store, make_metric_rows, make_trial_row
+from factories import copy_store, make_metric_rows, make_outputs, make_trial_row
 
 from activemem.storage import Store
 
 AUDIT_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.scandir", "os.listdir"}
 ACTIONS = {
-    "write": lambda store: store.write(make_trial_row(9), make_metric_rows(9)),
+    "write": lambda store: store.write(make_trial_row(9), make_metric_rows(9), make_outputs()),
     "compact": lambda store: store.compact(),
     "remember": lambda store: store.save_study_record("alpha", {"text": "new"}),
 }

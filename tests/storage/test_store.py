@@ -10,7 +10,14 @@ import pytest
 from activemem.storage import MetricRow, Store, StoreError, checkpoint_notes
 from activemem.storage.schema import TRIALS
 
-from .factories import fill_store, make_metric_rows, make_trial_id, make_trial_row, uncompacted_path
+from .factories import (
+    fill_store,
+    make_metric_rows,
+    make_outputs,
+    make_trial_id,
+    make_trial_row,
+    uncompacted_path,
+)
 
 
 def test_a_folder_that_does_not_exist_is_an_empty_store(root, store):
@@ -178,6 +185,25 @@ def test_probes_that_are_asked_for_stand_behind_the_final_metrics(store):
     store.write(make_trial_row(2, attempt=1, metrics=()), [])
     assert store.trials(["gamma[2]"])["metrics"].to_list() == [[loss], []]
     assert store.trials(["nothing"]).equals(store.trials())
+
+
+def test_outputs_are_those_of_the_latest_attempts_line_by_line(root, store):
+    store.write(make_trial_row(2), [], make_outputs("alpha", "béta\n"))
+    store.write(make_trial_row(1), [], make_outputs("old", "older"))
+    store.write(make_trial_row(1, attempt=1), [], make_outputs("", beam=1))
+    store.write(make_trial_row(3), [])
+    for _ in range(2):
+        found = store.outputs()
+        columns = ("trial", "attempt", "beam", "line", "source", "reference", "output")
+        assert found.select(columns).rows() == [
+            (make_trial_id(1), 1, 1, 1, "source of ", "right ", ""),
+            (make_trial_id(2), 0, 4, 1, "source of alpha", "right alpha", "alpha"),
+            (make_trial_id(2), 0, 4, 2, "source of béta\n", "right béta\n", "béta\n"),
+        ]
+        assert found["length_penalty"].to_list() == [0.6] * 3
+        assert store.outputs([make_trial_id(2)]).equals(found[1:])
+        store.compact()
+    assert pl.read_parquet(root / "outputs").drop("study").sort("trial", "attempt", "line")[-3:].equals(found)
 
 
 @pytest.mark.parametrize(
