@@ -12,7 +12,7 @@ from ...diagnostics import nearest_hint
 from ..catalog.metrics import metric_family
 from ..schema.level_names import level_text
 from . import cst
-from .cell_selection import select_cells
+from .cell_selection import select_quantities
 from .comparisons import AllOf, AnyOf, Comparison, Number, Statement, iter_quantities
 from .context import Bindings, BoundLevel, ClaimContext
 from .level_sets import loop_bindings, resolve_level_set
@@ -83,15 +83,15 @@ def _candidates(
         message = f"expected a metric, or a number and 'for', in {winner.function.text}(…)"
         context.report_error(winner.start, winner.end, message)
         return None
-    found = select_cells(context, first, bound)
+    found = select_quantities(context, first, bound)
     if found is None:
         return None
-    if len(found.open_factors) != 1:
-        got = " and ".join(found.open_factors) or "none"
+    open_factors = list(context.scope.varying_factors(each.cell for each in found))
+    if len(open_factors) != 1:
+        got = " and ".join(open_factors) or "none"
         context.report_error(first.start, first.end, f"expected one factor to be left open, got {got}")
         return None
-    levels = [level_text(dict(cell)[found.open_factors[0]]) for cell in found.cells]
-    return list(zip(levels, found.numbers, strict=True))
+    return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
 
 def _named(

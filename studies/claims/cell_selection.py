@@ -8,7 +8,6 @@ baseline. The seed is never named: a quantity has a value for each seed, and is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ...diagnostics import nearest_hint
 from ..schema.factors import SEED
@@ -18,16 +17,6 @@ from .comparisons import Constant, Number, Quantity
 from .context import Bindings, ClaimContext
 from .cst import LevelLiteral, MetricReference
 from .level_sets import resolve_level
-from .scope import Cell
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """The cells that a quantity refers to, its numbers there, and the factors left open."""
-
-    numbers: tuple[Number, ...]
-    cells: tuple[Cell, ...]
-    open_factors: tuple[str, ...]
 
 
 def resolve_name(context: ClaimContext, node: MetricReference, bound: Bindings) -> Number | None:
@@ -37,20 +26,22 @@ def resolve_name(context: ClaimContext, node: MetricReference, bound: Bindings) 
     """
     if node.bare and node.word.text in bound:
         return _variable(context, node, bound)
-    found = select_cells(context, node, bound)
-    if found is None or len(found.numbers) == 1:
-        return found and found.numbers[0]
+    found = select_quantities(context, node, bound)
+    if found is None or len(found) == 1:
+        return found and found[0]
     ways = " and ".join(
         f"{factor} ({', '.join(map(level_text, levels))})"
-        for factor, levels in context.scope.varying_factors(found.cells).items()
+        for factor, levels in context.scope.varying_factors(each.cell for each in found).items()
     )
-    message = f"'{node.word.text}' stands for {len(found.cells)} cells here; expected one level of {ways}"
+    message = f"'{node.word.text}' stands for {len(found)} cells here; expected one level of {ways}"
     context.report_error(node.word.start, node.word.end, message)
     return None
 
 
-def select_cells(context: ClaimContext, node: MetricReference, bound: Bindings) -> Selection | None:
-    """The cells that a metric is taken in; None if something is wrong with it, which is noted."""
+def select_quantities(
+    context: ClaimContext, node: MetricReference, bound: Bindings
+) -> tuple[Quantity, ...] | None:
+    """A metric in each cell with the named levels; None if something is wrong with it, which is noted."""
     metric = _metric(context, node, bound)
     named, sound = dict[str, Level](), metric is not None
     for factor, level in _selectors(context, node):
@@ -66,8 +57,7 @@ def select_cells(context: ClaimContext, node: MetricReference, bound: Bindings) 
         text = ", ".join(f"{factor}={level_text(level)}" for factor, level in named.items())
         context.report_error(node.start, node.end, f"the study has no cell with {text}")
         return None
-    numbers = tuple(Quantity(metric, cell) for cell in cells)
-    return Selection(numbers=numbers, cells=cells, open_factors=tuple(context.scope.varying_factors(cells)))
+    return tuple(Quantity(metric, cell) for cell in cells)
 
 
 def _variable(context: ClaimContext, node: MetricReference, bound: Bindings) -> Number | None:

@@ -63,9 +63,10 @@ def _read(
                 varied_factors={name: levels for name, levels in scope.factors.items() if len(levels) > 1},
                 dependent_factors=scope.dependent_factors(),
             )
-        for fault in faults if scope is scopes[-1] else ():
-            within = (fault.start, max(fault.end, fault.start + 1))
-            diagnostics.report_error(path, fault.message, within=within)
+        if scope is scopes[-1]:
+            for fault in faults:
+                within = (fault.start, max(fault.end, fault.start + 1))
+                diagnostics.report_error(path, fault.message, within=within)
     return None
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from . import cst
 from .best_of import RANKING_FUNCTIONS, resolve_membership
-from .cell_selection import resolve_name, select_cells
+from .cell_selection import resolve_name, select_quantities
 from .comparisons import (
     AllOf,
     AnyOf,
@@ -149,12 +149,12 @@ def _fold(context: ClaimContext, node: cst.FunctionCall, bound: Bindings) -> Num
     """
     function, first = _FOLDS[node.function.text], node.arguments[0]
     if not node.loops and len(node.arguments) == 1:
-        found = select_cells(context, first, bound) if isinstance(first, cst.MetricReference) else None
-        if not isinstance(first, cst.MetricReference) or (found and len(found.numbers) == 1):
+        found = select_quantities(context, first, bound) if isinstance(first, cst.MetricReference) else None
+        if not isinstance(first, cst.MetricReference) or (found and len(found) == 1):
             message = f"expected several numbers, as {function}(a, b) or {function}(a for m in mixer)"
             context.report_error(node.start, node.end, message)
             return None
-        return found and Reduction(function, found.numbers)
+        return Reduction(function, found) if found else None
     rounds = loop_bindings(context, node, bound)
     parts = [resolve_number(context, each, inner) for inner in rounds for each in node.arguments]
     known = tuple(part for part in parts if part is not None)
