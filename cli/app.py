@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from .commands import block, claim, config, curve, data, probe, recipe, report, study, table, task
+from .commands import GROUPS
 from .output import print_stdout, replace_unencodable
 
 app = typer.Typer(
@@ -17,17 +17,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.add_typer(recipe.app, name="recipe")
-app.add_typer(block.app, name="block")
-app.add_typer(task.app, name="task")
-app.add_typer(study.app, name="study")
-app.add_typer(probe.app, name="probe")
-app.add_typer(table.app, name="table")
-app.add_typer(curve.app, name="curve")
-app.add_typer(claim.app, name="claim")
-app.add_typer(report.app, name="report")
-app.add_typer(data.app, name="data")
-app.add_typer(config.app, name="config")
+for _group in GROUPS:
+    app.add_typer(_group.app, name=_group.__name__.rpartition(".")[2])
 
 
 def _print_version(requested: bool) -> None:

@@ -2,3 +2,8 @@
 
 `recipe`, `block`, `task`, `study`, `probe`, `table`, `curve`, `claim`, `report`, `data` and `config`.
 """
+
+from . import block, claim, config, curve, data, probe, recipe, report, study, table, task
+
+GROUPS = (recipe, block, task, study, probe, table, curve, claim, report, data, config)
+"""The groups in the order in which help lists them; each has its commands in `app`, and its module's name."""

@@ -1,34 +1,22 @@
-"""Optimisers by the names of a study's [train] table."""
+"""The optimiser of a study's [train] table, built from its entry in the catalog."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pkgutil import resolve_name
 
 import torch
 from torch import nn
 
+from ...studies.catalog.optimisers import OPTIMIZERS
 from ...studies.schema.settings import OptimizerSettings
 
 
 def optimizer(settings: OptimizerSettings, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimiser of the settings, in its fused form: one pass over all weights a step."""
-    match settings.name:
-        case "adam" | "adamw":
-            kind = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
-            return kind(
-                parameters,
-                lr=settings.lr,
-                betas=settings.betas,
-                eps=settings.eps,
-                weight_decay=settings.weight_decay,
-                fused=True,
-            )
-        case "adagrad":
-            return torch.optim.Adagrad(
-                parameters, lr=settings.lr, eps=settings.eps, weight_decay=settings.weight_decay
-            )
-        case "sgd":
-            return torch.optim.SGD(parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
+    """The optimiser of the settings, where possible in its fused form: one pass over all weights a step."""
+    entry = OPTIMIZERS[settings.name]
+    given = {key: getattr(settings, key) for key in entry.keys}
+    return resolve_name(entry.path)(parameters, **given, **({"fused": True} if entry.fused else {}))
 
 
 def clip_grad_norm_per_tensor(parameters: Iterable[nn.Parameter], norm: float) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from ...grammar import Expression, Recipe, parse
+from ..catalog.optimisers import OPTIMIZERS
 from ..catalog.tasks import TaskSettings, read_task_settings
 from ..text.strict_model import StrictModel
 
@@ -98,7 +99,7 @@ class ModelSettings(StrictModel):
 class OptimizerSettings(StrictModel):
     """`train.optimizer`: the rule that moves the weights."""
 
-    name: Literal["adam", "adamw", "adagrad", "sgd"]
+    name: Literal[tuple(OPTIMIZERS)]  # pyright: ignore[reportInvalidTypeForm] -- the names are the catalog's
     """the rule"""
     lr: float = Field(gt=0, allow_inf_nan=False)
     """highest learning rate"""
@@ -107,9 +108,9 @@ class OptimizerSettings(StrictModel):
     betas: Annotated[
         tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]], Field(strict=False)
     ] = (0.9, 0.999)
-    """of adam and adamw: decay of the two moments"""
+    """of rules with two moments, as adam's: their decay"""
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
-    """of all but sgd: added to the denominator"""
+    """of rules with a denominator, which are all but sgd: added to it"""
 
 
 class ScheduleSettings(StrictModel):
