@@ -4,8 +4,10 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PARALLEL := --numprocesses 2 --dist worksteal
 READY  := $(VENV)/.ready
+MINIMUM := .venv-minimum
+MINIMUM_TORCH ?= $(shell sed -n 's/^torch==//p' constraints-minimum.txt)
 
-.PHONY: help setup run test coverage test-slow check lint wheel docs bench clean
+.PHONY: help setup run test coverage test-slow test-minimum check lint wheel docs bench clean
 
 help:            ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -30,6 +32,15 @@ coverage: setup  ## run the tests and fail where fewer lines than the floor of p
 test-slow: setup ## run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
+test-minimum: $(MINIMUM)/.ready ## run the tests with the lowest versions that pyproject.toml allows
+	$(MINIMUM)/bin/python -m pytest $(PARALLEL) --ignore tests/docs/test_site.py
+
+$(MINIMUM)/.ready: pyproject.toml constraints-minimum.txt
+	$(PYTHON) -m venv $(MINIMUM)
+	grep -v '^torch==' constraints-minimum.txt | $(MINIMUM)/bin/python -m pip install --quiet \
+		--constraint /dev/stdin torch==$(MINIMUM_TORCH) --editable ".[test]"
+	@touch $@
+
 lint: setup      ## style, types, and the floors of the house
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -48,4 +59,4 @@ bench: setup     ## measure overheads, as ratios within one run
 	for each in overhead step data blocks decoding pooling attention parse tables fuzz; do $(BIN)/python bench/$$each.py || exit 1; done
 
 clean:           ## remove what the build made; results are kept
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(MINIMUM) build dist *.egg-info

@@ -12,7 +12,7 @@ OUTSIDE = ("tests", "docs", "bench", "build")
 ROOMS = sorted(
     path.parent
     for path in ROOT.rglob("__init__.py")
-    if path.relative_to(ROOT).parts[0] not in (*OUTSIDE, ".venv")
+    if not path.relative_to(ROOT).parts[0].startswith((*OUTSIDE, ".venv"))
 )
 MAX_MODULES = 15
 

@@ -27,7 +27,10 @@ def described(parameter):
 
 
 def choices(parameter):
-    return parameter.type_descriptor.choices or ()
+    kind = (
+        parameter.type_descriptor if hasattr(parameter, "type_descriptor") else parameter.type
+    )  # by typer's age
+    return getattr(kind, "choices", None) or ()
 
 
 def surface():
