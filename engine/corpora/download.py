@@ -9,10 +9,9 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from filelock import FileLock
-
 from ...storage.durable_write import put_in_place, replacing
 from ...studies.catalog.datasets import Dataset, Download
+from ..core.locks import locked
 from .availability import Availability, check_availability, check_folder
 from .files import DataError, dataset_folder, file_digest, missing_error
 
@@ -35,9 +34,8 @@ def fetch(dataset: Dataset, folder: Path, progress: Progress) -> list[Path]:
     if found.complete and not check_availability(dataset, folder, verify=True).faults:
         return list(found.files)
     for download in dataset.downloads:
-        found.folder.mkdir(parents=True, exist_ok=True)
         path = found.folder / download.name
-        with FileLock(found.folder / f".{download.name}.lock"):
+        with locked(path):
             if not path.is_file() or file_digest(path, download.digest) != download.digest:
                 _get(download, path, progress)
     if dataset.manual_instructions is None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from ...storage.durable_write import replacing
+from ..core.locks import locked
 from ..corpora import DataError
 
 _TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
@@ -32,6 +33,25 @@ class Split:
     line_words: Tensor
     words: int
 
+    @property
+    def line_lengths(self) -> Tensor:
+        """The tokens of each line, its end among them."""
+        return self.lines[1:] - self.lines[:-1]
+
+    def first_lines(self, count: int) -> Split:
+        """So many lines from the beginning, and nothing else."""
+        lines, words = self.lines[: count + 1], self.line_words[:count]
+        tokens = self.tokens[: int(lines[-1])]
+        return Split(tokens=tokens, lines=lines, line_words=words, words=int(words.sum()))
+
+    def padded_lines(self, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Lines by number as rows of int64, padded with 0 at the end, and their lengths (rows,)."""
+        numbers = torch.tensor(chosen)
+        starts, ends = self.lines[numbers], self.lines[numbers + 1]
+        places = zip(starts.tolist(), ends.tolist(), strict=True)
+        rows = [self.tokens[start:end].long() for start, end in places]
+        return pad_sequence(rows, batch_first=True), ends - starts
+
 
 def write_once(place: Path, write: Callable[[Path], None]) -> None:
     """Have `write` fill a folder that appears when it is complete, unless it is there already.
@@ -40,8 +60,7 @@ def write_once(place: Path, write: Callable[[Path], None]) -> None:
     """
     if place.is_dir():
         return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(place.with_name(place.name + ".lock")):
+    with locked(place):
         if place.is_dir():
             return
         for left in place.parent.glob(f".{place.name}.*"):

@@ -72,14 +72,7 @@ class LanguageObjective(Objective[Model]):
         whole = int((split.lines <= limit).sum()) - 1
         if not whole and self._task.tokens == "characters":
             return replace(split, tokens=split.tokens[:limit])
-        lines = split.lines[: max(whole, 1) + 1]
-        words = split.line_words[: max(whole, 1)]
-        return Split(
-            tokens=split.tokens[: int(lines[-1])],
-            lines=lines,
-            line_words=words,
-            words=int(words.sum()),
-        )
+        return split.first_lines(max(whole, 1))
 
     def _measures(self, split: str, score: _Score) -> Metrics:
         loss = score.nats / score.tokens

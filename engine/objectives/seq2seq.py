@@ -18,7 +18,6 @@ from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..data.pairs.batches import PairBatch, iter_pair_batches, iter_pair_eval
 from ..data.pairs.corpus import PairSplit
-from ..data.token_files import Split
 from .base import Metrics, Objective, StepShape
 from .generation import Decoding, PairData, generate, score_outputs, write_outputs
 
@@ -151,9 +150,4 @@ def _truncate(split: PairSplit, limit: int | None) -> PairSplit:
     if limit is None or limit >= len(split.target.tokens):
         return split
     count = max(1, int((split.target.lines <= limit).sum()) - 1)
-
-    def first(side: Split) -> Split:
-        words = side.line_words[:count]
-        return replace(side, lines=side.lines[: count + 1], line_words=words, words=int(words.sum()))
-
-    return replace(split, source=first(split.source), target=first(split.target))
+    return replace(split, source=split.source.first_lines(count), target=split.target.first_lines(count))

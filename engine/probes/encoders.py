@@ -86,8 +86,7 @@ def choose_pair(split: PairSplit, sequences: int) -> int | None:
 
     Sources longer than MAX_SHOWN_SYMBOLS are passed over; None if all are.
     """
-    lines = split.source.lines[: sequences + 1]
-    lengths = lines[1:] - lines[:-1]
+    lengths = split.source.line_lengths[:sequences]
     lengths = torch.where(lengths > MAX_SHOWN_SYMBOLS, 0, lengths)
     longest = int(lengths.max())
     return int((lengths == longest).nonzero()[0]) if longest else None

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from ...core.seeds import derive_seed
 from ...corpora import DataError
-from ..token_files import Split
-from ..vocabularies.base import PADDING, START
 from .corpus import PairSplit
 
 
@@ -20,13 +18,12 @@ class PairBatch(NamedTuple):
     """Whole pairs, padded at the end with 0, int64.
 
     `sources` (batch, n) and `targets` (batch, m) end in an end, and have `source_lengths` and
-    `target_lengths` (batch,) numbers with it; `inputs` (batch, m) are the targets one step later, behind a
-    start. `pairs` says which pairs of the split these are. All targets together stand for `words` words.
+    `target_lengths` (batch,) numbers with it. `pairs` says which pairs of the split these are. All targets
+    together stand for `words` words.
     """
 
     sources: Tensor
     source_lengths: Tensor
-    inputs: Tensor
     targets: Tensor
     target_lengths: Tensor
     pairs: Tensor
@@ -76,28 +73,13 @@ def iter_pair_eval(
 
 def collate(split: PairSplit, chosen: Sequence[int]) -> PairBatch:
     """The batch of the pairs of these numbers."""
-    sources, source_lengths = _padded(split.source, chosen)
-    targets, target_lengths = _padded(split.target, chosen)
-    inputs = torch.full_like(targets, START)
-    inputs[:, 1:] = targets[:, :-1]
-    steps = torch.arange(targets.shape[1])
-    inputs[steps >= target_lengths[:, None]] = PADDING
+    sources, source_lengths = split.source.padded_lines(chosen)
+    targets, target_lengths = split.target.padded_lines(chosen)
     numbers = torch.tensor(chosen)
     words = int(split.target.line_words[numbers].sum())
-    return PairBatch(sources, source_lengths, inputs, targets, target_lengths, numbers, words)
-
-
-def _padded(side: Split, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Rows of one side, and their lengths."""
-    rows = [side.tokens[int(side.lines[pair]) : int(side.lines[pair + 1])] for pair in chosen]
-    lengths = torch.tensor([len(row) for row in rows])
-    padded = torch.full((len(rows), int(lengths.max())), PADDING, dtype=torch.int64)
-    for row, text in enumerate(rows):
-        padded[row, : len(text)] = text
-    return padded, lengths
+    return PairBatch(sources, source_lengths, targets, target_lengths, numbers, words)
 
 
 def _max_side_lengths(split: PairSplit) -> Tensor:
     """The length of the longer side of each pair."""
-    sides = (side.lines[1:] - side.lines[:-1] for side in (split.source, split.target))
-    return torch.maximum(*sides)
+    return torch.maximum(split.source.line_lengths, split.target.line_lengths)

@@ -7,6 +7,7 @@ from itertools import count
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ...core.seeds import derive_seed
 from ...corpora import DataError
@@ -45,25 +46,19 @@ def iter_line_batches(
 def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterator[LineBatch]:
     """Each line that is neither empty nor too long once, short ones first; the last batch may be smaller."""
     fitting = _fitting(split, max_length)
-    lengths = (split.lines[1:] - split.lines[:-1])[fitting]
-    order = fitting[torch.argsort(lengths, stable=True)].tolist()
+    order = fitting[torch.argsort(split.line_lengths[fitting], stable=True)].tolist()
     for place in range(0, len(order), batch_size):
         yield _batch(split, order[place : place + batch_size])
 
 
 def _fitting(split: Split, max_length: int) -> Tensor:
     """The numbers of the lines that are neither empty nor too long."""
-    lengths = split.lines[1:] - split.lines[:-1]  # with the mark
+    lengths = split.line_lengths
     return torch.nonzero((lengths > 1) & (lengths <= max_length + 1)).flatten()
 
 
 def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
-    begins, ends = split.lines[:-1], split.lines[1:]
-    rows = [split.tokens[int(begins[line]) : int(ends[line])] for line in chosen]
-    lengths = torch.tensor([len(row) for row in rows])
-    targets = torch.zeros(len(rows), int(lengths.max()), dtype=torch.int64)
-    inputs = torch.full_like(targets, LINE_START)
-    for row, text in enumerate(rows):
-        targets[row, : len(text)] = text
-        inputs[row, 1 : len(text)] = text[:-1]
+    targets, lengths = split.padded_lines(chosen)
+    beyond = torch.arange(targets.shape[1]) >= lengths[:, None]  # batch, max length
+    inputs = pad(targets, (1, -1), value=LINE_START).masked_fill(beyond, 0)
     return LineBatch(inputs, targets, lengths, words=int(split.line_words[torch.tensor(chosen)].sum()))

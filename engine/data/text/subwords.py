@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import sentencepiece
 
-from ...corpora import DataError
+from ..vocabularies.subwords import train_pieces
 from .tokenization import EncodedText, TextEncoder, ensure_final_newline, smallest_dtype
 
 PADDING, UNSEEN, END = 0, 1, 2
@@ -44,33 +44,19 @@ def separate_punctuation(line: str) -> str:
 
 def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
     """A model of so many pieces, marks and single bytes among them; DataError if it cannot be."""
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.Train(
-            sentence_iterator=(part for line in _lines(data) for part in _split_long_line(normalise(line))),
-            model_writer=model,
-            model_type="bpe",
-            vocab_size=vocab_size,
-            byte_fallback=True,
-            normalization_rule_name="identity",
-            user_defined_symbols=["▁<unk>"],  # with the space in front, as all pieces that begin a word
-            max_sentence_length=8 * _MAX_CHARACTERS,
-            num_threads=1,
-            minloglevel=2,
-            pad_id=PADDING,
-            unk_id=UNSEEN,
-            eos_id=END,
-            bos_id=-1,
-            pad_piece="<pad>",
-            unk_piece="<unseen>",
-            eos_piece="<eos>",
-        )
-    except RuntimeError as error:
-        reason = str(error).rsplit("] ", 1)[-1].strip()
-        raise DataError(
-            f"no vocabulary of {vocab_size:,} pieces can be made of this text: {reason}"
-        ) from error
-    return model.getvalue()
+    return train_pieces(
+        (part for line in _lines(data) for part in _split_long_line(normalise(line))),
+        vocab_size,
+        user_defined_symbols=["▁<unk>"],  # with the space in front, as all pieces that begin a word
+        max_sentence_length=8 * _MAX_CHARACTERS,
+        pad_id=PADDING,
+        unk_id=UNSEEN,
+        eos_id=END,
+        bos_id=-1,
+        pad_piece="<pad>",
+        unk_piece="<unseen>",
+        eos_piece="<eos>",
+    )
 
 
 def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:

@@ -4,11 +4,40 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import sentencepiece
 
 from ...corpora import DataError
 from .base import END, PADDING, START, UNKNOWN, Vocabulary
+
+
+def train_pieces(
+    sentences: Iterable[str],
+    size: int,
+    **options: Any,  # noqa: ANN401 -- SentencePiece's own
+) -> bytes:
+    """A model of so many pieces, bytes and marks among them; DataError if there cannot be so many.
+
+    `options` are SentencePiece's, besides those that all models here share.
+    """
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.Train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            model_type="bpe",
+            vocab_size=size,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            num_threads=1,
+            minloglevel=2,
+            **options,
+        )
+    except RuntimeError as error:
+        reason = str(error).rsplit("] ", 1)[-1].strip()
+        raise DataError(f"no vocabulary of {size:,} pieces can be made of this text: {reason}") from error
+    return model.getvalue()
 
 
 class SubwordVocabulary(Vocabulary):
@@ -22,29 +51,19 @@ class SubwordVocabulary(Vocabulary):
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> SubwordVocabulary:
         """A model of so many pieces, bytes and marks among them; DataError if there cannot be so many."""
-        model = io.BytesIO()
-        try:
-            sentencepiece.SentencePieceTrainer.Train(
-                sentence_iterator=iter(sentences),
-                model_writer=model,
-                model_type="bpe",
-                vocab_size=size,
-                byte_fallback=True,
+        return cls(
+            train_pieces(
+                sentences,
+                size,
                 character_coverage=1.0,
-                normalization_rule_name="identity",
                 remove_extra_whitespaces=False,
                 add_dummy_prefix=True,
-                num_threads=1,
-                minloglevel=2,
                 pad_id=PADDING,
                 bos_id=START,
                 eos_id=END,
                 unk_id=UNKNOWN,
             )
-        except RuntimeError as error:
-            reason = str(error).rsplit("] ", 1)[-1].strip()
-            raise DataError(f"no vocabulary of {size:,} pieces can be made of this text: {reason}") from error
-        return cls(model.getvalue())
+        )
 
     @property
     def size(self) -> int:

@@ -136,30 +136,24 @@ def _multiply_certain(length: int) -> Reach:
     return Reach(left=bits + 1, right=bits - 1)
 
 
-register_task(
+for _task in (
     AlgorithmicTask(
         name="copy", vocab=100, required_reach=_nothing, unguessable_reach=_nothing, summary="x to x"
-    )
-)
-register_task(
+    ),
     AlgorithmicTask(
         name="reverse",
         vocab=100,
         required_reach=_everything,
         unguessable_reach=_everything,
         summary="x to x reversed",
-    )
-)
-register_task(
+    ),
     AlgorithmicTask(
         name="sort",
         vocab=20,
         required_reach=_everything,
         unguessable_reach=_three_quarters,
         summary="x to x ascending",
-    )
-)
-register_task(
+    ),
     AlgorithmicTask(
         name="remember",
         vocab=20,
@@ -167,9 +161,7 @@ register_task(
         required_reach=_one_copy_back,
         unguessable_reach=_one_copy_back,
         summary="[x ; 0…0] to [0…0 ; x]; the length is that of x",
-    )
-)
-register_task(
+    ),
     AlgorithmicTask(
         name="duplicate",
         vocab=20,
@@ -177,9 +169,7 @@ register_task(
         required_reach=_one_copy_back,
         unguessable_reach=_one_copy_back,
         summary="[x ; 0…0] to [x ; x]; the length is that of x",
-    )
-)
-register_task(
+    ),
     AlgorithmicTask(
         name="addition",
         vocab=3,
@@ -189,9 +179,7 @@ register_task(
         required_reach=_addition_needs,
         unguessable_reach=_addition_certain,
         summary="a 2 b to a + b, in bits, the highest first",
-    )
-)
-register_task(
+    ),
     AlgorithmicTask(
         name="multiply",
         vocab=3,
@@ -201,26 +189,24 @@ register_task(
         required_reach=_multiply_needs,
         unguessable_reach=_multiply_certain,
         summary="a 2 b to a · b, in bits, the highest first",
-    )
-)
-register_task(
+    ),
     AlgorithmicTask(
         name="not",
         vocab=3,
         required_reach=_nothing,
         unguessable_reach=_nothing,
         summary="bits to flipped bits",
-    )
-)
-
-for _gate in ("and", "nand", "or", "nor", "xor", "xnor"):
-    register_task(
+    ),
+    *(
         AlgorithmicTask(
-            name=_gate,
+            name=gate,
             vocab=3,
             length_step=2,
             required_reach=_partner,
             unguessable_reach=_partner,
-            summary=f"each pair of neighbouring bits to its {_gate}, in the place of the first",
+            summary=f"each pair of neighbouring bits to its {gate}, in the place of the first",
         )
-    )
+        for gate in ("and", "nand", "or", "nor", "xor", "xnor")
+    ),
+):
+    register_task(_task)
