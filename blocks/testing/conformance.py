@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import deepcopy
+from functools import partial
 from itertools import product
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, stack_module_state
+from torch.func import functional_call
 from torch.testing import assert_close
-from torch.utils.flop_counter import FlopCounterMode
 
 from ...grammar import Cost, CostContext, ModelConfig, Norm, Position, Reach, Role, lookup, nodes
 from ..core.block import Block
@@ -37,6 +36,14 @@ from .fixtures import (
     random_sequences,
     saved_bytes,
     valid_outputs,
+)
+from .module_checks import (
+    assert_dropout_acts,
+    assert_flops_counted,
+    assert_memory_stated,
+    assert_seed_decides,
+    assert_state_dict_restores,
+    run_stacked,
 )
 from .references import outputs_equal_the_reference
 from .step_checks import STEP_CHECKS
@@ -149,11 +156,8 @@ def flops_are_counted(text: str, *, causal: bool) -> None:
     block = disable_fused_kernels(make_block(node, causal=causal, dtype=torch.float32))
     for length, batch in ((3, 200), (40, 32)):  # what is done once a batch must not count
         cost, _ = _stated(node, causal=causal, length=length)
-        with FlopCounterMode(display=False) as counter:
-            block(random_sequences(batch, length, dtype=torch.float32))
-        counted = counter.get_total_flops() / batch
-        message = f"expected {cost.flops} FLOPs as stated at length {length}, got {counted:g}"
-        assert math.isclose(counted, cost.flops, rel_tol=0.01), message
+        x = random_sequences(batch, length, dtype=torch.float32)
+        assert_flops_counted(partial(block, x), batch=batch, length=length, stated=cost.flops)
 
 
 def training_memory_is_stated(text: str, *, causal: bool) -> None:
@@ -173,40 +177,18 @@ def training_memory_is_stated(text: str, *, causal: bool) -> None:
                 attention_dropout=dropout,
             )
             for batch in (1, 3):
-                stated = analysis.memory(batch).activations
                 saved = saved_bytes(disable_fused_kernels(model), batch=batch, length=length)
-                message = f"expected {stated} bytes as stated at length {length}, got {saved}"
-                assert math.isclose(saved, stated, rel_tol=0.01, abs_tol=16), message
+                assert_memory_stated(saved, length=length, stated=analysis.memory(batch).activations)
 
 
 def state_dict_restores(text: str, *, causal: bool) -> None:
     """A state dict makes another block the same, and a copy is a block of its own."""
-    node = parse_block(text)
-    block, other, x = (
-        make_block(node, causal=causal),
-        make_block(node, causal=causal, seed=5),
-        random_sequences(2, 6),
-    )
-    expected = block(x)
-    assert not (_has_parameters(block) and other(x).equal(expected)), "another seed draws the same weights"
-    other.load_state_dict(block.state_dict())
-    assert other(x).equal(expected), "the state dict does not restore the outputs"
-    copy = deepcopy(block)
-    with torch.no_grad():
-        for parameter in copy.parameters():
-            parameter.add_(1.0)
-    assert block(x).equal(expected), "a copy shares weights with the original"
+    assert_state_dict_restores(_maker(text, causal=causal), random_sequences(2, 6))
 
 
 def seed_decides(text: str, *, causal: bool) -> None:
     """The same seed draws the same weights, another one others, and the global generator is left alone."""
-    node, x = parse_block(text), random_sequences(2, 6)
-    state = torch.get_rng_state()
-    one, same, other = (make_block(node, causal=causal, seed=seed)(x) for seed in (3, 3, 4))
-    assert torch.get_rng_state().equal(state), "weights were drawn from the global generator"
-    assert one.equal(same), "the same seed draws other weights"
-    drawn = _has_parameters(make_block(node, causal=causal))
-    assert not (drawn and one.equal(other)), "another seed draws the same weights"
+    assert_seed_decides(_maker(text, causal=causal), random_sequences(2, 6))
 
 
 def weights_can_be_stacked(text: str, *, causal: bool) -> None:
@@ -217,13 +199,7 @@ def weights_can_be_stacked(text: str, *, causal: bool) -> None:
         xs = torch.stack([random_sequences(3, 6, seed=seed, dtype=torch.float32) for seed in range(3)])
         mask = prefix_mask(lengths or [6, 6, 6], 6)
         given = None if lengths is None else mask
-        weights, buffers = stack_module_state(blocks)
-        base = deepcopy(blocks[0])
-
-        def one(weights: dict[str, Tensor], x: Tensor) -> Tensor:
-            return functional_call(base, (weights, buffers), (x, given))  # noqa: B023 -- used in this round
-
-        together = torch.vmap(one, randomness="error")(weights, xs)
+        together, weights = run_stacked(blocks, (xs,), (given,))
         alone = torch.stack([block(x, given) for block, x in zip(blocks, xs, strict=True)])
         together, alone = (y if is_pool(text) else y[:, mask] for y in (together, alone))
         assert_close(together, alone, rtol=1e-5, atol=1e-5)
@@ -245,8 +221,7 @@ def dropout_acts_in_training(text: str, *, causal: bool) -> None:
         build_and_analyse(f"{text} >> ff(8)", causal=causal, width=WIDTH, length=7, dropout=rate)[0]
         for rate in (0.5, 0.0)
     )
-    assert dropping.eval()(tokens).equal(plain.train()(tokens)), "something is dropped in evaluation"
-    assert not dropping.train()(tokens).equal(dropping.train()(tokens)), "nothing is dropped in training"
+    assert_dropout_acts(dropping, plain, tokens)
 
 
 def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
@@ -310,6 +285,12 @@ CHECKS: tuple[Callable[..., None], ...] = (
 """Every check that takes about a second or less; each is called as `check(text, causal=…)`."""
 
 
+def _maker(text: str, *, causal: bool) -> Callable[[int], Block]:
+    """What makes the block of a seed."""
+    node = parse_block(text)
+    return lambda seed: make_block(node, causal=causal, seed=seed)
+
+
 def _stated(node: nodes.BlockNode, *, causal: bool, length: int) -> tuple[Cost, Reach]:
     """The cost and the reach that the specification states."""
     spec = lookup(node.name)
@@ -324,11 +305,6 @@ def _with_gradient(block: Block, x: Tensor) -> tuple[Tensor, Tensor]:
     y = block(x)
     (gradient,) = torch.autograd.grad(y.float().sum(), x)
     return y.detach(), gradient
-
-
-def _has_parameters(block: Block) -> bool:
-    """Whether anything of the block is drawn; an activation has no weights."""
-    return any(True for _ in block.parameters())
 
 
 def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch.nn import functional
 from ...grammar import Analysis, ModelConfig, Norm, Position, Role, analyse, lookup, nodes, parse
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import initialise
+from ..core.transducer import AnyTransducer, build_transducer_block
 from ..models.sequence_model import Model, build
 
 WIDTH = 6
@@ -56,18 +57,33 @@ def make_block(
     dropout: float = 0.0,
     dtype: torch.dtype = torch.float64,
 ) -> Block:
-    """A block with drawn weights, in evaluation; what begins constant is moved, so that nothing is zero."""
+    """A block with drawn weights, in evaluation, nothing of it zero."""
     block = build_block(node, Context(config=ModelConfig(d_model=width, causal=causal, dropout=dropout)))
+    _draw(block, seed)
+    block.after_optimiser_step()
+    return block.to(dtype).eval()
+
+
+def make_transducer(
+    text: str, *, seed: int = 0, width: int = WIDTH, dropout: float = 0.0, dtype: torch.dtype = torch.float64
+) -> AnyTransducer:
+    """A transducer with drawn weights, in evaluation, nothing of it zero."""
+    context = Context(config=ModelConfig(d_model=width, dropout=dropout, position="none"))
+    transducer = build_transducer_block(parse_block(text), context)
+    _draw(transducer, seed)
+    return transducer.to(dtype).eval()
+
+
+def _draw(module: nn.Module, seed: int) -> None:
+    """Draw all weights; what begins constant is moved."""
     generator = make_generator(seed)
-    initialise(block, generator)
+    initialise(module, generator)
     with torch.no_grad():
-        for name, parameter in block.named_parameters():
+        for name, parameter in module.named_parameters():
             if name.endswith("bias"):
                 parameter.uniform_(-0.5, 0.5, generator=generator)
             elif bool((parameter == parameter.flatten()[0]).all()):
                 parameter.add_(0.5 * torch.rand(parameter.shape, generator=generator))
-    block.after_optimiser_step()
-    return block.to(dtype).eval()
 
 
 def build_and_analyse(

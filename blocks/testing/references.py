@@ -6,16 +6,18 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.testing import assert_close
 
-from ...grammar import lookup
-from .fixtures import make_block, parse_block, prefix_mask, random_sequences, valid_outputs
+from ...grammar import Role, lookup, nodes
+from .fixtures import make_block, make_transducer, parse_block, prefix_mask, random_sequences, valid_outputs
 
 Reference = Callable[..., Tensor]
 """`reference(block, x, *, causal, **settings)`: the outputs (length, width) of one sequence (length, width).
 
-The settings are the block's parameters by name, defaults filled in. A pool's reference gives (width,).
+The settings are the block's parameters by name, defaults filled in. A pool's reference gives (width,). For a
+transducer it is `reference(transducer, source, target, **settings)`, the outputs (m, outputs) of a source
+(n, width) and a target (m, width).
 """
 
 ReferenceT = TypeVar("ReferenceT", bound=Reference)
@@ -24,7 +26,7 @@ _references: dict[str, Reference] = {}
 
 
 def register_reference(name: str) -> Callable[[ReferenceT], ReferenceT]:
-    """A decorator that makes a function the reference of a block; a second one raises ValueError."""
+    """A decorator that makes a function the reference of that block; a second one raises ValueError."""
 
     def register(reference: ReferenceT) -> ReferenceT:
         taken = _references.get(name)
@@ -41,21 +43,46 @@ def find_reference(name: str) -> Reference:
     """The reference of the block of that name; AssertionError, with what to do, if there is none."""
     assert name in _references, (
         f"block '{name}' has no reference: write its equation as plain loops over one sequence, "
-        f"reference(block, x, *, causal, **settings), and decorate it with @register_reference('{name}')"
+        f"reference({_arguments(name)}, **settings), and decorate it with @register_reference('{name}')"
     )
     return _references[name]
+
+
+def apply_reference(node: nodes.BlockNode, *arguments: nn.Module | Tensor, **keywords: bool) -> Tensor:
+    """What the reference of a block gives for its module and these sequences."""
+    spec, reference = lookup(node.name), find_reference(node.name)
+    assert spec is not None, f"{node.name} has left the vocabulary"
+    return reference(*arguments, **keywords, **spec.settings(node))
 
 
 def outputs_equal_the_reference(text: str, *, causal: bool) -> None:
     """The outputs of a batch, whole and padded, are those of the reference on each of its sequences."""
     node = parse_block(text)
-    spec, block, reference = lookup(node.name), make_block(node, causal=causal), find_reference(node.name)
-    assert spec is not None, f"{node.name} has left the vocabulary"
-    settings = spec.settings(node)
+    block = make_block(node, causal=causal)
     for lengths in ((1, 1), (2, 2), (9, 9), (9, 1, 2, 4, 8)):
         x = random_sequences(len(lengths), max(lengths))
         mask = None if len(set(lengths)) == 1 else prefix_mask(lengths, max(lengths))
         with torch.no_grad():
             for row, y, length in zip(x, block(x, mask), lengths, strict=True):
-                expected = reference(block, row[:length], causal=causal, **settings)
+                expected = apply_reference(node, block, row[:length], causal=causal)
                 assert_close(valid_outputs(y, length), expected, rtol=1e-10, atol=1e-10)
+
+
+def transduction_equals_the_reference(text: str) -> None:
+    """The outputs of a batch, whole and padded, are those of the reference on each pair of sequences."""
+    node, transducer = parse_block(text), make_transducer(text)
+    for lengths in (((5, 5), (2, 2)), ((4, 4), (4, 4)), ((6, 1, 4), (3, 5, 2))):
+        source, target = (random_sequences(len(each), max(each), seed=max(each)) for each in lengths)
+        whole = all(len(set(each)) == 1 for each in lengths)
+        masks = (None, None) if whole else tuple(prefix_mask(each, max(each)) for each in lengths)
+        with torch.no_grad():
+            found = transducer(source, target, *masks)
+            for row, (n, m) in enumerate(zip(*lengths, strict=True)):
+                expected = apply_reference(node, transducer, source[row, :n], target[row, :m])
+                assert_close(found[row, :m], expected, rtol=1e-10, atol=1e-10)
+
+
+def _arguments(name: str) -> str:
+    spec = lookup(name)
+    transduces = spec is not None and spec.role is Role.TRANSDUCER
+    return "transducer, source, target" if transduces else "block, x, *, causal"

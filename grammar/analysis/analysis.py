@@ -196,7 +196,7 @@ class _Analyser:
             replace(input_part(config, length, TARGET_EMBEDDING), predecessors=()),
             replace(block, predecessors=(TARGET_EMBEDDING, SOURCE_EMBEDDING)),
             *_shared(block),
-            output_part(config, length, cost.outputs),
+            output_part(config, length, cost.outputs).with_saved_input(length * cost.outputs),
         )
         return compose_series("model", parts, self._activation_size)
 

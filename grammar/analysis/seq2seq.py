@@ -1,6 +1,7 @@
 """`seq2seq`, the encoder-decoder of the vocabulary: a recipe reads the source, another writes the target.
 
-All is counted for a source and a target as long as the context says.
+All is counted for a source and a target as long as the context says. The masks of padding that training
+keeps, a byte for each position, are left out but where a kernel makes numbers of them.
 """
 
 from __future__ import annotations
@@ -133,7 +134,10 @@ def _is_stack(part: Value) -> bool:
 def _encoder(settings: Settings, context: CostContext) -> ModelPart:
     """What reads the source, to both sides; generation keeps nothing of it but what is attended to."""
     part, both = settings["encoder"], replace(context, config=replace(context.config, causal=False))
-    parts = _recurrent_parts(part, both) or analyse_stack(part, both)
+    if is_recurrent(part):
+        parts = (_recurrent_encoder(part, both, carried=is_recurrent(settings["decoder"])),)
+    else:
+        parts = analyse_stack(part, both)
     return _labelled_stack(
         "encoder", tuple(map(_without_cache, parts)), context, predecessors=(SOURCE_EMBEDDING,)
     )
@@ -142,20 +146,31 @@ def _encoder(settings: Settings, context: CostContext) -> ModelPart:
 def _decoder(settings: Settings, context: CostContext) -> ModelPart:
     """What writes the target, its input saved; a recurrent one begins in the last state of one like it."""
     part, past = settings["decoder"], replace(context, config=replace(context.config, causal=True))
-    parts = _recurrent_parts(part, past) or analyse_stack(part, past, _cross_attention)
+    if is_recurrent(part):
+        parts = (_analyse_recurrent(part, past),)
+    else:
+        parts = analyse_stack(part, past, _cross_attention)
     carried = is_recurrent(part) and is_recurrent(settings["encoder"])
-    found = _labelled_stack(
-        "decoder",
-        parts,
-        context,
-        predecessors=(TARGET_EMBEDDING, "encoder") if carried else (TARGET_EMBEDDING,),
-    )
+    predecessors = (TARGET_EMBEDDING, "encoder") if carried else (TARGET_EMBEDDING,)
+    found = _labelled_stack("decoder", parts, context, predecessors)
     return found.with_saved_input(context.length * context.width)
 
 
-def _recurrent_parts(part: Value, context: CostContext) -> tuple[ModelPart, ...]:
-    """A recurrent block as it is; nothing for another recipe, which is a residual stack."""
-    return (analyse_block(part, context),) if isinstance(part, BlockNode) and is_recurrent(part) else ()
+def _analyse_recurrent(part: Value, context: CostContext) -> ModelPart:
+    """A recurrent block as it is, without a residual stack around it."""
+    assert isinstance(part, BlockNode)
+    return analyse_block(part, context)
+
+
+def _recurrent_encoder(part: Value, context: CostContext, *, carried: bool) -> ModelPart:
+    """A recurrent block whose last states are taken where each source ends.
+
+    Saved are, for each layer, two places of eight bytes, and the last cell of an lstm that is carried on.
+    """
+    (name, layers), found = _recurrent_layers(part), _analyse_recurrent(part, context)
+    assert isinstance(layers, int)
+    cell = context.width if carried and name == "lstm" else 0
+    return replace(found, saved=found.saved + layers * (4 + cell))
 
 
 def _labelled_stack(
@@ -210,13 +225,14 @@ def _cross_attention(sublayer: Value, context: CostContext) -> ModelPart:
 def _saved_weights(cross_attention: CrossAttentionShape, context: CostContext) -> int:
     """What is saved of the weights of an attention to the source, for each position of the target.
 
-    As in `sa`: the fused kernel, which takes what is longer, keeps a sum for each query, and its output.
+    As in `sa`; the fused kernel, which takes what is longer, keeps a sum for each query, and the mask as
+    numbers. What it gives is laid out as the last projection takes it.
     """
     if context.config.attention_dropout:
         return 3 * cross_attention.heads * context.length
     if context.length <= MAX_UNFUSED_LENGTH:
         return cross_attention.heads * context.length
-    return cross_attention.heads * (1 + cross_attention.head_width * (cross_attention.heads > 1))
+    return cross_attention.heads + 1
 
 
 def _attention(settings: Settings, context: CostContext) -> ModelPart:

@@ -148,7 +148,8 @@ def _extended_neural_gpu_cost(settings: Settings, context: CostContext) -> Cost:
 def _tape(settings: Settings, context: CostContext) -> ModelPart:
     """What an output on the tape adds to the three convolutions of each unit, computed once.
 
-    An output moves as many columns of the image as its kernel reaches. The last one is not written.
+    An output moves as many columns of the image as its kernel reaches. The last one is not written. Saved is
+    what enters the map to the image and what leaves it, or without one what enters each unit.
     Generation keeps what the tape adds.
     """
     entry, channels = _input_map_parameters(settings, context), image_maps(settings, context.width)
@@ -163,7 +164,7 @@ def _tape(settings: Settings, context: CostContext) -> ModelPart:
         flops=2 * written * (spread + entry),
         reach=Reach(left=before, right=0),
         state=3 * layers * width * channels,
-        saved=(entry > 0) * written * channels,
+        saved=written * (context.width + channels if entry else layers * channels),
         saved_once=spread,
         predecessors=(TARGET_EMBEDDING,),
     )

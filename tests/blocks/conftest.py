@@ -5,8 +5,9 @@ import torch
 
 from . import references
 from .layers import attention_references
+from .transducers import neural_gpu_references, seq2seq_references
 
-__all__ = ["attention_references", "references"]
+__all__ = ["attention_references", "neural_gpu_references", "references", "seq2seq_references"]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,6 +5,8 @@ An image is (length, width, maps); the tape is kept whole, and convolved whole a
 
 import torch
 
+from activemem.blocks.testing.references import register_reference
+
 from ..references import hardsig
 
 
@@ -50,15 +52,18 @@ def encode_image(reader, source, length):
     return image
 
 
-def neural_gpu(model, source, target):
+@register_reference("neural_gpu")
+def neural_gpu(model, source, target, **_):
     return encode_image(model.reader, source, max(len(source), len(target)))[: len(target), 0]
 
 
-def markov_neural_gpu(model, source, target):
+@register_reference("markov_neural_gpu")
+def markov_neural_gpu(model, source, target, **_):
     return torch.cat([neural_gpu(model, source, target), target], 1)
 
 
-def extended_neural_gpu(model, source, target):
+@register_reference("extended_neural_gpu")
+def extended_neural_gpu(model, source, target, **_):
     image = encode_image(model.reader, source, max(len(source), len(target)))
     tape, outputs = torch.zeros_like(image), []
     for t in range(len(target)):
@@ -69,10 +74,3 @@ def extended_neural_gpu(model, source, target):
             image = cgru_step(cell, image, tape)
         outputs.append(image[t, 0])
     return torch.stack(outputs)
-
-
-REFERENCES = {
-    "neural_gpu": neural_gpu,
-    "markov_neural_gpu": markov_neural_gpu,
-    "extended_neural_gpu": extended_neural_gpu,
-}

@@ -13,14 +13,19 @@ from activemem.blocks import Context
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.core.transducer import build_transducer_block
 from activemem.blocks.models.sequence_model import build
-from activemem.blocks.testing.fixtures import WIDTH, make_generator, prefix_mask, random_sequences
+from activemem.blocks.testing.fixtures import (
+    WIDTH,
+    make_generator,
+    make_transducer,
+    prefix_mask,
+    random_sequences,
+)
+from activemem.blocks.testing.references import apply_reference
 from activemem.blocks.transducers.neural_gpu_image import CGRUStack, ImageCGRU
 from activemem.grammar import ModelConfig, lookup, parse
 from activemem.grammar.vocabulary.spec import CostContext
 
-from .neural_gpu_references import REFERENCES
-
-NAMES = list(REFERENCES)
+NAMES = ["neural_gpu", "markov_neural_gpu", "extended_neural_gpu"]
 RECIPES = [
     *NAMES,
     *(f"{name}(layers=1, width=2, maps=5, kernel=4)" for name in NAMES),
@@ -33,20 +38,6 @@ SHAPES = [(1, 1), (4, 4), (5, 2), (2, 5)]  # of source and target
 
 every_model = pytest.mark.parametrize("name", NAMES)
 every_recipe = pytest.mark.parametrize("text", RECIPES)
-
-
-def made(text, *, seed=0, dropout=0.0, width=WIDTH, dtype=torch.float64):
-    """A transducer with drawn weights and biases, in evaluation."""
-    model = build_transducer_block(
-        parse(text).root, Context(config=ModelConfig(d_model=width, dropout=dropout))
-    )
-    generator = make_generator(seed)
-    initialise(model, generator)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name.endswith("bias"):
-                parameter.add_(torch.rand(parameter.shape, generator=generator) - 0.5)
-    return model.to(dtype).eval()
 
 
 def pair(batch, source, target, **settings):
@@ -68,11 +59,11 @@ def stepped(model, source, target, source_mask, lengths):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @every_recipe
 def test_a_model_equals_its_reference(text, shape):
-    model = made(text)
+    model = make_transducer(text)
     source, target = pair(2, *shape)
     with torch.no_grad():
-        reference = REFERENCES[parse(text).root.name]
-        expected = torch.stack([reference(model, *rows) for rows in zip(source, target, strict=True)])
+        pairs, node = zip(source, target, strict=True), parse(text).root
+        expected = torch.stack([apply_reference(node, model, *rows) for rows in pairs])
         found = model(source, target)
     assert found.shape == (2, shape[1], model.output_width)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
@@ -81,7 +72,7 @@ def test_a_model_equals_its_reference(text, shape):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @every_recipe
 def test_steps_give_what_all_outputs_at_once_are(text, shape):
-    model = made(text)
+    model = make_transducer(text)
     source, target = pair(3, *shape)
     with torch.no_grad():
         found = stepped(model, source, target, None, torch.full((3,), shape[1]))
@@ -93,7 +84,7 @@ SOURCES, TARGETS = [6, 1, 2, 3, 4], [2, 5, 2, 1, 3]
 
 @every_recipe
 def test_a_padded_batch_gives_what_its_sequences_give_alone(text):
-    model = made(text)
+    model = make_transducer(text)
     source, target = pair(5, 6, 5)
     masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
     with torch.no_grad():
@@ -107,7 +98,7 @@ def test_a_padded_batch_gives_what_its_sequences_give_alone(text):
 
 @every_model
 def test_what_stands_at_padding_changes_nothing(name):
-    model = made(name)
+    model = make_transducer(name)
     source, target = pair(5, 6, 5)
     masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
     others = [
@@ -120,7 +111,7 @@ def test_what_stands_at_padding_changes_nothing(name):
 
 @every_model
 def test_one_mask_alone_is_that_mask_and_a_full_other(name):
-    model = made(name)
+    model = make_transducer(name)
     source, target = pair(5, 6, 5)
     masks, full = (
         (prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)),
@@ -137,7 +128,7 @@ def test_one_mask_alone_is_that_mask_and_a_full_other(name):
 
 @every_model
 def test_the_image_beyond_a_sequence_stays_zero(name):
-    reader = made(name).reader
+    reader = make_transducer(name).reader
     source, target = pair(5, 6, 5)
     image, mask = reader(source, target, prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5))
     inside = prefix_mask([max(each) for each in zip(SOURCES, TARGETS, strict=True)], 6)
@@ -159,7 +150,7 @@ def moved(model, source, target, masks=(None, None)):
 @pytest.mark.parametrize("masks", [(None, None), (prefix_mask([3, 7], 7), prefix_mask([7, 7], 7))])
 def test_an_output_moves_none_the_next_or_all_later_ones(masks):
     source, target = pair(2, 7, 7)
-    depends = {name: moved(made(name), source, target, masks) for name in NAMES}
+    depends = {name: moved(make_transducer(name), source, target, masks) for name in NAMES}
     all_later = torch.ones(7, 7, dtype=torch.bool).triu()
     all_later[0] = False  # the start symbol is not written on the tape
     assert not depends["neural_gpu"].any()
@@ -169,7 +160,7 @@ def test_an_output_moves_none_the_next_or_all_later_ones(masks):
 
 @every_model
 def test_every_symbol_of_the_source_moves_every_output(name):
-    model = made(name)
+    model = make_transducer(name)
     source, target = pair(1, 6, 6)
     before = model(source, target)
     for place in range(6):
@@ -180,7 +171,7 @@ def test_every_symbol_of_the_source_moves_every_output(name):
 
 def test_where_outputs_are_written_on_the_tape_decides():
     source, target = pair(2, 4, 4)
-    first, everywhere = (made(f"extended_neural_gpu(tape={tape})") for tape in ("first", "all"))
+    first, everywhere = (make_transducer(f"extended_neural_gpu(tape={tape})") for tape in ("first", "all"))
     everywhere.load_state_dict(first.state_dict())
     assert first(source, target)[:, 0].equal(everywhere(source, target)[:, 0])
     assert not first(source, target)[:, 1:].isclose(everywhere(source, target)[:, 1:]).any()
@@ -192,7 +183,7 @@ def test_where_outputs_are_written_on_the_tape_decides():
     [f"{name}(layers=1, width=2, maps=2)" for name in NAMES] + ["extended_neural_gpu(width=2, tape=all)"],
 )
 def test_gradients_are_those_of_finite_differences(text, padded):
-    model = made(text, width=3)
+    model = make_transducer(text, width=3)
     source, target = (x.requires_grad_() for x in pair(2, 3, 3, width=3))
     masks = (prefix_mask([3, 1], 3), prefix_mask([1, 2], 3)) if padded else (None, None)
     names, values = zip(*model.named_parameters(), strict=True)
@@ -208,7 +199,7 @@ def test_gradients_are_those_of_finite_differences(text, padded):
 @every_recipe
 def test_parameters_and_operations_are_those_stated(text, length):
     node = parse(text).root
-    model, spec = made(text, dtype=torch.float32), lookup(node.name)
+    model, spec = make_transducer(text, dtype=torch.float32), lookup(node.name)
     config = ModelConfig(d_model=WIDTH, dropout=0.0)
     cost = spec.cost(spec.settings(node), CostContext(config=config, length=length))
     with FlopCounterMode(display=False) as counter:
@@ -240,7 +231,7 @@ def kept(model, source, target):
 @every_recipe
 def test_what_training_keeps_is_stated(text, length, dropout):
     node = parse(text).root
-    model, spec = made(text, dropout=dropout, dtype=torch.float32).train(), lookup(node.name)
+    model, spec = make_transducer(text, dropout=dropout, dtype=torch.float32).train(), lookup(node.name)
     around = CostContext(config=ModelConfig(d_model=WIDTH, dropout=dropout), length=length)
     cost = spec.cost(spec.settings(node), around)
     found = kept(model, *(x.requires_grad_() for x in pair(3, length, length, dtype=torch.float32)))
@@ -270,7 +261,7 @@ def test_kernels_begin_orthogonal_and_gates_open(name):
 def test_the_seed_alone_decides_how_a_model_begins(name):
     source, target = pair(2, 4, 4)
     state = torch.get_rng_state()
-    one, same, other = (made(name, seed=seed)(source, target) for seed in (3, 3, 4))
+    one, same, other = (make_transducer(name, seed=seed)(source, target) for seed in (3, 3, 4))
     assert torch.get_rng_state().equal(state)
     assert one.equal(same)
     assert not one.equal(other)
@@ -294,7 +285,7 @@ def test_dropout_never_drops_more_than_nine_tenths():
 @every_model
 def test_dropout_acts_in_training_alone(name):
     source, target = pair(2, 4, 4)
-    model, plain = made(name, dropout=0.2), made(name)
+    model, plain = make_transducer(name, dropout=0.2), make_transducer(name)
     assert model(source, target).equal(plain.train()(source, target))
     model.train()
     assert not model(source, target).equal(model(source, target))
@@ -302,7 +293,7 @@ def test_dropout_acts_in_training_alone(name):
 
 @every_model
 def test_three_models_as_one_batched_computation_are_the_three(name):
-    models = [made(name, seed=seed) for seed in range(3)]
+    models = [make_transducer(name, seed=seed) for seed in range(3)]
     sources, targets = (torch.stack(each) for each in zip(*(pair(2, 4, 3) for _ in range(3)), strict=True))
     masks = prefix_mask([4, 2], 4), prefix_mask([3, 1], 3)
     weights, _ = stack_module_state(models)
@@ -318,7 +309,7 @@ def test_three_models_as_one_batched_computation_are_the_three(name):
 @pytest.mark.parametrize("maps", [0, 5])
 @every_model
 def test_under_autocast_the_image_keeps_its_precision(name, maps):
-    model = made(f"{name}(maps={maps})", dtype=torch.float32)
+    model = make_transducer(f"{name}(maps={maps})", dtype=torch.float32)
     source, target = pair(2, 6, 5, dtype=torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
         image, _ = model.reader(source, target, None, None)
@@ -333,7 +324,7 @@ def test_under_autocast_the_image_keeps_its_precision(name, maps):
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # inductor's own
 @every_model
 def test_the_compiled_model_gives_the_same(name):
-    model = made(f"{name}(layers=1)", dtype=torch.float32)
+    model = make_transducer(f"{name}(layers=1)", dtype=torch.float32)
     source, target = pair(3, 3, 2, dtype=torch.float32)  # steps are written out, which takes long
     masks = prefix_mask([3, 1, 2], 3), prefix_mask([1, 2, 2], 2)
     found = torch.compile(model, fullgraph=True)(source, target, *masks)

@@ -1,7 +1,5 @@
 """Encoder-decoders equal plain loops over positions; where they begin, what they share and attend to."""
 
-import math
-
 import pytest
 import torch
 from torch.testing import assert_close
@@ -10,44 +8,18 @@ from activemem.blocks import Context
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.core.transducer import build_transducer_block
 from activemem.blocks.layers.recurrent import disable_fused_kernels
-from activemem.blocks.testing.fixtures import parse_block, prefix_mask, random_sequences
-from activemem.blocks.testing.transducer_conformance import make_transducer
+from activemem.blocks.testing.fixtures import make_transducer, parse_block, prefix_mask, random_sequences
 from activemem.blocks.transducers.cross_attention import CrossAttention
 from activemem.grammar import ModelConfig
 
-from ..layers.attention_references import sa
-from ..references import ff, gru_layer, lstm_layer, norm, timing
+from ..references import norm
+from .seq2seq_references import attended, crossed, layered
 
 SOURCES, TARGETS = [6, 1, 4], [3, 5, 2]
 
 
 def pair():
     return random_sequences(3, 6, seed=1), random_sequences(3, 5, seed=2)
-
-
-def layered(block, x, starts):
-    """The outputs of recurrent layers from a state for each, and the last state of each."""
-    lasts = []
-    for layer, start in zip(block.layers, starts, strict=True):
-        steps = (lstm_layer if len(start) == 2 else gru_layer)(layer, x, *start)
-        x = steps[0]
-        lasts.append([part[-1] for part in steps[: len(start)]])
-    return x, lasts
-
-
-def attended(alignment, h, values, positions):
-    """The weights of one state (width,) over values (n, width), and their mean."""
-    keys = alignment.keys.weight
-    signal = timing(len(values), positions) if positions else torch.zeros(len(values), 0)
-    known = [keys @ torch.cat([value, place]) for value, place in zip(values, signal, strict=True)]
-    if hasattr(alignment, "vector"):
-        query = alignment.queries.weight @ h
-        scores = [alignment.vector.weight[0] @ torch.tanh(key + query) for key in known]
-    else:
-        scores = [key @ h for key in known]
-    weights = torch.exp(torch.stack(scores))
-    weights = weights / weights.sum()
-    return weights, sum(weight * value for weight, value in zip(weights, values, strict=True))
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru(layers=2)"])
@@ -82,44 +54,6 @@ def test_a_recurrent_encoder_decoder_equals_its_reference(cell, words, positions
                 assert_close(shares[row, place, :n], weights)
                 assert (shares[row, place, n:] == 0).all()
     assert (shares is None) == (positions is None)
-
-
-def crossed(layer, x, known):
-    """A residual attention of x (m, width) to known (n, width), pre-norm, one position and head at a time."""
-    y = norm(layer.norm, x)
-    keys, values = layer.keys_values.weight.chunk(2)
-    heads = [w.unflatten(0, (layer.heads, -1)) for w in (layer.queries.weight, keys, values)]
-    rows = []
-    for row in y:
-        joined = []
-        for wq, wk, wv in zip(*heads, strict=True):
-            scores = torch.stack([(wq @ row) @ (wk @ one) for one in known]) / math.sqrt(len(wq))
-            weights = torch.exp(scores) / torch.exp(scores).sum()
-            joined.append(sum(weight * (wv @ one) for weight, one in zip(weights, known, strict=True)))
-        rows.append(layer.output.weight @ torch.cat(joined))
-    return x + torch.stack(rows)
-
-
-def test_a_stack_attends_to_the_source_behind_each_layer_that_mixes():
-    block = "sa(heads=2, head_width=3)"
-    text = f"seq2seq({block} >> ff(7), tied(2 * ({block} >> ff(7))))"
-    model, (source, target) = make_transducer(text), pair()
-    encoder, decoder = model.encoder, model.decoder
-    with torch.no_grad():
-        found = model(source, target, prefix_mask(SOURCES, 6))
-        for row, n in enumerate(SOURCES):
-            known = source[row, :n]
-            mixing, channel = encoder.body.layers
-            known = known + sa(mixing.part, norm(mixing.norm, known), causal=False, heads=2)
-            known = known + ff(channel.part, norm(channel.norm, known))
-            known = norm(encoder.norm, known)
-            x = target[row]
-            for _ in range(2):
-                mixing, channel = decoder.body.layers
-                x = x + sa(mixing.part, norm(mixing.norm, x), causal=True, heads=2)
-                x = crossed(decoder.crossings[0], x, known)
-                x = x + ff(channel.part, norm(channel.norm, x))
-            assert_close(found[row], norm(decoder.norm, x))
 
 
 @pytest.mark.parametrize(

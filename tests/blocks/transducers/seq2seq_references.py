@@ -1,0 +1,119 @@
+"""Encoder-decoders once more, slow and plain: loops over positions, one pair of sequences at a time.
+
+Stacks are pre-norm, with residuals and without timing, as the conformance suite builds them.
+"""
+
+import math
+
+import torch
+
+from activemem.blocks.testing.references import apply_reference, register_reference
+from activemem.grammar.canonical import identity
+from activemem.grammar.nodes import BlockNode, RepeatNode, SeriesNode, SumNode, TiedNode
+
+from ..references import gru_layer, lstm_layer, norm, timing
+
+
+def layered(block, x, starts):
+    """The outputs of recurrent layers from a state for each, and the last state of each."""
+    lasts = []
+    for layer, start in zip(block.layers, starts, strict=True):
+        steps = (lstm_layer if len(start) == 2 else gru_layer)(layer, x, *start)
+        x = steps[0]
+        lasts.append([part[-1] for part in steps[: len(start)]])
+    return x, lasts
+
+
+def attended(alignment, h, values, positions):
+    """The weights of one state (width,) over values (n, width), and their mean."""
+    keys = alignment.keys.weight
+    signal = timing(len(values), positions) if positions else torch.zeros(len(values), 0)
+    known = [keys @ torch.cat([value, place]) for value, place in zip(values, signal, strict=True)]
+    if hasattr(alignment, "vector"):
+        query = alignment.queries.weight @ h
+        scores = [alignment.vector.weight[0] @ torch.tanh(key + query) for key in known]
+    else:
+        scores = [key @ h for key in known]
+    weights = torch.exp(torch.stack(scores))
+    weights = weights / weights.sum()
+    return weights, sum(weight * value for weight, value in zip(weights, values, strict=True))
+
+
+def crossed(layer, x, known):
+    """A residual attention of x (m, width) to known (n, width), pre-norm, one position and head at a time."""
+    y = norm(layer.norm, x)
+    keys, values = layer.keys_values.weight.chunk(2)
+    heads = [w.unflatten(0, (layer.heads, -1)) for w in (layer.queries.weight, keys, values)]
+    rows = []
+    for row in y:
+        joined = []
+        for wq, wk, wv in zip(*heads, strict=True):
+            scores = torch.stack([(wq @ row) @ (wk @ one) for one in known]) / math.sqrt(len(wq))
+            weights = torch.exp(scores) / torch.exp(scores).sum()
+            joined.append(sum(weight * (wv @ one) for weight, one in zip(weights, known, strict=True)))
+        rows.append(layer.output.weight @ torch.cat(joined))
+    return x + torch.stack(rows)
+
+
+def unrolled(node):
+    """The sub-layers of a stack, one after another, repeats written out."""
+    match node:
+        case SeriesNode():
+            return [sublayer for part in node.parts for sublayer in unrolled(part)]
+        case RepeatNode():
+            return unrolled(node.body) * node.count
+        case TiedNode():
+            return unrolled(node.body)
+        case _:
+            return [node]
+
+
+def apply_part(module, node, x, *, causal):
+    """What one sub-layer computes on its normalised input."""
+    match node:
+        case BlockNode():
+            return apply_reference(node, module, x, causal=causal)
+        case SumNode():
+            parts = zip(module.parts, sorted(node.parts, key=identity), strict=True)
+            return sum(apply_part(part, one, x, causal=causal) for part, one in parts)
+        case _:
+            return apply_stack(module, node, x, causal=causal)
+
+
+def apply_stack(module, node, x, *, causal, attend=lambda _place, x: x):
+    """A residual stack; `attend` follows each sub-layer, told by its place among those with weights."""
+    for place, sublayer in zip(module.order, unrolled(node), strict=True):
+        layer = module.layers[place]
+        x = x + apply_part(layer.part, sublayer, norm(layer.norm, x), causal=causal)
+        x = attend(place, x)
+    return x
+
+
+def encode(module, node, source):
+    """What a source (n, width) becomes, and the last state of each layer of a recurrent encoder."""
+    if not hasattr(module, "layer_class"):
+        return norm(module.norm, apply_stack(module.body, node, source, causal=False)), None
+    return layered(module, source, first_states(module, source))
+
+
+def first_states(block, x):
+    return [[torch.zeros_like(x[0])] * block.layer_class.state_count for _ in block.layers]
+
+
+@register_reference("seq2seq")
+def seq2seq(model, source, target, *, encoder, decoder, attention, attend, positions):
+    outputs, states = encode(model.encoder, encoder, source)
+    if not hasattr(model.decoder, "block"):
+        crossings = model.decoder.crossings
+
+        def cross(place, x):
+            return crossed(crossings[place], x, outputs) if hasattr(crossings[place], "queries") else x
+
+        y = apply_stack(model.decoder.body, decoder, target, causal=True, attend=cross)
+        return norm(model.decoder.norm, y)
+    hidden, _ = layered(model.decoder.block, target, states or first_states(model.decoder.block, target))
+    if attention == "none":
+        return hidden
+    values, width = (source, positions) if attend == "inputs" else (outputs, 0)
+    means = [attended(model.decoder.alignment, h, values, width)[1] for h in hidden]
+    return torch.cat([torch.stack(means), hidden], 1)
