@@ -34,12 +34,12 @@ class RecipeError(ActivememError):
 def _format_faults(text: str, faults: Sequence[Fault]) -> Iterator[str]:
     """The text, and below it a numbered line for each fault; of a long text what is around each of them."""
     drawn = [draw_carets(text, fault.start, fault.end) for fault in faults]
-    whole = len(text) <= MAX_UNCUT_WIDTH
-    if whole:
+    fits = len(text) <= MAX_UNCUT_WIDTH
+    if fits:
         yield f"    {printable(text)}".rstrip()
     width = max(len(text), *(len(carets) for _, carets in drawn))
     for number, (fault, (excerpt, carets)) in enumerate(zip(faults, drawn, strict=True), 1):
-        if not whole:
+        if not fits:
             yield f"    {excerpt}".rstrip()
             width = max(len(excerpt), len(carets))
         yield f"{number:>3} {carets:<{width}}   {fault.message}"

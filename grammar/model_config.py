@@ -22,7 +22,7 @@ Init = Literal["glorot", "he", "uniform"]
 """How linear maps begin: Glorot uniform, He normal, or uniform within 1 / √inputs."""
 
 CLUSTER_WIDTH_DIVISOR = 4
-"""Each cluster of symbols has embeddings so many times narrower than the cluster before it."""
+"""Each cluster of symbols has embeddings narrower than those of the cluster before it by this factor."""
 
 
 class ModelConfigError(ActivememError):
@@ -47,8 +47,8 @@ class Cluster:
 class ModelConfig:
     """A model but for its body.
 
-    Inputs are symbols of `vocab`, or with `columns` so many real numbers at each position. Outputs are a
-    distribution over `vocab`, or so many real numbers as `targets` says. `cutoffs` begin clusters of rarer
+    Inputs are symbols of `vocab`, or `columns` real numbers at each position. Outputs are a distribution over
+    `vocab`, or as many real numbers as `targets` says. `cutoffs` begin clusters of rarer
     symbols, in the input as in the softmax. Where it is `tied`, the softmax has the embedding's weights, and
     no biases. Of a model that reads one sequence and writes another, `source_vocab` has the symbols of the
     first, if they are not as many as `vocab`.

@@ -17,7 +17,7 @@ from .syntax.cst import OperationSyntax, Syntax
 from .syntax.parser import parse_syntax
 
 MAX_LENGTH = 10_000
-"""A recipe's text, as given and as rendered, has at most so many characters."""
+"""A recipe's text, as given and as rendered, has at most this many characters."""
 
 
 class Expression(ABC):

@@ -15,7 +15,7 @@ class Registry(Generic[Base]):
     """Classes of one base by name; `kind` is what a name stands for, `base_path` where the base is found."""
 
     def __init__(self, base: type[Base], *, kind: str, base_path: str) -> None:
-        self._base, self._what, self._home = base, kind, base_path
+        self._base, self._kind, self._base_path = base, kind, base_path
         self.classes: dict[str, type[Base]] = {}
         self._plugins = PluginRegistry(MODULE_GROUP, self._register_entry_point)
 
@@ -25,7 +25,7 @@ class Registry(Generic[Base]):
         def register(cls: Class) -> Class:
             taken = self.classes.get(name)
             if taken is not None:
-                has = f"the module of {self._what} '{name}' is already {taken.__qualname__}"
+                has = f"the module of {self._kind} '{name}' is already {taken.__qualname__}"
                 raise ValueError(f"{has}, got {cls.__qualname__}")
             self.classes[name] = cls  # pyright: ignore[reportArgumentType] -- no bound can say that it is a `Base`
             return cls
@@ -41,10 +41,10 @@ class Registry(Generic[Base]):
         if self.find(name) is not None:
             return None
         problem = self._plugins.problem(name)
-        return f"{self._what} '{name}' has no module" + (f": {problem}" if problem else "")
+        return f"{self._kind} '{name}' has no module" + (f": {problem}" if problem else "")
 
     def _register_entry_point(self, found: object, name: str, _owner: str) -> type[Base]:
         """The module of an entry point, registered; ValueError for what is none."""
         if not (isinstance(found, type) and issubclass(found, self._base)):
-            raise ValueError(f"expected a class of {self._home}, got {found!r}")
+            raise ValueError(f"expected a class of {self._base_path}, got {found!r}")
         return found if self.classes.get(name) is found else self.register(name)(found)

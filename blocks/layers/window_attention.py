@@ -17,7 +17,7 @@ from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
 
 GRANULARITY = 64
-"""What adaptive spans let be seen is rounded up to a multiple of so many tokens."""
+"""How far adaptive spans let heads see is rounded up to a multiple of this number of tokens."""
 
 
 class UniformLinear(Linear):
@@ -65,9 +65,9 @@ class AdaptiveSpans(Initialisable):
         """The logarithm of what remains, the greatest distance first, (heads, 1, 1, distances)."""
         steps = torch.arange(max_distance, min_distance - 1, -1, device=self.z.device).abs()
         left = (self.z[:, None] * self.span + self.ramp - steps) / self.ramp
-        least = torch.finfo(left.dtype).tiny
-        left = left.clamp(least, 1.0)
-        return torch.where(left > least, left.log(), _masked_score(left))[:, None, None]
+        tiny = torch.finfo(left.dtype).tiny
+        left = left.clamp(tiny, 1.0)
+        return torch.where(left > tiny, left.log(), _masked_score(left))[:, None, None]
 
     def after_optimiser_step(self) -> None:
         """Keep z within [0, 1], and note how far the furthest head sees."""
@@ -113,14 +113,14 @@ class WindowAttention(nn.Module):
     @property
     def max_distance(self) -> int:
         """The greatest distance that any head sees now."""
-        most = self.window.max_distance
-        return most if self.spans is None else min(most, self.spans.max_distance)
+        furthest = self.window.max_distance
+        return furthest if self.spans is None else min(furthest, self.spans.max_distance)
 
     @property
     def min_distance(self) -> int:
         """The smallest distance that any head sees now."""
-        least = self.window.min_distance
-        return least if self.spans is None or least > 0 else max(least, -self.spans.max_distance)
+        nearest = self.window.min_distance
+        return nearest if self.spans is None or nearest > 0 else max(nearest, -self.spans.max_distance)
 
     def after_optimiser_step(self) -> None:
         """Take note of new spans."""

@@ -58,13 +58,13 @@ def steps_give_what_forward_gives(text: str) -> None:
     transducer = make_transducer(text)
     source, target = _padded_pair()
     masks = prefix_mask(SOURCE_LENGTHS, 7), prefix_mask(TARGET_LENGTHS, 5)
-    whole, steps = (torch.tensor(lengths) for lengths in ((5,) * 4, TARGET_LENGTHS))
+    full, valid = (torch.tensor(lengths) for lengths in ((5,) * 4, TARGET_LENGTHS))
     expected = transducer(source, target)
     assert expected.shape == (4, 5, transducer.output_width), (
         "expected outputs as wide as the transducer says"
     )
-    assert_close(run_stepwise(transducer, source, target, None, whole), expected, rtol=1e-10, atol=1e-10)
-    found = run_stepwise(transducer, source, target, masks[0], steps)
+    assert_close(run_stepwise(transducer, source, target, None, full), expected, rtol=1e-10, atol=1e-10)
+    found = run_stepwise(transducer, source, target, masks[0], valid)
     assert_close(found[masks[1]], transducer(source, target, *masks)[masks[1]], rtol=1e-10, atol=1e-10)
 
 

@@ -104,7 +104,7 @@ class Analysis:
         return self.tree.window
 
     def memory(self, batch: int) -> TrainingMemory:
-        """What a training step with Adam holds, for so many sequences, in single precision."""
+        """What a training step with Adam holds, for a batch of sequences, in single precision."""
         return TrainingMemory(
             parameters=4 * self.parameters,
             activations=self.tree.activation_bytes(batch),
@@ -147,7 +147,7 @@ def analyse_stack(
 ) -> tuple[ModelPart, ...]:
     """The parts of a residual stack that stands within a whole model, its last normalisation among them.
 
-    A `crossing` stands behind each sub-layer in which positions mix.
+    A `cross_attention` stands behind each sub-layer in which positions mix.
     """
     model = _Analyser(context, cross_attention)
     parts = model.stack_parts(part, model.layers(part))
@@ -249,7 +249,7 @@ class _Analyser:
         return compose_series(render(node), tuple(parts), self._activation_size)
 
     def _copies(self, label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
-        """So many copies of a body, its parts those of a series or itself."""
+        """`count` copies of a body, its parts those of a series or itself."""
         return compose_repeat(label, one, count, self.stack_parts(body, one), self._activation_size)
 
     def _sublayer(self, node: Value) -> ModelPart:

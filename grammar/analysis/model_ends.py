@@ -33,7 +33,7 @@ def input_part(config: ModelConfig, length: int, label: str = "embedding") -> Mo
 
 
 def output_part(config: ModelConfig, positions: int, inputs: int | None = None) -> ModelPart:
-    """What makes outputs at so many positions, from vectors of the model's width or of so many inputs.
+    """What makes outputs at each of the positions, from vectors of the model's width or `inputs` wide.
 
     Saved are its inputs, the mask of dropout, the targets and their loss: the softmax of a distribution and
     tokens of eight bytes each, or else the outputs. How much a clustered vocabulary costs depends on the

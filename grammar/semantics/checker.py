@@ -33,10 +33,10 @@ from .arguments import bind, bind_known_names, check_complete
 from .scalars import parse_scalar, parse_untyped_scalar
 
 MAX_BLOCKS = 10_000
-"""So many blocks may stand in a model when all of its repeats are written out."""
+"""A model has at most this many blocks when all of its repeats are written out."""
 
 MAX_COMBINATIONS = 10_000
-"""In so many ways are the dimensions of one block settled to see whether its parameters allow each other."""
+"""At most this many settlements of one block's dimensions are tried to see whether its parameters agree."""
 
 _Span = tuple[int, int]
 
@@ -163,10 +163,10 @@ class _Checker:
             )
         else:
             self._check_pools(syntax.operands, parts)
-        whole = [part for part in parts if part is not None]
-        if len(whole) < len(parts):
+        checked = [part for part in parts if part is not None]
+        if len(checked) < len(parts):
             return None
-        return make_sum(whole) if syntax.operator == "+" else make_series(whole)
+        return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
         """Whether a part is a whole model, which is no part of another: a fault."""
@@ -258,8 +258,8 @@ class _Checker:
         if parameter.kind == "recipe":
             values = tuple(argument.value for argument in syntax.arguments)
             self._check_same_output(values, tuple(options), "the options of a choice are alike")
-        whole = tuple(option for option in options if option is not None)
-        return ChoiceDimension(whole) if len(whole) == len(options) else None
+        checked = tuple(option for option in options if option is not None)
+        return ChoiceDimension(checked) if len(checked) == len(options) else None
 
     def _block(self, call: CallSyntax) -> BlockNode | None:
         """A block of the vocabulary, its arguments in declared order without those that equal the default."""

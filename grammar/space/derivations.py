@@ -102,13 +102,13 @@ class DerivationFinder:
 
     def _find_each(self, spaces: Sequence[_PositionedPart], found: Sequence[Value]) -> Derivation | None:
         """The way in which each of the parts becomes its own counterpart."""
-        whole: Derivation = {}
+        derivation: Derivation = {}
         for (space, start), member in zip(spaces, found, strict=True):
             way = self.find(space, start, member)
             if way is None:
                 return None
-            whole |= way
-        return whole
+            derivation |= way
+        return derivation
 
     def _series(
         self,
@@ -172,10 +172,10 @@ class DerivationFinder:
         pairs = _bipartite_matching(len(slots), fits, self._shuffled)
         if pairs is None:
             return None
-        whole: Derivation = {}
+        derivation: Derivation = {}
         for part, slot in pairs.items():
-            whole |= known[slot, part] or {}
-        return whole
+            derivation |= known[slot, part] or {}
+        return derivation
 
     def _shuffled(self, items: Sequence[Item]) -> Sequence[Item]:
         """The items, in any order if there is a random generator."""

@@ -26,7 +26,7 @@ from .partition_sequences import split_blocks, split_repeats, split_series, spli
 from .partition_types import Alternatives, DisjointClass, Singleton, TaggedParts, union_bits
 
 MAX_STEPS = 1_000_000
-"""So many steps may the splitting of one space take, about two seconds."""
+"""The splitting of one space takes at most this many steps, about two seconds."""
 
 
 class PartitionLimitError(ActivememError):

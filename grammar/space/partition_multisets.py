@@ -94,7 +94,7 @@ class _Bags:
 
 
 def unrank_multiset(size: int, count: int, index: int) -> list[int]:
-    """The multiset of that number among those of so many numbers below `size`.
+    """The multiset with that number, of `count` numbers below `size`.
 
     Adding its place to each number, in order, makes it a combination; those are numbered by the combinatorial
     number system (Knuth 2011, volume 4A, section 7.2.1.3).
@@ -102,7 +102,7 @@ def unrank_multiset(size: int, count: int, index: int) -> list[int]:
     found: list[int] = []
     for left in range(count, 0, -1):
         low, high = left - 1, size + count - 2
-        while low < high:  # the greatest number of which so many combinations lie below
+        while low < high:  # the greatest number below which at most `index` combinations lie
             middle = (low + high + 1) // 2
             low, high = (middle, high) if math.comb(middle, left) <= index else (low, middle - 1)
         index -= math.comb(low, left)
@@ -111,7 +111,7 @@ def unrank_multiset(size: int, count: int, index: int) -> list[int]:
 
 
 def _count_multisets(size: int, count: int) -> int:
-    """How many multisets of so many numbers below `size` there are."""
+    """How many multisets of `count` numbers below `size` there are."""
     return math.comb(size + count - 1, count)
 
 

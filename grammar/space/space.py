@@ -19,17 +19,17 @@ from .partition_types import alternatives
 from .sampling import sample_other, sample_reals
 
 MAX_LISTED = 10_000
-"""Up to so many members are listed to say how many are within a budget; more are estimated."""
+"""At most this many members are listed to count those within a budget; of more the count is estimated."""
 
 ESTIMATE_SAMPLES = 1_000
-"""So many members are drawn for an estimate."""
+"""An estimate draws this many members."""
 
 MAX_TRIES = 20_000
-"""So many members in a row may be beyond a budget before drawing or changing one gives up."""
+"""Drawing or changing a member gives up after this many in a row that are beyond the budget."""
 
 
 class SpaceError(ActivememError):
-    """What was asked of a space cannot be."""
+    """A space cannot give what was requested of it."""
 
 
 class Space:
@@ -108,7 +108,7 @@ class Space:
         raise SpaceError(f"none of {MAX_TRIES:,} architectures drawn is within the budget")
 
     def sample_distinct(self, count: int, rng: Random) -> list[Recipe]:
-        """So many different architectures, drawn as by `sample`; fewer where there are no more.
+        """`count` different architectures, drawn as by `sample`; fewer where there are no more.
 
         Raises SpaceError when none is found within the budget.
         """

@@ -30,9 +30,9 @@ _SOURCE = "Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Mem
 def _add_persistent_vectors(
     base_cost: Cost, settings: Settings, block_context: CostContext, *, heads: int, width: int, weights: bool
 ) -> Cost:
-    """The cost of the context's part with that of N vectors in each of so many heads of that width.
+    """The `base_cost` of a window with that of N vectors in each of `heads` heads, `width` wide.
 
-    Saved are the scaled vectors of a batch, and their `weights` if they have a softmax of their own.
+    Saved are the scaled vectors of a batch, and where `weights`, those of a softmax of their own.
     """
     count, length = as_int(settings, "N"), block_context.length
     kept = 3 if block_context.config.attention_dropout else 1

@@ -16,10 +16,11 @@ MIN_CHUNK_LENGTH = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The positions that a query sees: those at the distances from `nearest` to `furthest`.
+    """The positions that a query sees: those at the distances from `min_distance` to `max_distance`.
 
-    In a causal model a span has so many distances, from 1, or from 0 if the position `itself` is in it. Else
-    it reaches so far to both sides. `ramp` is that of an adaptive span, None for a fixed one.
+    In a causal model there are `span` distances, from 1 on, or from 0 on where the window `includes_self`;
+    else the window reaches `span` positions to both sides. `ramp` is that of an adaptive
+    span, None for a fixed one.
     """
 
     span: int
@@ -61,7 +62,7 @@ class Window:
 class QueryChunk:
     """Queries from `start` to `stop` and the keys that any of them can see, all counted from the first key.
 
-    The distances between them go from `near` to `far`.
+    The distances between them go from `min_distance` to `max_distance`.
     """
 
     start: int
@@ -88,7 +89,7 @@ class QueryChunk:
 
 
 def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) -> Iterator[QueryChunk]:
-    """The pieces in which a sequence is computed, behind so many past keys."""
+    """The pieces in which a sequence of `length` queries is computed, behind `past` keys."""
     size = max(max_distance, MIN_CHUNK_LENGTH)
     for begin in range(past, past + length, size):
         end = min(begin + size, past + length)
@@ -114,8 +115,8 @@ def window_attention_cost(
 ) -> Cost:
     """Projections, products within the window, and the weights that training keeps; a span for each head.
 
-    `queries` is how many heads the queries have if not `heads`; the softmax is also over so many persistent
-    vectors `beside`, whose own cost is not in this.
+    `query_heads` is how many heads the queries have if not `heads`; the softmax is also over the
+    `persistent_vectors`, whose own cost is not in this.
     """
     length, past = context.length, min(context.past, max(0, window.max_distance))
     every = list(iter_chunks(length, past, window.min_distance, window.max_distance))

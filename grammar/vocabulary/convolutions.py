@@ -34,9 +34,9 @@ def _convolution_cost(
     intermediates: int,
     saves_input: bool,
 ) -> Cost:
-    """The cost of convolutions with bias to so many maps; only taps that can touch data are computed.
+    """The cost of `kernels` convolutions with bias; only taps that can touch data are computed.
 
-    Saved are the padded inputs that they are of, and so many sequences of what they are `between`.
+    Saved are their padded `inputs`, and as many sequences as there are `intermediates`.
     """
     kernel = as_int(settings, "k")
     side = kernel_reach(kernel, causal=context.causal)

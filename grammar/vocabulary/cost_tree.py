@@ -12,7 +12,7 @@ from .spec import Cost, Reach
 _NO_REACH = Reach(left=0, right=0)
 
 PREVIOUS_PART, SOURCE_EMBEDDING, TARGET_EMBEDDING = "", "source embedding", "target embedding"
-"""What parts of a whole model follow besides each other: the part before, whichever it is, and the inputs."""
+"""What a part of a model can follow, beside other parts by name: the part before it, and the inputs."""
 
 
 class PartKind(StrEnum):
@@ -81,11 +81,11 @@ class ModelPart:
     parts: tuple[ModelPart, ...] = ()
 
     def activation_bytes(self, batch: int) -> int:
-        """The bytes that training keeps of so many sequences, without an input that others may keep too."""
+        """The bytes that training keeps of `batch` sequences, without an input that others may keep too."""
         return 4 * (batch * self.saved + self.saved_once)
 
     def with_saved_input(self, input_size: int) -> ModelPart:
-        """The part with its input, so many numbers, among what it saves, if it saves it at all."""
+        """The part with its input, `input_size` numbers, among what it saves, if it saves it at all."""
         if not self.saves_input:
             return self
         parts = self.parts
@@ -95,34 +95,34 @@ class ModelPart:
 
 
 def with_input_after(previous: ModelPart, part: ModelPart, input_size: int) -> ModelPart:
-    """The part with its input, so many numbers, among what it saves; not if the part before saves that."""
+    """The part with its input, `input_size` numbers, among what it saves, unless the one before saves it."""
     return replace(part, saves_input=False) if previous.saves_output else part.with_saved_input(input_size)
 
 
 def compose_series(label: str, parts: tuple[ModelPart, ...], input_size: int) -> ModelPart:
     """Parts one after another: what one reaches, the next one reaches further.
 
-    Each but the first saves its own input, of so many numbers.
+    Each but the first saves its own input, `input_size` numbers.
     """
     left = sum(part.reach.left for part in parts)
     right = sum(part.reach.right for part in parts)
     parts = (parts[0], *(with_input_after(before, part, input_size) for before, part in pairwise(parts)))
-    whole = _sum_costs(label, PartKind.SERIES, parts, Reach(left=left, right=right))
-    return replace(whole, saves_input=parts[0].saves_input, saves_output=parts[-1].saves_output)
+    total = _sum_costs(label, PartKind.SERIES, parts, Reach(left=left, right=right))
+    return replace(total, saves_input=parts[0].saves_input, saves_output=parts[-1].saves_output)
 
 
 def compose_sum(label: str, parts: tuple[ModelPart, ...]) -> ModelPart:
     """The parts of a sum: it reaches as far as the furthest of them, and saves its input once."""
     left = max(part.reach.left for part in parts)
     right = max(part.reach.right for part in parts)
-    whole = _sum_costs(label, PartKind.SUM, parts, Reach(left=left, right=right))
-    return replace(whole, saves_input=any(part.saves_input for part in parts))
+    total = _sum_costs(label, PartKind.SUM, parts, Reach(left=left, right=right))
+    return replace(total, saves_input=any(part.saves_input for part in parts))
 
 
 def compose_repeat(
     label: str, one: ModelPart, count: int, parts: tuple[ModelPart, ...], input_size: int
 ) -> ModelPart:
-    """A part applied so many times, with the parameters of one application; `parts` are those of one."""
+    """A part applied `count` times, with the parameters of one application; `parts` are those of one."""
     inputs = (count - 1) * input_size if one.saves_input and not one.saves_output else 0
     return replace(
         one,
@@ -146,16 +146,16 @@ def compose_stack(
 
 
 def total_cost(parts: tuple[ModelPart, ...], outputs: int) -> Cost:
-    """What a whole model costs whose outputs are so wide: the sums of its parts; its input is the first's."""
-    whole = _sum_costs("", PartKind.TRANSDUCER, parts, _NO_REACH)
+    """What a model costs that gives `outputs` numbers: the sums of its parts; its input is the first's."""
+    total = _sum_costs("", PartKind.TRANSDUCER, parts, _NO_REACH)
     return Cost(
-        parameters=whole.parameters,
-        flops=whole.flops,
-        shared=whole.shared,
-        state=whole.state,
-        window=whole.window,
-        saved=whole.saved,
-        saved_once=whole.saved_once,
+        parameters=total.parameters,
+        flops=total.flops,
+        shared=total.shared,
+        state=total.state,
+        window=total.window,
+        saved=total.saved,
+        saved_once=total.saved_once,
         saves_input=parts[0].saves_input,
         outputs=outputs,
         parts=parts,

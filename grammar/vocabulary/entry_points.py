@@ -38,13 +38,14 @@ class PluginProblem:
 class PluginRegistry(Generic[PluginT]):
     """The entry points of one group, each loaded when it is first asked for.
 
-    `take` gets what was loaded, its name and its owner; it gives it as it is to be used, or raises what is
-    wrong with it. Whatever an entry point raises becomes its problem and concerns no other.
+    `convert` gets what was loaded, its name and its owner; it returns it as it is to be used, or raises
+    ValueError with what is wrong with it. Whatever an entry point raises becomes its problem and concerns no
+    other.
     """
 
     def __init__(self, group: str, convert: Callable[[object, str, str], PluginT]) -> None:
         self.group = group
-        self._take = convert
+        self._convert = convert
         self._taken: dict[str, PluginT] = {}
         self._problems: dict[str, PluginProblem] = {}
 
@@ -90,7 +91,7 @@ class PluginRegistry(Generic[PluginT]):
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- the code of others may raise anything
             return f"{type(error).__name__}: {error}"
         try:
-            self._taken[name] = self._take(loaded, name, owner)
+            self._taken[name] = self._convert(loaded, name, owner)
         except ValueError as error:
             return str(error)
         return None

@@ -29,7 +29,7 @@ SEQUENCE, VECTOR, OTHER_LENGTH = (
 
 
 def output_kind(node: Value) -> str | None:
-    """What the part gives, in the words of GIVES; None where a hole decides."""
+    """What the part gives, in the words of OUTPUT_KINDS; None where a hole decides."""
     match node:
         case BlockNode():
             spec = lookup(node.name)

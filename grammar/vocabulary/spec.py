@@ -104,7 +104,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How many tokens to the left and to the right of a position can move its output; ALL for no bound."""
+    """How many tokens to the left and to the right of a position can move its output, or UNBOUNDED."""
 
     left: float
     right: float

@@ -49,12 +49,12 @@ seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)            id e6d51c0a
   │  └─ gru(layers=2)              49,664    98.3    5.6 MB  all ← · → 0
   ├─ bahdanau attention             8,256    26.6   14.3 MB  all           256 B
   └─ dropout                            0     0.0  655.4 kB
-  output                           12,900    25.6  849.9 kB  0
-  total                           133,284   248.8   27.0 MB  all           256 B
+  output                           12,900    25.6    1.2 MB  0
+  total                           133,284   248.8   27.3 MB  all           256 B
 
   bidirectional, pre-norm, 40 tokens, batch 32, dropout 0.1
   training holds 533.1 kB of parameters, 533.1 kB of gradients, 1.1 MB of
-  Adam's, 27.0 MB of activations and 512.0 kB of logits; about 30.1 MB at the
+  Adam's, 27.3 MB of activations and 512.0 kB of logits; about 30.4 MB at the
   peak
   generation keeps 256 B for each token and a window of 256 B
 """
