@@ -104,34 +104,33 @@ class GridBuilder:
         """A cell's settings, with its size solved if it has one; None if faulty, which is noted."""
         values, sized = dict(levels), None
         if self.design.matched_size is not None:
-            sized = self._solve_size(levels)
+            name, given = self.design.matched_size
+            sized = self._solve_size(name, levels)
             if sized is None:
                 return None
-            values[self.design.matched_size[0]] = (
-                self.design.matched_size[1] if sized.size is None else sized.size
-            )
+            values[name] = given if sized.size is None else sized.size
         try:
             return resolve_settings(self.template, values), sized
         except InvalidTableError as error:
-            for problem in error.problems:
-                report_cell_problem(self.diagnostics, self.template, problem, levels, {})
+            self._report_problems(error, levels)
             return None
 
-    def _solve_size(self, levels: Mapping[str, Level]) -> SizeMatch | None:
+    def _solve_size(self, name: str, levels: Mapping[str, Level]) -> SizeMatch | None:
         """The size of a cell; None if none is within the tolerance, which is noted with the nearest ones."""
-        assert self.design.matched_size is not None
         try:
             found = ParameterMatcher(template=self.template, design=self.design).solve(levels)
         except InvalidTableError as error:
-            for problem in error.problems:
-                report_cell_problem(
-                    self.diagnostics, self.template, problem, {**levels, **self.design.baseline}, {}
-                )
+            self._report_problems(error, {**levels, **self.design.baseline})
             return None
         if abs(found[0].relative_residual) <= self.tolerance:
             return found[0]
-        self._report_mismatch(self.design.matched_size[0], levels, found)
+        self._report_mismatch(name, levels, found)
         return None
+
+    def _report_problems(self, error: InvalidTableError, levels: Mapping[str, Level]) -> None:
+        """Note what is wrong with a cell, with its levels."""
+        for problem in error.problems:
+            report_cell_problem(self.diagnostics, self.template, problem, levels, {})
 
     def _report_mismatch(self, name: str, levels: Mapping[str, Level], found: Sequence[SizeMatch]) -> None:
         """Note a cell whose parameters cannot match its baseline's within the tolerance, and the nearest.

@@ -11,7 +11,7 @@ from ...grammar import Recipe, lookup
 from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
 from ...grammar.semantics.checker import MAX_BLOCKS
 from ..schema.design import Design, level_key
-from ..schema.settings import Level, ModelSettings, read_recipe
+from ..schema.settings import MAX_D_MODEL, Level, read_recipe
 from ..text.pydantic_messages import InvalidTableError
 from .costs import cost
 from .resolve import resolve_settings
@@ -19,6 +19,8 @@ from .template import D_MODEL_PATH, RECIPE_PATH, Template
 
 SIZE_PATHS = (RECIPE_PATH, D_MODEL_PATH)
 """Where a size may stand."""
+
+_MAX_SIZE = 2**31  # where a parameter sets no bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,7 @@ class ParameterMatcher:
         values = {**levels, name: f"{{{name}}}"}
         ranges = _ranges(read_recipe(self.template.recipe(values)), name)
         if name in self.template.holes.get(D_MODEL_PATH, ()):
-            ranges.append(_d_model_bounds())
+            ranges.append((1, MAX_D_MODEL))
         return max(low for low, _ in ranges), min(high for _, high in ranges)
 
 
@@ -129,18 +131,7 @@ def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
             for key, value in node.arguments:
                 parameter = spec.parameter(key)
                 if value == HoleNode(name) and parameter is not None:
-                    found.append(_integer_bounds(parameter.low, parameter.high))
+                    low = -_MAX_SIZE if parameter.low is None else parameter.low
+                    high = _MAX_SIZE if parameter.high is None else parameter.high
+                    found.append((math.ceil(low), math.floor(high)))
     return found
-
-
-def _integer_bounds(low: float | None, high: float | None) -> tuple[int, int]:
-    """The whole numbers between two bounds; a missing one is ±2 ** 31."""
-    return math.ceil(-(2**31) if low is None else low), math.floor(2**31 if high is None else high)
-
-
-def _d_model_bounds() -> tuple[int, int]:
-    """The bounds of d_model."""
-    metadata = ModelSettings.model_fields["d_model"].metadata
-    (low,) = (one.ge for one in metadata if hasattr(one, "ge"))
-    (high,) = (one.le for one in metadata if hasattr(one, "le"))
-    return low, high

@@ -20,8 +20,6 @@ from .settings import Level, StudySettings
 TABLE = "cells"
 BASELINE_PATH: KeyPath = ("study", "baseline")
 
-_NO_SEED = "seeds cross every cell: they stand in [factors]"
-
 
 def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Design:
     """The design of a study; what is wrong with it is noted, and left out.
@@ -35,11 +33,14 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
     names = tuple(own or dict.fromkeys(name for table in tables for name in table if name != SEED))
     given = _baseline(diagnostics, header, names)
     listed: dict[int, Mapping[str, Level]] = {}
+    seen: set[tuple[str, ...]] = set()
     for index, table in enumerate(tables):
         if _is_cell(diagnostics, (TABLE, index), table, names, given):
             cell = {name: table[name] if name in table else given[name] for name in names}
-            if any(_equal(cell, other) for other in listed.values()):
+            key = tuple(map(level_key, cell.values()))
+            if key in seen:
                 diagnostics.report_error((TABLE, index), "this cell is listed twice")
+            seen.add(key)
             listed[index] = cell
     design = Design(
         kind=_kind(diagnostics, header, own),
@@ -76,6 +77,22 @@ def _kind(
     return kind
 
 
+def _is_level(diagnostics: Diagnostics, path: KeyPath, level: object, names: Collection[str]) -> bool:
+    """Whether a key is a factor's name and its value can be a level of it; if not, that is noted."""
+    name = str(path[-1])
+    if name == SEED:
+        diagnostics.report_error(path, "seeds cross every cell: they stand in [factors]", key=True)
+    elif name not in names:
+        diagnostics.report_error(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
+    elif not is_name(diagnostics, path):
+        pass
+    elif message := level_fault(name, level):
+        diagnostics.report_invalid(path, message)
+    else:
+        return True
+    return False
+
+
 def _is_cell(
     diagnostics: Diagnostics,
     path: KeyPath,
@@ -87,25 +104,11 @@ def _is_cell(
 
     Names that are no factors and levels that are none are noted too, each at its key or value.
     """
-    wrong = False
-    for name, level in table.items():
-        place = (*path, name)
-        if name == SEED:
-            diagnostics.report_error(place, _NO_SEED, key=True)
-        elif name not in names:
-            diagnostics.report_error(place, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
-        elif not is_name(diagnostics, place):
-            pass
-        elif message := level_fault(name, level):
-            diagnostics.report_invalid(place, message)
-        else:
-            continue
-        wrong = True
-    for name in names:
-        if name not in table and name not in given:
-            diagnostics.report_error(path, f"missing factor '{name}'")
-            wrong = True
-    return not wrong
+    fits = [_is_level(diagnostics, (*path, name), level, names) for name, level in table.items()]
+    missing = [name for name in names if name not in table and name not in given]
+    for name in missing:
+        diagnostics.report_error(path, f"missing factor '{name}'")
+    return all(fits) and not missing
 
 
 def _baseline(
@@ -115,18 +118,18 @@ def _baseline(
 
     Other names are noted, unless they have a number and `match` asks for one to be solved.
     """
-    found: dict[str, Level] = {}
-    for name, level in (header.baseline if header else {}).items():
-        place = (*BASELINE_PATH, name)
-        if name == SEED:
-            diagnostics.report_error(place, _NO_SEED, key=True)
-        elif name not in names and not (header and header.match and _is_number(level)):
-            diagnostics.report_error(place, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
-        elif name in names and (message := level_fault(name, level)):
-            diagnostics.report_error(place, message)
-        elif name in names:
-            found[name] = level
-    return found
+    sizes = _sizes(header, names) if header and header.match else {}
+    return {
+        name: level
+        for name, level in (header.baseline if header else {}).items()
+        if name not in sizes and _is_level(diagnostics, (*BASELINE_PATH, name), level, names)
+    }
+
+
+def _sizes(header: StudySettings, names: Collection[str]) -> dict[str, int | float]:
+    """The numbers in the baseline whose names are no factors."""
+    others = {name: value for name, value in header.baseline.items() if name not in (*names, SEED)}
+    return {name: value for name, value in others.items() if type(value) in (int, float)}  # true is no number
 
 
 def _size(
@@ -140,24 +143,19 @@ def _size(
         if header and "tolerance" in header.model_fields_set:
             diagnostics.report_error(("study", "tolerance"), "only match has a tolerance", key=True)
         return None
-    sizes = [
-        (name, value)
-        for name, value in header.baseline.items()
-        if name not in names and name != SEED and _is_number(value)
-    ]
-    if len(sizes) == 1 and isinstance(sizes[0][1], int):
-        return sizes[0]
-    if len(sizes) == 1:
-        diagnostics.report_error(
-            (*BASELINE_PATH, sizes[0][0]), f"expected a whole number, got {format_value(sizes[0][1])}"
-        )
-    elif sizes:
-        diagnostics.report_error(
-            BASELINE_PATH, f"match solves one size, got {', '.join(name for name, _ in sizes)}"
-        )
-    else:
-        message = 'match needs a size to solve, as in baseline = { mixer = "sa", filter = 512 }'
-        diagnostics.report_error(("study", "match"), message)
+    match list(_sizes(header, names).items()):
+        case [(name, int(value))]:
+            return name, value
+        case [(name, value)]:
+            diagnostics.report_error(
+                (*BASELINE_PATH, name), f"expected a whole number, got {format_value(value)}"
+            )
+        case []:
+            message = 'match needs a size to solve, as in baseline = { mixer = "sa", filter = 512 }'
+            diagnostics.report_error(("study", "match"), message)
+        case several:
+            names = ", ".join(name for name, _ in several)
+            diagnostics.report_error(BASELINE_PATH, f"match solves one size, got {names}")
     return None
 
 
@@ -183,15 +181,3 @@ def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed
             )
     if listed:
         diagnostics.report_error((TABLE,), "a search chooses its points: cells belong to a grid", key=True)
-
-
-def _equal(one: Mapping[str, Level], other: Mapping[str, Level]) -> bool:
-    """Whether two cells have the same levels, their types too."""
-    return {name: level_key(level) for name, level in one.items()} == {
-        name: level_key(level) for name, level in other.items()
-    }
-
-
-def _is_number(value: object) -> bool:
-    """Whether a value of TOML is a number; true and false are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -18,6 +18,9 @@ Level = str | int | float | bool
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$")]
 """A name that may stand in a path."""
 
+MAX_D_MODEL = 65536
+"""A model may be as wide as this."""
+
 
 @lru_cache(maxsize=65536)
 def read_recipe(text: str) -> Recipe:
@@ -56,7 +59,7 @@ class ModelSettings(StrictModel):
 
     recipe: str
     """the body, in the recipe language"""
-    d_model: int = Field(ge=1, le=65536)
+    d_model: int = Field(ge=1, le=MAX_D_MODEL)
     """width of the model"""
     norm: Literal["pre", "post", "none"] = "pre"
     """where a sub-layer is normalised: its input, its sum with its input, or nowhere"""

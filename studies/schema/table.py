@@ -26,67 +26,62 @@ Names = Annotated[tuple[str, ...], Field(strict=False)]
 class GroupSpec(StrictModel):
     """`groups`: the headings over rows and columns, each with the levels or metrics that stand under it."""
 
-    rows: dict[str, list[Any]] = Field(
-        default_factory=dict, description="headings of rows, each with a list of levels"
-    )
-    columns: dict[str, list[Any]] = Field(
-        default_factory=dict, description="headings of columns, each with a list of levels or metrics"
-    )
+    rows: dict[str, list[Any]] = Field(default={})
+    """headings of rows, each with a list of levels"""
+    columns: dict[str, list[Any]] = Field(default={})
+    """headings of columns, each with a list of levels or metrics"""
 
 
 class PublishedSpec(StrictModel):
     """`published`: the paper's table, and its names of our rows and columns where they differ."""
 
-    table: str | None = Field(default=None, description="the paper's table; else the one of this name")
-    rows: dict[str, str] = Field(
-        default_factory=dict, description="the paper's names of rows, by level, where blocks do not tell"
-    )
-    columns: dict[str, str] = Field(
-        default_factory=dict,
-        description='the paper\'s names of columns, by level, metric or `"metric:level"`',
-    )
-    show: Literal["below", "difference", "columns"] = Field(
-        default="below",
-        description="the paper's numbers below ours, there with what ours are above them, or in columns",
-    )
+    table: str | None = None
+    """the paper's table; by default the one of this name"""
+    rows: dict[str, str] = Field(default={})
+    """the paper's names of rows, by level, where blocks do not tell"""
+    columns: dict[str, str] = Field(default={})
+    """the paper's names of columns, by level, metric or `"metric:level"`"""
+    show: Literal["below", "difference", "columns"] = "below"
+    """the paper's numbers below ours, there with what ours are above them, or in columns"""
 
 
 class TableSpec(StrictModel):
     """`[[table]]`: a factor in rows, another or metrics in columns, and what each cell says of its trials."""
 
-    name: Name = Field(description="what `--table` calls it")
-    rows: str = Field(description="the factor whose levels are rows")
-    columns: str | None = Field(
-        default=None, description="the factor whose levels are columns; none for metrics alone"
-    )
-    value: Names = Field(description="a metric or a cost, or a list of them, side by side")
-    caption: str | None = Field(default=None, description="how the caption begins; else the metric's title")
-    published: PublishedSpec = Field(
-        default=PublishedSpec(), description="the paper's table, as a text, or with these keys"
-    )
-    center: Center = Field(default="mean", description="of the seeds; iqm is the interquartile mean")
-    spread: Spread = Field(
-        default="sd", description="standard deviation, standard error, or interval of 95 %"
-    )
-    best: Literal["shown", "test"] = Field(
-        default="shown", description="bold: all that print like the best, or that `test` cannot tell from it"
-    )
-    test: Test = Field(default="permutation", description="of pairs of one seed; Holm over a column")
-    baseline: Any = Field(default=None, description="the row that all others show their differences from")
-    groups: GroupSpec = Field(default=GroupSpec(), description="headings over rows and columns")
-    select: dict[str, Any] = Field(
-        default_factory=dict, description="by factor, the level or the list of levels that is kept"
-    )
-    over: Names = Field(default=(), description="factors that a cell is over beside its seeds")
-    pick: Literal["best"] | None = Field(
-        default=None, description="a cell is its best level of `over`, by the first metric, not their mean"
-    )
-    otherwise: str | None = Field(
-        default=None, description="a metric that stands, in parentheses, where a cell has no `value`"
-    )
-    digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(
-        default_factory=dict, description="decimals by metric, where others than its own are wanted"
-    )
+    name: Name
+    """what `--table` calls it"""
+    rows: str
+    """the factor whose levels are rows"""
+    columns: str | None = None
+    """the factor whose levels are columns; none for metrics alone"""
+    value: Names
+    """a metric or a cost, or a list of them, side by side"""
+    caption: str | None = None
+    """how the caption begins; by default with the metric's title"""
+    published: PublishedSpec = PublishedSpec()
+    """the paper's table, as a text, or with these keys"""
+    center: Center = "mean"
+    """of the seeds; iqm is the interquartile mean"""
+    spread: Spread = "sd"
+    """standard deviation, standard error, or interval of 95 %"""
+    best: Literal["shown", "test"] = "shown"
+    """bold: all that print like the best, or that `test` cannot tell from it"""
+    test: Test = "permutation"
+    """of pairs of one seed; Holm over a column"""
+    baseline: Any = None
+    """the row that all others show their differences from"""
+    groups: GroupSpec = GroupSpec()
+    """headings over rows and columns"""
+    select: dict[str, Any] = Field(default={})
+    """by factor, the level or the list of levels that is kept"""
+    over: Names = ()
+    """factors that a cell is over beside its seeds"""
+    pick: Literal["best"] | None = None
+    """a cell is its best level of `over`, by the first metric, not their mean"""
+    otherwise: str | None = None
+    """a metric that stands, in parentheses, where a cell has no `value`"""
+    digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
+    """decimals by metric, where others than its own are wanted"""
 
     @field_validator("value", "over", mode="before")
     @classmethod
