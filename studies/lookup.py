@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from ..storage import Store
-from .study import Study, load_study
+from .study import Study, load_study, shipped_studies
 from .text.errors import StudyError, StudyFault
 
 
@@ -31,10 +30,9 @@ def load_studies(store: Store) -> dict[str, Study | StudyError]:
 
     A study that cannot be read, for instance because keys have changed since, maps to its error.
     """
-    shipped = {path.stem for path in Path(__file__).parent.glob("*.toml")}
     ran = {name for name in store.trials()["study"].unique() if store.load_study_record(name) is not None}
     found: dict[str, Study | StudyError] = {}
-    for name in sorted(shipped | ran):
+    for name in sorted(shipped_studies().keys() | ran):
         try:
             found[name] = load_last_run(name, store)
         except StudyError as error:

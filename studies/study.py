@@ -11,7 +11,7 @@ from ..grammar import Recipe
 from ..grammar.nodes import Dimension
 from .claims.reader import read_claims
 from .claims.spec import Claim
-from .resolve.draft import Draft, filler_kinds
+from .resolve.draft import Draft
 from .resolve.fragments import read_fragments
 from .resolve.grid import GridBuilder, TrialGrid
 from .resolve.holes import check_holes, check_recipes
@@ -36,7 +36,6 @@ from .text.errors import StudyError, StudyFault
 
 _KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "cells", "search", "table", "curve", "claim")
 _NEEDED = ("study", *TRIAL_TABLES)
-_SHIPPED = Path(__file__).parent
 _EPOCHS = ("train", "epochs")
 
 
@@ -136,12 +135,17 @@ class Study:
         }
 
 
+def shipped_studies() -> dict[str, Path]:
+    """The files of the studies that come with the package, by name."""
+    return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}
+
+
 def find_study_file(name_or_path: str | Path) -> Path:
     """The path of a study file, given by itself or by the name of a study that comes with the package.
 
     Raises StudyError with the nearest name, or all names, if there is neither.
     """
-    shipped = {path.stem: path for path in sorted(_SHIPPED.glob("*.toml"))}
+    shipped = shipped_studies()
     path = Path(name_or_path)
     if path.is_file():
         return path
@@ -179,32 +183,22 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
     claims = read_claims(diagnostics, design)
     search, space = read_search(diagnostics)
-    searched = "search" in document.data
-    template = Template(
-        tables={name: document.data[name] for name in TRIAL_TABLES if name in document.data},
-        fragments=read_fragments(diagnostics, filler_kinds(document.data), has_search=searched),
-    )
-    draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space, has_search=searched)
-    check_recipes(draft)
-    check_holes(draft)
-    check_levels(draft)
+    draft = _checked_draft(diagnostics, design, space)
     found = search_dimensions(factors, space, recipe_dimensions(draft)) if search else {}
     if search:
         check_search(diagnostics, search, factors, found)
     if header is None or diagnostics.faults:
         return None
     budget = StudyBudget(max_parameters=header.max_parameters, max_step_flops=header.max_step_flops)
-    made = TrialGrid()
-    if not search:
-        maker = GridBuilder(
-            diagnostics=diagnostics,
-            study=header.name,
-            template=template,
-            design=design,
-            budget=budget,
-            tolerance=header.tolerance,
-        )
-        made = maker.build()
+    builder = GridBuilder(
+        diagnostics=diagnostics,
+        study=header.name,
+        template=draft.template,
+        design=design,
+        budget=budget,
+        tolerance=header.tolerance,
+    )
+    grid = TrialGrid() if search else builder.build()
     return Study(
         name=header.name,
         title=header.title,
@@ -218,15 +212,29 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
         tables=tables,
         curves=curves,
         claims=claims,
-        template=template,
+        template=draft.template,
         design=design,
         budget=budget,
         keep_weights=header.keep_weights,
-        trials=made.trials,
-        cells=made.cells,
-        over_budget=made.over_budget,
-        size_matches=made.size_matches,
+        trials=grid.trials,
+        cells=grid.cells,
+        over_budget=grid.over_budget,
+        size_matches=grid.size_matches,
     )
+
+
+def _checked_draft(diagnostics: Diagnostics, design: Design, space: Mapping[str, Dimension]) -> Draft:
+    """What trials are made of, its recipes, holes and levels checked, and their faults noted."""
+    data = diagnostics.document.data
+    template = Template(
+        tables={name: data[name] for name in TRIAL_TABLES if name in data},
+        fragments=read_fragments(diagnostics),
+    )
+    draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space)
+    check_recipes(draft)
+    check_holes(draft)
+    check_levels(draft)
+    return draft
 
 
 def _design_as_written(document: Document) -> Design | None:

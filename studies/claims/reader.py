@@ -28,7 +28,7 @@ def read_claims(
     names what overrides have removed is no fault: it is then resolved over the cells of the file as written.
     """
     tables = diagnostics.tables(TABLE)
-    if tables and "search" in diagnostics.document.data:
+    if tables and diagnostics.has_search:
         diagnostics.report_error((TABLE,), "a claim compares the cells of a grid; a search has none")
         return ()
     scopes = _scopes(diagnostics, design, metrics) if tables else [None]

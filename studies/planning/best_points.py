@@ -37,9 +37,9 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     for factors, value in values.filter(pl.col("status") == "done").select("factors", "value").iter_rows():
         levels = {name: level for name, level in json.loads(factors).items() if name != SEED}
         points.setdefault(json.dumps(levels), []).append(value)
-    whole = [
+    complete = [
         BestPoint(values=json.loads(point), mean=fmean(means))
         for point, means in points.items()
         if len(means) == len(study.seeds)
     ]
-    return sorted(whole, key=lambda each: each.mean, reverse=search.direction == "max")[:MAX_POINTS]
+    return sorted(complete, key=lambda each: each.mean, reverse=search.direction == "max")[:MAX_POINTS]

@@ -93,9 +93,13 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
         PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
         for one in trials
     )
-    bare = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
+    without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     counts = Counter[str](one.status for one in planned if one.status != "missing")
-    left = [one.estimate for one in planned if one.status in ("missing", "pruned") or one.trial.id in bare]
+    left = [
+        one.estimate
+        for one in planned
+        if one.status in ("missing", "pruned") or one.trial.id in without_weights
+    ]
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
         left = [_point_estimate(tried, trials, estimator)] * max(0, study.total - len(tried))
@@ -110,7 +114,7 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
         subset_size=None if only is None else len(planned),
         counts=counts,
         num_remaining=len(left),
-        num_missing_weights=len(bare),
+        num_missing_weights=len(without_weights),
         models=_models(study, trials, estimator),
         estimate=total_time(left),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),

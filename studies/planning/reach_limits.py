@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...grammar.nodes import RepeatNode
 from ..catalog.tasks import AlgorithmicTask, require_algorithmic
@@ -41,41 +41,36 @@ class ReachLimit:
 
 def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:
     """The ceilings that trials can meet, each trial given with its recipe's label; equal ones are merged."""
-    lengths: dict[str, dict[str, int]] = {}
-    sides: dict[str, tuple[int | None, int | None]] = {}
-    layers: dict[str, int | None] = {}
+    limits: dict[str, ReachLimit] = {}
     for label, settings in labelled:
         if not isinstance(settings.task.spec, AlgorithmicTask):
             continue
         bound = max_learnable_length(settings)
         if bound is None or bound >= max_curriculum_length(settings):
             continue
-        lengths.setdefault(label, {})[settings.task.name] = bound
-        left, right = sides.get(label, (None, None))
-        binds = _binding_reach(settings, bound)
-        sides[label] = (binds[0] if left is None else left, binds[1] if right is None else right)
-        layers[label] = _layers(settings)
-    groups: dict[tuple[object, ...], list[str]] = {}
-    for label, found in lengths.items():
-        groups.setdefault((layers[label], sides[label], tuple(found.items())), []).append(label)
-    return tuple(
-        ReachLimit(
-            labels=tuple(labels),
-            layers=layers[labels[0]],
-            left=sides[labels[0]][0],
-            right=sides[labels[0]][1],
-            max_lengths=lengths[labels[0]],
+        left, right = _binding_reach(settings, bound)
+        known = limits.get(label)
+        limits[label] = ReachLimit(
+            labels=(label,),
+            layers=_layers(settings),
+            left=known.left if known and known.left is not None else left,
+            right=known.right if known and known.right is not None else right,
+            max_lengths={**(known.max_lengths if known else {}), settings.task.name: bound},
         )
-        for labels in groups.values()
-    )
+    merged: dict[tuple[object, ...], ReachLimit] = {}
+    for limit in limits.values():
+        key = (limit.layers, limit.left, limit.right, tuple(limit.max_lengths.items()))
+        labels = merged[key].labels if key in merged else ()
+        merged[key] = replace(limit, labels=(*labels, *limit.labels))
+    return tuple(merged.values())
 
 
 def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int | None]:
     """The reach to the left and to the right, each only if the next length after the bound needs more."""
     task, sees = require_algorithmic(settings.task.name), reach(settings)
-    asked = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
-    left = int(sees.left) if asked.left > sees.left else None
-    return left, int(sees.right) if asked.right > sees.right else None
+    needed = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
+    left = int(sees.left) if needed.left > sees.left else None
+    return left, int(sees.right) if needed.right > sees.right else None
 
 
 def _layers(settings: TrialSettings) -> int | None:

@@ -55,17 +55,17 @@ class StudyStatus:
 def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -> StudyStatus:
     """The status of a study in a store, whose latest attempts are read unless they are given."""
     rows = study_outcomes(study, store.trials() if outcomes is None else outcomes)
-    held = dict(rows.select("trial", "status").iter_rows())
+    statuses = dict(rows.select("trial", "status").iter_rows())
     failed = rows.filter(pl.col("status") == "failed")["reason"]
     reasons = Counter(first_line(reason or "") for reason in failed)
-    open_ones = started_trials(study, store, held)
+    open_ones = started_trials(study, store, statuses)
     reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
     return StudyStatus(
         total=study.total,
-        stored=held,
+        stored=statuses,
         started=open_ones,
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
-        missing_weights=trials_missing_weights(study, store, held),
+        missing_weights=trials_missing_weights(study, store, statuses),
         failure_reasons=tuple(reasons.most_common()),
     )
 

@@ -57,8 +57,8 @@ def trial_values(
         last = last_members(metrics, metric_family(metric)).filter(pl.col("name") == metric)
         ends = ends.join(last.select("trial", last="value"), on="trial", how="left", maintain_order="left")
         ends = ends.with_columns(value=pl.coalesce("last", "value"))
-    asked = pl.DataFrame({"trial": list(dict.fromkeys(trials))}, schema={"trial": pl.String})
-    found = asked.join(ends, on="trial", how="left", maintain_order="left")
+    wanted = pl.DataFrame({"trial": list(dict.fromkeys(trials))}, schema={"trial": pl.String})
+    found = wanted.join(ends, on="trial", how="left", maintain_order="left")
     stored, value, recipes = pl.col("status"), pl.col("value"), _probed_recipes(found, metric)
     status = (
         pl.when(stored.is_null() & pl.col("trial").is_in(list(begun)))
@@ -106,8 +106,8 @@ def _why(study: str, metric: str) -> pl.Expr:
         ValueStatus.NO_VALUE: f"ended without a finite {metric}",
         ValueStatus.MISSING: ValueStatus.MISSING.text,
     }
-    told = pl.format("{}: {}", "status", reason)
-    return pl.col("status").replace_strict(words, default=told, return_dtype=pl.String)
+    failure = pl.format("{}: {}", "status", reason)
+    return pl.col("status").replace_strict(words, default=failure, return_dtype=pl.String)
 
 
 def _probed_recipes(found: pl.DataFrame, metric: str) -> list[str]:

@@ -36,10 +36,10 @@ def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
-        cure = "leave the pool out" if gives == VECTOR and needs == SEQUENCE else _REMEDIES[needs]
+        remedy = "leave the pool out" if gives == VECTOR and needs == SEQUENCE else _REMEDIES[needs]
         yield ValidationProblem(
             RECIPE_PATH,
-            f"{_offending_part(root, gives)} gives {gives}, but {task.name} needs {task.kind}: {cure}",
+            f"{_offending_part(root, gives)} gives {gives}, but {task.name} needs {task.kind}: {remedy}",
         )
     elif isinstance(settings.task, LanguageModelSettings):
         yield from _causality_problems(settings.task, settings.model.d_model, root)

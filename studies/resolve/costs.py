@@ -40,12 +40,12 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
     Tasks share the part that does not depend on the vocabulary: every cost is affine in its size.
     """
-    asked = settings.task.interface
-    least = _with_min_vocab(model_config(settings.model, asked))
-    body = _body(settings.model.recipe, least, tokens, asked.past)
+    interface = settings.task.interface
+    smallest = _with_min_vocab(model_config(settings.model, interface))
+    body = _body(settings.model.recipe, smallest, tokens, interface.past)
     parameters, flops = body.parameters, body.training_flops
-    if asked.vocab is not None and least.vocab is not None:
-        symbol, more = _cost_per_symbol(least, tokens), asked.vocab - least.vocab
+    if interface.vocab is not None and smallest.vocab is not None:
+        symbol, more = _cost_per_symbol(smallest, tokens), interface.vocab - smallest.vocab
         parameters, flops = parameters + more * symbol.parameters, flops + more * symbol.flops
     return SequenceCost(parameters=parameters, flops=flops)
 
@@ -62,8 +62,8 @@ def step_flops(settings: TrialSettings) -> int:
 
 def reach(settings: TrialSettings) -> Reach:
     """How far a trial's model sees."""
-    asked = settings.task.interface
-    return _body(settings.model.recipe, _with_min_vocab(model_config(settings.model, asked)), 1, 0).reach
+    interface = settings.task.interface
+    return _body(settings.model.recipe, _with_min_vocab(model_config(settings.model, interface)), 1, 0).reach
 
 
 def max_learnable_length(settings: TrialSettings) -> int | None:
@@ -134,12 +134,12 @@ def _body(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
 
 
 @lru_cache(maxsize=4096)
-def _cost_per_symbol(least: ModelConfig, tokens: int) -> SequenceCost:
+def _cost_per_symbol(smallest: ModelConfig, tokens: int) -> SequenceCost:
     """The cost that one more symbol of the vocabulary adds to any model."""
-    assert least.vocab is not None
+    assert smallest.vocab is not None
     without, within = (
-        analyse(_MINIMAL_RECIPE, replace(least, vocab=vocab), length=tokens)
-        for vocab in (least.vocab, least.vocab + 1)
+        analyse(_MINIMAL_RECIPE, replace(smallest, vocab=vocab), length=tokens)
+        for vocab in (smallest.vocab, smallest.vocab + 1)
     )
     return SequenceCost(
         within.parameters - without.parameters, within.training_flops - without.training_flops

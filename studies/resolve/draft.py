@@ -44,16 +44,12 @@ def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What the checks of holes and levels read.
-
-    `space` has the dimensions of [search.space]; `has_search` is whether there is a search, valid or not.
-    """
+    """What the checks of holes and levels read; `space` has the dimensions of [search.space]."""
 
     diagnostics: Diagnostics
     template: Template
     design: Design
     space: Mapping[str, Dimension]
-    has_search: bool
 
     def declared_names(self) -> set[str]:
         """Every name that can fill a hole, whether its values are valid or not."""

@@ -14,23 +14,22 @@ from ..schema.settings import read_recipe
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
+from .draft import filler_kinds
 from .template import HOLE_PATTERN
 
 TABLE = "recipes"
 
 
-def read_fragments(
-    diagnostics: Diagnostics, others: Mapping[str, str], *, has_search: bool
-) -> dict[str, str]:
+def read_fragments(diagnostics: Diagnostics) -> dict[str, str]:
     """The valid fragments of a study in the order of the file; the faults of the others are noted.
 
-    `others` has the other names that fill holes, each with its kind. A hole that nothing fills makes a
-    fragment invalid too; it is reported where all holes are checked.
+    A hole that nothing fills makes a fragment invalid too; it is reported where all holes are checked.
     """
+    others = filler_kinds(diagnostics.document.data)
     texts = {
         name: text
         for name, text in diagnostics.table(TABLE).items()
-        if _is_fragment(diagnostics, name, text, others, has_search)
+        if _is_fragment(diagnostics, name, text, others)
     }
     _check_cycles(diagnostics, texts)
     return _fillable_fragments(
@@ -43,7 +42,6 @@ def _is_fragment(
     name: str,
     text: Any,  # noqa: ANN401 -- TOML holds anything
     others: Mapping[str, str],
-    has_search: bool,
 ) -> bool:
     """Whether a name and a text by themselves make a fragment; if not, that is noted."""
     path: KeyPath = (TABLE, name)
@@ -56,7 +54,7 @@ def _is_fragment(
         diagnostics.report_invalid(path, f"expected a recipe, got {format_value(text)}")
         return False
     try:
-        if read_recipe(text).dimensions and not has_search:
+        if read_recipe(text).dimensions and not diagnostics.has_search:
             diagnostics.report_invalid(path, "a search dimension needs the table [search]")
     except RecipeError as error:
         diagnostics.report_faults(path, error.faults)

@@ -144,14 +144,14 @@ class GridBuilder:
         factors = [factor for factor in factors if factor in levels and len(self.design.factors[factor]) > 1]
         wanted = f"expected the baseline's {found[0].target:,} parameters within {100 * self.tolerance:g} %"
         if found[0].size is None:
-            told = f"got {found[0]}, and no hole {{{name}}} to solve"
+            outcome = f"got {found[0]}, and no hole {{{name}}} to solve"
         else:
-            told = "but " + " and ".join(f"{name}={one.size} gives {one}" for one in found)
+            outcome = "but " + " and ".join(f"{name}={one.size} gives {one}" for one in found)
         where = ", ".join(f"{factor}={format_value(levels[factor])}" for factor in factors)
         origin = self._level_path(factors[0], levels[factors[0]]) if len(factors) == 1 else None
         if (origin, where) not in self.reported:  # once for all tasks
             self.reported.add((origin, where))
-            message = f"{wanted}, {told}" + ("" if origin or not where else f", where {where}")
+            message = f"{wanted}, {outcome}" + ("" if origin or not where else f", where {where}")
             self.diagnostics.report_error(origin or RECIPE_PATH, message)
 
     def _level_path(self, factor: str, level: Level) -> KeyPath | None:
@@ -161,10 +161,10 @@ class GridBuilder:
 
     def _report_over_budget(self, refused: Sequence[Trial]) -> None:
         """Note a budget that every cell exceeds, and by how much the smallest one does."""
-        least = min(refused, key=lambda trial: self.budget.usage(trial.settings))
+        smallest = min(refused, key=lambda trial: self.budget.usage(trial.settings))
         cell = ", ".join(
-            f"{name}={level_text(level)}" for name, level in least.levels.items() if name != SEED
+            f"{name}={level_text(level)}" for name, level in smallest.levels.items() if name != SEED
         )
-        what = f"every cell is over budget; the least{f' is {cell}' if cell else ''}: "
+        what = f"every cell is over budget; the smallest{f' is {cell}' if cell else ''}: "
         key = "max_parameters" if self.budget.max_parameters is not None else "max_step_flops"
-        self.diagnostics.report_error(("study", key), what + self.budget.describe_excess(least.settings))
+        self.diagnostics.report_error(("study", key), what + self.budget.describe_excess(smallest.settings))

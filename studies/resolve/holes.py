@@ -30,7 +30,7 @@ def check_recipes(draft: Draft) -> None:
     if text is None:
         return
     recipe = _read(report, RECIPE_PATH, text)
-    if recipe and recipe.dimensions and not draft.has_search:
+    if recipe and recipe.dimensions and not report.has_search:
         report.report_invalid(RECIPE_PATH, "a search dimension needs the table [search]")
     if recipe:
         _expand(draft, RECIPE_PATH, text)

@@ -128,12 +128,12 @@ def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
 
 def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
     """Every axis with its valid values; values whose holes only an empty axis would fill are invalid."""
-    axes, sound = draft.axes(), dict[str, PlacedLevels]()
-    while axes != sound:  # a level becomes invalid when no valid level fills its hole
-        sound = axes
+    axes, previous = draft.axes(), dict[str, PlacedLevels]()
+    while axes != previous:  # a level becomes invalid when no valid level fills its hole
+        previous = axes
         left = {
-            name: tuple(one for one in levels if _is_valid(draft, *one, sound))
-            for name, levels in sound.items()
+            name: tuple(one for one in levels if _is_valid(draft, *one, previous))
+            for name, levels in previous.items()
         }
         axes = {name: levels for name, levels in left.items() if levels}
     for path, names in draft.template.holes.items():
@@ -148,8 +148,8 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 def _is_valid(draft: Draft, path: KeyPath, level: Level, axes: Container[str]) -> bool:
     """Whether a level is valid and something can fill each of its holes."""
-    holes = draft.template.names_in(level) if isinstance(level, str) else []
-    return path not in draft.diagnostics.invalid and all(hole in axes for hole in holes)
+    fillable = all(hole in axes for hole in draft.template.names_in_level(level))
+    return fillable and path not in draft.diagnostics.invalid
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:

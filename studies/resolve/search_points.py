@@ -38,9 +38,7 @@ def resolve_point(
     for path, names in template.holes.items():
         holes += names if path != RECIPE_PATH else ()
     for hole in holes:  # grows while it is walked
-        level = value(hole)
-        if isinstance(level, str):
-            holes += [inner for inner in template.names_in(level) if inner not in holes]
+        holes += [inner for inner in template.names_in_level(value(hole)) if inner not in holes]
     return {name: found[name] for name in dimensions if name in found}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,19 +44,21 @@ class Template:
 
     def names_in(self, text: str) -> list[str]:
         """The names whose values a text uses: those of its holes, and of the holes in its fragments."""
-        names = list(dict.fromkeys(HOLE_PATTERN.findall(text)))
-        for name in names:  # grows while it is walked
-            inside = HOLE_PATTERN.findall(self.fragments.get(name, ""))
-            names += [hole for hole in dict.fromkeys(inside) if hole not in names]
+        names = _with_inner_names(
+            HOLE_PATTERN.findall(text), lambda name: HOLE_PATTERN.findall(self.fragments.get(name, ""))
+        )
         return [name for name in names if name not in self.fragments]
+
+    def names_in_level(self, level: Level) -> list[str]:
+        """The names whose values a level uses; only a text can use any."""
+        return self.names_in(level) if isinstance(level, str) else []
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
         """The names whose values matter at a path: those of its holes, and of the holes in their levels."""
-        names = list(self.holes.get(path, ()))
-        for name in names:  # grows while it is walked
-            texts = [level for level in levels.get(name, ()) if isinstance(level, str)]
-            names += [hole for text in texts for hole in self.names_in(text) if hole not in names]
-        return names
+        return _with_inner_names(
+            self.holes.get(path, ()),
+            lambda name: [hole for level in levels.get(name, ()) for hole in self.names_in_level(level)],
+        )
 
     def expand(self, text: str) -> Recipe:
         """The recipe of a text with its fragments expanded; RecipeError if one does not fit."""
@@ -86,13 +88,19 @@ class Template:
 
         A name without a value is in an option that is not chosen.
         """
-        names = [name for name, _ in recipe.dimensions if name in values]
-        names += [name for name in recipe.holes if name in values]
-        for name in names:  # grows while it is walked
-            if isinstance(level := values[name], str):
-                inside = self.names_in(level)
-                names += [hole for hole in inside if hole in values and hole not in names]
-        return names
+        names = _with_inner_names(
+            [*(name for name, _ in recipe.dimensions), *recipe.holes],
+            lambda name: self.names_in_level(values[name]) if name in values else [],
+        )
+        return [name for name in names if name in values]
+
+
+def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str]]) -> list[str]:
+    """The names and all that stand inside of them, each once, in the order in which they are met."""
+    found = list(dict.fromkeys(names))
+    for name in found:  # grows while it is walked
+        found += [inner for inner in dict.fromkeys(inside(name)) if inner not in found]
+    return found
 
 
 def value_holes(root: Node) -> frozenset[str]:
@@ -129,8 +137,8 @@ def _filled(value: Any, values: Mapping[str, Level], path: KeyPath) -> Any:  # n
         return [_filled(inner, values, (*path, index)) for index, inner in enumerate(value)]
     if not isinstance(value, str) or path == RECIPE_PATH:
         return value
-    whole = HOLE_PATTERN.fullmatch(value)
-    return values[whole[1]] if whole else HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), value)
+    hole_only = HOLE_PATTERN.fullmatch(value)
+    return values[hole_only[1]] if hole_only else HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), value)
 
 
 def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:

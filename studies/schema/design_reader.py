@@ -172,7 +172,7 @@ def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
 
 def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed: Collection[int]) -> None:
     """Note what belongs to a grid in a study whose points a search chooses."""
-    if "search" not in diagnostics.document.data or header is None:
+    if not diagnostics.has_search or header is None:
         return
     for key in ("design", "match"):
         if key in header.model_fields_set:

@@ -21,7 +21,7 @@ def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> 
 
 def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[CurveSpec, ...]:
     """Every figure of a study in the order of the file."""
-    if diagnostics.document.data.get("curve") and "search" in diagnostics.document.data:
+    if diagnostics.document.data.get("curve") and diagnostics.has_search:
         diagnostics.report_error(("curve",), "a figure shows the cells of a grid; a search has none")
         return ()
     return _read(diagnostics, "curve", CurveSpec, lambda spec: curve_faults(spec, design, paper))

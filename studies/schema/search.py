@@ -22,7 +22,7 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
 
     What is wrong with either is noted; a dimension that cannot be read is left out.
     """
-    if "search" not in diagnostics.document.data:
+    if not diagnostics.has_search:
         return None, {}
     settings = diagnostics.validate(SearchSettings, ("search",), diagnostics.document.data["search"])
     if settings is None:
@@ -69,10 +69,10 @@ def search_dimensions(
 
     The options of a choice are plain data, parts of a recipe as text.
     """
-    joined = {
+    choices = {
         name: ChoiceDimension(levels) for name, levels in factors.items() if name != SEED and len(levels) > 1
     }
-    return {**joined, **space, **{name: _with_plain_options(found) for name, found in own.items()}}
+    return {**choices, **space, **{name: _with_plain_options(found) for name, found in own.items()}}
 
 
 def read_dimension(text: str) -> Dimension:

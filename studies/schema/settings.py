@@ -19,39 +19,39 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$")]
 """A name that may stand in a path."""
 
 MAX_D_MODEL = 65536
-"""A model may be as wide as this."""
+"""The largest width of a model."""
 
 
 @lru_cache(maxsize=65536)
 def read_recipe(text: str) -> Recipe:
-    """The recipe of a text, read once; RecipeError if it is none."""
+    """The recipe that a text says, each text read once; RecipeError if it is not one."""
     return parse(text)
 
 
 class StudySettings(StrictModel):
-    """`[study]`: what the study is called, which cells it has, and what they may cost."""
+    """`[study]`: the study's name, which cells it has, and what they may cost."""
 
     name: Name
     """the study's name in commands and in the store"""
     title: str
-    """one line on what is asked"""
+    """what the study asks, in one line"""
     paper: str | None = None
-    """the paper whose numbers stand beside its own"""
+    """the paper whose published numbers are shown beside the study's own"""
     design: Literal["grid", "one_at_a_time", "zip"] = "grid"
-    """how factors combine: each level with each; each factor by itself around the baseline; level by level"""
+    """how factors combine: all levels with all, one factor at a time around the baseline, or in step"""
     baseline: dict[str, Any] = Field(default={})
-    """a level for factors, and for `match` a number for the hole that is solved"""
+    """levels of factors and, for `match`, a number for the hole whose size is solved"""
     match: Literal["parameters"] | None = None
-    """every cell gets a size of its own, so that its model has the parameters of the baseline's"""
+    """the size of each cell is solved so that its model has as many parameters as the baseline's"""
     keep_weights: bool = False
     """whether the store keeps the trained models and what they write, to be measured later"""
     tolerance: float = Field(default=0.005, ge=0, lt=1)
-    """how far from the baseline's parameters, as a share of them, a matched model may be"""
+    """how much a matched model's parameters may differ from the baseline's, as a fraction of those"""
     max_parameters: int | None = Field(default=None, ge=1)
-    """cells and search points whose models have more are not run"""
+    """cells and search points whose models have more parameters are not run"""
     max_step_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """so for the operations of a training step, forward and backward, on a batch of 40-token sequences, or of
-    sequences as long as the task says"""
+    """the same for the operations of a training step, forward and backward, on a batch of sequences as long
+    as the task says, or of 40 tokens where the length grows"""
 
 
 class ModelSettings(StrictModel):
@@ -62,25 +62,25 @@ class ModelSettings(StrictModel):
     d_model: int = Field(ge=1, le=MAX_D_MODEL)
     """width of the model"""
     norm: Literal["pre", "post", "none"] = "pre"
-    """where a sub-layer is normalised: its input, its sum with its input, or nowhere"""
+    """where a sub-layer is normalised: at its input, at the sum with its input, or nowhere"""
     residual: bool = True
     """whether each sub-layer's output is added to its input"""
     position: Literal["timing", "none"] = "timing"
-    """sinusoids added in front of every mixer, or none"""
+    """sinusoids added before every mixer, or none"""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """probability to drop, behind each sub-layer and inside feed-forward blocks"""
+    """probability of dropping a number, after each sub-layer and inside feed-forward blocks"""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """probability to drop a weight of attention"""
+    """probability of dropping an attention weight"""
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """probability to drop a number of an embedding, or of what enters the output layer"""
+    """probability of dropping a number of an embedding, or of the output layer's input"""
     embedding: Literal["scaled", "unit"] = "scaled"
-    """embeddings begin as N(0, 1 / d_model) and are multiplied by its root, or as N(0, 1) and are not"""
+    """embeddings start as N(0, 1 / d_model) and are multiplied by √d_model, or as N(0, 1) and are not"""
     tied: bool = False
-    """whether the output layer has the embedding's weights"""
+    """whether the output layer shares the embedding's weights"""
     cutoffs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
-    """adaptive input and softmax: where a cluster of rarer symbols begins, a quarter as wide as the last"""
+    """adaptive input and softmax: where clusters of rarer symbols begin, each a quarter as wide as the last"""
     init: Literal["glorot", "he", "uniform"] = "glorot"
-    """how maps begin: Glorot uniform, He normal, or uniform within 1 / √inputs"""
+    """how maps are initialised: Glorot uniform, He normal, or uniform within 1 / √inputs"""
 
     @field_validator("recipe", mode="before")
     @classmethod
@@ -91,7 +91,7 @@ class ModelSettings(StrictModel):
     @field_validator("recipe")
     @classmethod
     def canonical_recipe(cls, text: str) -> str:
-        """The recipe in its canonical text; ValueError if it is none, or one that leaves something open."""
+        """The canonical text of a recipe; ValueError if it is not one, or still has holes or dimensions."""
         recipe = read_recipe(text)
         gaps = [*recipe.holes, *(name for name, _ in recipe.dimensions)]
         if gaps:
@@ -105,13 +105,13 @@ class OptimizerSettings(StrictModel):
     name: Literal[tuple(OPTIMIZERS)]  # pyright: ignore[reportInvalidTypeForm] -- the names are the catalog's
     """the rule"""
     lr: float = Field(gt=0, allow_inf_nan=False)
-    """highest learning rate"""
+    """the highest learning rate"""
     weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """pull of weights to 0"""
+    """how strongly weights are pulled to 0"""
     betas: Annotated[
         tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]], Field(strict=False)
     ] = (0.9, 0.999)
-    """of rules with two moments, as adam's: their decay"""
+    """of rules with two moments, such as adam: the moments' decay rates"""
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     """of rules with a denominator, which are all but sgd: added to it"""
 
@@ -126,11 +126,11 @@ class ScheduleSettings(StrictModel):
     """
 
     name: Literal["constant", "linear", "inverse_sqrt", "cosine", "plateau"] = "constant"
-    """how the learning rate goes on after the warm-up"""
+    """how the learning rate continues after the warm-up"""
     warmup: int = Field(default=0, ge=0)
-    """steps over which it rises in a line"""
+    """steps over which the learning rate rises linearly"""
     patience: int = Field(default=5, ge=1)
-    """of plateau: epochs without a better loss before it falls"""
+    """of plateau: epochs without a better loss before the learning rate falls"""
 
     @model_validator(mode="after")
     def check_warmup(self) -> ScheduleSettings:
@@ -144,18 +144,18 @@ class CurriculumSettings(StrictModel):
     """`train.curriculum`: the first length, and the accuracy on a fresh batch at which the length grows."""
 
     start: int = Field(ge=1)
-    """first length"""
+    """the first length"""
     grow_at: float = Field(default=1.0, gt=0, le=1)
     """accuracy on a fresh batch at which the length grows"""
 
 
 class StopSettings(StrictModel):
-    """`train.stop`: a training ends early once the loss of its epochs has come to rest."""
+    """`train.stop`: training ends early once the loss no longer changes from epoch to epoch."""
 
     change: float = Field(gt=0, allow_inf_nan=False)
-    """it ends when its loss has moved by less than this"""
+    """training ends when the loss has changed by less than this"""
     epochs: int = Field(ge=1)
-    """over so many epochs"""
+    """over this many epochs"""
 
 
 class TrainSettings(StrictModel):
@@ -166,31 +166,31 @@ class TrainSettings(StrictModel):
     schedule: ScheduleSettings = ScheduleSettings()
     """the learning rate over the steps"""
     clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """most that the norm of all gradients together may be"""
+    """the largest norm that all gradients together may have"""
     clip_tensor_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """most that the norm of the gradient of each weight by itself may be"""
+    """the largest norm that the gradient of any single weight tensor may have"""
     span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """weight of the learned spans of attention in the loss"""
+    """weight in the loss of the spans that attention learns"""
     batch_size: int = Field(ge=1)
-    """sequences of a step"""
+    """sequences in a training step"""
     accumulate: int = Field(default=1, ge=1)
-    """parts in which the sequences of a step are taken, one after the other"""
+    """parts into which the sequences of a step are split, computed one after the other"""
     epochs: int = Field(ge=1)
-    """after each of them the model is evaluated"""
+    """number of epochs; the model is evaluated after each"""
     steps_per_epoch: int = Field(ge=1)
-    """training steps of an epoch"""
+    """training steps in an epoch"""
     sampling: float = Field(default=0.0, ge=0, le=1)
-    """of two sequences: share of the target's symbols that the model reads as it has guessed them itself"""
+    """of two sequences: the share of the target's symbols in whose place the model reads its own guesses"""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    """of two sequences: probability that is spread over all symbols of the target's vocabulary"""
+    """of two sequences: the probability that is spread over all symbols of the target's vocabulary"""
     precision: Literal["float32", "bf16"] = "float32"
-    """bf16: products in half the bits, weights as ever"""
+    """bf16: products are computed in 16 bits, weights stay in 32"""
     compile: bool = False
     """whether torch compiles the body"""
     stop: StopSettings | None = None
-    """when it ends before its last epoch"""
+    """when training ends before the last epoch"""
     curriculum: CurriculumSettings | None = None
-    """of the algorithmic tasks: lengths, from the first on"""
+    """of the algorithmic tasks: how the length grows, from the first on"""
 
     @model_validator(mode="after")
     def check_accumulate(self) -> TrainSettings:
@@ -213,16 +213,16 @@ class SearchSettings(StrictModel):
     """`[search]`: how points are chosen; `space` names dimensions that fill holes, in the recipe language."""
 
     sampler: Literal["tpe", "random", "cmaes", "gp", "nsga2", "grid"] = "tpe"
-    """how points are proposed: Optuna's samplers, or all of them in order"""
+    """how points are proposed: by one of Optuna's samplers, or all of them in order"""
     trials: int = Field(ge=1)
-    """points, each of them trained with every seed"""
+    """number of points, each trained with every seed"""
     metric: str
     """what is optimised: its mean over the seeds"""
     direction: Literal["max", "min"]
     """which way is better"""
     scheduler: Literal["asha", "hyperband", "median", "none"] = "none"
-    """how points that fall behind are given up early"""
+    """how points that fall behind are stopped early"""
     seed: int = Field(default=0, ge=0, lt=2**32)
-    """of the sampler"""
+    """the sampler's seed"""
     space: dict[str, str] = Field(default={})
-    """dimensions by name, `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`: they fill holes"""
+    """dimensions that fill holes, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""

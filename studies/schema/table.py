@@ -38,11 +38,11 @@ class PublishedSpec(StrictModel):
     table: str | None = None
     """the paper's table; by default the one of this name"""
     rows: dict[str, str] = Field(default={})
-    """the paper's names of rows, by level, where blocks do not tell"""
+    """the paper's names of rows, by level, where they do not follow from the blocks"""
     columns: dict[str, str] = Field(default={})
     """the paper's names of columns, by level, metric or `"metric:level"`"""
     show: Literal["below", "difference", "columns"] = "below"
-    """the paper's numbers below ours, there with what ours are above them, or in columns"""
+    """where the paper's numbers stand: below ours, there with our difference from them, or in columns"""
 
 
 class TableSpec(StrictModel):
@@ -53,40 +53,40 @@ class TableSpec(StrictModel):
     rows: str
     """the factor whose levels are rows"""
     columns: str | None = None
-    """the factor whose levels are columns; none for metrics alone"""
+    """the factor whose levels are columns; without one, the metrics are the columns"""
     value: Names
-    """a metric or a cost, or a list of them, side by side"""
+    """a metric or a cost, or a list of them, shown side by side"""
     caption: str | None = None
     """how the caption begins; by default with the metric's title"""
     published: PublishedSpec = PublishedSpec()
     """the paper's table, as a text, or with these keys"""
     center: Center = "mean"
-    """of the seeds; iqm is the interquartile mean"""
+    """what stands for the values of all seeds; iqm is the interquartile mean"""
     spread: Spread = "sd"
-    """standard deviation, standard error, or interval of 95 %"""
+    """what follows it: standard deviation, standard error, or 95 % confidence interval"""
     best: Literal["shown", "test"] = "shown"
-    """bold: all that print like the best, or that `test` cannot tell from it"""
+    """which values are bold: all that print like the best, or all that `test` cannot tell from it"""
     test: Test = "permutation"
-    """of pairs of one seed; Holm over a column"""
+    """the test of pairs with the same seed, with Holm's correction over a column"""
     baseline: Any = None
-    """the row that all others show their differences from"""
+    """the row from which all others show their differences"""
     groups: GroupSpec = GroupSpec()
     """headings over rows and columns"""
     select: dict[str, Any] = Field(default={})
-    """by factor, the level or the list of levels that is kept"""
+    """for a factor, the level or the list of levels that is kept"""
     over: Names = ()
-    """factors that a cell is over beside its seeds"""
+    """factors over which a cell is aggregated, besides its seeds"""
     pick: Literal["best"] | None = None
-    """a cell is its best level of `over`, by the first metric, not their mean"""
+    """a cell is at its best level of `over` by the first metric, instead of their mean"""
     otherwise: str | None = None
-    """a metric that stands, in parentheses, where a cell has no `value`"""
+    """a metric that is shown in parentheses where a cell has no `value`"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
-    """decimals by metric, where others than its own are wanted"""
+    """decimals by metric, where they are not the metric's own"""
 
     @field_validator("value", "over", mode="before")
     @classmethod
     def wrap_in_list(cls, names: object) -> object:
-        """A name by itself as a list of one."""
+        """A single name as a list of one."""
         if isinstance(names, str):
             return (names,)
         if not isinstance(names, list | tuple):
@@ -104,7 +104,7 @@ class TableSpec(StrictModel):
     @field_validator("published", mode="before")
     @classmethod
     def expand_table_name(cls, table: object) -> object:
-        """A table's name by itself as all that is said of it."""
+        """A table's name, given instead of a table of keys."""
         return {"table": table} if isinstance(table, str) else table
 
     @property

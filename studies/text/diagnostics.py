@@ -21,6 +21,11 @@ class Diagnostics:
     faults: list[StudyFault] = field(default_factory=list)
     invalid: set[KeyPath] = field(default_factory=set)
 
+    @property
+    def has_search(self) -> bool:
+        """Whether the file has the table [search], valid or not."""
+        return "search" in self.document.data
+
     def report_error(
         self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None
     ) -> None:
