@@ -87,22 +87,14 @@ def show(
     FLOPs are those of a forward pass. Memory is what training keeps of a batch for the backward pass, in
     32-bit numbers. Generation keeps a state for each past token, and a window of fixed size, in 16-bit ones.
     """
-    from ...grammar import RecipeError
+    from ...grammar import ModelConfig, RecipeError
     from ...reporting.recipes.display import show_recipe
 
     if as_json and recipe_format is not RecipeFormat.TEXT:
         raise typer.BadParameter(f"expected --json or --format {recipe_format.value}, got both")
+    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
     with exit_on_error(RecipeError):
-        shown = show_recipe(
-            recipe,
-            d_model=d_model,
-            vocab=vocab,
-            causal=causal,
-            norm=norm.value,
-            dropout=dropout,
-            length=length,
-            batch=batch,
-        )
+        shown = show_recipe(recipe, config, length=length, batch=batch)
     if as_json:
         print_json(shown.as_data())
     else:
@@ -130,19 +122,12 @@ def compare(
     Figures are those of `recipe show`.
     """
     from ...errors import ActivememError
+    from ...grammar import ModelConfig
     from ...reporting.recipes.display import compare_recipes
 
+    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
     with exit_on_error(ActivememError):
-        compared = compare_recipes(
-            recipes,
-            d_model=d_model,
-            vocab=vocab,
-            causal=causal,
-            norm=norm.value,
-            dropout=dropout,
-            length=length,
-            batch=batch,
-        )
+        compared = compare_recipes(recipes, config, length=length, batch=batch)
     if as_json:
         print_json(compared.as_data())
     else:

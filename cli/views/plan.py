@@ -24,7 +24,7 @@ _MAX_MODELS = 24
 def format_plan(study: Study, plan: Plan, machine: MachineSettings) -> str:
     """The lines of `study plan`: trials to run, costs of models, and lengths out of reach."""
     lines = [
-        *wrap(f"{plan.study} · {plan.title}", WIDTH),
+        *wrap(f"{study.name} · {study.title}", WIDTH),
         *wrap(_counts(study, plan), WIDTH),
         "",
         *_models(study, plan),
@@ -61,8 +61,8 @@ def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
 def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
     """The plan with all its trials, for a program; seconds are null where nothing is known."""
     return {
-        "study": plan.study,
-        "title": plan.title,
+        "study": study.name,
+        "title": study.title,
         "total": plan.total,
         "part": plan.subset_size,
         "counts": dict(plan.counts),
@@ -101,13 +101,13 @@ def count_to_run(study: Study, plan: Plan) -> int:
 
 def _counts(study: Study, plan: Plan) -> str:
     """`8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
-    axes = [_axis(name, len(levels)) for name, levels in plan.factors.items() if len(levels) > 1]
+    axes = [_axis(name, len(levels)) for name, levels in study.factors.items() if len(levels) > 1]
     seeds = plural(len(study.seeds), "seed")
-    product = math.prod(map(len, plan.factors.values()))
+    product = math.prod(map(len, study.factors.values()))
     if study.search:
         axes, product = [plural(study.search.trials, "point"), seeds], plan.total
-    elif product != plan.cells * len(study.seeds):
-        axes, product = [plural(plan.cells, "cell"), seeds], plan.cells * len(study.seeds)
+    elif product != len(study.cells):
+        axes, product = [plural(len(study.cells) // len(study.seeds), "cell"), seeds], len(study.cells)
     trials = plural(plan.total, "trial" if product == plan.total else "distinct trial")
     stored, failed = sum(plan.counts.values()), plan.counts.get("failed", 0)
     trials += f", {plan.subset_size:,} in this part" if plan.subset_size is not None else ""
@@ -130,7 +130,7 @@ def _models(study: Study, plan: Plan) -> Iterator[str]:
     """A line for each model: its label, size, cost of a step and time of a trial."""
     unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
     solved = () if study.design.matched_size is None else (study.design.matched_size[0], "residual")
-    rows = [(_label_column_name(plan), *solved, "parameters", f"{unit}FLOPs/step", "est. per trial")]
+    rows = [(_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "est. per trial")]
     rows += [_row(model, size) for model in plan.models[:_MAX_MODELS]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
     labels = _labels([row[0] for row in rows], WIDTH - sum(widths) - 3 * len(widths) - 2)
@@ -175,11 +175,11 @@ def _signed(count: int) -> str:
     return f"{count:+,}".replace("-", "−") if count else "0"
 
 
-def _label_column_name(plan: Plan) -> str:
+def _label_column_name(study: Study, plan: Plan) -> str:
     """The factor whose levels name the models, or "model" if there is none."""
     labels = {model.label for model in plan.models}
     factors = (
-        name for name, levels in plan.factors.items() if labels <= {level_name(each) for each in levels}
+        name for name, levels in study.factors.items() if labels <= {level_name(each) for each in levels}
     )
     return next(factors, "model")
 

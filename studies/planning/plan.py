@@ -15,7 +15,6 @@ from ..resolve.costs import REFERENCE_TOKENS, cost, step_flops
 from ..resolve.parameter_matching import SizeMatch
 from ..resolve.trial import Trial
 from ..schema.level_names import level_name
-from ..schema.settings import Level
 from ..study import Study
 from .reach_limits import ReachLimit, predict_reach_limits
 from .status import study_outcomes, trials_missing_weights
@@ -60,15 +59,11 @@ class ModelCost:
 class Plan:
     """What is known of a study before it runs; `estimate` is for all remaining trials, one after the other.
 
-    A search has no trials yet: `total` is how many it will run, `models` the ends of its dimensions. `cells`
-    counts those of a grid with duplicates, without those over budget. `subset_size` counts the trials of the
-    selected subset, if any; then all but `factors`, `cells`, `total` and `over_budget` describe it alone.
+    A search has no trials yet: `total` is how many it will run, `models` the ends of its dimensions.
+    `subset_size` counts the trials of the selected subset, if any; then all but `total` and `over_budget`
+    describe it alone.
     """
 
-    study: str
-    title: str
-    factors: Mapping[str, tuple[Level, ...]]
-    cells: int
     trials: tuple[PlannedTrial, ...]
     total: int
     subset_size: int | None
@@ -105,10 +100,6 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
         left = [_point_estimate(tried, trials, estimator)] * max(0, study.total - len(tried))
     names = _label_names(study)
     return Plan(
-        study=study.name,
-        title=study.title,
-        factors=study.factors,
-        cells=len(study.cells) // len(study.seeds),
         trials=planned,
         total=study.total,
         subset_size=None if only is None else len(planned),

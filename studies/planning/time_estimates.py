@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Literal
+from typing import Literal, get_args
 
 import polars as pl
 
@@ -74,13 +74,10 @@ class TimeEstimator:
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
     """The sum of the times, with the weakest basis among them."""
     found = list(estimates)
-    bases: list[EstimateBasis] = [one.basis for one in found]
-    basis: EstimateBasis = (
-        "unknown" if "unknown" in bases else "at most" if "at most" in bases else "measured"
-    )
-    return (
-        UNKNOWN_TIME if basis == "unknown" else TimeEstimate(sum(one.seconds or 0.0 for one in found), basis)
-    )
+    bases: list[EstimateBasis] = ["measured", *(one.basis for one in found)]
+    basis = max(bases, key=get_args(EstimateBasis).index)
+    seconds = None if basis == "unknown" else sum(one.seconds or 0.0 for one in found)
+    return TimeEstimate(seconds, basis)
 
 
 def _cell(trial: Trial) -> str:

@@ -51,7 +51,7 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """The tokens of the sequence that represents all of a trial's; TOKENS if the length grows."""
+    """The tokens of the sequence that represents all of a trial's; REFERENCE_TOKENS if the length grows."""
     return settings.task.interface.tokens or REFERENCE_TOKENS
 
 
@@ -74,9 +74,8 @@ def max_learnable_length(settings: TrialSettings) -> int | None:
 
 def max_curriculum_length(settings: TrialSettings) -> int:
     """The longest length of an algorithmic trial whose length grows in every epoch."""
-    return _start_length(settings) + require_algorithmic(settings.task.name).length_step * (
-        settings.train.epochs - 1
-    )
+    step = require_algorithmic(settings.task.name).length_step
+    return _start_length(settings) + step * (settings.train.epochs - 1)
 
 
 def max_training_flops(settings: TrialSettings) -> float:
@@ -88,11 +87,8 @@ def max_training_flops(settings: TrialSettings) -> float:
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask):
         return float(train.epochs * train.steps_per_epoch * step_flops(settings))
-    start, bound, top = (
-        _start_length(settings),
-        max_learnable_length(settings),
-        max_curriculum_length(settings),
-    )
+    start, top = _start_length(settings), max_curriculum_length(settings)
+    bound = max_learnable_length(settings)
     if bound is not None:
         top = max(start, min(top, bound + task.length_step))
     growing = (top - start) // task.length_step + 1  # epochs
@@ -101,9 +97,7 @@ def max_training_flops(settings: TrialSettings) -> float:
     low, middle, high = (
         _epoch_flops(settings, task, start + task.length_step * epoch) for epoch in (0, half, 2 * half)
     )
-    bend = (
-        (growing + 1) / (3 * (growing - 1)) if half else 0.0
-    )  # the mean of x^2 over that many points in [-1, 1]
+    bend = (growing + 1) / (3 * (growing - 1)) if half else 0.0  # mean of x² at `growing` points in [-1, 1]
     mean = middle + bend * ((low + high) / 2 - middle)
     return growing * mean + (train.epochs - growing) * _epoch_flops(settings, task, top)
 

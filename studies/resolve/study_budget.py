@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..schema.settings import TrialSettings
@@ -21,20 +22,17 @@ class StudyBudget:
 
     def usage(self, settings: TrialSettings) -> float:
         """The model's cost as a fraction of the bound that it comes closest to; 0 without bounds."""
-        parameters = (
-            cost(settings, REFERENCE_TOKENS).parameters / self.max_parameters if self.max_parameters else 0.0
-        )
-        return max(parameters, step_flops(settings) / self.max_step_flops if self.max_step_flops else 0.0)
+        return max((spent / bound for spent, bound, _ in self._bounded_costs(settings)), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
         """How the model exceeds the bounds, as `4,488,548 parameters, at most 2,000,000`, or nothing."""
-        parts = []
+        costs = self._bounded_costs(settings)
+        return " and ".join(text.format(spent, bound) for spent, bound, text in costs if spent > bound)
+
+    def _bounded_costs(self, settings: TrialSettings) -> Iterator[tuple[float, float, str]]:
+        """Each cost of a model that has a bound, with that bound and the words for both."""
         if self.max_parameters is not None:
             parameters = cost(settings, REFERENCE_TOKENS).parameters
-            if parameters > self.max_parameters:
-                parts.append(f"{parameters:,} parameters, at most {self.max_parameters:,}")
+            yield parameters, self.max_parameters, "{:,} parameters, at most {:,}"
         if self.max_step_flops is not None:
-            flops = step_flops(settings)
-            if flops > self.max_step_flops:
-                parts.append(f"{flops:.4g} FLOPs a step, at most {self.max_step_flops:.4g}")
-        return " and ".join(parts)
+            yield step_flops(settings), self.max_step_flops, "{:.4g} FLOPs a step, at most {:.4g}"

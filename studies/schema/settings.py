@@ -78,7 +78,7 @@ class ModelSettings(StrictModel):
     tied: bool = False
     """whether the output layer shares the embedding's weights"""
     cutoffs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
-    """adaptive input and softmax: where clusters of rarer symbols begin, each a quarter as wide as the last"""
+    """adaptive input and softmax: where clusters of rare symbols begin, each a quarter as wide as the last"""
     init: Literal["glorot", "he", "uniform"] = "glorot"
     """how maps are initialised: Glorot uniform, He normal, or uniform within 1 / √inputs"""
 
