@@ -6,6 +6,7 @@ otherwise; the window is that of `sa(pos=relative)`. Each head has N persistent 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from .attention import ADAPTIVE, HEAD_WIDTH, HEADS, POS_VALUES, RAMP, SELF, check_ramp, window_from_settings
@@ -98,70 +99,67 @@ def _check_even_heads(settings: Settings) -> str | None:
     return check_ramp(settings) if heads % 2 == 0 else f"head_split halves its heads, got {heads}"
 
 
-ALL_ATTN = register(
-    Spec(
-        name="all_attn",
-        role=Role.MIXER,
-        parameters=_PARAMETERS,
-        summary="attention over a window of the past and persistent vectors, in one softmax",
-        equation=(
-            "y = concat_h softmax(q_hᵀ [k_h + u ; √head_width k′_h] / √head_width) [v_h ; √N v′_h] · W_o"
-        ),
-        source=_SOURCE + ", section 4.1",
-        cost=_all_attn_cost,
-        reach=_reach,
-        check=check_ramp,
+def _register_persistent_attention(
+    *,
+    name: str,
+    summary: str,
+    equation: str,
+    section: str,
+    cost: Callable[[Settings, CostContext], Cost],
+    check: Callable[[Settings], str | None] = check_ramp,
+) -> Spec:
+    return register(
+        Spec(
+            name=name,
+            role=Role.MIXER,
+            parameters=_PARAMETERS,
+            summary=summary,
+            equation=equation,
+            source=f"{_SOURCE}, {section}",
+            cost=cost,
+            reach=_reach,
+            check=check,
+        )
     )
+
+
+ALL_ATTN = _register_persistent_attention(
+    name="all_attn",
+    summary="attention over a window of the past and persistent vectors, in one softmax",
+    equation=("y = concat_h softmax(q_hᵀ [k_h + u ; √head_width k′_h] / √head_width) [v_h ; √N v′_h] · W_o"),
+    section="section 4.1",
+    cost=_all_attn_cost,
 )
 
-ATTN_SPLIT = register(
-    Spec(
-        name="attn_split",
-        role=Role.MIXER,
-        parameters=_PARAMETERS,
-        summary="attention over a window of the past, and beside it over persistent vectors, outputs added",
-        equation=(
-            "y = concat_h (softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(q_hᵀ k′_h) √N v′_h) · W_o"
-        ),
-        source=_SOURCE + ", section 5.4",
-        cost=_attn_split_cost,
-        reach=_reach,
-        check=check_ramp,
-    )
+ATTN_SPLIT = _register_persistent_attention(
+    name="attn_split",
+    summary="attention over a window of the past, and beside it over persistent vectors, outputs added",
+    equation=("y = concat_h (softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(q_hᵀ k′_h) √N v′_h) · W_o"),
+    section="section 5.4",
+    cost=_attn_split_cost,
 )
 
-HEAD_SPLIT = register(
-    Spec(
-        name="head_split",
-        role=Role.MIXER,
-        parameters=_PARAMETERS,
-        summary="half of the heads attend to a window of the past, half of them to persistent vectors",
-        equation=(
-            "y = concat_h y_h · W_o; y_h = softmax(q_hᵀ (k_h + u) / √head_width) v_h for the first half, "
-            "softmax(q_hᵀ k′_h) √N v′_h for the second"
-        ),
-        source=_SOURCE + ", section 5.4",
-        cost=_head_split_cost,
-        reach=_reach,
-        check=_check_even_heads,
-    )
+HEAD_SPLIT = _register_persistent_attention(
+    name="head_split",
+    summary="half of the heads attend to a window of the past, half of them to persistent vectors",
+    equation=(
+        "y = concat_h y_h · W_o; y_h = softmax(q_hᵀ (k_h + u) / √head_width) v_h for the first half, "
+        "softmax(q_hᵀ k′_h) √N v′_h for the second"
+    ),
+    section="section 5.4",
+    cost=_head_split_cost,
+    check=_check_even_heads,
 )
 
-SINGLE_HEAD = register(
-    Spec(
-        name="single_head",
-        role=Role.MIXER,
-        parameters=_PARAMETERS,
-        summary="attn_split with one head, as wide as all together, for the persistent vectors",
-        equation=(
-            "y = (concat_h softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(qᵀ k′) √N v′) · W_o, "
-            "q = concat_h q_h"
-        ),
-        source=_SOURCE + ", section 5.4",
-        cost=_single_head_cost,
-        reach=_reach,
-        check=check_ramp,
-    )
+SINGLE_HEAD = _register_persistent_attention(
+    name="single_head",
+    summary="attn_split with one head, as wide as all together, for the persistent vectors",
+    equation=(
+        "y = (concat_h softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(qᵀ k′) √N v′) · W_o, "
+        "q = concat_h q_h"
+    ),
+    section="section 5.4",
+    cost=_single_head_cost,
 )
 
 FF_ATTN = register(
