@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args
 
 from ..diagnostics import hint
 from ..errors import ActivememError
@@ -15,8 +16,11 @@ Norm = Literal["pre", "post", "none"]
 Position = Literal["timing", "none"]
 """How a model tells positions apart: by a timing signal that is added, or not at all."""
 
-EmbeddingInit = Literal["scaled", "unit"]
-"""How embeddings begin: as N(0, 1 / width), multiplied by the width's root when used, or as N(0, 1)."""
+EmbeddingInit = Literal["scaled", "unit", "unit_scaled", "uniform"]
+"""How embeddings begin, and whether they are multiplied by √d_model where they are used.
+
+As N(0, 1 / width) and multiplied, as N(0, 1), as N(0, 1) and multiplied, or as U(-0.05, 0.05).
+"""
 
 Init = Literal["glorot", "he", "uniform"]
 """How linear maps begin: Glorot uniform, He normal, or uniform within 1 / √inputs."""
@@ -85,10 +89,10 @@ class ModelConfig:
                 (0.0 <= rate < 1.0, f"expected {name} from 0 up to below 1, got {rate}")
                 for name, rate in rates
             ),
-            _one_of("norm", self.norm, ("pre", "post", "none")),
-            _one_of("position", self.position, ("timing", "none")),
-            _one_of("embedding", self.embedding, ("scaled", "unit")),
-            _one_of("init", self.init, ("glorot", "he", "uniform")),
+            _one_of("norm", self.norm, get_args(Norm)),
+            _one_of("position", self.position, get_args(Position)),
+            _one_of("embedding", self.embedding, get_args(EmbeddingInit)),
+            _one_of("init", self.init, get_args(Init)),
             *self._clustering(),
         )
         return [fault for holds, fault in rules if not holds]
@@ -103,6 +107,11 @@ class ModelConfig:
     def symbols(self) -> int:
         """The size of the vocabulary; 0 where nothing is a symbol."""
         return self.vocab or 0
+
+    @property
+    def embedding_scale(self) -> float:
+        """What an embedding is multiplied by where it is used."""
+        return math.sqrt(self.d_model) if self.embedding in ("scaled", "unit_scaled") else 1.0
 
     @property
     def source(self) -> ModelConfig:

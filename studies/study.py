@@ -29,12 +29,14 @@ from .schema.factors import SEED
 from .schema.presentation import read_curves, read_tables
 from .schema.search import check_search, read_search, representative_values, search_dimensions
 from .schema.settings import Level, SearchSettings, StudySettings
+from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.table import TableSpec
 from .text.diagnostics import Diagnostics
 from .text.document import Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault
 
-_KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "cells", "search", "table", "curve", "claim")
+_LISTS = ("cells", "table", "curve", "claim")
+_KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "source", "search", *_LISTS)
 _NEEDED = ("study", *TRIAL_TABLES)
 _EPOCHS = ("train", "epochs")
 
@@ -70,6 +72,7 @@ class Study:
     cells: tuple[Trial, ...]
     over_budget: tuple[Trial, ...]
     size_matches: Mapping[str, SizeMatch]
+    source_sheet: SourceSheet
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -181,7 +184,7 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
     factors = design.factors
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
-    claims = read_claims(diagnostics, design)
+    claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics)
     search, space = read_search(diagnostics)
     draft = _checked_draft(diagnostics, design, space)
     found = search_dimensions(factors, space, recipe_dimensions(draft)) if search else {}
@@ -220,6 +223,7 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
         cells=grid.cells,
         over_budget=grid.over_budget,
         size_matches=grid.size_matches,
+        source_sheet=source_sheet,
     )
 
 

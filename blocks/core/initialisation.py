@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from ...grammar.model_config import Init
+from ...grammar.model_config import EmbeddingInit, Init
 
 
 class Initialisable(nn.Module, ABC):
@@ -45,19 +45,24 @@ class Linear(nn.Linear, Initialisable):
 
 
 class Embedding(nn.Embedding, Initialisable):
-    """Vectors by token: N(0, 1 / width), to be scaled where they are used, or N(0, 1) if `unit`."""
+    """Vectors by token, drawn by a rule; what they are multiplied by is left to the model."""
 
-    def __init__(self, symbols: int, width: int, *, unit: bool = False) -> None:
+    def __init__(self, symbols: int, width: int, *, rule: EmbeddingInit = "scaled") -> None:
         super().__init__(symbols, width)
-        self.unit = unit
+        self.rule: EmbeddingInit = rule
 
     def reset_parameters(self) -> None:
         """Nothing, so that building leaves the global generator alone."""
 
     def initialise(self, generator: torch.Generator | None) -> None:
         """Draw the vectors."""
-        spread = 1.0 if self.unit else self.embedding_dim**-0.5
-        nn.init.normal_(self.weight, std=spread, generator=generator)
+        match self.rule:
+            case "scaled":
+                nn.init.normal_(self.weight, std=self.embedding_dim**-0.5, generator=generator)
+            case "unit" | "unit_scaled":
+                nn.init.normal_(self.weight, generator=generator)
+            case "uniform":  # the default of Keras
+                nn.init.uniform_(self.weight, -0.05, 0.05, generator=generator)
 
 
 def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator | None) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...grammar.model_config import Cluster
+from ...grammar.model_config import Cluster, EmbeddingInit
 from ..core.initialisation import Embedding, Linear
 
 
@@ -38,10 +38,10 @@ class AdaptiveEmbedding(nn.Module):
     The first cluster's are as wide as the model and not projected.
     """
 
-    def __init__(self, clusters: Sequence[Cluster], width: int, *, unit: bool = False) -> None:
+    def __init__(self, clusters: Sequence[Cluster], width: int, *, rule: EmbeddingInit = "scaled") -> None:
         super().__init__()
         self.clusters = tuple(clusters)
-        self.embeddings = nn.ModuleList(Embedding(each.size, each.width, unit=unit) for each in clusters)
+        self.embeddings = nn.ModuleList(Embedding(each.size, each.width, rule=rule) for each in clusters)
         self.maps = nn.ModuleList(Linear(each.width, width, bias=False) for each in clusters[1:])
 
     def forward(self, tokens: Tensor) -> Tensor:

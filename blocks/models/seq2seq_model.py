@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -28,10 +26,9 @@ class TransductionModel(BaseModel[AnyTransducer]):
     def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
         super().__init__(recipe, config)
         assert isinstance(recipe.root, nodes.BlockNode)
-        unit = config.embedding == "unit"
-        self.scale = 1.0 if unit else math.sqrt(config.d_model)
-        self.source = Embedding(config.source.symbols, config.d_model, unit=unit)
-        self.target = Embedding(config.symbols, config.d_model, unit=unit)
+        self.scale = config.embedding_scale
+        self.source = Embedding(config.source.symbols, config.d_model, rule=config.embedding)
+        self.target = Embedding(config.symbols, config.d_model, rule=config.embedding)
         self.body = build_transducer_block(recipe.root, Context(config=config))
         self.output = Linear(self.body.output_width, config.symbols, bias=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Unpack
 
 import torch
@@ -40,8 +39,7 @@ class Model(BaseModel[ResidualStack]):
 
     def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
         super().__init__(recipe, config)
-        scaled = config.columns is None and config.embedding == "scaled"
-        self.scale = math.sqrt(config.d_model) if scaled else None
+        self.scale = 1.0 if config.columns is not None else config.embedding_scale
         self.pooled = output_kind(recipe.root) == VECTOR
         self.embedding = _build_input_layer(config)
         self.body = build_body(recipe.root, Context(config=config))
@@ -104,7 +102,7 @@ class Model(BaseModel[ResidualStack]):
     def _embed(self, inputs: Tensor, start: int) -> tuple[Tensor, Tensor | None]:
         """What enters the body, (batch, length, width), and the timing signal from position `start` on."""
         x = self.embedding(inputs)
-        return add_timing(self.dropout(x if self.scale is None else x * self.scale), self.config, start=start)
+        return add_timing(self.dropout(x if self.scale == 1.0 else x * self.scale), self.config, start=start)
 
     def _normalise(self, x: Tensor) -> Tensor:
         """What is made of the body's output before the output layer."""
@@ -135,8 +133,8 @@ def build(
 
     `norm` is pre, post or none, `position` timing or none; `dropout` is the probability to drop,
     `embedding_dropout` that on embeddings and in front of the output. Without `residual` a sub-layer's output
-    takes the place of its input. An embedding that is scaled begins as N(0, 1 / d_model), one that is unit as
-    N(0, 1); maps as `init` says, glorot (uniform), he (normal) or uniform (within 1 / √inputs); paddings
+    takes the place of its input. Embeddings begin as `embedding` says (EmbeddingInit),
+    maps as `init` says, glorot (uniform), he (normal) or uniform (within 1 / √inputs); paddings
     Glorot uniform, biases 0, norms 1 and 0. A model of more than `max_parameters` is refused before anything
     is allocated; None sets no limit.
 
@@ -173,10 +171,9 @@ def _build_input_layer(config: ModelConfig) -> nn.Module:
     """What makes vectors of the inputs."""
     if config.columns is not None:
         return Linear(config.columns, config.d_model, bias=True)
-    unit = config.embedding == "unit"
     if config.cutoffs:
-        return AdaptiveEmbedding(config.clusters, config.d_model, unit=unit)
-    return Embedding(config.symbols, config.d_model, unit=unit)
+        return AdaptiveEmbedding(config.clusters, config.d_model, rule=config.embedding)
+    return Embedding(config.symbols, config.d_model, rule=config.embedding)
 
 
 def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:

@@ -109,6 +109,29 @@ def run(
 
 
 @app.command()
+def show(
+    study: StudyFile,
+    *,
+    overrides: OverridesOption = None,
+    sources: Annotated[
+        bool, typer.Option("--sources", help="Say where each comes from: paper, program, or ours and why.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List every setting of a study with its value, the defaults behind those that its file gives."""
+    from ...studies.study import load_study
+    from ...studies.text.errors import StudyError
+    from ..views.settings import format_settings, settings_to_dict
+
+    with exit_on_error(StudyError, OSError):
+        found = load_study(study, overrides or ())
+    if as_json:
+        print_json(settings_to_dict(found))
+    else:
+        print_stdout(format_settings(found, sources=sources))
+
+
+@app.command()
 def status(
     study: StudyName,
     *,

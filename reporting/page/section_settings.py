@@ -21,7 +21,7 @@ def values(inputs: PageInputs) -> Mapping[str, object] | None:
     for settings in _iter_settings(inputs):
         for path, value in _flat(settings.model_dump(mode="json", exclude={"seed"})):
             found.setdefault(path, {})[json.dumps(value, ensure_ascii=False)] = None
-    written = inputs.study.template.texts
+    written, sheet = inputs.study.template.texts, inputs.study.source_sheet
     return (
         {
             "settings": {
@@ -29,7 +29,8 @@ def values(inputs: PageInputs) -> Mapping[str, object] | None:
                 if len(each) > 1 and path in written
                 else list(map(_unquoted, each))
                 for path, each in found.items()
-            }
+            },
+            "sources": {each.name: str(each.source) for each in sheet.settings if each.source is not None},
         }
         if found
         else None

@@ -13,6 +13,7 @@ from ...studies.resolve.trial import Trial
 from ...studies.schema.level_names import level_text, one_line
 from ...studies.schema.selection import is_selected, selected_levels
 from ...studies.schema.settings import Level
+from ...studies.schema.source_sheet import SourceSheet
 from ...studies.schema.table import TableSpec
 from ...studies.schema.table_checks import table_faults
 from ...studies.study import Study
@@ -47,7 +48,8 @@ def build_table(
     tallies, lost = _tallies(study.name, spec, trials, outcomes, begun)
     filler = _make_filler(study, spec, tallies, lost, published=published)
     ids = list(dict.fromkeys(trial.id for trial in trials))
-    made = _assemble_table(filler, selected_levels(spec.select, study.factors), provenance(ids, outcomes))
+    levels = selected_levels(spec.select, study.factors)
+    made = _assemble_table(filler, levels, provenance(ids, outcomes), study.source_sheet)
     # what the file's caption says of the settings may not hold; levels show by themselves
     if changed := [change for change in study.overrides if not change.startswith("factors.")]:
         sentence = one_line(f"Other than in the study's file: {', '.join(changed)}.")
@@ -98,7 +100,12 @@ def _make_filler(
     )
 
 
-def _assemble_table(filler: CellFiller, levels: Mapping[str, tuple[Level, ...]], provenance: str) -> Table:
+def _assemble_table(
+    filler: CellFiller,
+    levels: Mapping[str, tuple[Level, ...]],
+    provenance: str,
+    source_sheet: SourceSheet,
+) -> Table:
     """The table of what a filler fills, with the sentences around it.
 
     The cells come first, since filling them makes the footnotes.
@@ -114,6 +121,7 @@ def _assemble_table(filler: CellFiller, levels: Mapping[str, tuple[Level, ...]],
             tallies=filler.tallies.values(),
             cells=list(chain(*cells)),
             published_match=filler.published_match,
+            source_sheet=source_sheet,
         ),
         corner=one_line(spec.rows),
         rows=tuple(row.head for row in rows),

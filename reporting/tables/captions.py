@@ -9,7 +9,9 @@ from ...studies.catalog.metrics import find_metric
 from ...studies.planning.trial_values import ValueStatus
 from ...studies.schema.level_names import level_name, one_line
 from ...studies.schema.settings import Level
+from ...studies.schema.source_sheet import SourceSheet
 from ...studies.schema.table import TableSpec
+from ...studies.text.units import plural
 from ..statistics.paired_tests import TESTS, smallest_p
 from .axes import TableColumn
 from .bold import SIGNIFICANCE_LEVEL
@@ -29,6 +31,7 @@ def caption_sentences(
     tallies: Collection[Tally],
     cells: Sequence[Cell],
     published_match: PublishedMatch | None,
+    source_sheet: SourceSheet,
 ) -> tuple[str, ...]:
     """Every sentence of a table's caption; `levels` has what is selected of each factor."""
     titles = dict.fromkeys(column.metric.title for column in columns)
@@ -41,7 +44,7 @@ def caption_sentences(
         sentences.append(f"In parentheses: difference from {level_name(spec.baseline)}.")
     sentences += _best(spec, columns, cells)
     if published_match and any(cell.published for cell in cells):
-        sentences.append(_published(spec, published_match, cells))
+        sentences += [_published(spec, published_match, cells), sources_sentence(source_sheet)]
     if any(cell.status is CellStatus.BEGUN for cell in cells):
         sentences.append("begun: trials of it have begun, none has ended.")
     pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}
@@ -52,6 +55,16 @@ def caption_sentences(
     if any(cell.status is CellStatus.MISSING for cell in cells):
         sentences.append(f"{NOT_RUN}: not run.")
     return tuple(sentences)
+
+
+def sources_sentence(sheet: SourceSheet) -> str:
+    """Which settings are neither the paper's nor its program's, by name."""
+    if not sheet.is_given:
+        return "The study does not say where its settings come from."
+    ours, defaults = sheet.names("ours"), sheet.names("ours", is_default=True)
+    verb = "setting is" if len(ours) == 1 else "settings are"
+    first = f"{len(ours)} {verb} ours: {', '.join(ours)}" if ours else "No setting that it gives is ours"
+    return f"{first}; {plural(len(defaults), 'default')}."
 
 
 def _joined(titles: Sequence[str]) -> str:

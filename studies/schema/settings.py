@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
-from ...grammar import Expression, Recipe, parse
+from ...grammar import EmbeddingInit, Expression, Init, Norm, Position, Recipe, parse
 from ..catalog.optimisers import OPTIMIZERS
 from ..catalog.tasks import TaskSettings, read_task_settings
 from ..text.strict_model import StrictModel
@@ -61,11 +61,11 @@ class ModelSettings(StrictModel):
     """the body, in the recipe language"""
     d_model: int = Field(ge=1, le=MAX_D_MODEL)
     """width of the model"""
-    norm: Literal["pre", "post", "none"] = "pre"
+    norm: Norm = "pre"
     """where a sub-layer is normalised: at its input, at the sum with its input, or nowhere"""
     residual: bool = True
     """whether each sub-layer's output is added to its input"""
-    position: Literal["timing", "none"] = "timing"
+    position: Position = "timing"
     """sinusoids added before every mixer, or none"""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """probability of dropping a number, after each sub-layer and inside feed-forward blocks"""
@@ -73,13 +73,14 @@ class ModelSettings(StrictModel):
     """probability of dropping an attention weight"""
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
     """probability of dropping a number of an embedding, or of the output layer's input"""
-    embedding: Literal["scaled", "unit"] = "scaled"
-    """embeddings start as N(0, 1 / d_model) and are multiplied by √d_model, or as N(0, 1) and are not"""
+    embedding: EmbeddingInit = "scaled"
+    """how embeddings start: N(0, 1 / d_model), multiplied by √d_model where they are used; unit: N(0, 1);
+    unit_scaled: that, multiplied; uniform: U(-0.05, 0.05)"""
     tied: bool = False
     """whether the output layer shares the embedding's weights"""
     cutoffs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
     """adaptive input and softmax: where clusters of rare symbols begin, each a quarter as wide as the last"""
-    init: Literal["glorot", "he", "uniform"] = "glorot"
+    init: Init = "glorot"
     """how maps are initialised: Glorot uniform, He normal, or uniform within 1 / √inputs"""
 
     @field_validator("recipe", mode="before")

@@ -157,14 +157,27 @@ def test_the_feedforward_attention_model_is_the_papers():
     torch.testing.assert_close(model(numbers[None])[0], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_an_embedding_is_scaled_or_of_unit_variance_as_it_is():
-    settings = {"vocab": 5000, "position": "none", "norm": "none", "residual": False}
+@pytest.mark.parametrize(
+    ("embedding", "drawn", "used"),
+    [
+        ("scaled", WIDTH**-0.5, 1.0),
+        ("unit", 1.0, 1.0),
+        ("unit_scaled", 1.0, WIDTH**0.5),
+        ("uniform", 0.05 / 3**0.5, 0.05 / 3**0.5),
+    ],
+)
+def test_embeddings_begin_and_are_used_as_their_rule_says(embedding, drawn, used):
+    settings = {"vocab": 5000, "position": "none", "embedding": embedding}
     tokens = torch.arange(5000)[None]
-    for embedding, drawn in (("scaled", WIDTH**-0.5), ("unit", 1.0)):
-        model = made("activation(act=tanh)", embedding=embedding, **settings)
-        assert model.embedding.weight.std().item() == pytest.approx(drawn, rel=0.02)
-        entered = torch.atanh(model.body(model._embed(tokens, 0)[0]))
-        assert entered.std().item() == pytest.approx(1.0, rel=0.02)
+    model = made("ff(8)", **settings)
+    assert model.embedding.weight.std().item() == pytest.approx(drawn, rel=0.02)
+    assert model._embed(tokens, 0)[0].std().item() == pytest.approx(used, rel=0.02)
+    pair = made("seq2seq(lstm, lstm)", **settings)
+    for side in (pair.source, pair.target):
+        assert side.weight.std().item() == pytest.approx(drawn, rel=0.02)
+    assert pair._embed_source(tokens).std().item() == pytest.approx(used, rel=0.02)
+    if embedding == "uniform":
+        assert model.embedding.weight.abs().max() <= 0.05
 
 
 @pytest.mark.parametrize(
@@ -350,7 +363,7 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             "  expected embedding_dropout from 0 up to below 1, got 1.0",
             "  expected norm to be pre, post or none, got 'off'",
             "  expected position to be timing or none, got 'learnt'",
-            "  expected embedding to be scaled or unit, got 'large'",
+            "  expected embedding to be scaled, unit, unit_scaled or uniform, got 'large'",
             "  expected init to be glorot, he or uniform, got 'zero'",
             "  expected symbols in and out where the weights are tied, got numbers",
             "  expected symbols in and out where there are cutoffs, got numbers",

@@ -204,3 +204,26 @@ def test_the_list_goes_on_behind_a_study_that_cannot_be_read_and_tells_of_it(run
     page = json.loads(run("study", "list", "--json").stdout)
     (broken,) = [each for each in page if each["study"] == "tiny"]
     assert "[train] unknown key 'batches'; nearest: batch_size" in broken["error"]
+
+
+def test_show_lists_every_setting_with_where_it_comes_from(run):
+    short = run("study", "show", "memory-degradation-bigrams")
+    assert (short.exit_code, short.stderr) == (0, "")
+    assert "  train.batch_size              32\n  train.epochs                  35\n" in short.stdout
+    told = run("study", "show", "memory-degradation-bigrams", "--sources", "--set", "train.epochs=3")
+    assert "  train.batch_size              32\n      paper: section 3.2\n" in told.stdout
+    assert "  train.epochs                  3\n      ours: set for this run\n" in told.stdout
+    assert "39 settings: 9 of the paper, 0 of its program, 8 ours, 22 defaults" in told.stdout
+    data = json.loads(run("study", "show", "memory-degradation-bigrams", "--json").stdout)
+    assert data["settings"][0] == {
+        "name": "model.d_model",
+        "value": 50,
+        "origin": "paper",
+        "detail": "section 3.2",
+        "default": False,
+    }
+
+
+def test_show_of_a_study_without_sources_says_so(run, tiny):
+    told = run("study", "show", tiny, "--sources").stdout
+    assert "the study does not say where they come from, since it has no table" in told

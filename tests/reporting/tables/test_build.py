@@ -118,6 +118,7 @@ def test_the_caption_says_what_the_signs_mean(made: Table) -> None:
         "Longest length with 100 % accuracy: mean ± s.d. of 3 seeds.",
         "Bold: highest in its column, with all that tie at the digits shown.",
         "Small: published, active-memory-transformer table4.",
+        "The study does not say where its settings come from.",
         "–: not run.",
     )
 

@@ -1,0 +1,59 @@
+"""The settings of a study with their values and sources, as a person reads them and as data."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from textwrap import wrap
+from typing import Any
+
+from ...studies.schema.source_sheet import SourceSheet
+from ...studies.study import Study
+from ...studies.text.units import WIDTH, plural
+
+
+def format_settings(study: Study, *, sources: bool) -> str:
+    """The lines of `study show`: every setting and its value, with `sources` also where it comes from."""
+    sheet = study.source_sheet
+    lines = [*wrap(f"{study.name} · {study.title}", WIDTH), ""]
+    width = max(len(each.name) for each in sheet.settings)
+    for each in sheet.settings:
+        value = wrap(_text(each.value), WIDTH - width - 4) or [""]
+        lines += [f"  {each.name:{width}}  {value[0]}".rstrip()]
+        lines += [f"  {'':{width}}  {more}" for more in value[1:]]
+        if sources and each.source and not each.is_default:
+            lines += wrap(str(each.source), WIDTH, initial_indent="      ", subsequent_indent="      ")
+    return "\n".join([*lines, "", *wrap(_summary(sheet), WIDTH)])
+
+
+def settings_to_dict(study: Study) -> dict[str, Any]:
+    """The same for a program; `origin` and `detail` are null where the study does not say."""
+    return {
+        "study": study.name,
+        "title": study.title,
+        "paper": study.paper,
+        "settings": [
+            {
+                "name": each.name,
+                "value": each.value,
+                "origin": each.source and each.source.origin,
+                "detail": each.source and each.source.detail,
+                "default": each.is_default,
+            }
+            for each in study.source_sheet.settings
+        ],
+    }
+
+
+def _summary(sheet: SourceSheet) -> str:
+    """How many settings come from where."""
+    count = plural(len(sheet.settings), "setting")
+    if not sheet.is_given:
+        return f"{count}; the study does not say where they come from, since it has no table [source]"
+    found = Counter("" if each.is_default else each.source.origin for each in sheet.settings if each.source)
+    told = f"{found['paper']} of the paper, {found['program']} of its program, {found['ours']} ours"
+    return f"{count}: {told}, {found['']} defaults"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,198 @@
+"""[source]: where each setting comes from, the paper, the authors' program or the study's own author."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+from ...diagnostics import hint
+from ..catalog.tasks import lookup_task, task_names
+from ..text.diagnostics import Diagnostics
+from ..text.pydantic_messages import format_value
+from ..text.strict_model import StrictModel
+from ..text.toml_positions import KeyPath
+from .settings import ModelSettings, TrainSettings
+
+TABLE = "source"
+
+Origin = Literal["paper", "program", "ours"]
+"""Who decided a setting: the paper, the program of its authors, or the author of the study."""
+
+_TRIAL_TABLES = ("model", "task", "train")
+_TABLES = (*_TRIAL_TABLES, "recipes", "factors", "cells")
+_TEXT = re.compile(r"(paper|program|ours): +(\S.*)")
+_HOLE = re.compile(r"\{ *([A-Za-z]\w*) *\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a setting comes from: a section of the paper, a file of the program, or why it is ours."""
+
+    origin: Origin
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.origin}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcedSetting:
+    """One setting by its dotted name; `is_default` where the file does not give it, nor a source for it.
+
+    `source` is None in a study without the table [source].
+    """
+
+    name: str
+    value: object
+    source: Source | None
+    is_default: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSheet:
+    """All settings of a study with their sources: those of the file in its order, then the defaults."""
+
+    settings: tuple[SourcedSetting, ...]
+    is_given: bool
+
+    def names(self, origin: Origin, *, is_default: bool = False) -> tuple[str, ...]:
+        """The settings that come from there."""
+        return tuple(
+            each.name
+            for each in self.settings
+            if each.source and each.source.origin == origin and each.is_default is is_default
+        )
+
+
+def read_source_sheet(diagnostics: Diagnostics) -> SourceSheet:
+    """The sheet of a study; what is wrong with its table `[source]`, if it has one, is noted.
+
+    Every key that the file gives in [model], [task], [train], [recipes] and [factors] needs a source, and so
+    do its cells; a source of a table is that of all its keys. A value that is a hole has the source of what
+    fills it. What an override gives is ours, and so is a default without a source of its own.
+    """
+    document = diagnostics.document
+    is_given, data = TABLE in document.data, document.data
+    sources = dict(_read(diagnostics, (TABLE,), data[TABLE])) if is_given else {}
+    given = dict(_written(data))
+    as_written = given if document.as_written is None else dict(_written(document.as_written.data))
+    defaults = dict(_defaults(data, given))
+    _check_names(diagnostics, sources, [*given, *defaults])
+    settings: list[SourcedSetting] = []
+    for path, value in given.items():
+        if isinstance(value, str) and _HOLE.fullmatch(value):
+            continue
+        source = _source_at(path, sources)
+        if path not in as_written or as_written[path] != value:
+            source = Source(origin="ours", detail="set for this run")
+        elif source is None and is_given:
+            wanted = f'expected {".".join(map(str, path))} = "paper: section 3.1" in [source]'
+            diagnostics.report_error(path, f"no source: {wanted}, or program: or ours: with why")
+        settings.append(_setting(path, value, source, is_default=False))
+    for path, value in defaults.items():
+        source = sources.get(path) or (Source(origin="ours", detail="default") if is_given else None)
+        settings.append(_setting(path, value, source, is_default=path not in sources))
+    return SourceSheet(settings=tuple(settings), is_given=is_given)
+
+
+def _setting(path: KeyPath, value: object, source: Source | None, *, is_default: bool) -> SourcedSetting:
+    name = ".".join(map(str, path))
+    return SourcedSetting(name=name, value=value, source=source, is_default=is_default)
+
+
+def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tuple[KeyPath, Source]]:
+    """The valid sources in a part of the table, each by the path of its setting; other parts are noted."""
+    if isinstance(value, Mapping):
+        for key, inner in cast("Mapping[str, object]", value).items():
+            yield from _read(diagnostics, (*path, key), inner)
+        return
+    found = _TEXT.fullmatch(value) if isinstance(value, str) else None
+    if found is None or len(path) == 1:
+        wanted = "expected a text as paper: section 3.1, program: train.py or ours: why"
+        diagnostics.report_error(path, f"{wanted}, got {format_value(value)}")
+        return
+    yield path[1:], Source(origin=cast("Origin", found[1]), detail=found[2])
+
+
+def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings: Iterable[KeyPath]) -> None:
+    """Note sources of what is no setting; the keys of every task are known, since one may be overridden."""
+    keys = {("task", key) for name in task_names() for key in _spec_keys(name)}
+    known = {path[:depth] for path in (*settings, *keys) for depth in range(1, len(path) + 1)}
+    names = [".".join(map(str, path)) for path in known]
+    for path in sources:
+        if path not in known and not any(path[: len(each)] == each for each in known if len(each) > 1):
+            name = ".".join(map(str, path))
+            diagnostics.report_error(
+                (TABLE, *path), f"there is no setting {name}{hint(name, names)}", key=True
+            )
+
+
+def _source_at(path: KeyPath, sources: Mapping[KeyPath, Source]) -> Source | None:
+    """The source of a path, or of the innermost table around it that has one."""
+    return next((sources[path[:depth]] for depth in range(len(path), 0, -1) if path[:depth] in sources), None)
+
+
+def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
+    """The settings that a file gives, lists whole."""
+    for name in _TABLES:
+        if name in data:
+            yield from _leaves((name,), data[name])
+
+
+def _leaves(path: KeyPath, value: object) -> Iterator[tuple[KeyPath, object]]:
+    if isinstance(value, Mapping):
+        for key, inner in cast("Mapping[str, object]", value).items():
+            yield from _leaves((*path, key), inner)
+    else:
+        yield path, value
+
+
+def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator[tuple[KeyPath, object]]:
+    """The defaults of what is not given, those of the tasks that the study has among them."""
+    schemas = [("model", ModelSettings), ("train", TrainSettings)]
+    specs = filter(None, map(lookup_task, _task_names_of(data)))
+    schemas[1:1] = [("task", spec.settings) for spec in specs]
+    given = {path[:depth] for path in written for depth in range(1, len(path) + 1)}
+    for name, schema in schemas:
+        yield from _schema_defaults((name,), schema, given)
+
+
+def _schema_defaults(
+    path: KeyPath, schema: type[StrictModel], given: Collection[KeyPath]
+) -> Iterator[tuple[KeyPath, object]]:
+    """Those of the keys of a table that are not given, and of its inner tables."""
+    for name, field in schema.model_fields.items():
+        inner, place = _table_of(field.annotation), (*path, name)
+        if inner is not None and (field.default is not None or place in given):
+            yield from _schema_defaults(place, inner, given)
+        elif place not in given and not field.is_required():
+            yield place, field.default
+
+
+def _table_of(annotation: object) -> type[StrictModel] | None:
+    """The class of a table, which may be optional; None for anything else."""
+    kinds = [each for each in (annotation, *get_args(annotation)) if isinstance(each, type)]
+    return next((each for each in kinds if issubclass(each, StrictModel)), None)
+
+
+def _task_names_of(data: Mapping[str, Any]) -> list[str]:
+    """The tasks of a study: the one that it names, or the levels of what fills the name."""
+    leaves = dict(_leaves((), {name: data.get(name) for name in ("task", "factors", "cells")}))
+    name = leaves.get(("task", "name"))
+    hole = _HOLE.fullmatch(name) if isinstance(name, str) else None
+    if hole is None:
+        return [name] if isinstance(name, str) else []
+    levels, cells = leaves.get(("factors", hole[1])), leaves.get(("cells",))
+    listed = (
+        [cell.get(hole[1]) for cell in cells if isinstance(cell, dict)] if isinstance(cells, list) else []
+    )
+    return [
+        each for each in (*(levels if isinstance(levels, list) else []), *listed) if isinstance(each, str)
+    ]
+
+
+def _spec_keys(name: str) -> Iterable[str]:
+    spec = lookup_task(name)
+    return () if spec is None else spec.settings.model_fields

@@ -1,0 +1,115 @@
+"""Where settings come from: all that a file gives is told, or the study is refused."""
+
+import pytest
+
+from activemem.studies.schema.source_sheet import Source
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+STUDY = """
+[study]
+name = "told"
+title = "where each setting comes from"
+
+[model]
+recipe = "2 * ({mixer} >> ff(32))"
+d_model = "{width}"
+
+[recipes]
+narrow = "conv(k=3)"
+
+[task]
+name = "reverse"
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 4
+epochs = 2
+steps_per_epoch = 3
+curriculum = { start = 2 }
+
+[factors]
+mixer = ["sa", "{narrow}"]
+width = [8, 16]
+seed = [0, 1]
+"""
+
+SOURCE = """
+[source]
+model.recipe = "paper: section 2"
+recipes = "paper: section 3"
+task.name = "paper: section 4"
+train.optimizer = "program: train.py"
+train.batch_size = "ours: fits the memory"
+train.epochs = "paper: section 4"
+train.steps_per_epoch = "paper: section 4"
+train.curriculum = "paper: section 4"
+train.clip_norm = "program: train.py does not clip"
+factors.mixer = "paper: Table 1"
+factors.width = "paper: Table 1"
+factors.seed = "ours: two of three"
+"""
+
+
+def refused(text: str, *overrides: str) -> str:
+    with pytest.raises(StudyError) as caught:
+        load_study(text, overrides)
+    return str(caught.value)
+
+
+def test_every_setting_has_its_source_and_the_rest_are_defaults():
+    sheet = load_study(STUDY + SOURCE).source_sheet
+    found = {each.name: each for each in sheet.settings}
+    assert sheet.is_given
+    assert found["train.optimizer.lr"].source == Source(origin="program", detail="train.py")
+    assert found["recipes.narrow"].source == Source(origin="paper", detail="section 3")
+    assert found["factors.width"].value == [8, 16]
+    assert "model.d_model" not in found, "a hole has the source of what fills it"
+    assert sheet.names("ours") == ("train.batch_size", "factors.seed")
+    defaults = sheet.names("ours", is_default=True)
+    assert {"model.dropout", "train.precision", "train.optimizer.eps", "train.curriculum.grow_at"} <= set(
+        defaults
+    )
+    assert not {"train.optimizer", "train.optimizer.lr", "train.curriculum", "task.name"} & set(defaults)
+    clip = found["train.clip_norm"]
+    assert (clip.value, clip.is_default, str(clip.source)) == (None, False, "program: train.py does not clip")
+    assert sheet.names("program")[-1] == "train.clip_norm"
+
+
+def test_each_setting_without_a_source_is_a_fault_of_its_own():
+    told = refused(STUDY + '[source]\nmodel = "paper: section 2"\ntrain = "paper: section 4"\n')
+    assert "study: 5 faults" in told
+    for name in ("recipes.narrow", "task.name", "factors.mixer", "factors.width", "factors.seed"):
+        assert f'no source: expected {name} = "paper: section 3.1" in [source]' in told
+
+
+def test_a_source_of_nothing_is_a_fault():
+    told = refused(STUDY + SOURCE + 'train.optimiser = "paper: section 4"\n')
+    assert "there is no setting train.optimiser; nearest: train.optimizer" in told
+
+
+@pytest.mark.parametrize("value", ['"section 3"', '"paper:"', '"papers: section 3"', "3", '["paper: x"]'])
+def test_a_source_is_one_of_three_words_and_its_detail(value):
+    told = refused(STUDY + SOURCE.replace('"paper: section 2"', value))
+    assert "expected a text as paper: section 3.1, program: train.py or ours: why" in told
+
+
+def test_the_whole_table_must_be_one():
+    assert "expected a text as paper" in refused('source = "paper: all"\n' + STUDY)
+
+
+def test_what_an_override_gives_is_ours():
+    sheet = load_study(
+        STUDY + SOURCE, ["train.epochs=1", "train.span_loss=0.5", "factors.seed=[3]"]
+    ).source_sheet
+    found = {each.name: str(each.source) for each in sheet.settings}
+    assert {found[name] for name in ("train.epochs", "train.span_loss", "factors.seed")} == {
+        "ours: set for this run"
+    }
+
+
+def test_without_the_table_nothing_is_asked_and_nothing_told():
+    sheet = load_study(STUDY).source_sheet
+    assert not sheet.is_given
+    assert {each.source for each in sheet.settings} == {None}
+    assert {"model.recipe", "train.optimizer.betas", "factors.seed"} <= {each.name for each in sheet.settings}
