@@ -41,34 +41,35 @@ _COMMON_KEYS = {"name", "kind", "value", "x", "select", "caption"}
 class CurveSpec(StrictModel):
     """`[[curve]]`: a metric over a factor, over time, over its own index, or against a cost."""
 
-    name: Name = Field(description="what `--curve` and the file call it")
-    kind: Literal["line", "bar", "box", "heat", "pareto"] = Field(
-        description="lines with bands, bars in rows, box plots, a heat map, or a cloud with its front"
-    )
-    value: str = Field(description="the metric; a family such as `bleu` over its index, or a cost")
-    x: str = Field(
-        description="a factor; for lines also `epoch`, `step` or `index`, for boxes `index`, for heat maps "
-        "`index` or `index2`; for a front a cost, `parameters` or `flops` say, or another metric"
-    )
-    y: str | None = Field(default=None, description="the rows of a heat map, as `x` are its columns")
-    series: str | None = Field(default=None, description="the factor with a line for each of its levels")
-    panels: str | None = Field(default=None, description="the factor with a panel for each of its levels")
-    select: dict[str, Any] = Field(
-        default={}, description="a level, or a list of them, of factors that are not drawn whole"
-    )
-    band: Band = Field(
-        default="sd",
-        description="bands and whiskers: deviation, standard error, 95 % interval, or from end to end",
-    )
-    logx: bool = Field(default=False, description="whether `x` is logarithmic; 0 stands in front")
-    logy: bool = Field(default=False, description="whether the metric's axis is")
-    accent: Any = Field(
-        default=None, description="the one level in colour: of `series`, or of the `x` of bars and boxes"
-    )
-    published: str | None = Field(
-        default=None, description="the paper's table whose numbers stand as diamonds by ours"
-    )
-    caption: str | None = Field(default=None, description="what stands above; else metric, axis and levels")
+    name: Name
+    """what `--curve` and the file call it"""
+    kind: Literal["line", "bar", "box", "heat", "pareto"]
+    """lines with bands, bars in rows, box plots, a heat map, or a cloud with its front"""
+    value: str
+    """the metric; a family such as `bleu` over its index, or a cost"""
+    x: str
+    """a factor; for lines also `epoch`, `step` or `index`, for boxes `index`, for heat maps `index` or
+    `index2`; for a front a cost such as `parameters` or `flops`, or another metric"""
+    y: str | None = None
+    """the rows of a heat map, whose columns are `x`"""
+    series: str | None = None
+    """the factor with a line for each of its levels"""
+    panels: str | None = None
+    """the factor with a panel for each of its levels"""
+    select: dict[str, Any] = Field(default={})
+    """for a factor that is not drawn whole, the level or list of levels that is kept"""
+    band: Band = "sd"
+    """what bands and whiskers show: deviation, standard error, 95 % interval, or from end to end"""
+    logx: bool = False
+    """whether `x` is logarithmic; 0 stands in front"""
+    logy: bool = False
+    """whether the metric's axis is logarithmic"""
+    accent: Any = None
+    """the one level in colour: of `series`, or of the `x` of bars and boxes"""
+    published: str | None = None
+    """the paper's table whose numbers are drawn as diamonds beside ours"""
+    caption: str | None = None
+    """the text above the figure; by default metric, axis and levels"""
 
     @property
     def roles(self) -> dict[str, str]:
