@@ -1,5 +1,6 @@
 from .blocks import build as build
 from .engine.probes import probe_study as probe_study
+from .engine.probes import tune_study as tune_study
 from .engine.run.driver import run_study as run_study
 from .errors import ActivememError as ActivememError
 from .grammar import Budget as Budget

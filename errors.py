@@ -18,7 +18,7 @@ ActivememError              a ValueError
         StatisticsError     values for which nothing is computable    activemem.reporting.statistics.estimates
         DecodingError       a model that cannot be decoded this way   activemem.engine.decoding.decode
         QueryError          SQL that cannot be answered               activemem.reporting.sql
-        ProbeError          a model that cannot be probed             activemem.engine.probes.encoders
+        ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
     change the model or how it is trained
         LeakError           a block that sees later inputs            activemem.engine.run.preflight
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training

@@ -22,6 +22,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "model": settings.ModelSettings,
     "train": settings.TrainSettings,
     "search": settings.SearchSettings,
+    "decode": settings.DecodeSettings,
     "table": TableSpec,
     "curve": CurveSpec,
     "claim": ClaimSpec,

@@ -12,6 +12,7 @@ from .corpora import fetch as fetch
 from .probes import ProbeError as ProbeError
 from .probes import ProbeResult as ProbeResult
 from .probes import probe_study as probe_study
+from .probes import tune_study as tune_study
 from .run.driver import Summary as Summary
 from .run.driver import run_study as run_study
 from .run.preflight import LeakError as LeakError

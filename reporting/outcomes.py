@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from ..storage import Store
-from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, metric_family
+from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, metric_family
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.study import Study
 
@@ -15,12 +15,12 @@ from ..studies.study import Study
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     """The latest attempts; the probes that these studies name follow a trial's final metrics.
 
-    With probes comes the metric that tells which models were probed.
+    With probes come the metrics that tell which models were probed and tuned.
     """
     named = {name for study in studies for name in _iter_metric_names(study)}
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
     probed = any(metric is not None and metric.is_probe for metric in known)
-    return store.trials(named | {PROBED_METRIC} if probed else named)
+    return store.trials(named | {PROBED_METRIC, TUNED_METRIC} if probed else named)
 
 
 def _iter_metric_names(study: Study) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import polars as pl
 
@@ -26,8 +27,8 @@ def query(store: Store, sql: str) -> pl.DataFrame:
 
     `trials` has a row for each trial's latest attempt, `metrics` one for each value of it that was reported,
     in whatever study; both have the factors' levels as columns. `outputs` has a row for each line that was
-    kept of what models wrote for test splits. Metrics and outputs are read only if they are asked for. Raises
-    QueryError.
+    kept of what models wrote for test splits, `tuned_outputs` so with searches that were tuned. All but the
+    trials are read only if they are asked for. Raises QueryError.
     """
     outcomes = store.trials()
     levels = stored_levels(outcomes)
@@ -35,6 +36,7 @@ def query(store: Store, sql: str) -> pl.DataFrame:
         "trials": trials_frame(outcomes, levels).lazy(),
         "metrics": metrics_frame(_read_when_asked(store.metrics, "metrics"), _with_study(levels, outcomes)),
         "outputs": _read_when_asked(store.outputs, "outputs"),
+        "tuned_outputs": _read_when_asked(partial(store.outputs, tuned=True), "tuned_outputs"),
     }
     try:
         return pl.SQLContext(frames=tables, eager=True).execute(sql)

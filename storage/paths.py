@@ -4,7 +4,9 @@ trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran 
 trials/STUDY/compacted-TIME-CHANCE.parquet
 metrics/STUDY/...                       the same names, the rows of their metrics
 probes/STUDY/...                        the same again, what was measured inside of their models later
+tuning/STUDY/...                        the same again, which search for outputs was chosen later
 outputs/STUDY/...                       the same again, what models wrote for the test split, where kept
+tuned_outputs/STUDY/...                 the same again, what they wrote later with the chosen search
 weights/TRIAL.pt                        the engine's: a trained model, where its study keeps it
 studies/STUDY.json                      what each study was when it last ran
 checkpoints/TRIAL/                      the engine's, with a note of how far the trial has come

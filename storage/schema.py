@@ -61,11 +61,21 @@ OUTPUTS: Final = pl.Schema(
         "output": pl.String(),
     }
 )
-SCHEMAS: Final = {"trials": TRIALS, "metrics": METRICS, "probes": METRICS, "outputs": OUTPUTS}
+SCHEMAS: Final = {
+    "trials": TRIALS,
+    "metrics": METRICS,
+    "probes": METRICS,
+    "tuning": METRICS,
+    "outputs": OUTPUTS,
+    "tuned_outputs": OUTPUTS,
+}
+MEASURED_LATER: Final = ("probes", "tuning")
 _BY_STEP: Final = ("trial", "attempt", "step", "epoch", "name")
+_BY_LINE: Final = ("trial", "attempt", "line")
 SORT_KEYS: Final = {
     "trials": ("trial", "attempt"),
     "metrics": _BY_STEP,
-    "probes": _BY_STEP,
-    "outputs": ("trial", "attempt", "line"),
+    **dict.fromkeys(MEASURED_LATER, _BY_STEP),
+    "outputs": _BY_LINE,
+    "tuned_outputs": _BY_LINE,
 }

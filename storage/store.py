@@ -15,7 +15,7 @@ from .paths import Layout
 from .quarantine import Quarantine
 from .read import RANK, read
 from .rows import MetricRow, TrialRow, WrittenOutputs, metric_frame, output_frame, trial_frame
-from .schema import SCHEMAS, SORT_KEYS, TRIALS
+from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS, TRIALS
 
 
 class Store:
@@ -59,6 +59,14 @@ class Store:
         """
         self._replace("probes", trial, metric_frame(trial, probes))
 
+    def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
+        """Store which search for outputs was chosen for a trained model, and what it wrote with it.
+
+        As with probes; the outputs come first.
+        """
+        self._replace("tuned_outputs", trial, output_frame(trial, outputs))
+        self._replace("tuning", trial, metric_frame(trial, metrics))
+
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
         """Return status and number of each trial's latest attempt: what resuming needs, and cheap."""
         frame = self._latest(["trial", "attempt", "status"])
@@ -73,13 +81,15 @@ class Store:
     def trials(self, probes: Collection[str] = ()) -> pl.DataFrame:
         """Return the latest attempt at each trial, sorted by trial.
 
-        Probes of these names stand behind its final metrics.
+        Probes of these names, those of a tuning among them, stand behind its final metrics.
         """
         frame = self._latest(TRIALS.names())
         if not probes:
             return frame
         keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
-        every = latest_copies(read(self._layout, self._aside, "probes", columns))
+        every = pl.concat(
+            latest_copies(read(self._layout, self._aside, dataset, columns)) for dataset in MEASURED_LATER
+        )
         named = every.filter(pl.col("name").is_in(list(probes))).sort("name")
         found = named.group_by(keys, maintain_order=True).agg(probes=pl.struct("name", "value")).collect()
         both = pl.col("metrics").list.concat(pl.col("probes"))
@@ -87,18 +97,19 @@ class Store:
         return joined.with_columns(metrics=pl.coalesce(both, pl.col("metrics"))).drop("probes")
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
-        """Return the metrics and the probes of the latest attempts, of all trials or of these.
+        """Return metrics, probes and tuning of the latest attempts, of all trials or of these.
 
         Columns are trial, attempt, step, epoch, name and value; sorted by the first five.
         """
-        return self._of_latest(("metrics", "probes"), trials)
+        return self._of_latest(("metrics", *MEASURED_LATER), trials)
 
-    def outputs(self, trials: Collection[str] | None = None) -> pl.DataFrame:
+    def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
         """Return what the models of the latest attempts wrote for the test split, of all trials or of these.
 
-        A row for each line, sorted by trial and line, with the search that found it.
+        A row for each line, sorted by trial and line, with the search that found it: the task's, or the one
+        that was chosen later.
         """
-        return self._of_latest(("outputs",), trials)
+        return self._of_latest(("tuned_outputs" if tuned else "outputs",), trials)
 
     def compact(self) -> int:
         """Merge small files and remove what dead writers left; return how many files were merged.

@@ -28,7 +28,7 @@ from .schema.design_reader import read_design
 from .schema.factors import SEED
 from .schema.presentation import read_curves, read_tables
 from .schema.search import check_search, read_search, representative_values, search_dimensions
-from .schema.settings import Level, SearchSettings, StudySettings
+from .schema.settings import DecodeSettings, Level, SearchSettings, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.table import TableSpec
 from .text.diagnostics import Diagnostics
@@ -36,7 +36,7 @@ from .text.document import Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault
 
 _LISTS = ("cells", "table", "curve", "claim")
-_KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "source", "search", *_LISTS)
+_KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "source", "search", "decode", *_LISTS)
 _NEEDED = ("study", *TRIAL_TABLES)
 _EPOCHS = ("train", "epochs")
 
@@ -49,7 +49,8 @@ class Study:
     `dimensions` is what a search chooses, by name, options as plain data; empty without a search.
     `trials` has every trial once, in the order of the file; it is empty where a search chooses them. `cells`
     has them cell by cell, so that a trial may be there under several levels, and `over_budget` those that are
-    over the budget and not run. `size_matches` has by trial what was solved for equal parameters.
+    over the budget and not run. `size_matches` has by trial what was solved for equal parameters. `decode` is
+    what is tried with trained models that translate.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Study:
     design: Design
     budget: StudyBudget
     keep_weights: bool
+    decode: DecodeSettings | None
     trials: tuple[Trial, ...]
     cells: tuple[Trial, ...]
     over_budget: tuple[Trial, ...]
@@ -186,6 +188,7 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
     claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics)
     search, space = read_search(diagnostics)
+    decode = _read_decode(diagnostics, header)
     draft = _checked_draft(diagnostics, design, space)
     found = search_dimensions(factors, space, recipe_dimensions(draft)) if search else {}
     if search:
@@ -219,6 +222,7 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
         design=design,
         budget=budget,
         keep_weights=header.keep_weights,
+        decode=decode,
         trials=grid.trials,
         cells=grid.cells,
         over_budget=grid.over_budget,
@@ -259,6 +263,14 @@ def _check_tables(diagnostics: Diagnostics) -> None:
     for name in _NEEDED:
         if name not in data:
             diagnostics.report_invalid((name,), "this table is missing")
+
+
+def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
+    """The table [decode], if there is one; a study that keeps no weights has no model to decode with."""
+    data = diagnostics.document.data
+    if "decode" in data and header is not None and not header.keep_weights:
+        diagnostics.report_error(("decode",), "it needs trained models: say keep_weights = true in [study]")
+    return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
 
 
 def _header(diagnostics: Diagnostics) -> StudySettings | None:

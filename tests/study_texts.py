@@ -17,6 +17,7 @@ TABLES = {
     "recipes": {},
     "factors": {},
     "search": {},
+    "decode": {},
 }
 
 

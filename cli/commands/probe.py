@@ -1,4 +1,4 @@
-"""`activemem probe`: what goes on inside a study's trained models."""
+"""`activemem probe`: what is measured in a study's trained models, without training them again."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, exit_on_er
 from .study import StudyName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ...engine.probes import ProbeResult
     from ...storage import Store
     from ...studies.study import Study
 
-app = typer.Typer(help="Measure what goes on inside trained models.", no_args_is_help=True)
+app = typer.Typer(help="Measure trained models: their memory, and what they write.", no_args_is_help=True)
 
 _MAX_TRIAL_NAME_WIDTH = WIDTH - len("  probed  Δ 0.500")
 """How much of a line the names of its trial may take."""
@@ -37,10 +37,12 @@ def run(
     results: ResultsOption = None,
     data: DataOption = None,
 ) -> None:
-    """Measure the memory of every trained recurrent encoder that a study has kept, and store it.
+    """Measure the trained models that a study has kept, and store it.
 
-    Nothing is trained, and nothing measured twice. It needs `keep_weights = true` in the study; exits with 1
-    if weights were not kept or cannot be used, and with 2 if no trial is done.
+    Of recurrent encoders it is their memory. Where the study says `[decode]`, models that translate are
+    tuned: the search that is best on the dev split writes the test split. Nothing is trained, and nothing
+    measured twice. It needs `keep_weights = true` in the study; exits with 1 if weights were not kept or
+    cannot be used, and with 2 if no trial is done.
     """
     from ...engine.core.resources import Machine
     from ...storage import Store, StoreError
@@ -53,11 +55,13 @@ def run(
         store = Store(found.results)
         wanted = load_last_run(study, store)
         _require_weights(wanted, store, _train_command(study, wanted, results))
-        from ...engine.probes import probe_study  # loads torch
+        from ...engine.probes import probe_study, tune_study  # loads torch
 
-        machine = Machine(cpus=found.values.cpus, data=found.data)
+        machine = Machine(cpus=found.values.cpus, gpus=found.values.gpus, data=found.data)
         try:
             lacking = _report_probes(wanted, probe_study(wanted, store, machine, sequences=sequences))
+            if wanted.decode is not None:
+                lacking |= _report_probes(wanted, tune_study(wanted, store, machine), verb="tuned")
         except KeyboardInterrupt:
             where = ["--results", results] if results else []
             again = shlex.join(["activemem", "probe", "run", study, "--sequences", str(sequences), *where])
@@ -94,9 +98,9 @@ def _require_weights(study: Study, store: Store, train_command: str) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _report_probes(study: Study, probes: Iterator[ProbeResult]) -> bool:
-    """Print what becomes of each trial, then the counts; whether a recurrent encoder was not measured."""
-    from ...engine.probes import NO_ENCODER
+def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "probed") -> bool:
+    """Print what becomes of each trial, then the counts; whether one was not measured that could be."""
+    from ...engine.probes import NO_ENCODER, NO_TRANSLATION
     from ..views.trial_names import TrialNameColumns
 
     counts, lacking = Counter[str](), False
@@ -106,15 +110,24 @@ def _report_probes(study: Study, probes: Iterator[ProbeResult]) -> bool:
         if not probed.metrics and reason is None:
             counts["stored before"] += 1
             continue
-        status = "probed" if reason is None else "left"
+        status = verb if reason is None else "left"
         counts[status] += 1
-        lacking |= reason not in (None, NO_ENCODER)
+        lacking |= reason not in (None, NO_ENCODER, NO_TRANSLATION)
         columns.add([probed.trial])
-        what = reason or f"Δ {probed.metrics.get('memory_change', nan):.3f}"
+        what = reason or _headline(probed.metrics)
         print_stderr("  ".join([f"  {status:<6}", *columns.cells(probed.trial, _MAX_TRIAL_NAME_WIDTH), what]))
         for attention in probed.ambiguous:
             print_stderr(f"  {'':<6}  not compared with {attention}: several trials have it")
-    taken = f"{counts['probed']} of {plural(counts.total(), 'trial')} probed"
-    others = [f"{count} {what}" for what, count in counts.items() if what != "probed"]
+    taken = f"{counts[verb]} of {plural(counts.total(), 'trial')} {verb}"
+    others = [f"{count} {what}" for what, count in counts.items() if what != verb]
     print_stderr(f"{study.name}: {' · '.join([taken, *others])}")
     return lacking
+
+
+def _headline(metrics: Mapping[str, float]) -> str:
+    """What was measured in a model, in a word."""
+    from ...studies.catalog.metrics import TUNED_METRIC
+
+    if TUNED_METRIC not in metrics:
+        return f"Δ {metrics.get('memory_change', nan):.3f}"
+    return f"BLEU {metrics[TUNED_METRIC]:.1f} with a beam of {metrics['beam_tuned']:.0f}"

@@ -20,6 +20,11 @@ def build_model(model: ModelSettings, interface: ModelInterface, generator: torc
     return build(model.recipe, model_config(model, interface), generator=generator)
 
 
+def autocast(precision: str, device: torch.device) -> torch.autocast:
+    """Products in bf16 where that is the precision of the training."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+
+
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:
     """Operations of a training step on one sequence, forward and backward."""
     config = model_config(model, interface)

@@ -26,12 +26,15 @@ class LengthBucket:
     bleu: Bleu
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
-    """The score of a whole set of translations, each against one reference; plain text, not tokenised."""
+def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str = "13a") -> Bleu:
+    """The score of a whole set of translations, each against one reference.
+
+    Both are plain text; `tokenizer` is sacrebleu's name of what takes it apart.
+    """
     if len(hypotheses) != len(references) or not references:
         expected = f"expected {len(references) or 'some'} hypotheses"
         raise ValueError(f"{expected}, one for each reference, got {len(hypotheses)}")
-    metric = BLEU(force=True)  # no advice about references that look tokenised: some vocabularies are
+    metric = BLEU(tokenize=tokenizer, force=True)  # no advice where references look tokenised: some are
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return Bleu(score=score, signature=str(metric.get_signature()))
 

@@ -119,12 +119,14 @@ def generate(
     return [outputs[number] for number in range(len(outputs))]
 
 
-def write_outputs(outputs: Sequence[list[int]], pairs: PairData, decoding: Decoding) -> WrittenOutputs:
-    """Outputs of the test split as the store keeps them."""
+def write_outputs(
+    outputs: Sequence[list[int]], pairs: PairData, split: PairSplit, decoding: Decoding
+) -> WrittenOutputs:
+    """Outputs of a split as the store keeps them."""
     return WrittenOutputs(
         **asdict(decoding),
-        sources=pairs.sources(pairs.test),
-        references=pairs.references(pairs.test),
+        sources=pairs.sources(split),
+        references=pairs.references(split),
         outputs=pairs.sentences(outputs),
     )
 

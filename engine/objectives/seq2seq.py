@@ -81,7 +81,9 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
     def outputs(self) -> WrittenOutputs | None:
         """What was written for the test split."""
-        return write_outputs(self._outputs, self._pairs, self._decoding) if self._outputs else None
+        if not self._outputs:
+            return None
+        return write_outputs(self._outputs, self._pairs, self._pairs.test, self._decoding)
 
     def state(self) -> dict[str, Any]:
         """How many batches have been read, what guesses are drawn from, and what was written at the end."""

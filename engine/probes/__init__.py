@@ -1,15 +1,19 @@
-"""A probe measures the inside of a trained model from the weights that its study kept.
+"""A probe measures a trained model from the weights that its study kept.
 
-`study_probes` probes a study, `encoders` opens its models, `memory_change` measures their memory, and
-`comparison_groups` says which of them can be compared.
+`study_probes` probes the encoders of a study, `encoders` opens its models, `memory_change` measures their
+memory, and `comparison_groups` says which of them can be compared. `tuning` chooses how models that translate
+search for outputs. `trained_models` has the models with their weights.
 """
 
-from .encoders import NO_ENCODER, EncoderProbe, ProbeError
+from .encoders import NO_ENCODER, EncoderProbe
 from .memory_change import MemoryStatistics, measure_memory, memory_changes, quantiles, theta
 from .study_probes import ProbeResult, probe_study
+from .trained_models import ProbeError
+from .tuning import NO_TRANSLATION, tune_study
 
 __all__ = [
     "NO_ENCODER",
+    "NO_TRANSLATION",
     "EncoderProbe",
     "MemoryStatistics",
     "ProbeError",
@@ -19,4 +23,5 @@ __all__ = [
     "probe_study",
     "quantiles",
     "theta",
+    "tune_study",
 ]

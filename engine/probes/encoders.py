@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +11,12 @@ from torch import Tensor
 from ...blocks.layers.recurrent import Recurrent, Trace
 from ...blocks.models.seq2seq_model import PAD, TransductionModel, shift_right
 from ...blocks.transducers.seq2seq import Seq2Seq
-from ...errors import ActivememError
+from ...studies.planning.probe_targets import encoder_arguments
 from ...studies.schema.settings import TrialSettings
-from ..core.models import build_model
 from ..data.pairs.batches import PairBatch, collate
 from ..data.pairs.corpus import PairSplit
-from ..trial import checkpoints
 from .memory_change import MemoryStatistics, measure_memory
+from .trained_models import ProbeError, load_model
 
 BATCH = 500
 """Sequences that are read at a time."""
@@ -31,10 +29,6 @@ NO_ENCODER = "no recurrent encoder"
 """Why a model without one is not measured."""
 
 
-class ProbeError(ActivememError):
-    """Nothing can be measured inside of a model; the message says why."""
-
-
 class EncoderProbe:
     """The recurrent encoder of a trained model, in double precision and without dropout.
 
@@ -43,19 +37,13 @@ class EncoderProbe:
     """
 
     def __init__(self, settings: TrialSettings, weights_file: Path) -> None:
-        model = build_model(settings.model, settings.task.interface, torch.Generator())
-        body = model.body
-        if not (isinstance(model, TransductionModel) and isinstance(body, Seq2Seq)):
+        if encoder_arguments(settings.model.recipe) is None:
             raise ProbeError(NO_ENCODER)
-        if not isinstance(encoder := body.encoder, Recurrent):
-            raise ProbeError(NO_ENCODER)
-        try:
-            model.load_state_dict(checkpoints.load_weights(weights_file))
-        except FileNotFoundError as error:
-            raise ProbeError("its weights were not kept") from error
-        except (EOFError, RuntimeError, pickle.UnpicklingError) as error:
-            raise ProbeError(f"its weights cannot be read: {weights_file}") from error
-        self._model, self._body, self._encoder = model.double().eval(), body, encoder
+        model = load_model(settings, weights_file)
+        assert isinstance(model, TransductionModel)
+        assert isinstance(model.body, Seq2Seq)
+        assert isinstance(model.body.encoder, Recurrent)
+        self._model, self._body, self._encoder = model.double(), model.body, model.body.encoder
 
     @torch.no_grad()
     def memory(self, split: PairSplit, sequences: int) -> MemoryStatistics:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from ...storage import MetricRow, Store, TrialRow
+from ...storage import Store
 from ...studies.catalog.metrics import PROBED_METRIC
-from ...studies.planning.status import study_outcomes
 from ...studies.planning.trial_values import trial_values
-from ...studies.resolve.trial import Trial, settings_from_json
+from ...studies.resolve.trial import Trial
 from ...studies.study import Study
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import DataError
 from ..data.pairs.corpus import PairSplit
 from ..objectives.generation import PairData
 from .comparison_groups import StandardTrials, group_key, standard_trials
-from .encoders import NO_ENCODER, EncoderProbe, ProbeError, choose_pair
+from .encoders import NO_ENCODER, EncoderProbe, choose_pair
 from .memory_change import theta
+from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, trained_trials
 
 REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured]", "probed[shown]"
 """How many sequences were asked for, how many there were, and which pair is in the map of attention."""
@@ -44,14 +42,6 @@ class ProbeResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _TrainedTrial:
-    """A trial that is done, and its row in the store."""
-
-    trial: Trial
-    row: TrialRow
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Measurement:
     """What was measured inside of a model by itself, and all of its Δ, to be compared with others'."""
 
@@ -68,13 +58,13 @@ def probe_study(
     All is computed by the processor, in double precision.
     """
     torch.set_num_threads(machine.threads)
-    groups: dict[str, list[_TrainedTrial]] = {}
-    for done in _trained_trials(study, store):
+    groups: dict[str, list[TrainedTrial]] = {}
+    for done in trained_trials(study, store):
         name = group_key(done.trial.settings)
         if name is None:
             yield ProbeResult(trial=done.trial, reason=NO_ENCODER)
         elif not store.weights_file(done.trial.id).exists():
-            yield ProbeResult(trial=done.trial, reason="its weights were not kept")
+            yield ProbeResult(trial=done.trial, reason=NOT_KEPT)
         else:
             groups.setdefault(name, []).append(done)
     comparable = [_Group(members, store, sequences) for members in groups.values()]
@@ -87,7 +77,7 @@ def probe_study(
 class _Group:
     """Trials whose models read the same sequences with encoders of one kind."""
 
-    def __init__(self, members: Sequence[_TrainedTrial], store: Store, asked: int) -> None:
+    def __init__(self, members: Sequence[TrainedTrial], store: Store, asked: int) -> None:
         self.members = {done.trial.id: done for done in members}
         self.store, self.asked = store, asked
         trials = [done.trial for done in members]
@@ -148,32 +138,8 @@ def _probe(group: _Group, held: Mapping[str, Mapping[str, float]], data: Path) -
         except (DataError, ProbeError) as error:
             yield ProbeResult(trial=done.trial, reason=str(error))
             continue
-        row = done.row
-        rows = [
-            MetricRow(step=row.steps, epoch=row.epochs, name=each, value=value)
-            for each, value in metrics.items()
-        ]
-        group.store.write_probes(row, rows)
+        group.store.write_probes(done.row, done.metric_rows(metrics))
         yield ProbeResult(trial=done.trial, metrics=metrics, ambiguous=unclear)
-
-
-def _trained_trials(study: Study, store: Store) -> Iterator[_TrainedTrial]:
-    """The trials of a study that are done, in its order; of a search, all that it tried."""
-    rows = {row["trial"]: row for row in study_outcomes(study, store.trials()).iter_rows(named=True)}
-    known = {trial.id: trial for trial in study.trials}
-    for name in known or rows:
-        row = rows.get(name)
-        if row is not None and row["status"] == "done":
-            finals = tuple((each["name"], each["value"]) for each in row["metrics"])
-            yield _TrainedTrial(
-                trial=known.get(name) or _tried(row), row=TrialRow(**{**row, "metrics": finals})
-            )
-
-
-def _tried(row: Mapping[str, Any]) -> Trial:
-    """The trial of a row."""
-    settings = settings_from_json(row["settings"])
-    return Trial(study=row["study"], levels=json.loads(row["factors"]), settings=settings)
 
 
 def _stored_values(study: str, store: Store, groups: Sequence[_Group]) -> dict[str, dict[str, float]]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from ...errors import ActivememError
 from ...storage import WrittenOutputs
 from ...studies.schema.settings import TrialSettings
-from ..core.models import build_model, sequence_flops
+from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
 from ..objectives import Metrics, StepShape, build_objective
 from .optimisers import clip_grad_norm_per_tensor, optimizer
@@ -163,9 +163,7 @@ class Training:
         return sequences * shape.tokens
 
     def _precision(self) -> torch.autocast:
-        """Products in bf16 where that is asked for."""
-        half = self._settings.train.precision == "bf16"
-        return torch.autocast(self._device.type, dtype=torch.bfloat16, enabled=half)
+        return autocast(self._settings.train.precision, self._device)
 
     @contextmanager
     def _own_rng(self) -> Iterator[None]:

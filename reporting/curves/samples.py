@@ -26,7 +26,7 @@ from ...studies.study import Study
 POSITION_COLUMNS = ("panel", "series", "x", "y")
 """Columns that say where a value stands: the number of a level, or what is measured along the axis."""
 
-_INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^\]]*))?\]$"  # of a metric with an index
+_INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^,\]]*)(?:,[^\]]*)?)?\]$"  # of a metric with an index
 _UNTRAINED = (ValueStatus.FAILED, ValueStatus.PRUNED, ValueStatus.MISSING)
 _POSITION_SCHEMA = {"trial": pl.String, "cell": pl.Int32, **dict.fromkeys(POSITION_COLUMNS, pl.Int32)}
 

@@ -1,7 +1,7 @@
 """The metrics that trials report, each with its title, better direction and decimals.
 
 A metric with an index is a family of numbers, stored in the long table of metrics under names such as
-`bleu[10-20]`, `gate[12]` or `attention[3,7]`: one or two indices, each a number, a range or a word.
+`bleu[10-20]`, `gate[12]` or `attention[3,7]`: up to three indices, each a number, a range or a word.
 """
 
 from __future__ import annotations
@@ -51,6 +51,20 @@ METRICS: Mapping[str, Metric] = _TABLES["metrics"]
 
 PROBED_METRIC = "probed[asked]"
 """The metric that is stored for every probed model, whatever else could be measured."""
+
+
+TUNED_METRICS = (
+    "dev_bleu",
+    "bleu_tuned",
+    "bleu_tokenized",
+    "beam_tuned",
+    "length_penalty_tuned",
+    "coverage_penalty_tuned",
+)
+"""The metrics that tuning the search for outputs measures, in models that translate."""
+
+TUNED_METRIC = "bleu_tuned"
+"""The metric that is stored for every model whose search was tuned."""
 
 
 def metric_family(name: str) -> str:

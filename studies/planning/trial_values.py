@@ -11,7 +11,14 @@ from enum import StrEnum
 
 import polars as pl
 
-from ..catalog.metrics import COSTS, PROBED_METRIC, find_metric, metric_family
+from ..catalog.metrics import (
+    COSTS,
+    PROBED_METRIC,
+    TUNED_METRIC,
+    TUNED_METRICS,
+    find_metric,
+    metric_family,
+)
 from ..schema.level_names import first_line
 from .probe_targets import encoder_arguments, probe_command
 
@@ -49,9 +56,10 @@ def trial_values(
     names the study to probe. `value` is as stored, even if the status is not "done"; `why` is empty if it is.
     """
     ends = outcomes.select(
-        *("trial", "seed", "status", "reason", "recipe"),
+        *("trial", "seed", "status", "reason", "recipe", "task"),
         value=final_value(metric),
         probed=final_value(PROBED_METRIC).is_not_null(),
+        tuned=final_value(TUNED_METRIC).is_not_null(),
     )
     if metrics is not None and "[" in metric:
         last = last_members(metrics, metric_family(metric)).filter(pl.col("name") == metric)
@@ -59,7 +67,7 @@ def trial_values(
         ends = ends.with_columns(value=pl.coalesce("last", "value"))
     wanted = pl.DataFrame({"trial": list(dict.fromkeys(trials))}, schema={"trial": pl.String})
     found = wanted.join(ends, on="trial", how="left", maintain_order="left")
-    stored, value, recipes = pl.col("status"), pl.col("value"), _probed_recipes(found, metric)
+    stored, value = pl.col("status"), pl.col("value")
     status = (
         pl.when(stored.is_null() & pl.col("trial").is_in(list(begun)))
         .then(pl.lit(ValueStatus.BEGUN))
@@ -67,7 +75,7 @@ def trial_values(
         .then(pl.lit(ValueStatus.MISSING))
         .when((stored != "done") | value.is_finite())
         .then(stored)
-        .when(value.is_null() & ~pl.col("probed") & pl.col("recipe").is_in(recipes))
+        .when(value.is_null() & _awaits_probe(found, metric))
         .then(pl.lit(ValueStatus.PENDING))
         .otherwise(pl.lit(ValueStatus.NO_VALUE))
     )
@@ -110,10 +118,12 @@ def _why(study: str, metric: str) -> pl.Expr:
     return pl.col("status").replace_strict(words, default=failure, return_dtype=pl.String)
 
 
-def _probed_recipes(found: pl.DataFrame, metric: str) -> list[str]:
-    """The recipes whose models a probe can measure, if the metric is measured by a probe."""
+def _awaits_probe(found: pl.DataFrame, metric: str) -> pl.Expr:
+    """Whether a probe that has not run can measure the metric in a trial's model."""
+    if metric_family(metric) in TUNED_METRICS:
+        return ~pl.col("tuned") & (pl.col("task") == "translation")
     if not find_metric(metric).is_probe:
-        return []
-    return [
-        recipe for recipe in found["recipe"].drop_nulls().unique() if encoder_arguments(recipe) is not None
-    ]
+        return pl.lit(value=False)
+    recipes = found["recipe"].drop_nulls().unique()
+    measurable = [recipe for recipe in recipes if encoder_arguments(recipe) is not None]
+    return ~pl.col("probed") & pl.col("recipe").is_in(measurable)

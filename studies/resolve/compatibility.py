@@ -46,7 +46,7 @@ def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
     elif (
         isinstance(settings.task, SentencePairSettings)
         and settings.task.coverage_penalty
-        and _covers_nothing(root)
+        and covers_nothing(root)
     ):
         unseen = f"{render(root)} attends to no source, so that nothing is covered"
         yield ValidationProblem(
@@ -73,7 +73,7 @@ def _causality_problems(task: LanguageModelSettings, d_model: int, root: Node) -
             )
 
 
-def _covers_nothing(root: Node) -> bool:
+def covers_nothing(root: Node) -> bool:
     """Whether the model is an encoder and a decoder without attention weights."""
     return isinstance(root, BlockNode) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
 

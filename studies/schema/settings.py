@@ -22,6 +22,10 @@ MAX_D_MODEL = 65536
 """The largest width of a model."""
 
 
+Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""How much a property of a hypothesis weighs."""
+
+
 @lru_cache(maxsize=65536)
 def read_recipe(text: str) -> Recipe:
     """The recipe that a text says, each text read once; RecipeError if it is not one."""
@@ -208,6 +212,24 @@ class TrialSettings(StrictModel):
     task: Annotated[SerializeAsAny[TaskSettings], BeforeValidator(read_task_settings)]
     train: TrainSettings
     seed: int = Field(default=0, ge=0, lt=2**63)
+
+
+class DecodeSettings(StrictModel):
+    """`[decode]`: what `probe run` tries with trained models that translate; no part of a trial's identity.
+
+    All combinations are tried on the dev split.
+    """
+
+    beam: Annotated[tuple[Annotated[int, Field(ge=1, le=64)], ...], Field(strict=False)] = ()
+    """numbers of hypotheses to try; that of `[task]` where there are none"""
+    length_penalty: Annotated[tuple[Penalty, ...], Field(strict=False)] = ()
+    """penalties to try, so; of no effect with a beam of 1 and on models that try lengths"""
+    coverage_penalty: Annotated[tuple[Penalty, ...], Field(strict=False)] = ()
+    """so, for models with attention weights"""
+    tokenizers: Annotated[
+        tuple[Literal["13a", "intl", "char", "zh", "none"], ...], Field(strict=False, min_length=1)
+    ] = ("13a",)
+    """sacrebleu's tokenisations that BLEU is counted with; the first decides on the dev split"""
 
 
 class SearchSettings(StrictModel):

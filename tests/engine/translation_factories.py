@@ -2,9 +2,8 @@
 
 import hashlib
 
-from activemem.studies.catalog import datasets
-from activemem.studies.catalog.datasets import SourceFile
-from activemem.studies.catalog.parallel_corpora import PairFiles, ParallelCorpus
+from activemem.studies.catalog import registry
+from activemem.studies.catalog.datasets import PairFiles, ParallelCorpus, SourceFile
 from activemem.studies.study import load_study
 
 from ..study_texts import study_text
@@ -41,7 +40,7 @@ def register_numbers(folder, monkeypatch):
         licence="",
         source="",
     )
-    monkeypatch.setitem(datasets._datasets, "numbers", corpus)
+    monkeypatch.setitem(registry._datasets(), "numbers", corpus)
 
 
 def translation_text(*models, keep_weights=True, epochs=1, steps=20, **tables):

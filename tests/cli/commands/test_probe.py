@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.driver import run_study
 from activemem.reporting.results import open_study
 from activemem.storage import Store
 from activemem.studies.study import load_study
 
 from ...engine.probes.probe_factories import LUONG, NAIVE, STACK, make_study, store_outcomes
+from ...engine.translation_factories import PLAIN, register_numbers, translation_text
 
 SHOWN = """
 [[table]]
@@ -190,3 +193,33 @@ def test_tables_figures_and_claims_show_what_was_measured(run):
     assert values == pytest.approx([luong["memory_change"] - 1, luong["gamma[4]"]])
     assert run("table", "render", "--paper", "memory-degradation").exit_code == 0
     assert f"{naive['gamma[4]']:.3f}" in open_study("memories.toml").table("change")._repr_html_()
+
+
+def a_trained_translation(monkeypatch, *models):
+    """The study of translations in a file, trained, with searches to try and a table of what they give."""
+    register_numbers(Path.cwd(), monkeypatch)
+    table = {"name": "tuned", "rows": "model", "value": ["bleu_tuned", "beam_tuned"]}
+    text = translation_text(*models, decode={"beam": [1, 3]}, table=[table])
+    Path("numbers.toml").write_text(text, encoding="utf-8")
+    store = Store("results")
+    run_study(load_study("numbers.toml"), store, Machine(data=Path.cwd()), local=True)
+    return store
+
+
+def test_models_that_translate_are_tuned_and_tables_wait_for_it(run, monkeypatch):
+    store = a_trained_translation(monkeypatch, PLAIN)
+    table = run("table", "render", "numbers.toml").stdout
+    assert "pending: not probed yet (activemem probe run numbers)." in table
+    result = run("probe", "run", "numbers.toml", "--sequences", "20", "--data", ".")
+    assert result.exit_code == 0
+    line, counts = result.stderr.splitlines()[-2:]
+    (found,) = store.trials(["bleu_tuned", "beam_tuned"])["metrics"].to_list()
+    values = {each["name"]: each["value"] for each in found}
+    headline = f"BLEU {values['bleu_tuned']:.1f} with a beam of {values['beam_tuned']:.0f}"
+    assert re.sub(r"  +", " | ", line) == f" | tuned | {PLAIN} | seed 0 | {headline}"
+    assert counts == "numbers: 1 of 1 trial tuned"
+    again = run("probe", "run", "numbers.toml", "--sequences", "20", "--data", ".").stderr
+    assert again.splitlines()[-1] == "numbers: 0 of 1 trial tuned · 1 stored before"
+    table = run("table", "render", "numbers.toml", "--format", "csv").stdout
+    shown = {row["column"]: float(row["mean"]) for row in csv.DictReader(table.splitlines())}
+    assert shown == pytest.approx({name: values[name] for name in shown})

@@ -22,7 +22,15 @@ ENDS = [
 def outcomes(ends=ENDS):
     """The store's rows of trials that ended so."""
     rows = [
-        {"trial": trial, "seed": 3, "status": status, "reason": reason, "recipe": recipe, "parameters": 7}
+        {
+            "trial": trial,
+            "seed": 3,
+            "status": status,
+            "reason": reason,
+            "recipe": recipe,
+            "task": "copy",
+            "parameters": 7,
+        }
         | {"metrics": [{"name": name, "value": value} for name, value in metrics.items()]}
         for trial, status, reason, recipe, metrics in ends
     ]

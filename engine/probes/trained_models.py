@@ -1,0 +1,74 @@
+"""The trials of a study that are done, and their models with the weights that were kept."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...errors import ActivememError
+from ...storage import MetricRow, Store, TrialRow
+from ...studies.planning.status import study_outcomes
+from ...studies.resolve.trial import Trial, settings_from_json
+from ...studies.schema.settings import TrialSettings
+from ...studies.study import Study
+from ..core.models import AnyModel, build_model
+from ..trial import checkpoints
+
+NOT_KEPT = "its weights were not kept"
+"""Why a model is not measured whose study does not keep them."""
+
+
+class ProbeError(ActivememError):
+    """Nothing can be measured in a model; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedTrial:
+    """A trial that is done, and its row in the store."""
+
+    trial: Trial
+    row: TrialRow
+
+    def metric_rows(self, metrics: Mapping[str, float]) -> list[MetricRow]:
+        """What was measured in its model, as rows of its last step."""
+        steps, epochs = self.row.steps, self.row.epochs
+        return [
+            MetricRow(step=steps, epoch=epochs, name=name, value=value) for name, value in metrics.items()
+        ]
+
+
+def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
+    """The trials of a study that are done, in its order; of a search, all that it tried."""
+    rows = {row["trial"]: row for row in study_outcomes(study, store.trials()).iter_rows(named=True)}
+    known = {trial.id: trial for trial in study.trials}
+    for name in known or rows:
+        row = rows.get(name)
+        if row is not None and row["status"] == "done":
+            finals = tuple((each["name"], each["value"]) for each in row["metrics"])
+            yield TrainedTrial(
+                trial=known.get(name) or _tried(row), row=TrialRow(**{**row, "metrics": finals})
+            )
+
+
+def load_model(settings: TrialSettings, weights_file: Path) -> AnyModel:
+    """The model of a trial as it was trained, on the processor; ProbeError if its weights cannot be read."""
+    model = build_model(settings.model, settings.task.interface, torch.Generator())
+    try:
+        model.load_state_dict(checkpoints.load_weights(weights_file))
+    except FileNotFoundError as error:
+        raise ProbeError(NOT_KEPT) from error
+    except (EOFError, RuntimeError, pickle.UnpicklingError) as error:
+        raise ProbeError(f"its weights cannot be read: {weights_file}") from error
+    return model.eval()
+
+
+def _tried(row: Mapping[str, Any]) -> Trial:
+    """The trial of a row."""
+    settings = settings_from_json(row["settings"])
+    return Trial(study=row["study"], levels=json.loads(row["factors"]), settings=settings)

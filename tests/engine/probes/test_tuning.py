@@ -1,0 +1,139 @@
+"""Searches are chosen on the dev split with kept weights, and nothing is written twice."""
+
+import shutil
+
+import pytest
+import torch
+
+from activemem.engine.core.resources import Machine
+from activemem.engine.measures import bleu
+from activemem.engine.objectives.generation import Decoding, PairData, generate
+from activemem.engine.probes import trained_models, tune_study, tuning
+from activemem.engine.run.driver import run_study
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from ..translation_factories import MARKOV, PLAIN, SEQ2SEQ, register_numbers, translation_text
+
+DECODE = {"beam": [1, 3], "length_penalty": [0.0, 1.0], "coverage_penalty": [0.0, 0.4]}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of the corpus, and of a store in which three models have been trained on it."""
+    folder = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        register_numbers(folder, monkeypatch)
+        store = Store(folder / "results")
+        study = load_study(translation_text(SEQ2SEQ, PLAIN, MARKOV))
+        run_study(study, store, Machine(data=folder), local=True)
+    return folder
+
+
+@pytest.fixture
+def store(trained, tmp_path, monkeypatch):
+    """A store of its own for each test."""
+    register_numbers(tmp_path, monkeypatch)
+    shutil.copytree(trained / "results", tmp_path / "results")
+    return Store(tmp_path / "results")
+
+
+def make_study(*models, **decode):
+    return load_study(translation_text(*models, decode=decode or DECODE))
+
+
+def tune(study, store):
+    return list(tune_study(study, store, Machine(data=store.root.parent)))
+
+
+@pytest.mark.usefixtures("store")
+def test_the_table_is_no_part_of_a_trial():
+    assert [trial.id for trial in make_study(SEQ2SEQ).trials] == [
+        trial.id for trial in load_study(translation_text(SEQ2SEQ)).trials
+    ]
+
+
+def test_the_best_search_of_the_dev_split_writes_the_test_split(store):
+    study = make_study(SEQ2SEQ)
+    (trial,) = study.trials
+    (tuned,) = tune(study, store)
+    assert tuned.reason is None
+    scores = {name: value for name, value in tuned.metrics.items() if name.startswith("dev_bleu[")}
+    assert list(scores) == [
+        "dev_bleu[1,0,0]",
+        "dev_bleu[3,0,0]",
+        "dev_bleu[3,0,0.4]",
+        "dev_bleu[3,1,0]",
+        "dev_bleu[3,1,0.4]",
+    ]
+    pairs = PairData(trial.settings, store.root.parent)
+    model = trained_models.load_model(trial.settings, store.weights_file(trial.id))
+    for name, score in scores.items():
+        beam, lengths, coverage = map(float, name.removeprefix("dev_bleu[").removesuffix("]").split(","))
+        decoding = Decoding(beam=int(beam), length_penalty=lengths, coverage_penalty=coverage)
+        outputs = generate(model, pairs.dev, decoding, batch_size=16, device=torch.device("cpu"))
+        assert bleu(pairs.sentences(outputs), pairs.references(pairs.dev)).score == score
+    best = max(scores, key=scores.__getitem__)
+    chosen = [tuned.metrics[f"{name}_tuned"] for name in ("beam", "length_penalty", "coverage_penalty")]
+    assert f"dev_bleu[{','.join(format(each, 'g') for each in chosen)}]" == best
+    assert tuned.metrics["dev_bleu"] == scores[best]
+    written = store.outputs([trial.id], tuned=True)
+    assert written["line"].to_list() == list(range(1, 32))
+    found = bleu(written["output"].to_list(), written["reference"].to_list()).score
+    assert tuned.metrics["bleu_tuned"] == tuned.metrics["bleu_tuned[13a]"] == found
+    stored = dict(store.metrics([trial.id]).select("name", "value").iter_rows())
+    assert stored["bleu_tokenized[13a]"] == stored["bleu"]
+    assert {name: stored[name] for name in tuned.metrics} == tuned.metrics
+
+
+def test_penalties_are_tried_only_where_they_change_something(store):
+    plain, markov = tune(make_study(PLAIN, MARKOV), store)
+    names = [[name for name in each.metrics if name.startswith("dev_bleu[")] for each in (plain, markov)]
+    assert names == [
+        ["dev_bleu[1,0,0]", "dev_bleu[3,0,0]", "dev_bleu[3,1,0]"],
+        ["dev_bleu[1,0,0]", "dev_bleu[3,0,0]"],
+    ]
+
+
+def test_what_the_store_has_is_neither_written_nor_counted_again(store, monkeypatch):
+    (first,) = tune(make_study(SEQ2SEQ), store)
+    monkeypatch.setattr(tuning, "generate", None)
+    (again,) = tune(make_study(SEQ2SEQ), store)
+    assert (again.metrics, again.reason) == ({}, None)
+    (more,) = tune(make_study(SEQ2SEQ, **DECODE, tokenizers=["13a", "char", "none"]), store)
+    assert first.metrics.items() <= more.metrics.items()
+    written = store.outputs([more.trial.id], tuned=True)
+    for tokenizer in ("char", "none"):
+        score = bleu(written["output"].to_list(), written["reference"].to_list(), tokenizer=tokenizer).score
+        assert more.metrics[f"bleu_tuned[{tokenizer}]"] == score
+    assert more.metrics["bleu_tuned[char]"] != more.metrics["bleu_tuned[none]"]
+
+
+def test_another_deciding_tokenizer_scores_the_dev_split_again(store):
+    (first,) = tune(make_study(SEQ2SEQ), store)
+    (other,) = tune(make_study(SEQ2SEQ, **DECODE, tokenizers=["char"]), store)
+    assert other.metrics["dev_bleu[1,0,0]"] != first.metrics["dev_bleu[1,0,0]"]
+    held = store.metrics([other.trial.id])["name"].to_list()
+    assert [name for name in held if name.startswith("bleu_tuned[")] == ["bleu_tuned[char]"]
+
+
+def test_without_candidates_the_search_of_the_task_stays(store):
+    (tuned,) = tune(make_study(SEQ2SEQ, tokenizers=["intl"]), store)
+    assert tuned.metrics["beam_tuned"] == 2
+    assert tuned.metrics["bleu_tuned"] == tuned.metrics["bleu_tokenized[intl]"]
+
+
+def test_what_cannot_be_tuned_is_told_and_the_rest_goes_on(store):
+    study = make_study(SEQ2SEQ, PLAIN, MARKOV)
+    store.weights_file(study.trials[0].id).unlink()
+    store.weights_file(study.trials[1].id).write_bytes(b"no weights")
+    reasons = [each.reason for each in tune(study, store)]
+    damaged = f"its weights cannot be read: {store.weights_file(study.trials[1].id)}"
+    assert reasons == ["its weights were not kept", damaged, None]
+
+
+@pytest.mark.usefixtures("store")
+def test_a_study_that_keeps_no_weights_has_nothing_to_decode_with():
+    text = translation_text(SEQ2SEQ, keep_weights=False, decode=DECODE)
+    with pytest.raises(ValueError, match="it needs trained models: say keep_weights = true in"):
+        load_study(text)
