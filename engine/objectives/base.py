@@ -20,7 +20,7 @@ ModelOf = TypeVar("ModelOf", bound=nn.Module)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
-    """A training step at this moment: so many sequences of so many tokens, and `past` held before each."""
+    """A training step now: its sequences, the tokens of each, and the tokens of `past` before each."""
 
     sequences: int
     tokens: int

@@ -25,7 +25,7 @@ from ..tasks.memory_degradation import as_pairs, generate_splits
 from .base import Metrics
 
 MAX_LENGTH_RATIO = 2
-"""Outputs may be so many times as long as their sources, and MARGIN symbols longer."""
+"""Outputs may be at most this many times as long as their sources, plus MARGIN symbols."""
 
 MAX_LENGTH_MARGIN = 10
 
@@ -91,8 +91,8 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
     if settings.task.name == "parsing":
         return _of_trees(sentences, pairs.test)
     references, sources = pairs.references(pairs.test), pairs.sources(pairs.test)
-    whole = bleu(sentences, references)
-    found = {"bleu": whole.score, f"bleu_signature[{whole.signature}]": 1.0}
+    total = bleu(sentences, references)
+    found = {"bleu": total.score, f"bleu_signature[{total.signature}]": 1.0}
     for bucket in bleu_by_length(sentences, references, [len(one.split()) for one in sources]):
         found[f"bleu[{bucket.min_words}-{bucket.max_words}]"] = bucket.bleu.score
     return found

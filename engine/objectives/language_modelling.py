@@ -33,7 +33,7 @@ from .base import Metrics, Objective, StepShape
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """Minus the log-probability of a text in nats, over so many tokens, which stand for so many words."""
+    """Minus the log-probability of a text in nats, the number of its tokens, and that of its words."""
 
     nats: float
     tokens: int

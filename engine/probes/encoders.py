@@ -47,7 +47,7 @@ class EncoderProbe:
 
     @torch.no_grad()
     def memory(self, split: PairSplit, sequences: int) -> MemoryStatistics:
-        """What the encoder does to its memory over the first so many sources of a split."""
+        """What the encoder does to its memory over the first `sequences` sources of a split."""
         return measure_memory(self._traces(split, sequences))
 
     @torch.no_grad()
@@ -70,7 +70,7 @@ class EncoderProbe:
 
 
 def choose_pair(split: PairSplit, sequences: int) -> int | None:
-    """The pair whose attention is shown: of the first so many, the first with the longest source.
+    """The pair whose attention is shown: of the first `sequences`, the first with the longest source.
 
     Sources longer than MAX_SHOWN_SYMBOLS are passed over; None if all are.
     """

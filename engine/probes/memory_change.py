@@ -84,7 +84,7 @@ def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
 
 
 def quantiles(values: Tensor, count: int) -> list[float]:
-    """The middles of so many equal parts of the sorted values: a sample of them in which all weigh the same.
+    """The middles of `count` equal parts of the sorted values: a sample in which all weigh the same.
 
     Of `count` values they are these values.
     """

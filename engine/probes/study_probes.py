@@ -52,7 +52,7 @@ class _Measurement:
 def probe_study(
     study: Study, store: Store, machine: Machine = ONE_CPU, *, sequences: int = 10_000
 ) -> Iterator[ProbeResult]:
-    """Measure every trained model of a study over the first so many test sequences of its task.
+    """Measure every trained model of a study over the first `sequences` test sequences of its task.
 
     What is stored of as many sequences stays as it is, unless models have come that it can be compared with.
     All is computed by the processor, in double precision.

@@ -28,7 +28,7 @@ class CohortSource(Protocol):
         ...
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Take note that a cohort is over; `whole` unless it was given up early. What follows from that."""
+        """Take note that a cohort is over; `completed` unless it was given up early. What follows."""
         ...
 
 

@@ -78,9 +78,9 @@ def run_study(
     they were.
     """
     missing = _missing(study, store, trial_ids, retry_failed=retry_failed)
-    asked = [trial.settings for trial in missing]
-    check_leaks(asked)
-    prepare_corpora(asked, machine.data)
+    settings = [trial.settings for trial in missing]
+    check_leaks(settings)
+    prepare_corpora(settings, machine.data)
     store.save_study_record(
         study.name,
         {

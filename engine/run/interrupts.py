@@ -18,7 +18,7 @@ class Stop:
 
 @contextmanager
 def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
-    """A Stop that Ctrl-C or a SIGTERM requests, calling `asked`; asked again, KeyboardInterrupt is raised."""
+    """A Stop that Ctrl-C or a SIGTERM requests, with `on_request`; the second raises KeyboardInterrupt."""
     stop = Stop()
 
     def ask(_signal: int, _frame: FrameType | None) -> None:

@@ -86,8 +86,8 @@ class OptunaSearch:
 
     def next_cohort(self) -> tuple[str, list[Job]] | None:
         """The missing trials of the next point, unfinished points first; None when there are no more."""
-        while (self._left is None or self._left > 0) and (asked := self._ask()) is not None:
-            point, trial = asked
+        while (self._left is None or self._left > 0) and (proposed := self._ask()) is not None:
+            point, trial = proposed
             name, tasks = point.name, self._missing(point)
             self._known.add(name)
             if not tasks:  # another study has trained it

@@ -71,8 +71,8 @@ class _CohortSearcher(Searcher):
         name = self._names.pop(trial_id)
         if self._stop.requested:
             return
-        whole = error or bool((result or {}).get(COMPLETED))
-        for event in self._source.cohort_ended(name, completed=whole):
+        completed = error or bool((result or {}).get(COMPLETED))
+        for event in self._source.cohort_ended(name, completed=completed):
             self._listener.on_event(event)
 
     def save(self, checkpoint_path: str) -> None:
@@ -137,7 +137,7 @@ def run_cohorts(
 ) -> list[str]:
     """Run a source's cohorts to their end; why some were given up, if any.
 
-    In a search every epoch, of so many, is reported, and its scheduler may stop a cohort early.
+    In a search each of the `epochs` is reported, and its scheduler may stop a cohort early.
     """
     metric = search.metric if search else None
     actor = tune.with_resources(

@@ -17,7 +17,7 @@ def train_pieces(
     size: int,
     **options: Any,  # noqa: ANN401 -- SentencePiece's own
 ) -> bytes:
-    """A model of so many pieces, bytes and marks among them; DataError if there cannot be so many.
+    """A model of `size` pieces, bytes and marks among them; DataError if there cannot be that many.
 
     `options` are SentencePiece's, besides those that all models here share.
     """
@@ -50,7 +50,7 @@ class SubwordVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> SubwordVocabulary:
-        """A model of so many pieces, bytes and marks among them; DataError if there cannot be so many."""
+        """A model of `size` pieces, bytes and marks among them; DataError if there cannot be that many."""
         return cls(
             train_pieces(
                 sentences,
