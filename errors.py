@@ -22,6 +22,7 @@ ActivememError              a ValueError
     change the model or how it is trained
         LeakError           a block that sees later inputs            activemem.engine.run.preflight
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
+        PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files
         StoreError          a store, or a row that cannot be kept     activemem.storage.paths

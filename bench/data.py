@@ -54,9 +54,7 @@ def main() -> None:
     for name in registered_tasks():
         made = get_task(name)
         length = LENGTH + 1 if made.spec.odd_lengths_only else LENGTH
-        batch_us = microseconds(
-            lambda made=made, length=length: made.batch(BATCH, length, generator, "cpu"), 500
-        )
+        batch_us = microseconds(lambda made=made, length=length: made.batch(BATCH, length, generator), 500)
         step_us = microseconds(training_step(made.spec.sequence_length(length), made.spec.vocab), 15)
         worst = max(worst, batch_us / step_us)
         print(f"{name:10} {length:6} {batch_us:10.1f} {step_us:10.0f} {batch_us / step_us:8.2%}")

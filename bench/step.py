@@ -59,7 +59,7 @@ def plain_loop(model: nn.Module) -> Callable[[], None]:
 
     def steps() -> None:
         for _ in range(STEPS):
-            inputs, targets = data.batch(BATCH, LENGTH, generator, CPU)
+            inputs, targets = data.batch(BATCH, LENGTH, generator)
             loss = functional.cross_entropy(model(inputs).transpose(1, 2), targets)
             optimizer.zero_grad()
             loss.backward()

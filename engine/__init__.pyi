@@ -18,3 +18,4 @@ from .run.driver import run_study as run_study
 from .run.preflight import LeakError as LeakError
 from .tasks import Batch as Batch
 from .tasks import get_task as get_task
+from .trial.precision import PrecisionError as PrecisionError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,11 @@ class Machine:
     time_limit_s: float | None = None
     address: str | None = None
     data: Path = Path("data")
+
+    @property
+    def device(self) -> Literal["cuda", "cpu"]:
+        """The kind of device that trains."""
+        return "cuda" if self.gpus else "cpu"
 
     @property
     def threads(self) -> int:

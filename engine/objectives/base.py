@@ -30,6 +30,7 @@ class StepShape:
 class Objective(ABC, Generic[ModelOf]):
     """The data, the loss and the measures of one trial; its draws come from generators of its own.
 
+    The generators are the CPU's whatever the device, so that the data of a trial are the same on all.
     `folder` is where data lie. An epoch's losses are asked for step by step, each in `parts` equal parts.
     """
 

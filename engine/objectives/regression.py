@@ -31,7 +31,7 @@ class RegressionObjective(Objective[Model]):
         assert isinstance(settings.task, LongTermSettings), f"{settings.task.name} has no numbers"
         self._task, self._problem = settings.task, LONG_TERM_PROBLEMS[settings.task.name]
         self._shortest, self._longest = settings.task.length_range
-        self._data = torch.Generator(device).manual_seed(derive_seed(settings.seed, "data"))
+        self._data = torch.Generator().manual_seed(derive_seed(settings.seed, "data"))
         self._epochs, self._best = 0, 0.0
         self._batch: RegressionBatch | None = None
 
@@ -51,15 +51,16 @@ class RegressionObjective(Objective[Model]):
         if part == 0:
             self._batch = self._draw()
         assert self._batch is not None, "a batch begins with its first part"
-        inputs, targets, lengths = (each.chunk(parts)[part] for each in self._batch)
+        inputs, targets, lengths = (each.chunk(parts)[part].to(self.device) for each in self._batch)
         return functional.mse_loss(model(inputs, lengths).squeeze(-1), targets)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The share of test sequences that are right, the highest so far, and the epochs it took for all."""
-        right = torch.zeros((), device=self.device)
-        for inputs, targets, lengths in self._tests():
+        right = torch.zeros((), dtype=torch.int64, device=self.device)
+        for batch in self._tests():
+            inputs, targets, lengths = (each.to(self.device) for each in batch)
             right += ((model(inputs, lengths).squeeze(-1) - targets).abs() < TOLERANCE).sum()
-        accuracy = float(right) / _TESTED
+        accuracy = int(right) / _TESTED
         self._epochs += 1
         self._best = max(self._best, accuracy)
         measured = {"accuracy": accuracy, "best_accuracy": self._best}
@@ -85,7 +86,7 @@ class RegressionObjective(Objective[Model]):
 
     def _tests(self) -> Iterator[RegressionBatch]:
         """The test sequences, made anew from their seed."""
-        fresh = torch.Generator(self.device).manual_seed(derive_seed(self.settings.seed, "evaluation"))
+        fresh = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
         if not self._task.variable:
             size = _TESTED // _TOGETHER
             for _ in range(_TOGETHER):
@@ -94,5 +95,4 @@ class RegressionObjective(Objective[Model]):
             return
         spread = torch.linspace(self._shortest, self._longest, _TESTED // _TOGETHER, dtype=torch.float64)
         for length in spread.long().tolist():
-            lengths = torch.full((_TOGETHER,), length, device=self.device)
-            yield self._problem.batch(lengths, length, fresh)
+            yield self._problem.batch(torch.full((_TOGETHER,), length), length, fresh)

@@ -33,7 +33,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         self._decoding = Decoding.of_task(settings)
         self._outputs: list[list[int]] = []  # of the test split, once they are written
         self._position = self._padded = self._drawn = 0
-        self._guesses = torch.Generator(device).manual_seed(derive_seed(settings.seed, "sampling"))
+        self._guesses = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
 
     @property
     def step_shape(self) -> StepShape:
@@ -125,7 +125,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         with torch.no_grad():
             logits = model(sources, targets)
         logits[..., PAD] = -torch.inf
-        draws = torch.rand(targets.shape, generator=self._guesses, device=self.device)
+        draws = torch.rand(targets.shape, generator=self._guesses).to(self.device)
         return torch.where((draws < share) & (targets != PAD), logits.argmax(-1), targets)
 
     def _scores(self, model: TransductionModel, split: PairSplit, name: str, limit: int | None) -> Metrics:

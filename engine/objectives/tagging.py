@@ -25,8 +25,8 @@ class TaggingObjective(Objective[Model]):
         curriculum = settings.train.curriculum
         assert curriculum is not None, "an algorithmic task without a curriculum"
         self._task = get_task(settings.task.name)
-        self._data = torch.Generator(device).manual_seed(derive_seed(settings.seed, "data"))
-        self._fresh = torch.Generator(device).manual_seed(derive_seed(settings.seed, "evaluation"))
+        self._data = torch.Generator().manual_seed(derive_seed(settings.seed, "data"))
+        self._fresh = torch.Generator().manual_seed(derive_seed(settings.seed, "evaluation"))
         self._curriculum = Curriculum(
             length=curriculum.start, step=self._task.spec.length_step, grow_at=curriculum.grow_at
         )
@@ -43,14 +43,15 @@ class TaggingObjective(Objective[Model]):
         if part == 0:
             self._batch = self._draw(self._data)
         assert self._batch is not None, "a batch begins with its first part"
-        inputs, targets = (each.chunk(parts)[part] for each in self._batch)
+        inputs, targets = (each.chunk(parts)[part].to(self.device) for each in self._batch)
         # (batch, tokens, vocab) against (batch, tokens)
         return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The fraction of tokens that are right on one fresh batch; the length, and the longest passed."""
-        batch, length = self._draw(self._fresh), self._curriculum.length
-        accuracy = float((model(batch.inputs).argmax(-1) == batch.targets).double().mean())
+        length = self._curriculum.length
+        inputs, targets = (each.to(self.device) for each in self._draw(self._fresh))
+        accuracy = float((model(inputs).argmax(-1) == targets).double().mean())
         self._curriculum.record(accuracy)
         return {
             "accuracy": accuracy,
@@ -74,7 +75,7 @@ class TaggingObjective(Objective[Model]):
 
     def _draw(self, generator: torch.Generator) -> Batch:
         size, length = self.settings.train.batch_size, self._curriculum.length
-        return self._task.batch(size, length, generator, self.device)
+        return self._task.batch(size, length, generator)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from ..corpora import DataError
 from ..data.pairs.corpus import PairSplit
 from ..measures import bleu
 from ..objectives.generation import Decoding, PairData, generate, write_outputs
+from ..trial.precision import float32_products
 from .study_probes import ProbeResult
 from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, load_model, trained_trials
 
@@ -138,7 +139,7 @@ class _Tuning:
 
     def _write(self, split: PairSplit, decoding: Decoding) -> WrittenOutputs:
         train = self._settings.train
-        with autocast(train.precision, self._device):
+        with autocast(train.precision, self._device), float32_products(train.precision):
             outputs = generate(self._model, split, decoding, batch_size=train.batch_size, device=self._device)
         return write_outputs(outputs, self._pairs, split, decoding)
 

@@ -24,7 +24,7 @@ class Worker:
         torch.set_num_threads(machine.threads)
         self._store, self._limit, self._begin = store, machine.time_limit_s, make_training
         self._data = machine.data
-        self._device = torch.device("cuda" if machine.gpus else "cpu")
+        self._device = torch.device(machine.device)
 
     def attempts(self, jobs: Sequence[Job], *, restarted: bool = False) -> list[Attempt]:
         """The tasks, ready to advance; `again` after a worker's death leaves out those that it had ended."""

@@ -19,7 +19,7 @@ from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
 from .interrupts import Stop, on_interrupt
 from .local import run_local
-from .preflight import check_leaks, prepare_corpora
+from .preflight import check_leaks, check_precisions, prepare_corpora
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +72,15 @@ def run_study(
 
     `local` trains in this process, without Ray; of a grid, `trial_ids` says which trials may run at all.
 
-    Raises LeakError or DataError before anything is trained, where a causal task has a model that is not, or
-    a corpus is not there. Ends in order on Ctrl-C: the same call goes on from the last epoch of each trial.
-    Trials that have failed count as outcomes; `retry_failed` tries them again, after a time limit from where
-    they were.
+    Raises LeakError, PrecisionError or DataError before anything is trained, where a causal task has a model
+    that is not, this machine lacks a precision, or a corpus is not there. Ends in order on Ctrl-C: the same
+    call goes on from the last epoch of each trial. Trials that have failed count as outcomes; `retry_failed`
+    tries them again, after a time limit from where they were.
     """
     missing = _missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
     check_leaks(settings)
+    check_precisions(settings, machine)
     prepare_corpora(settings, machine.data)
     store.save_study_record(
         study.name,

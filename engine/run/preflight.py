@@ -1,4 +1,4 @@
-"""Whether a recipe of a causal task sees the future: each of its blocks is built, and its future changed."""
+"""What would make trials fail or mislead, found before anything is trained: leaks, precisions, corpora."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from ...grammar import parse, render
 from ...grammar.nodes import BlockNode, walk
 from ...studies.catalog.tasks import LanguageModelSettings, SentencePairSettings
 from ...studies.schema.settings import TrialSettings
+from ..core.resources import Machine
 from ..data import DataError, open_corpus, open_pairs, open_treebank
+from ..trial.precision import check_precision
 
 LENGTH = 12
 
@@ -48,6 +50,16 @@ def sees_future(block: BlockNode) -> bool:
     y = module(changed)
     moved = (y[1:] != y[0]).any(-1)  # (place that is changed, position)
     return bool(moved.tril(-1).any())
+
+
+def check_precisions(all_settings: Iterable[TrialSettings], machine: Machine) -> None:
+    """Raise PrecisionError if this machine lacks a precision that trials ask for.
+
+    The machines of a cluster are unknown here: there each trial finds out by itself.
+    """
+    if machine.address is None:
+        for settings in all_settings:
+            check_precision(settings.train.precision, torch.device(machine.device))
 
 
 _OPEN = {"language_model": open_corpus, "translation": open_pairs, "parsing": open_treebank}

@@ -12,7 +12,7 @@ from torch import Tensor
 from ...studies.catalog.tasks import AlgorithmicTask, require_algorithmic
 
 Draw = Callable[[AlgorithmicTask, int, int, torch.Generator], Tensor]
-"""(spec, batch size, nominal length, generator) to inputs (batch, tokens), on the generator's device."""
+"""(spec, batch size, nominal length, generator) to inputs (batch, tokens)."""
 
 
 class Batch(NamedTuple):
@@ -30,16 +30,13 @@ class Task:
     draw: Draw
     solve: Callable[[Tensor], Tensor]
 
-    def batch(
-        self, batch_size: int, length: int, generator: torch.Generator, device: torch.device | str
-    ) -> Batch:
-        """A batch of that nominal length; one state of the generator gives one batch, on whatever device.
+    def batch(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """A batch of that nominal length; one state of the generator, which is the CPU's, gives one batch.
 
-        Random numbers are drawn where the generator lives, all else is computed on `device`.
         Raises TaskError for a length that the task cannot have.
         """
         self.spec.check_length(length)
-        inputs = self.draw(self.spec, batch_size, length, generator).to(device, non_blocking=True)
+        inputs = self.draw(self.spec, batch_size, length, generator)
         return Batch(inputs, self.solve(inputs))
 
 

@@ -20,7 +20,7 @@ Gate = Callable[[Tensor, Tensor], Tensor]
 
 def bits(_spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """Fair bits; the vocabulary's third symbol is never used."""
-    return torch.randint(2, (batch_size, length), generator=generator, device=generator.device)
+    return torch.randint(2, (batch_size, length), generator=generator)
 
 
 def negate(inputs: Tensor) -> Tensor:

@@ -37,12 +37,12 @@ class LongTermProblem:
     answer: Callable[[Tensor, Tensor], Tensor]
 
     def batch(self, lengths: Tensor, max_length: int, generator: torch.Generator) -> RegressionBatch:
-        """Sequences of these lengths (batch,), 12 to `longest` each, on the generator's device."""
-        device, rows = generator.device, len(lengths)
-        numbers = torch.rand(rows, max_length, generator=generator, device=device)
-        draws = torch.randint(_DRAWS, (2, rows), generator=generator, device=device)
+        """Sequences of these lengths (batch,), 12 to `max_length` each, drawn from a generator of the CPU."""
+        rows = len(lengths)
+        numbers = torch.rand(rows, max_length, generator=generator)
+        draws = torch.randint(_DRAWS, (2, rows), generator=generator)
         first, second = _marks(draws, lengths)
-        places, row = torch.arange(max_length, device=device), torch.arange(rows, device=device)
+        places, row = torch.arange(max_length), torch.arange(rows)
         inputs = numbers.new_zeros(rows, max_length, 2)
         torch.where(
             places < lengths[:, None],
@@ -64,7 +64,7 @@ LONG_TERM_PROBLEMS = {
 
 def draw_lengths(shortest: int, longest: int, batch_size: int, generator: torch.Generator) -> Tensor:
     """Uniform whole numbers (batch,), both ends included."""
-    return torch.randint(shortest, longest + 1, (batch_size,), generator=generator, device=generator.device)
+    return torch.randint(shortest, longest + 1, (batch_size,), generator=generator)
 
 
 def _marks(draws: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ from .base import register
 
 def symbols(spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """Rows uniform over the vocabulary, symbol 0 included."""
-    return torch.randint(spec.vocab, (batch_size, length), generator=generator, device=generator.device)
+    return torch.randint(spec.vocab, (batch_size, length), generator=generator)
 
 
 def identity(inputs: Tensor) -> Tensor:

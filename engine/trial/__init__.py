@@ -2,5 +2,5 @@
 
 `attempt` runs it epoch by epoch, `training` is all that its next step depends on, `checkpoints` are what a
 trial goes on from when its worker has died, and `outcome` makes the row. `optimisers` and `schedules` are
-the choices of [train]; `provenance` says where a result comes from.
+the choices of [train], `precision` what it asks of the device; `provenance` says where a result comes from.
 """

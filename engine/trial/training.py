@@ -19,6 +19,7 @@ from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
 from ..objectives import Metrics, StepShape, build_objective
 from .optimisers import clip_grad_norm_per_tensor, optimizer
+from .precision import check_precision, float32_products
 from .schedules import Schedule
 
 
@@ -30,12 +31,14 @@ class Training:
     """The model, optimiser, generators and objective of one trial on one device.
 
     The generators are its own, dropout's included, so several can take turns in one process, and a state that
-    is restored goes on bit for bit. `data` is the folder of the corpora.
+    is restored goes on bit for bit. `data` is the folder of the corpora. Raises PrecisionError if the device
+    does not have the precision of the settings.
     """
 
     def __init__(self, settings: TrialSettings, device: torch.device, data: Path = Path("data")) -> None:
         self._settings, self._device = settings, device
         seed, train = settings.seed, settings.train
+        check_precision(train.precision, device)
         self._objective = build_objective(settings, device, data)
         drawn = torch.Generator().manual_seed(derive_seed(seed, "initialisation"))
         self._model = build_model(settings.model, self._objective.interface, drawn).to(device)
@@ -60,7 +63,7 @@ class Training:
         Raises NotANumberError when the mean loss of the epoch is not finite.
         """
         started = time.perf_counter()
-        with self._own_rng():
+        with self._own_rng(), float32_products(self._settings.train.precision):
             loss = float(self._train_epoch())
         load = self._objective.step_shape
         self.epoch += 1
@@ -136,7 +139,7 @@ class Training:
     def _accumulate_gradients(self, part: int) -> Tensor:
         """Add the gradients of one part of the next batch; its share of the step's loss."""
         train = self._settings.train
-        with self._precision():
+        with self._autocast():
             loss = self._objective.loss(self._model, part, train.accumulate)
         penalty = self._model.penalty() if train.span_loss else None
         wanted = loss if penalty is None else loss + train.span_loss * penalty
@@ -149,7 +152,7 @@ class Training:
     def _evaluate(self) -> Metrics:
         """What the objective measures, without dropout."""
         last = self.epoch >= self._settings.train.epochs or self._has_converged
-        with self._precision():
+        with self._autocast(), float32_products(self._settings.train.precision):
             measured = self._objective.evaluate(self._model.eval(), last=last)
         self._schedule.after_epoch(measured)
         return measured
@@ -162,7 +165,7 @@ class Training:
         self._tokens += sequences * shape.tokens
         return sequences * shape.tokens
 
-    def _precision(self) -> torch.autocast:
+    def _autocast(self) -> torch.autocast:
         return autocast(self._settings.train.precision, self._device)
 
     @contextmanager

@@ -163,6 +163,10 @@ class StopSettings(StrictModel):
     """over this many epochs"""
 
 
+Precision = Literal["float32", "tf32", "bf16"]
+"""How many bits of the numbers that it multiplies a device reads: 32, or of each mantissa 10 or 7."""
+
+
 class TrainSettings(StrictModel):
     """`[train]`: how the weights are found."""
 
@@ -188,8 +192,8 @@ class TrainSettings(StrictModel):
     """of two sequences: the share of the target's symbols in whose place the model reads its own guesses"""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     """of two sequences: the probability that is spread over all symbols of the target's vocabulary"""
-    precision: Literal["float32", "bf16"] = "float32"
-    """bf16: products are computed in 16 bits, weights stay in 32"""
+    precision: Precision = "float32"
+    """how exactly products are computed, in all operations alike; weights stay in 32 bits"""
     compile: bool = False
     """whether torch compiles the body"""
     stop: StopSettings | None = None

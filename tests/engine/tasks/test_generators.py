@@ -1,4 +1,4 @@
-"""The generators against plain Python: targets, draws, seeds, devices."""
+"""The generators against plain Python: targets, draws, seeds, precisions."""
 
 import operator
 from collections import Counter
@@ -81,7 +81,7 @@ def test_every_task_that_studies_know_has_a_generator_and_the_other_way_round():
     ("name", "length"), [(name, length) for name in ALGORITHMIC for length in lengths(name)]
 )
 def test_targets_equal_the_plain_reference(name, length):
-    batch = get_task(name).batch(32, length, seeded(length), "cpu")
+    batch = get_task(name).batch(32, length, seeded(length))
     tokens = get_task(name).spec.sequence_length(length)
     assert batch.inputs.shape == batch.targets.shape == (32, tokens)
     assert batch.inputs.dtype == batch.targets.dtype == torch.int64
@@ -100,8 +100,8 @@ def test_carries_run_through_the_whole_number(name):
 @pytest.mark.parametrize("name", ALGORITHMIC)
 def test_one_state_of_the_generator_gives_one_batch(name):
     generator = seeded(3)
-    first, second = (get_task(name).batch(16, 21, generator, "cpu") for _ in range(2))
-    again = get_task(name).batch(16, 21, seeded(3), "cpu")
+    first, second = (get_task(name).batch(16, 21, generator) for _ in range(2))
+    again = get_task(name).batch(16, 21, seeded(3))
     assert torch.equal(first.inputs, again.inputs)
     assert torch.equal(first.targets, again.targets)
     assert not torch.equal(first.inputs, second.inputs)
@@ -110,30 +110,22 @@ def test_one_state_of_the_generator_gives_one_batch(name):
 @pytest.mark.parametrize("name", ALGORITHMIC)
 def test_the_draw_leaves_torchs_own_generator_alone(name):
     before = torch.random.get_rng_state()
-    get_task(name).batch(4, 9, seeded(), "cpu")
+    get_task(name).batch(4, 9, seeded())
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+@pytest.mark.parametrize("length", [1201, 1301, 4999])
 @pytest.mark.parametrize("name", ALGORITHMIC)
-def test_the_batch_lies_on_the_device_that_was_asked_for(name):
-    batch = get_task(name).batch(4, 9, seeded(), "meta")
-    assert batch.inputs.device == batch.targets.device == torch.device("meta")
-    assert batch.targets.shape == (4, get_task(name).spec.sequence_length(9))
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("name", ALGORITHMIC)
-def test_the_batch_is_the_same_on_a_gpu(name):
-    here, there = (get_task(name).batch(32, 41, seeded(), device) for device in ("cpu", "cuda"))
-    assert torch.equal(here.inputs, there.inputs.cpu())
-    assert torch.equal(here.targets, there.targets.cpu())
-    drawn = get_task(name).batch(32, 41, torch.Generator("cuda").manual_seed(0), "cuda")
-    assert drawn.targets.tolist() == [reference(name, row) for row in drawn.inputs.tolist()]
+def test_targets_are_exact_while_products_are_in_half_precision(name, length):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        batch = get_task(name).batch(4, length, seeded(length))
+    assert batch.inputs.equal(get_task(name).batch(4, length, seeded(length)).inputs)
+    assert batch.targets.tolist() == [reference(name, row) for row in batch.inputs.tolist()]
 
 
 @pytest.mark.parametrize("name", ALGORITHMIC)
 def test_targets_own_their_memory(name):
-    batch = get_task(name).batch(4, 9, seeded(), "cpu")
+    batch = get_task(name).batch(4, 9, seeded())
     kept = batch.targets.clone()
     batch.inputs.zero_()
     assert torch.equal(batch.targets, kept)
@@ -142,7 +134,7 @@ def test_targets_own_their_memory(name):
 @pytest.mark.parametrize(("name", "length"), [("copy", 40), ("reverse", 40), ("sort", 40), ("remember", 20)])
 def test_symbols_are_uniform_over_the_whole_vocabulary(name, length):
     vocab = get_task(name).spec.vocab
-    drawn = get_task(name).batch(5000, length, seeded(), "cpu").inputs[:, :length]
+    drawn = get_task(name).batch(5000, length, seeded()).inputs[:, :length]
     share = torch.bincount(drawn.flatten(), minlength=vocab) / drawn.numel() * vocab
     assert share.shape == (vocab,)
     assert share.min() > 0.9
@@ -151,20 +143,20 @@ def test_symbols_are_uniform_over_the_whole_vocabulary(name, length):
 
 @pytest.mark.parametrize("name", ["not", *GATES])
 def test_bits_are_fair_at_every_position(name):
-    share = get_task(name).batch(5000, 9, seeded(), "cpu").inputs.double().mean(dim=0)
+    share = get_task(name).batch(5000, 9, seeded()).inputs.double().mean(dim=0)
     assert ((share - 0.5).abs() < 0.03).all()
 
 
 @pytest.mark.parametrize("name", ["remember", "duplicate"])
 def test_zeros_stand_where_the_answer_is_due(name):
-    assert get_task(name).batch(32, 12, seeded(), "cpu").inputs[:, 12:].count_nonzero() == 0
+    assert get_task(name).batch(32, 12, seeded()).inputs[:, 12:].count_nonzero() == 0
 
 
 @pytest.mark.parametrize("name", ["addition", "multiply"])
 @pytest.mark.parametrize("length", [5, 7, 9])
 def test_operands_are_uniform_over_all_numbers_but_the_one_of_all_ones(name, length):
     half = length // 2
-    rows = get_task(name).batch(4000, length, seeded(length), "cpu").inputs.tolist()
+    rows = get_task(name).batch(4000, length, seeded(length)).inputs.tolist()
     counts = Counter(number(row[:half]) for row in rows) + Counter(number(row[half + 1 :]) for row in rows)
     assert sorted(counts) == list(range(2**half - 1))
     expected = 8000 / (2**half - 1)
@@ -172,7 +164,7 @@ def test_operands_are_uniform_over_all_numbers_but_the_one_of_all_ones(name, len
 
 
 def test_operands_are_drawn_independently():
-    rows = get_task("addition").batch(9000, 5, seeded(), "cpu").inputs.tolist()
+    rows = get_task("addition").batch(9000, 5, seeded()).inputs.tolist()
     counts = Counter((number(row[:2]), number(row[3:])) for row in rows)
     assert len(counts) == 9
     assert all(850 < count < 1150 for count in counts.values())
@@ -183,7 +175,7 @@ def test_a_wrong_name_or_length_is_refused():
         get_task("additon")
     assert str(caught.value) == "unknown task 'additon'; nearest: addition"
     with pytest.raises(TaskError) as caught:
-        get_task("addition").batch(32, 40, seeded(), "cpu")
+        get_task("addition").batch(32, 40, seeded())
     assert str(caught.value) == "addition: expected an odd length of at least 5, got 40"
 
 

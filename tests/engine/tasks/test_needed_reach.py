@@ -95,8 +95,8 @@ def test_luck_does_not_sort(length):
     generator = torch.Generator().manual_seed(length)
     sees = int(sort.spec.unguessable_reach(length).right) - 1  # to the right; everything to the left
     output = length // 20  # one value ends about there: 20 symbols
-    inputs = sort.batch(sequences, length, generator, "cpu").inputs.repeat_interleave(completions, dim=0)
-    hidden = sort.batch(sequences * completions, length, generator, "cpu").inputs
+    inputs = sort.batch(sequences, length, generator).inputs.repeat_interleave(completions, dim=0)
+    hidden = sort.batch(sequences * completions, length, generator).inputs
     inputs[:, output + sees + 1 :] = hidden[:, output + sees + 1 :]
     answers = sort.solve(inputs)[:, output].view(sequences, completions)
     right = (answers == answers.mode(dim=1, keepdim=True).values).double().mean().item()

@@ -1,0 +1,76 @@
+"""The data of a trial: drawn on the CPU, whatever device trains on them."""
+
+import pytest
+import torch
+
+from activemem.engine.objectives import build_objective
+from activemem.studies.schema.settings import TrialSettings
+
+CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))
+CURRICULUM = {"curriculum": {"start": 41}}
+TRIALS = {
+    "tagging": ({"name": "multiply"}, {"recipe": "ff(8)"}, CURRICULUM),
+    "regression": ({"name": "recall_addition"}, {"recipe": "mean_pool"}, {}),
+    "varied": ({"name": "recall_multiplication", "variable": True}, {"recipe": "mean_pool"}, {}),
+    "seq2seq": ({"name": "reverse_copy"}, {"recipe": "seq2seq(gru, gru)"}, {"sampling": 0.5}),
+    "stream": ({"name": "language_model", "corpus": "paradise-lost"}, {"recipe": "conv(k=3)"}, {}),
+}
+
+
+class GivenError(Exception):
+    """Carries what a model is given."""
+
+
+class Model:
+    """Stops at whatever is asked of it, and tells what it was given."""
+
+    def __call__(self, *given):
+        raise GivenError(*given)
+
+    def __getattr__(self, name):
+        return self
+
+
+def objective(kind, device, folder):
+    task, model, train = TRIALS[kind]
+    settings = {
+        "model": {"d_model": 8, **model},
+        "task": task,
+        "train": {
+            "optimizer": {"name": "adam", "lr": 0.01},
+            "batch_size": 4,
+            "epochs": 1,
+            "steps_per_epoch": 1,
+            **train,
+        },
+    }
+    return build_objective(TrialSettings.model_validate(settings), torch.device(device), folder)
+
+
+def first_batch(trained):
+    """The tensors that the model is given in the first step."""
+    with pytest.raises(GivenError) as given:
+        trained.loss(Model(), 0, 1)
+    return [each for each in given.value.args if isinstance(each, torch.Tensor)]
+
+
+@pytest.mark.parametrize("kind", TRIALS)
+def test_no_generator_of_data_is_on_another_device_than_the_cpu(kind, tmp_path, monkeypatch):
+    made = []
+    real = torch.Generator
+
+    def recording(device="cpu"):
+        made.append(torch.device(device).type)
+        return real(device)
+
+    monkeypatch.setattr(torch, "Generator", recording)
+    assert {each.device.type for each in first_batch(objective(kind, "meta", tmp_path))} == {"meta"}
+    assert set(made) <= {"cpu"}
+
+
+@pytest.mark.parametrize("device", [CUDA])
+@pytest.mark.parametrize("kind", TRIALS)
+def test_the_first_batch_is_the_same_on_a_gpu(kind, device, tmp_path):
+    here, there = (first_batch(objective(kind, each, tmp_path)) for each in ("cpu", device))
+    assert {each.device.type for each in there} == {device}
+    assert all(one.equal(other.cpu()) for one, other in zip(here, there, strict=True))
