@@ -86,7 +86,7 @@ class HandWrittenModel(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(batch, length) to (batch, length, vocab)."""
-        timing = self.timing[: tokens.shape[1]]
+        timing = self.get_buffer("timing")[: tokens.shape[1]]
         x = self.embedding(tokens) * WIDTH**0.5 + timing
         for layer, (mixer, channel) in enumerate(zip(self.mixers, self.channels, strict=True)):
             x = x + timing
