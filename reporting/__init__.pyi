@@ -5,6 +5,7 @@ from .curves.curve import Curve as Curve
 from .curves.curve import CurveError as CurveError
 from .notebook import CurveDisplay as CurveDisplay
 from .notebook import TableDisplay as TableDisplay
+from .output_comparison import compare_outputs as compare_outputs
 from .page import report as report
 from .recipes.display import RecipeComparison as RecipeComparison
 from .recipes.display import RecipeDisplay as RecipeDisplay

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from enum import StrEnum
 from math import nan
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...studies.text.units import WIDTH, plural
-from ..options import DataOption, ResultsOption
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, exit_on_error, print_stderr
+from ..options import DataOption, JsonOption, ResultsOption
+from ..output import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_WRONG_INPUT,
+    exit_on_error,
+    print_json,
+    print_stderr,
+    print_stdout,
+)
 from .study import StudyName
 
 if TYPE_CHECKING:
@@ -25,6 +34,16 @@ app = typer.Typer(help="Measure trained models: their memory, and what they writ
 
 _MAX_TRIAL_NAME_WIDTH = WIDTH - len("  probed  Δ 0.500")
 """How much of a line the names of its trial may take."""
+
+
+class BleuTokenizer(StrEnum):
+    """sacreBLEU's tokenisations that need nothing else."""
+
+    V13A = "13a"
+    INTL = "intl"
+    CHAR = "char"
+    ZH = "zh"
+    NONE = "none"
 
 
 @app.command()
@@ -69,6 +88,61 @@ def run(
             raise typer.Exit(EXIT_INTERRUPTED) from None
     if lacking:
         raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def compare(
+    study: StudyName,
+    *,
+    baseline: Annotated[
+        list[str],
+        typer.Option(
+            "--baseline",
+            metavar="FACTOR=LEVEL",
+            help="Compare with trials that have this level. Repeatable.",
+        ),
+    ],
+    tuned: Annotated[
+        bool, typer.Option("--tuned", help="Take what was written with searches that were tuned.")
+    ] = False,
+    tokenizer: Annotated[
+        BleuTokenizer, typer.Option("--tokenizer", help="sacreBLEU's tokenisation.")
+    ] = BleuTokenizer.V13A,
+    samples: Annotated[int, typer.Option("--samples", min=1, metavar="N", help="Resamples to draw.")] = 1000,
+    seed: Annotated[
+        int, typer.Option("--seed", min=1, metavar="S", help="The seed that draws them; sacreBLEU's own.")
+    ] = 12345,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how surely the kept translations of a study differ from a baseline's, by paired bootstrap.
+
+    Each trial is compared with the baseline of its seed over the same lines, as sacrebleu --paired-bs does
+    it: BLEU, its mean and 95 % interval over the resamples, the difference, and its p.
+    """
+    from ...reporting.output_comparison import compare_outputs
+    from ...reporting.statistics.estimates import StatisticsError
+    from ...storage import Store, StoreError
+    from ...studies.lookup import load_last_run
+    from ...studies.text.errors import StudyError
+    from ..machine_settings import SettingsError, load_settings
+    from ..views import query as view
+
+    with exit_on_error(SettingsError, StatisticsError, StoreError, StudyError, OSError):
+        store = Store(load_settings({"results": results}).results)
+        found = compare_outputs(
+            load_last_run(study, store),
+            store,
+            baseline,
+            tuned=tuned,
+            tokenizer=tokenizer.value,
+            samples=samples,
+            seed=seed,
+        )
+    if as_json:
+        print_json(view.records(found))
+    else:
+        print_stdout(view.format_answer(found.drop("trial", "baseline_trial"), "rich"))
 
 
 def _train_command(study_argument: str, study: Study, results: str | None) -> str:

@@ -1,5 +1,6 @@
 """What a few seeds can show.
 
 `estimates` has centres and their spreads, `paired_tests` compares values by seed, `corrections` adjusts the
-p values of a family of tests, and `power` says how many pairs an effect needs.
+p values of a family of tests, and `power` says how many pairs an effect needs. `paired_bootstrap` compares
+translations by their sentences.
 """

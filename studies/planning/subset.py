@@ -26,9 +26,11 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
     for text in selectors:
         factor, _, word = (each.strip() for each in text.partition("="))
         try:
-            asked.setdefault(factor, set()).add(_resolve_level_text(study, factor, word))
+            level = _resolve_level_text(study, factor, word)
         except ValueError as error:
             faults.append(StudyFault(message=f"{text}: {error}"))
+        else:
+            asked.setdefault(factor, set()).add(level)
     found = frozenset(
         trial.id
         for trial in study.cells

@@ -15,7 +15,7 @@ from activemem.storage import Store
 from activemem.studies.study import load_study
 
 from ...engine.probes.probe_factories import LUONG, NAIVE, STACK, make_study, store_outcomes
-from ...engine.translation_factories import PLAIN, register_numbers, translation_text
+from ...engine.translation_factories import PLAIN, SEQ2SEQ, register_numbers, translation_text
 
 SHOWN = """
 [[table]]
@@ -223,3 +223,21 @@ def test_models_that_translate_are_tuned_and_tables_wait_for_it(run, monkeypatch
     table = run("table", "render", "numbers.toml", "--format", "csv").stdout
     shown = {row["column"]: float(row["mean"]) for row in csv.DictReader(table.splitlines())}
     assert shown == pytest.approx({name: values[name] for name in shown})
+
+
+def test_translations_are_compared_with_those_of_a_baseline(run, monkeypatch):
+    a_trained_translation(monkeypatch, PLAIN, SEQ2SEQ)
+    asked = ("probe", "compare", "numbers.toml", "--baseline", f"model={PLAIN}", "--samples", "20")
+    base, other = json.loads(run(*asked, "--json").stdout)
+    assert (base["model"], base["p_value"], other["baseline_trial"]) == (PLAIN, None, base["trial"])
+    assert other["bleu_difference"] == other["bleu"] - base["bleu"]
+    assert 0 < other["p_value"] <= 1
+    shown = run(*asked)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert "p_value" in shown.stdout
+    again = json.loads(run(*asked, "--tokenizer", "char", "--seed", "7", "--json").stdout)
+    assert again[1]["bleu"] != other["bleu"]
+    untuned = run(*asked, "--tuned")
+    assert (untuned.stdout, untuned.exit_code) == ("", 2)
+    message = f"study numbers: expected tuned outputs of model={PLAIN} in results, got none"
+    assert untuned.stderr == f"{message}\n"

@@ -71,6 +71,11 @@ def test_every_fault_is_told_at_once(study: Study) -> None:
     ]
 
 
+def test_an_unknown_factor_alone_is_a_fault(study: Study) -> None:
+    with pytest.raises(StudyError, match="tusk=sort: unknown factor 'tusk'; nearest: task"):
+        select_trials(study, ["tusk=sort"])
+
+
 def test_levels_that_never_come_together_are_a_fault(study: Study) -> None:
     with pytest.raises(StudyError, match=r"no trial has all of this: model=ff\(8\), task=sort"):
         select_trials(study, ["model=ff(8)", "task=sort"])

@@ -1,0 +1,113 @@
+"""The kept outputs of a study's trials against those of a baseline, by paired bootstrap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from ..storage import Store
+from ..studies.planning.subset import select_trials
+from ..studies.resolve.trial import Trial
+from ..studies.study import Study
+from .frames import study_levels
+from .statistics.estimates import StatisticsError
+from .statistics.paired_bootstrap import SAMPLES, SEED, BootstrapScore, paired_bootstrap
+
+_SCORES = {
+    "trial": pl.String,
+    "bleu": pl.Float64,
+    "bleu_mean": pl.Float64,
+    "bleu_ci95": pl.Float64,
+    "bleu_difference": pl.Float64,
+    "p_value": pl.Float64,
+    "baseline_trial": pl.String,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Translation:
+    """What a trial wrote, and what of it can be compared: outputs of one seed and the same references."""
+
+    trial: Trial
+    references: tuple[str, ...]
+    outputs: list[str]
+
+    @property
+    def pairing(self) -> tuple[int, tuple[str, ...]]:
+        """What it has in common with its baseline."""
+        return self.trial.settings.seed, self.references
+
+
+def compare_outputs(
+    study: Study,
+    store: Store,
+    baseline: Sequence[str],
+    *,
+    tuned: bool = False,
+    tokenizer: str = "13a",
+    samples: int = SAMPLES,
+    seed: int = SEED,
+) -> pl.DataFrame:
+    """How surely what each trial wrote differs from what the baseline of its seed wrote for the same lines.
+
+    The baseline is the trials with levels such as `model=sa`; `tuned` takes what was written with searches
+    that were tuned. A row for each trial with a baseline, and for each of these: its levels, BLEU, its mean
+    over the resamples with half of the 95 % interval, the difference from the baseline and its p, null for a
+    baseline. Raises StudyError for levels that are none, and StatisticsError where no baseline or several of
+    one seed wrote the same lines.
+    """
+    chosen = select_trials(study, baseline)
+    translations = _translations(study, store, tuned=tuned)
+    baselines: dict[tuple[int, tuple[str, ...]], _Translation] = {}
+    for each in translations:
+        if each.trial.id in chosen and baselines.setdefault(each.pairing, each) is not each:
+            raise StatisticsError(
+                f"expected one baseline with seed {each.trial.settings.seed}, got several: "
+                f"say more than {', '.join(baseline)}"
+            )
+    if not baselines:
+        raise StatisticsError(
+            f"study {study.name}: expected {'tuned' if tuned else 'kept'} outputs of {', '.join(baseline)} "
+            f"in {store.root}, got none"
+        )
+    rows: list[tuple[object, ...]] = []
+    for pairing, first in baselines.items():
+        group = [first, *(each for each in translations if each.pairing == pairing and each is not first)]
+        outputs = [each.outputs for each in group]
+        scores = paired_bootstrap(
+            outputs[0], outputs[1:], first.references, tokenizer=tokenizer, samples=samples, seed=seed
+        )
+        rows += [
+            _row(each, score, None if each is first else (first, scores[0]))
+            for each, score in zip(group, scores, strict=True)
+        ]
+    found = pl.DataFrame(rows, schema=_SCORES, orient="row")
+    return study_levels(study, store.trials()).join(found, on="trial", how="inner", maintain_order="left")
+
+
+def _row(
+    one: _Translation, score: BootstrapScore, compared: tuple[_Translation, BootstrapScore] | None
+) -> tuple[object, ...]:
+    """The scores of a trial, beside the baseline that it is compared with."""
+    row = (one.trial.id, score.bleu, score.mean, score.half_width)
+    if compared is None:
+        return (*row, None, None, None)
+    baseline, base_score = compared
+    return (*row, score.bleu - base_score.bleu, score.p, baseline.trial.id)
+
+
+def _translations(study: Study, store: Store, *, tuned: bool) -> list[_Translation]:
+    """What the store has of a study's trials, in the order of the study."""
+    kept = store.outputs([trial.id for trial in study.trials], tuned=tuned)
+    lines = kept.partition_by("trial", as_dict=True)
+    return [
+        _Translation(
+            trial=trial,
+            references=tuple(found["reference"].to_list()),
+            outputs=found["output"].to_list(),
+        )
+        for trial in study.trials
+        if (found := lines.get((trial.id,))) is not None
+    ]

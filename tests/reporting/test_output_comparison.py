@@ -1,0 +1,79 @@
+"""Kept outputs are compared with those of the baseline of their seed."""
+
+import pytest
+
+from activemem.reporting.output_comparison import compare_outputs
+from activemem.reporting.statistics.estimates import StatisticsError
+from activemem.reporting.statistics.paired_bootstrap import paired_bootstrap
+from activemem.storage import Store
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ..storage.factories import make_outputs, make_trial_row
+from ..study_texts import study_text
+from .statistics.test_paired_bootstrap import REFERENCES, worsened
+
+STUDY = load_study(
+    study_text(
+        factors={"mixer": ["sa", "conv(k=3)", "cgru(k=3)"], "task": ["sort", "copy"], "seed": [0, 1]},
+    )
+)
+
+
+def outputs_of(trial):
+    """Worse ones of attention, others of each task and seed."""
+    share = 0.3 if trial.levels["mixer"] == "sa" else 0.1
+    return worsened(REFERENCES, share + 0.02 * trial.settings.seed)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Outputs of all trials but those of one mixer; each task has references of its own."""
+    store = Store(tmp_path)
+    for trial in STUDY.trials:
+        if trial.levels["mixer"] != "cgru(k=3)":
+            references = REFERENCES if trial.levels["task"] == "sort" else REFERENCES[::-1]
+            lines = outputs_of(trial)
+            kept = make_outputs(*lines, references=references)
+            store.write(make_trial_row(trial=trial.id, study=STUDY.name), [], kept)
+            if trial.levels["task"] == "sort":
+                store.write_tuning(make_trial_row(trial=trial.id, study=STUDY.name), [], kept)
+    return store
+
+
+def test_each_trial_is_compared_with_the_baseline_of_its_seed_and_test_set(store):
+    found = compare_outputs(STUDY, store, ["mixer=sa"], samples=100, seed=3)
+    named = {trial.id: trial for trial in STUDY.trials}
+    assert found.select("mixer", "task", "seed").rows() == [
+        (trial.levels["mixer"], trial.levels["task"], trial.levels["seed"])
+        for trial in STUDY.trials
+        if trial.levels["mixer"] != "cgru(k=3)"
+    ]
+    compared = found.filter(mixer="conv(k=3)", task="sort", seed=1).to_dicts()[0]
+    baseline = named[compared["baseline_trial"]]
+    assert dict(baseline.levels) == {"mixer": "sa", "task": "sort", "seed": 1}
+    base, other = paired_bootstrap(
+        outputs_of(baseline), [outputs_of(named[compared["trial"]])], REFERENCES, samples=100, seed=3
+    )
+    scores = [compared[name] for name in ("bleu", "bleu_mean", "bleu_ci95", "bleu_difference", "p_value")]
+    assert scores == [other.bleu, other.mean, other.half_width, other.bleu - base.bleu, other.p]
+    alone = found.filter(mixer="sa").select("bleu_difference", "p_value", "baseline_trial")
+    assert alone.rows() == [(None, None, None)] * 4
+
+
+def test_tuned_outputs_are_compared_if_they_are_asked_for(store):
+    found = compare_outputs(STUDY, store, ["mixer=sa"], tuned=True, samples=10)
+    assert set(found["task"]) == {"sort"}
+    assert found.height == 4
+
+
+def test_what_makes_no_baseline_is_told(store):
+    with pytest.raises(StatisticsError) as none:
+        compare_outputs(STUDY, store, ["mixer=cgru(k=3)"])
+    expected = f"study tiny: expected kept outputs of mixer=cgru(k=3) in {store.root}, got none"
+    assert str(none.value) == expected
+    with pytest.raises(StatisticsError) as several:
+        compare_outputs(STUDY, store, ["task=sort"])
+    assert str(several.value) == "expected one baseline with seed 0, got several: say more than task=sort"
+    with pytest.raises(StudyError, match="unknown factor 'model'"):
+        compare_outputs(STUDY, store, ["model=sa"])
