@@ -42,6 +42,7 @@ def outcomes(study):
             "study": study.name,
             "seed": trial.settings.seed,
             "recipe": trial.settings.model.recipe,
+            "task": trial.settings.task.name,
             "status": "done",
             "reason": None,
             "metrics": [{"name": "max_length", "value": 9.0 if trial.levels["mixer"] == "sa" else 20.0}],
