@@ -9,6 +9,7 @@ from pathlib import Path
 from ..diagnostics import nearest_hint
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
+from .catalog.metrics import TUNED_METRICS, metric_family
 from .claims.reader import read_claims
 from .claims.spec import Claim
 from .resolve.draft import Draft
@@ -189,6 +190,7 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
     claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics)
     search, space = read_search(diagnostics)
     decode = _read_decode(diagnostics, header)
+    _check_tuned_metrics(diagnostics, tables, curves)
     draft = _checked_draft(diagnostics, design, space)
     found = search_dimensions(factors, space, recipe_dimensions(draft)) if search else {}
     if search:
@@ -271,6 +273,19 @@ def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> Deco
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report_error(("decode",), "it needs trained models: say keep_weights = true in [study]")
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
+
+
+def _check_tuned_metrics(
+    diagnostics: Diagnostics, tables: Sequence[TableSpec], curves: Sequence[CurveSpec]
+) -> None:
+    """Note what tables and figures show of a tuning, where there is nothing to try."""
+    shown = [
+        *((("table", index, "value"), name) for index, spec in enumerate(tables) for name in spec.value),
+        *((("curve", index, "value"), spec.value) for index, spec in enumerate(curves)),
+    ]
+    for path, name in shown:
+        if metric_family(name) in TUNED_METRICS and "decode" not in diagnostics.document.data:
+            diagnostics.report_error(path, f"{name} comes from tuning: say in [decode] what to try")
 
 
 def _header(diagnostics: Diagnostics) -> StudySettings | None:

@@ -206,6 +206,20 @@ def test_outputs_are_those_of_the_latest_attempts_line_by_line(root, store):
     assert pl.read_parquet(root / "outputs").drop("study").sort("trial", "attempt", "line")[-3:].equals(found)
 
 
+def test_a_tuning_stands_beside_probes_and_its_outputs_beside_those_of_the_trial(store):
+    store.write(make_trial_row(1), [], make_outputs("trained"))
+    store.write_probes(make_trial_row(1), [probe("gamma[1]", 0.25)])
+    for beam in (2.0, 4.0):
+        store.write_tuning(make_trial_row(1), [probe("beam_tuned", beam)], make_outputs(f"beam {beam:g}"))
+    for _ in range(2):
+        assert store.metrics().select("name", "value").rows() == [("beam_tuned", 4.0), ("gamma[1]", 0.25)]
+        behind = store.trials(["beam_tuned", "gamma[1]"])["metrics"].to_list()[0][-2:]
+        assert behind == [{"name": "beam_tuned", "value": 4.0}, {"name": "gamma[1]", "value": 0.25}]
+        assert store.outputs()["output"].to_list() == ["trained"]
+        assert store.outputs(tuned=True)["output"].to_list() == ["beam 4"]
+        store.compact()
+
+
 @pytest.mark.parametrize(
     "text",
     [
