@@ -62,7 +62,7 @@ class _Tuning:
     def __init__(self, done: TrainedTrial, decode: DecodeSettings, store: Store, machine: Machine) -> None:
         self._done, self._settings, self._decode = done, done.trial.settings, decode
         self._store, self._data = store, machine.data
-        self._device = torch.device("cuda" if machine.gpus else "cpu")
+        self._device = torch.device(machine.device)
 
     def run(self) -> dict[str, float]:
         """All measures by name, which are stored; none if they were before. Raises DataError, ProbeError."""
