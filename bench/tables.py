@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from activemem.reporting.tables.build import build_table
-from activemem.reporting.tables.render import to_terminal
+from activemem.reporting.tables.render import render
 from activemem.storage import Store
 from activemem.storage.durable_write import encode, write_durably
 from activemem.storage.paths import Layout, new_compacted_path
@@ -124,7 +124,7 @@ def main() -> None:
         store = Store(folder)
         command = [sys.executable, "-m", "activemem", "table", "render", "wide", "--results", name]
         cold = min_seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), 3)
-        warm = min_seconds(lambda: to_terminal(build_table(study, study.tables[0], store.trials())))
+        warm = min_seconds(lambda: render(build_table(study, study.tables[0], store.trials()), "rich"))
         made = build_table(study, study.tables[0], store.trials())
         assert all(cell.count == 50 for row in made.cells for cell in row), (
             "expected every trial in the table"

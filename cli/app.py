@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
+from ..errors import ActivememError
 from .commands import GROUPS
-from .output import print_stdout, replace_unencodable
+from .output import EXIT_WRONG_INPUT, print_stderr, print_stdout, replace_unencodable
+
+
+class _CommandGroup(TyperGroup):
+    """Ends a command with one message, without a traceback, for what its caller or the machine got wrong."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 -- a context that Typer keeps to itself
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # whoever reads the output has read enough
+            raise
+        except (ActivememError, OSError) as error:
+            print_stderr(str(error))
+            raise typer.Exit(EXIT_WRONG_INPUT) from error
+
 
 app = typer.Typer(
     name="activemem",
+    cls=_CommandGroup,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -7,16 +7,20 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, field_validator
 
 from ..diagnostics import nearest_hint
 from ..errors import ActivememError
+from ..reporting.tables.render import format_names
 from ..studies.text.document import Document, read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.pydantic_messages import InvalidTableError, ValidationProblem, validate
 from ..studies.text.strict_model import StrictModel
+
+if TYPE_CHECKING:
+    from ..storage import Store
 
 SETTINGS_FILE_NAME = "activemem.toml"
 ENV_PREFIX = "ACTIVEMEM_"
@@ -38,7 +42,7 @@ class MachineSettings(StrictModel):
     cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     gpus: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    format: Literal["rich", "markdown", "latex", "html", "csv"] = "rich"
+    format: str = "rich"
 
     @field_validator("results", "data", "address")
     @classmethod
@@ -64,6 +68,14 @@ class MachineSettings(StrictModel):
             raise ValueError(f"expected a whole number or a share of one, got {count:g}")
         return count
 
+    @field_validator("format")
+    @classmethod
+    def validate_format(cls, name: str) -> str:
+        """Check that tables have such a format."""
+        if name not in format_names():
+            raise ValueError(f"expected one of {', '.join(format_names())}, got {name!r}")
+        return name
+
 
 SETTING_NAMES = tuple(MachineSettings.model_fields)
 """Every setting, in the order in which they are shown."""
@@ -77,6 +89,13 @@ class ResolvedSettings:
     results: Path
     data: Path
     sources: Mapping[str, str]
+
+    @property
+    def store(self) -> Store:
+        """The store in the folder of results."""
+        from ..storage import Store
+
+        return Store(self.results)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -56,11 +55,6 @@ DropoutOption = Annotated[
 ]
 
 
-class Norm(StrEnum):
-    """Where a sub-layer is normalised."""
-
-    PRE = "pre"
-    POST = "post"
-
+Norm = Literal["pre", "post"]
 
 NormOption = Annotated[Norm, typer.Option("--norm", help="Where a sub-layer is normalised.")]

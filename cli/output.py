@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import TextIOWrapper
-
-import typer
 
 from ..studies.text.units import WIDTH
 
@@ -42,16 +38,6 @@ def print_json(data: object) -> None:
 def output_width() -> int:
     """The width of the terminal on standard output, or 80 if there is none."""
     return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
-
-
-@contextmanager
-def exit_on_error(*kinds: type[Exception]) -> Iterator[None]:
-    """Print errors of these kinds without a traceback, and end the command."""
-    try:
-        yield
-    except kinds as error:
-        print_stderr(str(error))
-        raise typer.Exit(EXIT_WRONG_INPUT) from error
 
 
 def replace_unencodable() -> None:

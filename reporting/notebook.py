@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .curves import FigureFormat
 from .curves.curve import Curve
-from .tables import render
+from .tables.render import render
 from .tables.table import Table
 from .tables.tidy import tidy_frame
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from .curves.draw import FigureFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +26,8 @@ class TableDisplay:
         return tidy_frame(self.table)
 
     def render(self, form: str = "rich") -> str:
-        """The table as rich (plain columns for a terminal), markdown, latex, html or csv."""
-        return render.FORMATS[form](self.table)
+        """The table in a format of `reporting.tables.render`: rich is plain columns for a terminal."""
+        return render(self.table, form)
 
     def __str__(self) -> str:
         return self.render()

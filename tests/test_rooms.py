@@ -18,7 +18,9 @@ MAX_MODULES = 15
 
 
 def contents(room):
-    """The modules and rooms in a room."""
+    """The modules and rooms in a room; none where the room finds its modules by itself, as formats are."""
+    if "iter_modules" in (room / "__init__.py").read_text(encoding="utf-8"):
+        return set()
     modules = {path.stem for path in room.glob("*.py")} - {"__init__", "__main__"}
     return modules | {path.parent.name for path in room.glob("*/__init__.py")} - {*OUTSIDE}
 

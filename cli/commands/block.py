@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..options import CausalOption, JsonOption, LengthOption, WidthOption
-from ..output import exit_on_error, print_json, print_stderr, print_stdout
+from ..output import print_json, print_stderr, print_stdout
 
 app = typer.Typer(help="List the blocks of the recipe language, and show one.", no_args_is_help=True)
 
@@ -48,11 +48,10 @@ def show(
 
     Required parameters that are not given get a small value.
     """
-    from ...grammar import CostContext, ModelConfig, RecipeError
+    from ...grammar import CostContext, ModelConfig
     from ..views import blocks
 
-    with exit_on_error(RecipeError):
-        found = blocks.parse_block(name)
+    found = blocks.parse_block(name)
     place = CostContext(config=ModelConfig(d_model=d_model, causal=causal, dropout=0.0), length=length)
     if as_json:
         print_json(blocks.block_to_dict(found, place))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import exit_on_error, output_width, print_json, print_stdout
+from ..output import output_width, print_json, print_stdout
 
 if TYPE_CHECKING:
     from ...reporting.claims.verdicts import ClaimResult, ComparisonResult
@@ -34,15 +34,12 @@ def check(
     from ...reporting.claims.verdicts import ClaimError, Verdict
     from ...reporting.results import open_study
     from ...reporting.tables.build import provenance
-    from ...storage import StoreError
-    from ...studies.text.errors import StudyError
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
 
-    with exit_on_error(SettingsError, StoreError, StudyError, ClaimError, OSError):
-        chosen = open_study(study, load_settings({"results": results}).results)
-        if not chosen.study.claims:
-            raise ClaimError(f"study {chosen.study.name} makes no claim: it has no [[claim]]")
-        found = chosen.check_claims()
+    chosen = open_study(study, load_settings({"results": results}).store)
+    if not chosen.study.claims:
+        raise ClaimError(f"study {chosen.study.name} makes no claim: it has no [[claim]]")
+    found = chosen.check_claims()
     if as_json:
         print_json({"study": chosen.study.name, "claims": [_data(each) for each in found]})
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from ..options import JsonOption
-from ..output import exit_on_error, print_json, print_stdout
+from ..output import print_json, print_stdout
 
 app = typer.Typer(help="Look at the settings of this machine.", no_args_is_help=True)
 
@@ -18,10 +18,9 @@ def show(as_json: JsonOption = False) -> None:
     like), else from the nearest activemem.toml upward from the working directory, else it has its
     default.
     """
-    from ..machine_settings import SETTING_NAMES, SettingsError, load_settings
+    from ..machine_settings import SETTING_NAMES, load_settings
 
-    with exit_on_error(SettingsError, OSError):
-        found = load_settings()
+    found = load_settings()
     folders = {"results": str(found.results.resolve()), "data": str(found.data.resolve())}
     values = found.values.model_dump() | folders
     if as_json:

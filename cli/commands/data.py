@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..options import DataOption, JsonOption
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, exit_on_error, print_json, print_stderr, print_stdout
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stderr, print_stdout
 
 app = typer.Typer(help="List, fetch and check texts, pairs and treebanks.", no_args_is_help=True)
 
@@ -18,12 +18,11 @@ def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     """List everything to train on: its size, its place on this machine, licence and source."""
     from ...engine.corpora import check_availability
     from ...studies.catalog.registry import dataset_names, require_dataset
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
     from ..views import datasets as views
 
-    with exit_on_error(SettingsError, OSError):
-        folder = load_settings({"data": data}).data
-        found = [check_availability(require_dataset(name), folder) for name in dataset_names()]
+    folder = load_settings({"data": data}).data
+    found = [check_availability(require_dataset(name), folder) for name in dataset_names()]
     if as_json:
         print_json([views.dataset_to_dict(each) for each in found])
     else:
@@ -48,30 +47,26 @@ def fetch(
     that is named as the corpus, may have them plain, packed as .xz or .gz, or as they were published. Of what
     has no address, such as a licensed treebank, this says where to get it and where its files belong.
     """
-    from ...engine.corpora import DataError, copy_from, fetch
-    from ...studies.catalog.datasets import CorpusError
+    from ...engine.corpora import copy_from, fetch
     from ...studies.catalog.registry import require_dataset
     from ..live.downloads import download_progress
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
 
-    with exit_on_error(SettingsError, CorpusError, DataError, OSError):
-        folder = load_settings({"data": data}).data
-        for dataset in [require_dataset(name) for name in names]:
-            if dataset.installed:
-                print_stderr(f"{dataset.name} is part of activemem")
-                continue
-            try:
-                with download_progress() as progress:
-                    files = (
-                        copy_from(dataset, Path(source), folder)
-                        if source
-                        else fetch(dataset, folder, progress)
-                    )
-            except KeyboardInterrupt:
-                print_stderr("stopped; the same command goes on where it was")
-                raise typer.Exit(EXIT_INTERRUPTED) from None
-            for path in files:
-                print_stderr(f"{dataset.name}: {path}")
+    folder = load_settings({"data": data}).data
+    for dataset in [require_dataset(name) for name in names]:
+        if dataset.installed:
+            print_stderr(f"{dataset.name} is part of activemem")
+            continue
+        try:
+            with download_progress() as progress:
+                files = (
+                    copy_from(dataset, Path(source), folder) if source else fetch(dataset, folder, progress)
+                )
+        except KeyboardInterrupt:
+            print_stderr("stopped; the same command goes on where it was")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        for path in files:
+            print_stderr(f"{dataset.name}: {path}")
 
 
 @app.command()
@@ -88,16 +83,14 @@ def check(
     Ends with status 1 if one is not all there, or not the one that was published.
     """
     from ...engine.corpora import available_datasets, check_availability
-    from ...studies.catalog.datasets import CorpusError
     from ...studies.catalog.registry import dataset_names, require_dataset
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
     from ..views import datasets as views
 
-    with exit_on_error(SettingsError, CorpusError, OSError):
-        folder = load_settings({"data": data}).data
-        datasets = [require_dataset(name) for name in names or dataset_names()]
-        if not names:
-            datasets = available_datasets(datasets, folder)
+    folder = load_settings({"data": data}).data
+    datasets = [require_dataset(name) for name in names or dataset_names()]
+    if not names:
+        datasets = available_datasets(datasets, folder)
     found = []
     for dataset in datasets:
         found.append(check_availability(dataset, folder, verify=True))

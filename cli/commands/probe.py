@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from enum import StrEnum
 from math import nan
@@ -12,15 +11,7 @@ import typer
 
 from ...studies.text.units import WIDTH, plural
 from ..options import DataOption, JsonOption, ResultsOption
-from ..output import (
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_WRONG_INPUT,
-    exit_on_error,
-    print_json,
-    print_stderr,
-    print_stdout,
-)
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_json, print_stderr, print_stdout
 from .study import StudyName
 
 if TYPE_CHECKING:
@@ -64,28 +55,26 @@ def run(
     cannot be used, and with 2 if no trial is done.
     """
     from ...engine.core.resources import Machine
-    from ...storage import Store, StoreError
     from ...studies.lookup import load_last_run
-    from ...studies.text.errors import StudyError
-    from ..machine_settings import SettingsError, load_settings
+    from ...studies.text.command_line import command_line
+    from ..machine_settings import load_settings
 
-    with exit_on_error(SettingsError, StoreError, StudyError, OSError):
-        found = load_settings({"results": results, "data": data})
-        store = Store(found.results)
-        wanted = load_last_run(study, store)
-        _require_weights(wanted, store, _train_command(study, wanted, results))
-        from ...engine.probes import probe_study, tune_study  # loads torch
+    found = load_settings({"results": results, "data": data})
+    store = found.store
+    wanted = load_last_run(study, store)
+    train_command = command_line("study", "run", study, set=wanted.overrides, results=results)
+    _require_weights(wanted, store, train_command)
+    from ...engine.probes import probe_study, tune_study  # loads torch
 
-        machine = Machine(cpus=found.values.cpus, gpus=found.values.gpus, data=found.data)
-        try:
-            lacking = _report_probes(wanted, probe_study(wanted, store, machine, sequences=sequences))
-            if wanted.decode is not None:
-                lacking |= _report_probes(wanted, tune_study(wanted, store, machine), verb="tuned")
-        except KeyboardInterrupt:
-            where = ["--results", results] if results else []
-            again = shlex.join(["activemem", "probe", "run", study, "--sequences", str(sequences), *where])
-            print_stderr(f"stopped; what was measured is stored. Continue: {again}")
-            raise typer.Exit(EXIT_INTERRUPTED) from None
+    machine = Machine(cpus=found.values.cpus, gpus=found.values.gpus, data=found.data)
+    try:
+        lacking = _report_probes(wanted, probe_study(wanted, store, machine, sequences=sequences))
+        if wanted.decode is not None:
+            lacking |= _report_probes(wanted, tune_study(wanted, store, machine), verb="tuned")
+    except KeyboardInterrupt:
+        again = command_line("probe", "run", study, sequences=sequences, results=results)
+        print_stderr(f"stopped; what was measured is stored. Continue: {again}")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     if lacking:
         raise typer.Exit(EXIT_FAILED)
 
@@ -121,35 +110,24 @@ def compare(
     it: BLEU, its mean and 95 % interval over the resamples, the difference, and its p.
     """
     from ...reporting.output_comparison import compare_outputs
-    from ...reporting.statistics.estimates import StatisticsError
-    from ...storage import Store, StoreError
     from ...studies.lookup import load_last_run
-    from ...studies.text.errors import StudyError
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
     from ..views import query as view
 
-    with exit_on_error(SettingsError, StatisticsError, StoreError, StudyError, OSError):
-        store = Store(load_settings({"results": results}).results)
-        found = compare_outputs(
-            load_last_run(study, store),
-            store,
-            baseline,
-            tuned=tuned,
-            tokenizer=tokenizer.value,
-            samples=samples,
-            seed=seed,
-        )
+    store = load_settings({"results": results}).store
+    found = compare_outputs(
+        load_last_run(study, store),
+        store,
+        baseline,
+        tuned=tuned,
+        tokenizer=tokenizer.value,
+        samples=samples,
+        seed=seed,
+    )
     if as_json:
         print_json(view.records(found))
     else:
         print_stdout(view.format_answer(found.drop("trial", "baseline_trial"), "rich"))
-
-
-def _train_command(study_argument: str, study: Study, results: str | None) -> str:
-    """The command that trains a study, as it was named on the command line."""
-    words = ["activemem", "study", "run", study_argument]
-    words += [word for override in study.overrides for word in ("--set", override)]
-    return shlex.join([*words, *(["--results", results] if results else [])])
 
 
 def _require_weights(study: Study, store: Store, train_command: str) -> None:

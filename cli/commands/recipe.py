@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,19 +18,12 @@ from ..options import (
     VocabOption,
     WidthOption,
 )
-from ..output import EXIT_WRONG_INPUT, exit_on_error, print_json, print_stderr, print_stdout
+from ..output import EXIT_WRONG_INPUT, print_json, print_stderr, print_stdout
 
 if TYPE_CHECKING:
     from ...grammar import Budget, BudgetShare, Cardinality
 
 app = typer.Typer(help="Check recipes and take them apart, without building anything.", no_args_is_help=True)
-
-
-class RecipeFormat(StrEnum):
-    """How a recipe is drawn."""
-
-    TEXT = "text"
-    SVG = "svg"
 
 
 @app.command()
@@ -60,10 +52,9 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
 @app.command()
 def render(recipe: RecipeText) -> None:
     """Print a recipe's canonical text, which is rendered as it is."""
-    from ...grammar import RecipeError, parse
+    from ...grammar import parse
 
-    with exit_on_error(RecipeError):
-        print_stdout(parse(recipe).text)
+    print_stdout(parse(recipe).text)
 
 
 @app.command()
@@ -74,12 +65,12 @@ def show(
     length: LengthOption,
     vocab: VocabOption,
     causal: CausalOption = False,
-    norm: NormOption = Norm.PRE,
+    norm: NormOption = "pre",
     batch: BatchOption = 32,
     dropout: DropoutOption = 0.1,
     recipe_format: Annotated[
-        RecipeFormat, typer.Option("--format", help="How the parts are drawn.")
-    ] = RecipeFormat.TEXT,
+        Literal["text", "svg"], typer.Option("--format", help="How the parts are drawn.")
+    ] = "text",
     as_json: JsonOption = False,
 ) -> None:
     """Show what each part of a recipe costs and how far it sees.
@@ -87,18 +78,17 @@ def show(
     FLOPs are those of a forward pass. Memory is what training keeps of a batch for the backward pass, in
     32-bit numbers. Generation keeps a state for each past token, and a window of fixed size, in 16-bit ones.
     """
-    from ...grammar import ModelConfig, RecipeError
+    from ...grammar import ModelConfig
     from ...reporting.recipes.display import show_recipe
 
-    if as_json and recipe_format is not RecipeFormat.TEXT:
-        raise typer.BadParameter(f"expected --json or --format {recipe_format.value}, got both")
-    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
-    with exit_on_error(RecipeError):
-        shown = show_recipe(recipe, config, length=length, batch=batch)
+    if as_json and recipe_format != "text":
+        raise typer.BadParameter(f"expected --json or --format {recipe_format}, got both")
+    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm, dropout=dropout)
+    shown = show_recipe(recipe, config, length=length, batch=batch)
     if as_json:
         print_json(shown.as_data())
     else:
-        print_stdout(shown.render(recipe_format.value))
+        print_stdout(shown.render(recipe_format))
 
 
 @app.command()
@@ -112,7 +102,7 @@ def compare(
     length: LengthOption,
     vocab: VocabOption,
     causal: CausalOption = False,
-    norm: NormOption = Norm.PRE,
+    norm: NormOption = "pre",
     batch: BatchOption = 32,
     dropout: DropoutOption = 0.1,
     as_json: JsonOption = False,
@@ -121,13 +111,11 @@ def compare(
 
     Figures are those of `recipe show`.
     """
-    from ...errors import ActivememError
     from ...grammar import ModelConfig
     from ...reporting.recipes.display import compare_recipes
 
-    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm.value, dropout=dropout)
-    with exit_on_error(ActivememError):
-        compared = compare_recipes(recipes, config, length=length, batch=batch)
+    config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm, dropout=dropout)
+    compared = compare_recipes(recipes, config, length=length, batch=batch)
     if as_json:
         print_json(compared.as_data())
     else:
@@ -160,7 +148,7 @@ def sample(
         typer.Option("--length", min=1, metavar="N", help="Tokens of a sequence, for --max-flops."),
     ] = None,
     causal: CausalOption = False,
-    norm: NormOption = Norm.PRE,
+    norm: NormOption = "pre",
     as_json: JsonOption = False,
 ) -> None:
     """Print distinct architectures of a recipe with choices, drawn with equal probability.
@@ -170,13 +158,12 @@ def sample(
     """
     from random import Random
 
-    from ...grammar import RecipeError, Space, SpaceError, parse
+    from ...grammar import Space, parse
 
     budget = _parse_budget(max_parameters, max_flops, d_model, vocab, length, causal=causal, norm=norm)
-    with exit_on_error(RecipeError, SpaceError):
-        space = Space(parse(recipe), budget)
-        remaining = space.remaining(Random(seed)) if budget else None
-        members = space.sample_distinct(count, Random(seed))
+    space = Space(parse(recipe), budget)
+    remaining = space.remaining(Random(seed)) if budget else None
+    members = space.sample_distinct(count, Random(seed))
     if as_json:
         page = {
             "recipe": space.recipe.text,
@@ -234,5 +221,5 @@ def _parse_budget(
         vocab=vocab,
         length=length or 1,
         causal=causal,
-        norm=norm.value,
+        norm=norm,
     )

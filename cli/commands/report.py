@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..options import LastRunStudy, ResultsOption
-from ..output import exit_on_error, print_stdout
+from ..output import print_stdout
 
 app = typer.Typer(help="Write a study up as a page.", no_args_is_help=True)
 
@@ -27,16 +27,10 @@ def build(
     It has the study's question, recipes, tables, figures, claims, failures, settings and provenance, and the
     commands that repeat it.
     """
-    from ...reporting.claims.verdicts import ClaimError
-    from ...reporting.curves.curve import CurveError
     from ...reporting.results import open_study
-    from ...reporting.tables.table import TableError
-    from ...storage import StoreError
-    from ...studies.text.errors import StudyError
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
 
-    with exit_on_error(SettingsError, StoreError, StudyError, TableError, CurveError, ClaimError, OSError):
-        found = open_study(study, load_settings({"results": results}).results)
-        path = out or Path(f"{found.study.name}.html")
-        path.write_text(found.report(), encoding="utf-8")
+    found = open_study(study, load_settings({"results": results}).store)
+    path = out or Path(f"{found.study.name}.html")
+    path.write_text(found.report(), encoding="utf-8")
     print_stdout(str(path))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from ...studies.text.units import WIDTH
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, exit_on_error, print_json, print_stdout
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stdout
 
 app = typer.Typer(help="Plan studies, run them, and see how far they are.", no_args_is_help=True)
 
@@ -37,18 +36,15 @@ def plan(
     FLOPs are those of a training step on sequences of the task's length, 40 tokens where it grows; times come
     from trials in the store.
     """
-    from ...storage import Store, StoreError
     from ...studies.planning.plan import make_plan as planned
     from ...studies.planning.subset import select_trials
     from ...studies.study import load_study
-    from ...studies.text.errors import StudyError
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
     from ..views import plan as view
 
-    with exit_on_error(SettingsError, StoreError, StudyError, OSError):
-        configured = load_settings({"results": results})
-        found = load_study(study, overrides or ())
-        page = planned(found, Store(configured.results), select_trials(found, only) if only else None)
+    configured = load_settings({"results": results})
+    found = load_study(study, overrides or ())
+    page = planned(found, configured.store, select_trials(found, only) if only else None)
     if as_json:
         print_json(view.plan_to_dict(found, page))
     else:
@@ -75,33 +71,38 @@ def run(
 
     Ends with status 1 if a trial failed, and with 130 after Ctrl-C, which ends in order.
     """
-    from ...errors import ActivememError
-    from ...storage import Store
     from ...studies.planning.subset import select_trials
     from ...studies.study import load_study
-    from ...studies.text.errors import StudyError
+    from ...studies.text.command_line import command_line
     from ..live.run import RunRequest, check_reachable, run_and_report
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
 
-    with exit_on_error(SettingsError, StudyError, OSError):
-        found = load_settings({"results": results, "address": address})
-        wanted = load_study(study, overrides or ())
-        order = RunRequest(
-            study=wanted,
-            study_argument=study,
+    found = load_settings({"results": results, "address": address})
+    wanted = load_study(study, overrides or ())
+    order = RunRequest(
+        study=wanted,
+        local=local,
+        trial_ids=select_trials(wanted, only) if only else None,
+        max_trials=max_trials,
+        retry_failed=retry_failed,
+        resume_command=command_line(
+            "study",
+            "run",
+            study,
+            set=wanted.overrides,
             local=local,
-            only=tuple(only or ()),
-            trial_ids=select_trials(wanted, only) if only else None,
+            only=only,
             max_trials=max_trials,
             retry_failed=retry_failed,
             results=results,
             address=address,
-        )
-        found.results.mkdir(parents=True, exist_ok=True)
-        if not local:
-            check_reachable(found.values.address)
-    with exit_on_error(ActivememError, ConnectionError):
-        summary = run_and_report(order, Store(found.results), found)
+        ),
+        table_command=command_line("table", "render", wanted.name, results=results),
+    )
+    found.results.mkdir(parents=True, exist_ok=True)
+    if not local:
+        check_reachable(found.values.address)
+    summary = run_and_report(order, found.store, found)
     if summary is None or summary.stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
     if summary.failed or summary.given_up:
@@ -140,18 +141,15 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """Say how many of a study's trials are done, failed and left, and what the results are so far."""
-    from ...storage import Store, StoreError
     from ...studies.lookup import load_last_run
     from ...studies.planning.best_points import best_points
     from ...studies.planning.status import study_status
-    from ...studies.text.errors import StudyError
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
     from ..views.status import format_best_points, format_failures, format_unfinished, status_to_dict
 
-    with exit_on_error(SettingsError, StoreError, StudyError, OSError):
-        store = Store(load_settings({"results": results}).results)
-        found = load_last_run(study, store, overrides or ())
-        now, best = study_status(found, store), best_points(found, store.trials())
+    store = load_settings({"results": results}).store
+    found = load_last_run(study, store, overrides or ())
+    now, best = study_status(found, store), best_points(found, store.trials())
     if as_json:
         points = [{"values": each.values, "mean": each.mean} for each in best]
         print_json({"study": found.name, "title": found.title, **status_to_dict(now), "best": points})
@@ -173,14 +171,12 @@ def status(
 @app.command("list")
 def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """List the studies of the package, and those in the store."""
-    from ...storage import Store, StoreError
     from ...studies.text.errors import StudyError
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
     from ..views.status import status_to_dict
     from ..views.studies import format_studies, studies_with_status
 
-    with exit_on_error(SettingsError, StoreError, OSError):
-        found = studies_with_status(Store(load_settings({"results": results}).results))
+    found = studies_with_status(load_settings({"results": results}).store)
     if as_json:
         print_json(
             [
@@ -194,14 +190,6 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
         print_stdout("\n".join(format_studies(found)))
 
 
-class AnswerFormat(StrEnum):
-    """The formats of a query's answer."""
-
-    RICH = "rich"
-    MARKDOWN = "markdown"
-    CSV = "csv"
-
-
 @app.command()
 def query(
     sql: Annotated[
@@ -209,8 +197,8 @@ def query(
     ],
     *,
     answer_format: Annotated[
-        AnswerFormat, typer.Option("--format", help="How to print the answer.")
-    ] = AnswerFormat.RICH,
+        Literal["rich", "markdown", "csv"], typer.Option("--format", help="How to print the answer.")
+    ] = "rich",
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write it to FILE: .parquet, .csv or .json.")
     ] = None,
@@ -223,17 +211,14 @@ def query(
     epoch, step, name, value. A factor whose name is taken is factor_NAME. SELECT * FROM trials shows what
     there is. outputs has the lines that kept models wrote for test splits: line, source, reference, output.
     """
-    from ...reporting.sql import QueryError
     from ...reporting.sql import query as answered
-    from ...storage import Store, StoreError
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
     from ..views import query as view
 
-    with exit_on_error(SettingsError, StoreError, QueryError, OSError):
-        answer = answered(Store(load_settings({"results": results}).results), sql)
-        if out is not None:
-            view.save(answer, out)
-        elif as_json:
-            print_json(view.records(answer))
-        else:
-            print_stdout(view.format_answer(answer, answer_format.value))
+    answer = answered(load_settings({"results": results}).store, sql)
+    if out is not None:
+        view.save(answer, out)
+    elif as_json:
+        print_json(view.records(answer))
+    else:
+        print_stdout(view.format_answer(answer, answer_format))

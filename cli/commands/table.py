@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...reporting.tables.render import format_names
 from ..options import LastRunStudy, ResultsOption
-from ..output import exit_on_error, output_width, print_stdout
+from ..output import output_width, print_stdout
 
 if TYPE_CHECKING:
     from ...reporting.tables.table import Table
 
 app = typer.Typer(help="Make the tables of a paper from a study's results.", no_args_is_help=True)
-
-
-class TableFormat(StrEnum):
-    """The formats of a table."""
-
-    RICH = "rich"
-    MARKDOWN = "markdown"
-    LATEX = "latex"
-    HTML = "html"
-    CSV = "csv"
 
 
 @app.command()
@@ -34,7 +24,8 @@ def render(
     *,
     table: Annotated[str | None, typer.Option("--table", metavar="NAME", help="One table; else all.")] = None,
     table_format: Annotated[
-        TableFormat | None, typer.Option("--format", help="How to write it; rich is for eyes.")
+        str | None,
+        typer.Option("--format", metavar="|".join(format_names()), help="How to write it; rich is for eyes."),
     ] = None,
     published: Annotated[bool, typer.Option("--published", help="Put the paper's numbers beside.")] = False,
     paper: Annotated[
@@ -49,26 +40,22 @@ def render(
     """
     from ...reporting.results import open_study, tables_of_paper
     from ...reporting.tables.table import TableError
-    from ...storage import Store, StoreError
-    from ...studies.text.errors import StudyError
-    from ..machine_settings import SettingsError, load_settings
+    from ..machine_settings import load_settings
 
-    with exit_on_error(SettingsError, StoreError, StudyError, TableError, OSError):
-        found = load_settings({"results": results, "format": table_format and table_format.value})
-        store = Store(found.results)
-        if paper is None:
-            tables = open_study(study, store).tables(table, published=published)
-        elif study is None:
-            tables = tables_of_paper(paper, store, table)
-        else:
-            raise TableError(f"expected a study or a paper, got {study} and --paper {paper}")
-    print_stdout("\n".join(_render_table(each.table, TableFormat(found.values.format)) for each in tables))
+    found = load_settings({"results": results, "format": table_format})
+    if paper is None:
+        tables = open_study(study, found.store).tables(table, published=published)
+    elif study is None:
+        tables = tables_of_paper(paper, found.store, table)
+    else:
+        raise TableError(f"expected a study or a paper, got {study} and --paper {paper}")
+    print_stdout("\n".join(_render_table(each.table, found.values.format) for each in tables))
 
 
-def _render_table(table: Table, table_format: TableFormat) -> str:
-    from ...reporting.tables import render as renderers
+def _render_table(table: Table, table_format: str) -> str:
+    from ...reporting.tables.render import render as rendered
+    from ...reporting.tables.render import rich
 
-    if table_format is TableFormat.RICH:
-        ansi = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        return renderers.to_terminal(table, width=output_width(), ansi=ansi)
-    return renderers.FORMATS[table_format.value](table)
+    if table_format != "rich":
+        return rendered(table, table_format)
+    return rich.render(table, width=output_width(), ansi=sys.stdout.isatty() and "NO_COLOR" not in os.environ)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..options import JsonOption
-from ..output import exit_on_error, print_json, print_stdout
+from ..output import print_json, print_stdout
 
 app = typer.Typer(help="List the tasks that a study can name, and show one.", no_args_is_help=True)
 
@@ -30,11 +30,10 @@ def list_(as_json: JsonOption = False) -> None:
 @app.command()
 def show(*, name: TaskName, as_json: JsonOption = False) -> None:
     """Show a task: what it asks of a model, the keys of [task] that it takes, its source."""
-    from ...studies.catalog.tasks import TaskError, require_task
+    from ...studies.catalog.tasks import require_task
     from ..views import tasks
 
-    with exit_on_error(TaskError):
-        spec = require_task(name)
+    spec = require_task(name)
     if as_json:
         print_json(tasks.task_to_dict(spec))
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import socket
 import time
 from dataclasses import dataclass
@@ -30,42 +29,18 @@ CONNECT_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What the command line requests; `study_argument` is the study as it was named there.
+    """What the command line requests, and the commands that continue the study and show its results.
 
-    `only` are the arguments that select a part of it, `trial_ids` the selected trials, None for all.
+    `trial_ids` are the selected trials, None for all.
     """
 
     study: Study
-    study_argument: str
     local: bool
-    only: tuple[str, ...]
     trial_ids: frozenset[str] | None
     max_trials: int | None
     retry_failed: bool
-    results: str | None
-    address: str | None
-
-    @property
-    def resume_command(self) -> str:
-        """The command that continues where this one was stopped: the same again."""
-        words = ["activemem", "study", "run", self.study_argument]
-        words += [word for override in self.study.overrides for word in ("--set", override)]
-        words += ["--local"] if self.local else []
-        words += [word for each in self.only for word in ("--only", each)]
-        words += ["--max-trials", str(self.max_trials)] if self.max_trials else []
-        words += ["--retry-failed"] if self.retry_failed else []
-        return shlex.join(
-            [*words, *self._results_option, *(["--address", self.address] if self.address else [])]
-        )
-
-    @property
-    def table_command(self) -> str:
-        """The command that shows the results."""
-        return shlex.join(["activemem", "table", "render", self.study.name, *self._results_option])
-
-    @property
-    def _results_option(self) -> list[str]:
-        return ["--results", self.results] if self.results else []
+    resume_command: str
+    table_command: str
 
 
 def run_and_report(request: RunRequest, store: Store, settings: ResolvedSettings) -> Summary | None:

@@ -3,3 +3,8 @@
 `curve` is that data and `build` makes it: `samples` are its values, `aggregate` puts them into panels,
 `names` and `notes` are its words. `draw` makes the picture.
 """
+
+from typing import Literal
+
+FigureFormat = Literal["svg", "png", "pdf"]
+"""What a figure can be drawn as."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ..curves.build import build_curve
 from ..tables.build import build_table
-from ..tables.render import to_html
+from ..tables.render import html
 from .inputs import PageInputs
 
 
@@ -21,7 +21,7 @@ def table_values(inputs: PageInputs) -> Mapping[str, object] | None:
         return None
     begun = inputs.status.started
     made = [build_table(study, spec, inputs.outcomes, published=True, begun=begun) for spec in study.tables]
-    return {"tables": [to_html(each) for each in made]}
+    return {"tables": [html.render(each) for each in made]}
 
 
 def figure_values(inputs: PageInputs) -> Mapping[str, object] | None:

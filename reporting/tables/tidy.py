@@ -1,47 +1,51 @@
-"""A table in long form, for programs: one entry a cell, numbers with all their digits."""
+"""A table in long form, for programs: one record a cell, numbers with all their digits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .table import Cell, ColumnKey, Table
+from .table import Table
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TidyRow:
-    """One cell with where it stands, and the texts of its footnotes."""
+def iter_records(table: Table) -> Iterator[dict[str, object]]:
+    """Every cell in reading order, None for what it does not have.
 
-    row: str
-    group: str
-    key: ColumnKey
-    cell: Cell
-    note: str
-
-    @property
-    def metric(self) -> str:
-        """What the cell shows."""
-        return self.cell.metric or self.key.metric
-
-    @property
-    def column(self) -> str:
-        """The level of its column, or the metric where metrics alone are columns."""
-        return self.key.level or self.key.metric
-
-
-def iter_rows(table: Table) -> Iterator[TidyRow]:
-    """Every cell in reading order; those that repeat a paper's number in a column of its own are left out."""
+    Cells that repeat a paper's number in a column of its own are left out. `metric` is what the cell shows,
+    `column` the level of its column, or the metric where metrics alone are columns.
+    """
     notes = {note.mark: note.text for note in table.footnotes}
     groups = table.groups or ("",) * len(table.rows)
     for row, group, cells in zip(table.rows, groups, table.cells, strict=True):
         for key, cell in zip(table.keys, cells, strict=True):
-            if key is not None:
-                note = "; ".join(notes[mark] for mark in cell.marks)
-                yield TidyRow(row=row, group=group, key=key, cell=cell, note=note)
+            if key is None:
+                continue
+            estimate, published = cell.estimate, cell.published
+            yield {
+                "table": table.name,
+                "group": group or None,
+                "row": row,
+                "column": key.level or key.metric,
+                "metric": cell.metric or key.metric,
+                "status": cell.status.value,
+                "center": table.center,
+                "value": estimate.value if estimate else None,
+                "spread_is": table.spread,
+                "spread": estimate.spread if estimate else None,
+                "low": estimate.low if estimate else None,
+                "high": estimate.high if estimate else None,
+                "n": cell.count,
+                "difference": cell.difference,
+                "best": cell.best,
+                "picked": cell.picked or None,
+                "published": published.value if published else None,
+                "published_text": published.text if published else None,
+                "unit": published.unit if published else None,
+                "note": "; ".join(notes[mark] for mark in cell.marks) or None,
+            }
 
 
 def tidy_frame(table: Table) -> pl.DataFrame:
@@ -66,30 +70,5 @@ def tidy_frame(table: Table) -> pl.DataFrame:
         "unit": pl.String,
         "note": pl.String,
     }
-    return pl.DataFrame([_record(table, entry) for entry in iter_rows(table)], schema=schema, orient="row")
-
-
-def _record(table: Table, entry: TidyRow) -> Mapping[str, object]:
-    """A cell's row; what it does not have is null."""
-    cell, estimate, published = entry.cell, entry.cell.estimate, entry.cell.published
-    return {
-        "table": table.name,
-        "group": entry.group or None,
-        "row": entry.row,
-        "column": entry.column,
-        "metric": entry.metric,
-        "status": cell.status.value,
-        "center": table.center,
-        "value": estimate.value if estimate else None,
-        "spread_is": table.spread,
-        "spread": estimate.spread if estimate else None,
-        "low": estimate.low if estimate else None,
-        "high": estimate.high if estimate else None,
-        "n": cell.count,
-        "difference": cell.difference,
-        "best": cell.best,
-        "picked": cell.picked or None,
-        "published": published.value if published else None,
-        "unit": published.unit if published else None,
-        "note": entry.note or None,
-    }
+    records = [{name: record[name] for name in schema} for record in iter_records(table)]
+    return pl.DataFrame(records, schema=schema, orient="row")

@@ -7,6 +7,7 @@ from ...grammar.analysis.cross_attention import is_recurrent
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import Settings as Arguments
 from ..schema.settings import read_recipe
+from ..text.command_line import command_line
 
 
 def encoder_arguments(recipe: str) -> Arguments | None:
@@ -22,4 +23,4 @@ def encoder_arguments(recipe: str) -> Arguments | None:
 
 def probe_command(study: str) -> str:
     """The command that probes the models of a study."""
-    return f"activemem probe run {study}"
+    return command_line("probe", "run", study)

@@ -1,6 +1,6 @@
 """Reads TOML with positions, applies overrides, and shows faults under their lines.
 
 `document` is a file as read, with `toml_positions` and `overrides`; `strict_model` is what a table is,
-`pydantic_messages` says what is wrong with one. `errors` draws faults, `diagnostics` gathers them, and
-`units` writes numbers.
+`pydantic_messages` says what is wrong with one. `errors` draws faults, `diagnostics` gathers them, `units`
+writes numbers, and `command_line` commands.
 """

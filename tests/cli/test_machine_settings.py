@@ -76,7 +76,7 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
         "                ^  expected a text, got 3\n"
         '  4 | format = "word"\n'
         "               ^^^^^^\n"
-        "      expected 'rich', 'markdown', 'latex', 'html' or 'csv', got 'word'\n"
+        "      expected one of csv, html, latex, markdown, rich, got 'word'\n"
         "\n"
         "environment: 2 faults\n"
         "\n"

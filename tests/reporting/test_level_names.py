@@ -11,7 +11,7 @@ from activemem.reporting.claims.check import check_claims
 from activemem.reporting.curves.build import build_curve
 from activemem.reporting.frames import study_levels
 from activemem.reporting.tables.build import build_table
-from activemem.reporting.tables.render import to_csv
+from activemem.reporting.tables.render import render
 from activemem.reporting.tables.tally import tally_trials
 from activemem.studies.schema.curve import CurveSpec
 from activemem.studies.schema.level_names import level_name, level_names, short_level_names
@@ -84,7 +84,12 @@ def test_levels_that_would_be_called_alike_keep_their_braces():
 def test_rows_and_columns_of_a_table_are_called_so(study):
     made = build_table(study, TableSpec(**SPEC), outcomes(study))
     assert made.rows == ("sa", "both")
-    assert [row["row"] for row in csv.DictReader(to_csv(made).splitlines())] == ["sa", "sa", "both", "both"]
+    assert [row["row"] for row in csv.DictReader(render(made, "csv").splitlines())] == [
+        "sa",
+        "sa",
+        "both",
+        "both",
+    ]
     turned = build_table(study, TableSpec(**SPEC | {"rows": "k", "columns": "mixer"}), outcomes(study))
     assert turned.columns == ("sa", "both")
     assert [key.level for key in turned.keys if key] == ["sa", "both"]

@@ -5,6 +5,6 @@ and `pareto` are the kinds. `label_placement` and `row_labels` put names where t
 look of all.
 """
 
-from .figure import FORMATS, FigureFormat, draw
+from .figure import draw
 
-__all__ = ["FORMATS", "FigureFormat", "draw"]
+__all__ = ["draw"]

@@ -11,21 +11,17 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from .. import FigureFormat
 from ..curve import Bars, Boxes, Cloud, Content, Curve, Lines, Matrix
 from . import bars, boxes, heatmap, lines, pareto
 from .panel import PanelLayout, Plot, write
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_text, wrap_text
-
-FigureFormat = Literal["svg", "png", "pdf"]
-
-FORMATS: tuple[FigureFormat, ...] = ("svg", "png", "pdf")
-"""What a figure can be drawn as."""
 
 WIDTH = 460.0
 """The width of a figure in points, that of an article's text; one panel may be narrower."""

@@ -1,26 +1,30 @@
 """A renderer is a pure function from a table to text; none of them computes a number or a word.
 
-`terminal`, `markdown`, `latex`, `html` and `csv`: one file for each format.
+Every module here is a format of its own name, with a function `render` that takes a table: a new file is a
+new format, on the command line and in the settings too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
-from ..table import Table
-from .csv import to_csv
-from .html import to_html
-from .latex import to_latex
-from .markdown import to_markdown
-from .terminal import to_terminal
+from ....diagnostics import nearest_hint
 
-FORMATS: Mapping[str, Callable[[Table], str]] = {
-    "rich": to_terminal,
-    "markdown": to_markdown,
-    "latex": to_latex,
-    "html": to_html,
-    "csv": to_csv,
-}
-"""The renderers by the names that users call them by."""
+if TYPE_CHECKING:
+    from ..table import Table
 
-__all__ = ["FORMATS", "to_csv", "to_html", "to_latex", "to_markdown", "to_terminal"]
+
+def format_names() -> tuple[str, ...]:
+    """The name of every format, none of them loaded."""
+    return tuple(sorted(module.name for module in iter_modules(__path__)))
+
+
+def render(table: Table, form: str) -> str:
+    """The table in the format of that name; TableError if there is none."""
+    if form not in format_names():
+        from ..table import TableError  # noqa: PLC0415 -- names of formats are known without tables
+
+        raise TableError(f"there is no format '{form}' of tables{nearest_hint(form, format_names())}")
+    return import_module(f".{form}", __name__).render(table)

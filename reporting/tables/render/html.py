@@ -27,7 +27,7 @@ STYLE = """\
 _OVER = 'style="text-align: center; border-bottom: 1px solid"'
 
 
-def to_html(table: Table) -> str:
+def render(table: Table) -> str:
     """A `<figure>` of caption, table, footnotes and provenance; a cell's classes are its status and best."""
     lines = [
         f'<figure class="activemem-table" id="{escape(table.name)}">',

@@ -37,7 +37,7 @@ _SIGNS = {
 }
 
 
-def to_latex(table: Table) -> str:
+def render(table: Table) -> str:
     """A `table` environment; the published numbers stand in small type on a second line of each row."""
     heads = " & ".join(map(_escape, (table.corner, *table.columns)))
     lines = [

@@ -10,7 +10,7 @@ _SIGNS = re.compile(r"[\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
-def to_markdown(table: Table) -> str:
+def render(table: Table) -> str:
     """The caption, the table with the paper's numbers in small type below ours, footnotes and provenance.
 
     Pipes have one line of headings: those above a column stand over its own. Headings of rows are rows.

@@ -8,7 +8,7 @@ import pytest
 
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.pick_best import pick_best
-from activemem.reporting.tables.render import to_csv, to_markdown
+from activemem.reporting.tables.render import render
 from activemem.reporting.tables.table import Cell, CellStatus, Table
 from activemem.reporting.tables.tally import Tally
 from activemem.reporting.tables.tidy import tidy_frame
@@ -153,10 +153,10 @@ def test_programs_are_told_which_metric_a_number_is(made: Table) -> None:
         ("mean_pool", "best_accuracy", 0.8125),
         ("last", "solved_epochs", None),
     ]
-    lines = to_csv(made).splitlines()
+    lines = render(made, "csv").splitlines()
     assert lines[0] == "row,column,metric,mean,deviation,n,picked,published,status,note"
     assert lines[3].startswith("mean_pool,50,best_accuracy,0.8125,")
-    assert "(0.812 ± 0.088)" in to_markdown(made)
+    assert "(0.812 ± 0.088)" in render(made, "markdown")
 
 
 def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcomes: pl.DataFrame) -> None:

@@ -12,7 +12,7 @@ from activemem.reporting.tables.paper_tables import (
     published_tables_of,
     studies_of_paper,
 )
-from activemem.reporting.tables.render import to_csv, to_html, to_latex, to_markdown, to_terminal
+from activemem.reporting.tables.render import render
 from activemem.reporting.tables.table import CellStatus, ColumnKey, TableError
 from activemem.reporting.tables.tidy import tidy_frame
 from activemem.storage import Store
@@ -34,10 +34,10 @@ def test_every_published_number_stands_in_its_table_in_every_format(theirs):
         if cell.status is CellStatus.PUBLISHED
     }
     assert printed == {place: number.text_with_deviation for place, number in theirs.cells.items()}
-    for render in (to_terminal, to_markdown, to_latex, to_html):
-        text = render(made)
+    for form in ("rich", "markdown", "latex", "html"):
+        text = render(made, form)
         assert all(number.text in text for number in theirs.cells.values())
-    assert len(to_csv(made).splitlines()) == 1 + len(theirs.rows) * len(theirs.columns)
+    assert len(render(made, "csv").splitlines()) == 1 + len(theirs.rows) * len(theirs.columns)
     assert tidy_frame(made)["published"].drop_nulls().len() == sum(
         bool(n.text) for n in theirs.cells.values()
     )
@@ -45,7 +45,7 @@ def test_every_published_number_stands_in_its_table_in_every_format(theirs):
 
 @pytest.mark.parametrize("theirs", TABLES, ids=IDS)
 def test_no_line_of_a_published_table_is_wider_than_a_terminal(theirs):
-    assert max(map(len, to_terminal(published_only_table(theirs)).splitlines())) <= 80
+    assert max(map(len, render(published_only_table(theirs), "rich").splitlines())) <= 80
 
 
 def test_every_unit_of_the_file_has_a_side():

@@ -3,11 +3,13 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 from xml.etree import ElementTree
 
 import matplotlib
 import pytest
 
+from activemem.reporting.curves import FigureFormat
 from activemem.reporting.curves.curve import (
     Axis,
     Bar,
@@ -22,7 +24,7 @@ from activemem.reporting.curves.curve import (
     Panel,
     Point,
 )
-from activemem.reporting.curves.draw import FORMATS, draw
+from activemem.reporting.curves.draw import draw
 from activemem.studies.study import load_study
 
 from ..curve_factories import STUDY_TEXT, make_curve, make_store
@@ -106,7 +108,7 @@ def test_every_kind_is_drawn_as_its_golden_file_has_it(kind):
     assert drawn == golden.read_bytes(), "if meant: python -m tests.reporting.curves.draw.test_figures"
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", get_args(FigureFormat))
 def test_one_figure_is_one_file_whatever_the_user_has_set(form):
     first = draw(KINDS["lines"], form)
     with matplotlib.rc_context({"font.size": 30, "axes.grid": True, "svg.fonttype": "none"}):
@@ -120,7 +122,7 @@ def test_a_figure_of_nothing_is_drawn_too(kind):
     ElementTree.fromstring(draw(curve(EMPTY[kind]), "svg"))
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", get_args(FigureFormat))
 def test_names_are_text_whatever_signs_they_have(form):
     odd = "$x^2$ <&> \N{CJK UNIFIED IDEOGRAPH-6F22}\\frac{" + "long " * 30
     lines = Lines(lines=(replace(LINES.lines[0], name=odd), LINES.lines[1]))

@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import pytest
 
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.paper_tables import published_only_table
-from activemem.reporting.tables.render import to_csv, to_html, to_latex, to_markdown, to_terminal
-from activemem.reporting.tables.table import ColumnKey, Table
+from activemem.reporting.tables.render import format_names, render, rich
+from activemem.reporting.tables.table import ColumnKey, Table, TableError
 from activemem.studies.catalog.published import published_tables
 from activemem.studies.schema.table import TableSpec
 from activemem.studies.study import Study, load_study
@@ -22,13 +23,10 @@ from activemem.studies.study import Study, load_study
 GOLDEN = Path(__file__).with_name("golden")
 NASTY = ("a_b & c | d", "50% < $x^2 \\ {#1} ~", "*b* [c] `d` \"q\" 'r' --", "é <b>")
 STRANGE = ("x_1", "y|2", "z & 3%")
+ENDINGS = {"rich": "txt", "markdown": "md", "latex": "tex"}
 FORMATS: dict[str, Callable[[Table], str]] = {
-    "txt": to_terminal,
-    "ansi": lambda made: to_terminal(made, width=100, ansi=True),
-    "md": to_markdown,
-    "tex": to_latex,
-    "html": to_html,
-    "csv": to_csv,
+    "ansi": lambda made: rich.render(made, width=100, ansi=True),
+    **{ENDINGS.get(form, form): partial(render, form=form) for form in format_names()},
 }
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -104,30 +102,30 @@ def test_a_table_is_rendered_byte_for_byte_as_it_was_seen(
 
 def test_colour_adds_no_visible_character(tables: dict[str, Table]) -> None:
     for made in tables.values():
-        plain, styled = to_terminal(made), to_terminal(made, ansi=True)
+        plain, styled = render(made, "rich"), rich.render(made, ansi=True)
         assert re.sub(r"\x1b\[\d*m", "", styled) == plain
 
 
 @pytest.mark.parametrize("width", [60, 72, 80, 100, 200])
 def test_no_line_is_wider_than_the_terminal(tables: dict[str, Table], width: int) -> None:
     for made in tables.values():
-        assert max(map(len, to_terminal(made, width=width).splitlines())) <= width
+        assert max(map(len, rich.render(made, width=width).splitlines())) <= width
 
 
 def test_a_name_wider_than_the_terminal_is_never_cut(tables: dict[str, Table]) -> None:
-    text = to_terminal(tables["everything"], width=20)
+    text = rich.render(tables["everything"], width=20)
     assert text.count("  persistent_conv(k=20) + sa") == 3  # once in each of three column groups
 
 
 def test_no_line_ends_in_a_space(tables: dict[str, Table]) -> None:
     for made in tables.values():
-        for render in FORMATS.values():
-            assert not re.search(r"[ \t]$", render(made), re.MULTILINE)
+        for rendered in FORMATS.values():
+            assert not re.search(r"[ \t]$", rendered(made), re.MULTILINE)
 
 
 def test_a_program_reads_every_number_of_the_csv_back(tables: dict[str, Table]) -> None:
     made = tables["everything"]
-    lines = list(csv.DictReader(io.StringIO(to_csv(made))))
+    lines = list(csv.DictReader(io.StringIO(render(made, "csv"))))
     flat = [cell for row in made.cells for cell in row]
     estimates = [cell.estimate for cell in flat]
     assert [line["mean"] for line in lines] == [repr(each.value) if each else "" for each in estimates]
@@ -138,15 +136,15 @@ def test_a_program_reads_every_number_of_the_csv_back(tables: dict[str, Table]) 
 
 
 def test_html_is_ascii_so_that_no_charset_is_needed(tables: dict[str, Table]) -> None:
-    assert all(to_html(made).isascii() for made in tables.values())
+    assert all(render(made, "html").isascii() for made in tables.values())
 
 
 def test_rows_lose_arguments_where_that_makes_fewer_groups(tables: dict[str, Table]) -> None:
     made = replace(
         tables["one-seed"], rows=("sa(heads=4)", "conv(k=20)", "conv(k=20) + sa(heads=4)", "cgru(k=9)")
     )
-    assert "In full" not in to_terminal(made, width=80)
-    narrow = to_terminal(made, width=50).splitlines()
+    assert "In full" not in rich.render(made, width=80)
+    narrow = rich.render(made, width=50).splitlines()
     rows = [line.split("  ")[1] for line in narrow if line.startswith(("  sa", "  conv", "  cgru"))]
     assert rows == ["sa", "conv", "conv + sa", "cgru"]
     assert "  In full: sa(heads=4), conv(k=20), cgru(k=9)." in narrow
@@ -163,7 +161,12 @@ def test_columns_are_parted_at_their_headings_and_evenly(tables: dict[str, Table
         groups=(),
         footnotes=(),
     )
-    heads = [line.split() for line in to_terminal(made, width=45).splitlines() if line.startswith("  mixer")]
+    heads = [line.split() for line in rich.render(made, width=45).splitlines() if line.startswith("  mixer")]
     assert heads == [["mixer", "one", "two"], ["mixer", "three", "four"]] * 2
-    heads = [line.split() for line in to_terminal(made, width=60).splitlines() if line.startswith("  mixer")]
+    heads = [line.split() for line in rich.render(made, width=60).splitlines() if line.startswith("  mixer")]
     assert heads == [["mixer", "one", "two", "three", "four"]] * 2
+
+
+def test_a_format_that_there_is_not_is_told_with_the_nearest(tables: dict[str, Table]) -> None:
+    with pytest.raises(TableError, match=r"^there is no format 'markdwn' of tables; nearest: markdown$"):
+        render(tables["everything"], "markdwn")

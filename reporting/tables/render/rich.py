@@ -23,7 +23,7 @@ class TextColumn:
     headings: tuple[str, ...]  # the headings above it
 
 
-def to_terminal(table: Table, *, width: int = 80, ansi: bool = False) -> str:
+def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
     """Lines of at most `width` columns where names allow it; a wider table continues below, in column groups.
 
     Rows lose the arguments that a block has in all of them where that makes fewer groups. `ansi` adds bold
