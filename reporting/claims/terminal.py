@@ -105,6 +105,16 @@ def format_p(p: float) -> str:
     return "p = " + (f"{p:.3f}".rstrip("0").lstrip("0") if p < 0.9995 else "1")
 
 
+def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
+    """Effect, both ends of its interval and p, without what is not known; no p where nothing is decided."""
+    decimals = finding.decimals
+    return (
+        "" if finding.effect is None else with_sign(format_number(finding.effect, decimals)),
+        [format_number(end, decimals) for end in finding.interval or ()],
+        "" if finding.p is None or verdict is Verdict.UNDECIDED else format_p(finding.p),
+    )
+
+
 def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
     """`n = 3`, `n = 2 of 3`, `n = 3, 11 would do`; `> 10,000 would do` if no number up to MAX_PAIRS would."""
     if finding.gaps:
@@ -156,17 +166,16 @@ def _row(
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
     """One row; `head` is its verdict and its text."""
-    decimals, (verdict, text) = finding.decimals, head
+    verdict, text = head
+    effect, ends, p = format_numbers(finding, verdict)
     n = format_seeds(finding, checked.seeds, needed)
-    p = finding.p if verdict is not Verdict.UNDECIDED else None
-    ends = [format_number(end, decimals) for end in finding.interval or ()]
     return _ClaimRow(
         indent=indent,
         verdict=verdict,
         text=text,
-        effect="" if finding.effect is None else with_sign(format_number(finding.effect, decimals)),
+        effect=effect,
         interval=(ends[0], ends[1]) if ends else ("", ""),
-        p_and_n=n if p is None else f"{format_p(p):<8}  {n}",
+        p_and_n=f"{p:<8}  {n}" if p else n,
         notes=notes,
     )
 

@@ -17,30 +17,20 @@ from ...storage import Store
 from ...studies.schema.level_names import level_name, one_line
 from ...studies.study import Study
 from ...studies.text.units import format_duration, plural
-from . import (
-    section_claims,
-    section_failures,
-    section_models,
-    section_provenance,
-    section_question,
-    section_reproduce,
-    section_results,
-    section_settings,
-    section_status,
-)
+from . import section_models, section_results, section_study, section_trials
 from .inputs import PageInputs, load_inputs
 
 SECTIONS: tuple[tuple[str, str, Callable[[PageInputs], Mapping[str, object] | None]], ...] = (
-    ("question", "Question", section_question.values),
-    ("status", "Status", section_status.values),
-    ("recipes", "Recipes", section_models.values),
-    ("tables", "Tables", section_results.table_values),
-    ("figures", "Figures", section_results.figure_values),
-    ("claims", "Claims", section_claims.values),
-    ("failures", "Failures", section_failures.values),
-    ("settings", "Settings", section_settings.values),
-    ("provenance", "Provenance", section_provenance.values),
-    ("reproduce", "How to reproduce", section_reproduce.values),
+    ("question", "Question", section_study.question),
+    ("status", "Status", section_trials.status),
+    ("recipes", "Recipes", section_models.models),
+    ("tables", "Tables", section_results.tables),
+    ("figures", "Figures", section_results.figures),
+    ("claims", "Claims", section_results.claims),
+    ("failures", "Failures", section_trials.failures),
+    ("settings", "Settings", section_study.settings),
+    ("provenance", "Provenance", section_trials.provenance),
+    ("reproduce", "How to reproduce", section_study.reproduce),
 )
 """Name, title and values of each section, in the order of the page; one without values is left out.
 

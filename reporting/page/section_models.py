@@ -23,7 +23,7 @@ _MIB = 2**20
 _NONE = "–"
 
 
-def values(inputs: PageInputs) -> Mapping[str, object] | None:
+def models(inputs: PageInputs) -> Mapping[str, object] | None:
     """The recipe of all, a row for each model, what is predicted of them, and their diagrams."""
     plan, size_match = inputs.plan, inputs.study.design.matched_size
     if not plan.models:

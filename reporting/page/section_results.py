@@ -1,20 +1,24 @@
-"""What the study found: its tables and figures, with the published numbers beside ours.
+"""What the study found: its tables and figures, with the published numbers beside ours, and its claims.
 
-Both are made by what makes them on the command line, so that a page and a paper never differ. Figures are
+All are made by what makes them on the command line, so that a page and a paper never differ. Figures are
 pictures with their own style; their caption and notes are also the words for those who do not see them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
+from ..claims.check import check_claims, needs_metrics
+from ..claims.terminal import format_missing, format_numbers, format_seeds, legend
+from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict
 from ..curves.build import build_curve
 from ..tables.build import build_table
 from ..tables.render import html
 from .inputs import PageInputs
 
 
-def table_values(inputs: PageInputs) -> Mapping[str, object] | None:
+def tables(inputs: PageInputs) -> Mapping[str, object] | None:
     """Every table that the study asks for."""
     study = inputs.study
     if not study.tables or study.search is not None:
@@ -24,7 +28,7 @@ def table_values(inputs: PageInputs) -> Mapping[str, object] | None:
     return {"tables": [html.render(each) for each in made]}
 
 
-def figure_values(inputs: PageInputs) -> Mapping[str, object] | None:
+def figures(inputs: PageInputs) -> Mapping[str, object] | None:
     """Every figure that the study asks for, once there is something to draw."""
     study = inputs.study
     if not study.curves or not len(inputs.own_outcomes):
@@ -34,3 +38,41 @@ def figure_values(inputs: PageInputs) -> Mapping[str, object] | None:
     metrics = inputs.store.metrics([trial.id for trial in study.trials])
     made = [build_curve(study, spec, inputs.outcomes, metrics) for spec in study.curves]
     return {"figures": [(each, draw(each, "svg").decode()) for each in made]}
+
+
+def claims(inputs: PageInputs) -> Mapping[str, object] | None:
+    """The verdicts, what the numbers mean, and every comparison on demand."""
+    study = inputs.study
+    if not study.claims or not len(inputs.own_outcomes):
+        return None
+    ids = [trial.id for trial in study.trials]
+    metrics = inputs.store.metrics(ids) if needs_metrics(study) else None
+    checked = check_claims(study, inputs.outcomes, metrics)
+    counts = Counter(each.verdict for each in checked)
+    return {
+        "counts": " · ".join(f"{counts[each]} {each}" for each in Verdict),
+        "legend": " ".join(legend(checked)),
+        "claims": [
+            {
+                "spec": each.spec,
+                "verdict": each.verdict,
+                "numbers": _numbers(each, each.deciding, each.needed, each.verdict),
+                "missing": format_missing(each.findings),
+                "comparisons": [
+                    (one.verdict, one.text, _numbers(each, one, one.needed, one.verdict))
+                    for one in each.findings
+                ],
+            }
+            for each in checked
+        ],
+    }
+
+
+def _numbers(
+    checked: ClaimResult, finding: ComparisonResult, needed: int | None, verdict: Verdict
+) -> tuple[str, str, str, str]:
+    """Effect, interval, p and seeds of a finding; no p where nothing is decided."""
+    effect, ends, p = format_numbers(finding, verdict)
+    interval = f"[{', '.join(ends)}]" if ends else ""
+    seeds = format_seeds(finding, checked.seeds, needed)
+    return effect, interval, p.removeprefix("p ").removeprefix("= "), seeds

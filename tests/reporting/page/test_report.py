@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from activemem.reporting.page import report
-from activemem.reporting.page.section_question import leading_comment
+from activemem.reporting.page.section_study import leading_comment
 from activemem.storage import Store, TrialRow
 from activemem.studies.study import load_study
 

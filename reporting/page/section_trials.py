@@ -1,0 +1,74 @@
+"""How far the study is, which of its trials failed and why, and where the numbers come from.
+
+A page may be built at any time. Of failures all are listed, since a table only marks how many of a cell's
+seeds are missing. The names of the machines are left out: a page is for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import fsum
+
+import polars as pl
+
+from ...studies.catalog.metrics import METRICS
+from ...studies.planning.best_points import best_points
+from ...studies.schema.level_names import level_text
+from ..frames import study_levels
+from .inputs import PageInputs
+
+
+def status(inputs: PageInputs) -> Mapping[str, object]:
+    """The counts, the time that training took, the best points of a search, the best first."""
+    study, found = inputs.study, []
+    metric = METRICS[study.search.metric] if study.search else None
+    if metric:
+        found = [
+            (metric.format(each.mean), [level_text(each.values[name]) for name in study.dimensions])
+            for each in best_points(study, inputs.outcomes)
+        ]
+    return {
+        "summary": inputs.status.summary(),
+        "seconds": fsum(inputs.own_outcomes["seconds"]) if len(inputs.own_outcomes) else None,
+        "metric": metric,
+        "dimensions": list(study.dimensions),
+        "best_points": found,
+    }
+
+
+def failures(inputs: PageInputs) -> Mapping[str, object] | None:
+    """How often each reason came, then every trial that failed with its levels; whole messages on demand."""
+    failed = inputs.own_outcomes.filter(pl.col("status") == "failed").select("trial", "epochs", "reason")
+    if not len(failed):
+        return None
+    levels = study_levels(inputs.study, inputs.outcomes)
+    found = levels.join(failed, on="trial", maintain_order="left")
+    return {
+        "reasons": inputs.status.failure_reasons,
+        "factors": levels.columns[1:],
+        "trials": [
+            (trial, each, epochs, (reason or "no reason stored").strip().partition("\n"))
+            for trial, *each, epochs, reason in found.iter_rows()
+        ],
+    }
+
+
+_KINDS = ("version", "commit", "device")
+
+
+def provenance(inputs: PageInputs) -> Mapping[str, object] | None:
+    """The programs and devices that trained, in the order of use, and the trials of other studies."""
+    outcomes = inputs.own_outcomes
+    if not len(outcomes):
+        return None
+    groups = outcomes.group_by(_KINDS).agg(
+        pl.len().alias("trials"),
+        pl.col("seconds").sort().sum(),
+        pl.col("started").min().alias("first"),
+        pl.col("finished").max().alias("last"),
+    )
+    others = outcomes.filter(pl.col("study") != inputs.study.name)
+    return {
+        "groups": groups.sort("first", "last", *_KINDS).iter_rows(named=True),
+        "others": others.group_by("study").len().sort("study").iter_rows(),
+    }
