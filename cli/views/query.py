@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ import polars as pl
 
 from ...reporting.sql import QueryError
 from ...studies.schema.level_names import one_line
-from ...studies.text.units import truncate
+from ...studies.text.units import plural, truncate
 from ..output import output_width
 
 _MAX_TEXT_WIDTH = 48
@@ -37,14 +38,16 @@ def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown",
 
 def save(answer: pl.DataFrame, path: Path) -> None:
     """Write the answer to a file, in the form that its ending names; QueryError for another ending."""
-    savers: Mapping[str, Callable[[pl.DataFrame], bytes]] = {
-        ".parquet": _parquet,
-        ".csv": lambda frame: _csv(frame).encode(),
-        ".json": lambda frame: frame.write_json().encode(),
+    writers: Mapping[str, Callable[[BytesIO], object]] = {
+        ".parquet": answer.write_parquet,
+        ".csv": lambda file: file.write(_csv(answer).encode()),
+        ".json": answer.write_json,
     }
-    if path.suffix not in savers:
-        raise QueryError(f"--out: expected a name that ends in {', '.join(savers)}, got {path.name!r}")
-    path.write_bytes(savers[path.suffix](answer))
+    if path.suffix not in writers:
+        raise QueryError(f"--out: expected a name that ends in {', '.join(writers)}, got {path.name!r}")
+    file = BytesIO()
+    writers[path.suffix](file)
+    path.write_bytes(file.getvalue())
 
 
 def format_columns(answer: pl.DataFrame, width: int) -> str:
@@ -52,8 +55,7 @@ def format_columns(answer: pl.DataFrame, width: int) -> str:
     lines: list[str] = []
     for group in _group_columns([_column(series) for series in answer], width):
         lines += ["", *(_GAP.join(row).rstrip() for row in zip(*group, strict=True))]
-    count = f"{answer.height:,} row{'' if answer.height == 1 else 's'}"
-    return "\n".join([*lines[1:], *([""] if lines else []), f"({count})", ""])
+    return "\n".join([*lines[1:], *([""] if lines else []), f"({plural(answer.height, 'row')})", ""])
 
 
 def format_markdown(answer: pl.DataFrame) -> str:
@@ -131,12 +133,3 @@ def _csv(answer: pl.DataFrame) -> str:
         return answer.write_csv()
     except pl.exceptions.ComputeError as error:
         raise QueryError(f"CSV: {error}") from error
-
-
-def _parquet(answer: pl.DataFrame) -> bytes:
-    """The answer as a Parquet file."""
-    from io import BytesIO
-
-    sink = BytesIO()
-    answer.write_parquet(sink)
-    return sink.getvalue()

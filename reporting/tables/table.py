@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 
 from ...errors import ActivememError
 from ...studies.catalog.published import PublishedNumber
@@ -112,27 +114,24 @@ class Table:
 
     def row_groups(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """The headings of the rows with the numbers of those below each, in order."""
-        runs: list[tuple[str, list[int]]] = []
-        for number, heading in enumerate(self.groups or ("",) * len(self.rows)):
-            if not runs or runs[-1][0] != heading:
-                runs.append((heading, []))
-            runs[-1][1].append(number)
+        headings = self.groups or ("",) * len(self.rows)
+        runs = groupby(range(len(self.rows)), headings.__getitem__)
         return tuple((heading, tuple(numbers)) for heading, numbers in runs)
 
     def heading_spans(self) -> tuple[tuple[tuple[str, int], ...], ...]:
         """The lines of headings above the columns: each heading with how many columns it is over."""
-        return tuple(self._line(depth) for depth in range(len(self.column_headings)))
+        paths = list(zip(*self.column_headings, strict=True))
+        return tuple(tuple(heading_runs(paths, depth)) for depth in range(len(self.column_headings)))
 
-    def _line(self, depth: int) -> tuple[tuple[str, int], ...]:
-        """One line of headings; it is cut where a heading above it is."""
-        paths = list(zip(*self.column_headings[: depth + 1], strict=True))
-        runs: list[tuple[str, int]] = []
-        for number, path in enumerate(paths):
-            if number and path == paths[number - 1] and path[-1]:
-                runs[-1] = (path[-1], runs[-1][1] + 1)
-            else:
-                runs.append((path[-1], 1))
-        return tuple(runs)
+
+def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple[str, int]]:
+    """Each heading of a line with how many columns it is over; `paths` has all headings of each column.
+
+    It is cut where a heading above it is, and an empty one is over a single column.
+    """
+    places = range(len(paths))
+    for (path, _), run in groupby(places, lambda at: (paths[at][: depth + 1], not paths[at][depth] and at)):
+        yield path[-1], len(list(run))
 
 
 class Footnotes:

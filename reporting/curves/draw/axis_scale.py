@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from matplotlib.ticker import EngFormatter, Locator, LogLocator, MaxNLocator
 
-from ..curve import Axis
+from ..curve import Axis, Curve, Point
 
 _MIN_LOG_TICKS = 3
 
@@ -58,6 +58,22 @@ def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> 
         places = _ticks(_round_numbers(integers=integers), found.low, found.high)
         ticks = zip(places, tick_texts(places), strict=True)
     return replace(found, ticks=tuple((found.at(place), text) for place, text in ticks))
+
+
+def point_scales(
+    curve: Curve,
+    points: Sequence[Point],
+    published: Sequence[tuple[float, float]] = (),
+    *,
+    margins: tuple[float, float],
+) -> tuple[Scale, Scale]:
+    """The scales along both axes of a figure: all points with their intervals, and published numbers."""
+    across, up = [point.x for point in points], [number for _, number in published]
+    up += [y for point in points for y in (point.y, point.low, point.high) if y is not None]
+    return (
+        make_scale([*across, *(place for place, _ in published)], curve.x, margin=margins[0]),
+        make_scale([y for y in up if y > 0 or not curve.y.log], curve.y, margin=margins[1]),
+    )
 
 
 def tick_texts(numbers: Sequence[float]) -> list[str]:

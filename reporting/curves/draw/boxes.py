@@ -12,9 +12,9 @@ from matplotlib.patches import Rectangle
 
 from ..curve import Axis, Box, Boxes, Curve
 from .axis_scale import Scale, make_scale
-from .panel import PanelLayout, Plot
+from .panel import PanelLayout, Plot, ticks_width
 from .row_labels import label_rows, measure_names, row_positions
-from .style import ACCENT, DIM, INK, TICK, text_width
+from .style import ACCENT, DIM, INK, TICK
 
 _FILL = "#dcdcdc"
 
@@ -28,9 +28,8 @@ def measure(curve: Curve, contents: Sequence[Boxes]) -> PanelLayout:
         return _measure_rows(contents[0], values)
     places = sorted({box.at for box in every}) or [0.0]
     gap, ticks = _gap(places), make_scale(places, curve.x).ticks
-    widest = max((text_width(text, TICK) for _, text in values.ticks), default=0.0)
     return PanelLayout(
-        left=widest + 8,
+        left=ticks_width(values),
         right=4,
         bottom=24,
         width=360,

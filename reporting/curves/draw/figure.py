@@ -21,7 +21,7 @@ from .. import FigureFormat
 from ..curve import Bars, Boxes, Cloud, Content, Curve, Lines, Matrix
 from . import bars, boxes, heatmap, lines, pareto
 from .panel import PanelLayout, Plot, write
-from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_text, wrap_text
+from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_name, wrap_text
 
 WIDTH = 460.0
 """The width of a figure in points, that of an article's text; one panel may be narrower."""
@@ -110,30 +110,28 @@ def _figure(curve: Curve) -> Figure:
     page = _layout_figure(curve, measure_panels(curve, contents))
     figure = Figure(figsize=(page.width / 72, page.height / 72))
     FigureCanvasAgg(figure)
-    top = _write_head(figure, page)
+    top, need = _write_head(figure, page), page.panel_layout
     for number, panel in enumerate(curve.panels):
         row, column = divmod(number, page.columns)
-        left = _EDGE + page.panel_layout.left + column * (page.plot_width + page.panel_layout.right + _GAP)
-        bottom = top - row * page.pitch - page.head - page.panel_layout.height
+        left = _EDGE + need.left + column * (page.plot_width + need.right + _GAP)
+        bottom = top - row * page.pitch - page.head - need.height
         place = (left / page.width, bottom / page.height)
-        size = (page.plot_width / page.width, page.panel_layout.height / page.height)
+        size = (page.plot_width / page.width, need.height / page.height)
         plot = Plot(
             figure=figure,
             axes=figure.add_axes((*place, *size)),
             left=left,
             bottom=bottom,
             width=page.plot_width,
-            height=page.panel_layout.height,
+            height=need.height,
             first=column == 0,
             last=number == min(page.columns, len(curve.panels)) - 1,
-            layout=page.panel_layout,
+            layout=need,
         )
         draw_panel(plot, panel.content, curve)
         if panel.title:
-            title = crop_text(panel.title, page.plot_width + page.panel_layout.right, TEXT)
-            plot.write(
-                0, page.panel_layout.height + 7, title, color=ACCENT if _is_accented(panel.content) else INK
-            )
+            title = crop_name(panel.title, page.plot_width + need.right)
+            plot.write(0, need.height + 7, title, color=ACCENT if _is_accented(panel.content) else INK)
     _write_below(figure, page)
     return figure
 
@@ -143,31 +141,18 @@ def _is_accented(content: Content) -> bool:
     return isinstance(content, Lines) and [line.accent for line in content.lines] == [True]
 
 
-def _layout_figure(curve: Curve, panel_layout: PanelLayout) -> _FigureLayout:
+def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
     """The sizes of everything, from what the panels need.
 
     As many panels stand side by side as fit, in rows as even as possible. The metric's title is left out if
     the caption has it already.
     """
-    count, inner = len(curve.panels), WIDTH - 2 * _EDGE - panel_layout.end_margin
-    if count == 1:
-        columns, plot_width = 1, min(panel_layout.width, inner - panel_layout.left - panel_layout.right)
-    else:
-        limit = int(
-            (inner - panel_layout.left + _GAP) // (panel_layout.min_width + panel_layout.right + _GAP)
-        )
-        columns = math.ceil(count / math.ceil(count / max(min(limit, count), 1)))
-        plot_width = (
-            inner - panel_layout.left - columns * panel_layout.right - (columns - 1) * _GAP
-        ) / columns
-        plot_width = min(plot_width, panel_layout.width)
-    width = (
-        panel_layout.left
-        + columns * (plot_width + panel_layout.right)
-        + (columns - 1) * _GAP
-        + panel_layout.end_margin
-        + 2 * _EDGE
-    )
+    count, inner = len(curve.panels), WIDTH - 2 * _EDGE - need.end_margin - need.left
+    limit = int((inner + _GAP) // (need.min_width + need.right + _GAP)) if count > 1 else 1
+    columns = math.ceil(count / math.ceil(count / max(min(limit, count), 1)))
+    gaps = (columns - 1) * _GAP
+    plot_width = min((inner - columns * need.right - gaps) / columns, need.width)
+    width = need.left + columns * (plot_width + need.right) + gaps + need.end_margin + 2 * _EDGE
     width = max(width, 0.6 * WIDTH)
     text = width - 2 * _EDGE
     below = [(line, TICK) for line in wrap_text(" ".join(curve.notes), text, TICK)]
@@ -185,7 +170,7 @@ def _layout_figure(curve: Curve, panel_layout: PanelLayout) -> _FigureLayout:
         caption=caption,
         subtitle="" if titled else curve.y.title,
         footer_lines=below,
-        panel_layout=panel_layout,
+        panel_layout=need,
     )
 
 

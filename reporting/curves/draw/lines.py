@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..curve import Curve, Line, Lines, Point
-from .axis_scale import make_scale
+from ..curve import Curve, Line, Lines
+from .axis_scale import point_scales
 from .label_placement import spread_labels
-from .panel import AXIS_COLOR, PanelLayout, Plot
-from .style import ACCENT, ACCENTED, DIM, INK, LIGHT, PALE, STROKES, TEXT, TICK, Dash, crop_text, text_width
+from .panel import AXIS_COLOR, PanelLayout, Plot, ticks_width
+from .style import ACCENT, ACCENTED, DIM, INK, LIGHT, PALE, STROKES, TEXT, TICK, Dash, crop_name, text_width
 
 _MAX_MARKED_POINTS = 16  # points of a line with fewer of them are marked
 _NAME = 8.0  # from the plot to a name
-_MAX_NAME_WIDTH = 150.0  # points of a name
 _LINE = 9.5  # from one name to the next
 
 
@@ -27,20 +26,13 @@ def measure(curve: Curve, contents: Sequence[Lines]) -> PanelLayout:
     """
     every = [line for content in contents for line in (*content.lines, *content.context)]
     points = [point for line in every for point in line.points]
-    printed = [number for line in every for number in line.published]
-    across = make_scale([point.x for point in points] + [x for x, _ in printed], curve.x, margin=0.015)
-    heights = [*_heights(points), *(y for _, y in printed)]
-    up = make_scale([y for y in heights if y > 0 or not curve.y.log], curve.y, margin=0.04)
-    names = [line.name for content in contents for line in content.lines if not content.context]
-    ticks = max((text_width(text, TICK) for _, text in up.ticks), default=0.0)
+    published = [number for line in every for number in line.published]
+    across, up = point_scales(curve, points, published, margins=(0.015, 0.04))
+    names = [crop_name(line.name) for content in contents for line in content.lines if not content.context]
     alone = len(contents) == 1
     return PanelLayout(
-        left=ticks + 8,
-        right=_NAME
-        + max(
-            (text_width(crop_text(name, _MAX_NAME_WIDTH, TEXT), TEXT, bold=True) for name in names),
-            default=0.0,
-        ),
+        left=ticks_width(up),
+        right=_NAME + max((text_width(name, TEXT, bold=True) for name in names), default=0.0),
         bottom=24,
         width=300 if alone else 400,
         min_width=90,
@@ -78,9 +70,7 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
         if abs(y - place) > 2 or x < plot.width - 8:
             plot.stroke([x + 3, plot.width + _NAME - 2], [y, place], color=AXIS_COLOR, linewidth=0.5)
         weight = "bold" if line.accent else "normal"
-        plot.write(
-            plot.width + _NAME, place, crop_text(line.name, _MAX_NAME_WIDTH, TEXT), color=color, weight=weight
-        )
+        plot.write(plot.width + _NAME, place, crop_name(line.name), color=color, weight=weight)
 
 
 def _strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
@@ -97,10 +87,8 @@ def _strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, floa
 def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bool = False) -> None:
     """Draw one line, with a dot at each of its points if they are few."""
     color, dashes, width = stroke
-    across, up = plot.layout.x, plot.layout.y
-    plot.axes.plot(
-        [across.at(point.x) for point in line.points],
-        [up.at(point.y) for point in line.points],
+    plot.trace(
+        line.points,
         color=color,
         linestyle=dashes,
         linewidth=width,
@@ -128,8 +116,3 @@ def _band(plot: Plot, line: Line, color: str) -> None:
             alpha=0.15,
             linewidth=0,
         )
-
-
-def _heights(points: Sequence[Point]) -> list[float]:
-    """Everything that the metric's axis must reach: centres and both ends of their intervals."""
-    return [y for point in points for y in (point.y, point.low, point.high) if y is not None]

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ..curve import Point
 from .axis_scale import Scale
 from .style import FAINT, INK, TEXT, TICK, replace_missing_glyphs, text_width
 
@@ -62,6 +63,11 @@ class Plot:
         """Write a text at points of the plot, on its middle line from the left unless told otherwise."""
         write(self.figure, self.left + x, self.bottom + y, text, **{"va": "center", "size": size, **look})
 
+    def trace(self, points: Sequence[Point], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
+        """Draw a line through points of the figure's data."""
+        across, up = self.layout.x, self.layout.y
+        self.axes.plot([across.at(each.x) for each in points], [up.at(each.y) for each in points], **look)
+
     def stroke(self, xs: list[float], ys: list[float], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
         """Draw a line through points of the plot, beyond its edges too."""
         width, height = (72 * size for size in self.figure.get_size_inches())
@@ -106,6 +112,11 @@ class Plot:
         self.axes.plot(
             [x], [y], marker="D", markersize=4.2, linestyle="none", clip_on=False, zorder=5, **look
         )
+
+
+def ticks_width(scale: Scale) -> float:
+    """The width that the labels of an axis at the side need, with the gap to the plot."""
+    return max((text_width(text, TICK) for _, text in scale.ticks), default=0.0) + 8
 
 
 def write(figure: Figure, x: float, y: float, text: str, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own

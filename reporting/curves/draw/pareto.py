@@ -11,25 +11,21 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ..curve import Cloud, Curve, Point
-from .axis_scale import make_scale
+from .axis_scale import point_scales
 from .label_placement import Rectangle, place_labels
-from .panel import AXIS_COLOR, PanelLayout, Plot
-from .style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_text, text_width
+from .panel import AXIS_COLOR, PanelLayout, Plot, ticks_width
+from .style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_name, text_width
 
 _DOT = 3.5  # the size of a mark
-_MAX_NAME_WIDTH = 150.0  # points of a name
 
 
 def measure(curve: Curve, contents: Sequence[Cloud]) -> PanelLayout:
     """What a cloud needs: ticks at the left and below; names stand inside, or a little beyond."""
     points = [point for content in contents for line in content.lines for point in line.points]
-    across = make_scale([point.x for point in points], curve.x, margin=0.05)
-    heights = [y for point in points for y in (point.y, point.low, point.high) if y is not None]
-    up = make_scale([y for y in heights if y > 0 or not curve.y.log], curve.y, margin=0.06)
-    ticks = max((text_width(text, TICK) for _, text in up.ticks), default=0.0)
+    across, up = point_scales(curve, points, margins=(0.05, 0.06))
     alone = len(contents) == 1
     return PanelLayout(
-        left=ticks + 8,
+        left=ticks_width(up),
         right=40 if alone else 12,
         bottom=24,
         width=330,
@@ -43,19 +39,10 @@ def measure(curve: Curve, contents: Sequence[Cloud]) -> PanelLayout:
 def draw(plot: Plot, content: Cloud, curve: Curve) -> None:
     """Draw the front below, then the joined cells with their whiskers, then the names."""
     plot.frame(x=True, y=True)
-    across, up = plot.layout.x, plot.layout.y
     if len(content.front) > 1:
-        plot.axes.plot(
-            [across.at(point.x) for point in content.front],
-            [up.at(point.y) for point in content.front],
-            color=ACCENT,
-            linewidth=1.5,
-            drawstyle=f"steps-{content.steps}",
-        )
+        plot.trace(content.front, color=ACCENT, linewidth=1.5, drawstyle=f"steps-{content.steps}")
     for line in content.lines:
-        color = INK if line.accent else FAINT
-        xs = [across.at(point.x) for point in line.points]
-        plot.axes.plot(xs, [up.at(point.y) for point in line.points], color=color, linewidth=0.9)
+        plot.trace(line.points, color=INK if line.accent else FAINT, linewidth=0.9)
         for point in line.points:
             _cell(plot, point, best=point in content.front)
     _names(plot, content)
@@ -115,16 +102,11 @@ def _names(plot: Plot, content: Cloud) -> None:
     taken += _line_obstacles(plot, content)
     spots = place_labels(
         anchors,
-        [text_width(crop_text(line.name, _MAX_NAME_WIDTH, TEXT), TEXT) for line in named],
+        [text_width(crop_name(line.name), TEXT) for line in named],
         9.0,
         obstacles=taken,
         bounds=(0, 0, plot.width + plot.layout.right, plot.height),
     )
     for line, spot in zip(named, spots, strict=True):
-        plot.write(
-            spot.x,
-            spot.y,
-            crop_text(line.name, _MAX_NAME_WIDTH, TEXT),
-            ha=spot.side,
-            weight="bold" if line.accent else "normal",
-        )
+        weight = "bold" if line.accent else "normal"
+        plot.write(spot.x, spot.y, crop_name(line.name), ha=spot.side, weight=weight)

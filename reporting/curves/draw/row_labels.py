@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .panel import Plot
-from .style import ACCENT, INK, TEXT, text_width, wrap_text
+from .style import ACCENT, INK, MAX_NAME_WIDTH, TEXT, text_width, wrap_text
 
-_MAX_NAME_WIDTH = 150.0  # points that a line of a name may take
 _GAP = 5.0
 
 
 def measure_names(names: Sequence[str]) -> tuple[float, float]:
     """The width that the names need with the gap to the plot, and the height of a row."""
-    lines = [wrap_text(name, _MAX_NAME_WIDTH, TEXT, bold=True) for name in names]
+    lines = [wrap_text(name, MAX_NAME_WIDTH, TEXT, bold=True) for name in names]
     width = max((text_width(line, TEXT, bold=True) for each in lines for line in each), default=0.0)
     max_lines = max((len(each) for each in lines), default=1)
     return width + _GAP, 6.0 + 9.5 * max_lines
@@ -30,7 +29,7 @@ def label_rows(plot: Plot, names: Sequence[tuple[str, bool]]) -> None:
         plot.write(
             -_GAP,
             plot.y(row),
-            "\n".join(wrap_text(name, _MAX_NAME_WIDTH, TEXT, bold=True)),
+            "\n".join(wrap_text(name, MAX_NAME_WIDTH, TEXT, bold=True)),
             ha="right",
             multialignment="right",
             linespacing=1.1,

@@ -39,6 +39,9 @@ ACCENTED: tuple[str, Dash, float] = (ACCENT, "-", 2.2)
 TITLE, TEXT, TICK, SMALL = 8.5, 8.0, 7.0, 5.5
 """Sizes of type in points: the caption, names, ticks and notes, the provenance."""
 
+MAX_NAME_WIDTH = 150.0
+"""Points that a name may take, or each of its lines."""
+
 FONT = "DejaVu Sans"  # comes with matplotlib, so it is the same everywhere
 
 SETTINGS: dict[str, Any] = {
@@ -87,12 +90,12 @@ def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> li
     return lines or [""]
 
 
-def crop_text(text: str, width: float, size: float) -> str:
-    """The text, cut with an ellipsis where it is wider."""
-    if text_width(text, size, bold=True) <= width:
+def crop_name(text: str, width: float = MAX_NAME_WIDTH) -> str:
+    """A name, cut with an ellipsis where it would be wider in bold type."""
+    if text_width(text, TEXT, bold=True) <= width:
         return text
     short = text
-    while short and text_width(short + "…", size, bold=True) > width:
+    while short and text_width(short + "…", TEXT, bold=True) > width:
         short = short[:-1]
     return short.rstrip() + "…"
 

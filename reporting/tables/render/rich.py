@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from textwrap import wrap
 
 from ....studies.schema.level_names import omitted_arguments, short_level_names
-from ..table import Cell, Table
+from ..table import Cell, Table, heading_runs
 
 INDENT = GAP = 2
 
@@ -210,15 +211,10 @@ def _bands(group: Sequence[TextColumn], label: int) -> Iterator[str]:
 
 
 def _runs(group: Sequence[TextColumn], depth: int) -> Iterator[tuple[str, list[TextColumn]]]:
-    """Each heading of a line with the columns below it; it is cut where those above it are."""
-    run: list[TextColumn] = []
-    for column in group:
-        path = column.headings[: depth + 1]
-        if run and (path != run[-1].headings[: depth + 1] or not path[-1]):
-            yield run[-1].headings[depth], run
-            run = []
-        run.append(column)
-    yield run[-1].headings[depth], run
+    """Each heading of a line with the columns below it."""
+    columns = iter(group)
+    for heading, count in heading_runs([column.headings for column in group], depth):
+        yield heading, list(islice(columns, count))
 
 
 def _line(name: str, label: int, texts: Sequence[str]) -> str:
