@@ -121,11 +121,9 @@ def show(
 ) -> None:
     """List every setting of a study with its value, the defaults behind those that its file gives."""
     from ...studies.study import load_study
-    from ...studies.text.errors import StudyError
     from ..views.settings import format_settings, settings_to_dict
 
-    with exit_on_error(StudyError, OSError):
-        found = load_study(study, overrides or ())
+    found = load_study(study, overrides or ())
     if as_json:
         print_json(settings_to_dict(found))
     else:
