@@ -12,10 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from activemem.blocks.core.block import Context
 from activemem.blocks.core.dropout import Dropout
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.layers import attention
 from activemem.blocks.layers.convolutions import Convolution
+from activemem.grammar import ModelConfig
 
 BATCH = 32
 
@@ -35,7 +37,7 @@ def median_ms(step: Callable[[], Tensor], inputs: list[Tensor], repeats: int = 1
 
 def convolutions(width: int, k: int, length: int) -> None:
     """Torch's conv1d with all taps and with those that can touch data, unfold and matmul, and ours."""
-    ours = Convolution(width=width, k=k, causal=False)
+    ours = Convolution(width=width, k=k, causal=False, bias_init="zero")
     ours.initialise(None)
     x = torch.randn(BATCH, length, width, requires_grad=True)
     weight = ours.weight.detach().permute(0, 2, 1).contiguous().requires_grad_()  # (outputs, width, k)
@@ -60,12 +62,13 @@ def convolutions(width: int, k: int, length: int) -> None:
 
 def attentions(width: int, heads: int, head_width: int, length: int) -> None:
     """The whole block, by batched products (ours up to a length of attention.SHORT) and by torch's kernel."""
-    block = attention.SelfAttention(width=width, heads=heads, head_width=head_width, causal=False)
+    context = Context(config=ModelConfig(d_model=width))
+    block = attention.SelfAttention(heads=heads, head_width=head_width, temperature=1.0, context=context)
     initialise(block, None)
     x = torch.randn(BATCH, length, width, requires_grad=True)
 
     def by(short: int) -> Tensor:
-        attention.MAX_UNFUSED_LENGTH = short
+        attention.MAX_UNFUSED_LENGTH = short  # pyright: ignore[reportPrivateImportUsage] -- changed for this
         return block(x)
 
     def fused() -> Tensor:

@@ -28,7 +28,16 @@ from .analysis import seq2seq
 from .analysis.analysis import Analysis, analyse, analyse_part
 from .canonical import render
 from .errors import RecipeError
-from .model_config import EmbeddingInit, Init, ModelConfig, ModelConfigError, Norm, Position
+from .model_config import (
+    BiasInit,
+    EmbeddingInit,
+    Init,
+    ModelConfig,
+    ModelConfigError,
+    Norm,
+    OutputActivation,
+    Position,
+)
 from .recipe import Expression, Recipe, parse, parse_dimension
 from .space.budget import Budget
 from .space.cardinality import BudgetShare, Cardinality
@@ -52,6 +61,7 @@ from .vocabulary.spec import (
 __all__ = [
     "UNBOUNDED",
     "Analysis",
+    "BiasInit",
     "Budget",
     "BudgetShare",
     "Cardinality",
@@ -65,6 +75,7 @@ __all__ = [
     "ModelConfigError",
     "ModelPart",
     "Norm",
+    "OutputActivation",
     "Parameter",
     "PartKind",
     "Position",

@@ -37,11 +37,11 @@ class _Activation(Recipe):
 
     def __call__(
         _self,
-        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Placeholder = "relu",
+        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"] | Placeholder = "relu",
     ) -> Recipe:
         """Activation by itself: y = act(x).
 
-        act: activation; relu, gelu, tanh or leaky_relu.
+        act: activation; relu, gelu, gelu_tanh, tanh or leaky_relu.
 
         Raffel and Ellis 2016, section 2.
         """
@@ -143,12 +143,12 @@ class _Conv:
     def __call__(
         _self,
         k: int | Placeholder,
-        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Placeholder = "relu",
+        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"] | Placeholder = "relu",
     ) -> Recipe:
         """Convolution over the sequence: y = act(W ∗ x + b).
 
         k: kernel width in tokens; whole number, 1 to 1024.
-        act: activation; relu, gelu, tanh or leaky_relu.
+        act: activation; relu, gelu, gelu_tanh, tanh or leaky_relu.
 
         Dowdell and Zhang 2019, section 3.1.
         """
@@ -160,11 +160,11 @@ class _Dense(Recipe):
 
     def __call__(
         _self,
-        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Placeholder = "relu",
+        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"] | Placeholder = "relu",
     ) -> Recipe:
         """One linear layer on each position: y = act(W · x + b).
 
-        act: activation; relu, gelu, tanh or leaky_relu.
+        act: activation; relu, gelu, gelu_tanh, tanh or leaky_relu.
 
         Raffel and Ellis 2016, section 2.
         """
@@ -201,12 +201,12 @@ class _Ff:
     def __call__(
         _self,
         filter: int | Placeholder,
-        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Placeholder = "relu",
+        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"] | Placeholder = "relu",
     ) -> Recipe:
         """Feed-forward layer on each position: y = W₂ · act(W₁ · x + b₁) + b₂.
 
         filter: width of the inner layer; whole number, 1 to 1048576.
-        act: activation; relu, gelu, tanh or leaky_relu.
+        act: activation; relu, gelu, gelu_tanh, tanh or leaky_relu.
 
         Vaswani et al. 2017, section 3.3.
         """
@@ -383,12 +383,12 @@ class _PersistentConv:
     def __call__(
         _self,
         k: int | Placeholder,
-        act: Literal["relu", "gelu", "tanh", "leaky_relu"] | Placeholder = "relu",
+        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"] | Placeholder = "relu",
     ) -> Recipe:
         """Convolution padded with trained vectors, which all of the model's with one k share: y = act(W ∗ [p ; x ; p′] + b).
 
         k: kernel width in tokens; whole number, 1 to 1024.
-        act: activation; relu, gelu, tanh or leaky_relu.
+        act: activation; relu, gelu, gelu_tanh, tanh or leaky_relu.
 
         Dowdell and Zhang 2019, section 3.1.
         """
@@ -408,8 +408,9 @@ class _Sa(Recipe):
         ramp: int | Placeholder = 32,
         self: bool | Placeholder = False,
         pos_values: bool | Placeholder = False,
+        temperature: float | Placeholder = 1.0,
     ) -> Recipe:
-        """Multi-head softmax self-attention: y = concat_h softmax(Q_h K_hᵀ / √head_width) V_h · W_o, without biases.
+        """Multi-head softmax self-attention: y = concat_h softmax(Q_h K_hᵀ / (√head_width · temperature)) V_h · W_o, without biases.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -419,6 +420,7 @@ class _Sa(Recipe):
         ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
         self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
         pos_values: whether position vectors are added to values too, not to keys alone; true or false.
+        temperature: what scores are divided by beside √head_width; number, 1e-06 to 1000000.0.
 
         Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; positions and spans of Sukhbaatar et al. 2019.
         """

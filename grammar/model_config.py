@@ -22,8 +22,14 @@ EmbeddingInit = Literal["scaled", "unit", "unit_scaled", "uniform"]
 As N(0, 1 / width) and multiplied, as N(0, 1), as N(0, 1) and multiplied, or as U(-0.05, 0.05).
 """
 
-Init = Literal["glorot", "he", "uniform"]
-"""How linear maps begin: Glorot uniform, He normal, or uniform within 1 / √inputs."""
+Init = Literal["glorot", "he", "lecun", "uniform"]
+"""How linear maps begin: Glorot uniform, N(0, 2 / inputs), N(0, 1 / inputs) or uniform within 1 / √inputs."""
+
+BiasInit = Literal["zero", "glorot"]
+"""How the biases of convolutions and of the output layer begin: as 0, or Glorot uniform."""
+
+OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"]
+"""What a model of numbers does to each of its outputs."""
 
 CLUSTER_WIDTH_DIVISOR = 4
 """Each cluster of symbols has embeddings narrower than those of the cluster before it by this factor."""
@@ -54,8 +60,9 @@ class ModelConfig:
     Inputs are symbols of `vocab`, or `columns` real numbers at each position. Outputs are a distribution over
     `vocab`, or as many real numbers as `targets` says. `cutoffs` begin clusters of rarer
     symbols, in the input as in the softmax. Where it is `tied`, the softmax has the embedding's weights, and
-    no biases. Of a model that reads one sequence and writes another, `source_vocab` has the symbols of the
-    first, if they are not as many as `vocab`.
+    no biases. Maps of feed-forward blocks, the queries, keys and values of `sa`, and its outputs begin as
+    N(0, std²) where their `std` is given. Of a model that reads one sequence and writes another,
+    `source_vocab` has the symbols of the first, if they are not as many as `vocab`.
     """
 
     d_model: int
@@ -68,12 +75,19 @@ class ModelConfig:
     dropout: float = 0.1
     attention_dropout: float = 0.0
     embedding_dropout: float = 0.0
+    input_dropout: float = 0.0
+    norm_eps: float = 1e-5
     embedding: EmbeddingInit = "scaled"
     tied: bool = False
     cutoffs: tuple[int, ...] = ()
     init: Init = "glorot"
+    feedforward_std: float | None = None
+    attention_std: float | None = None
+    attention_output_std: float | None = None
+    bias_init: BiasInit = "zero"
     columns: int | None = None
     targets: int | None = None
+    output_act: OutputActivation = "none"
 
     def faults(self) -> list[str]:
         """What is out of bounds, or does not go together; empty if nothing is."""
@@ -81,6 +95,13 @@ class ModelConfig:
             ("dropout", self.dropout),
             ("attention_dropout", self.attention_dropout),
             ("embedding_dropout", self.embedding_dropout),
+            ("input_dropout", self.input_dropout),
+        )
+        positive = (
+            ("norm_eps", self.norm_eps),
+            ("feedforward_std", self.feedforward_std),
+            ("attention_std", self.attention_std),
+            ("attention_output_std", self.attention_output_std),
         )
         rules = (
             (self.d_model >= 1, f"expected d_model of at least 1, got {self.d_model}"),
@@ -89,10 +110,20 @@ class ModelConfig:
                 (0.0 <= rate < 1.0, f"expected {name} from 0 up to below 1, got {rate}")
                 for name, rate in rates
             ),
+            *(
+                (value is None or value > 0.0, f"expected {name} above 0, got {value}")
+                for name, value in positive
+            ),
             _one_of("norm", self.norm, get_args(Norm)),
             _one_of("position", self.position, get_args(Position)),
             _one_of("embedding", self.embedding, get_args(EmbeddingInit)),
             _one_of("init", self.init, get_args(Init)),
+            _one_of("bias_init", self.bias_init, get_args(BiasInit)),
+            _one_of("output_act", self.output_act, get_args(OutputActivation)),
+            (
+                self.output_act == "none" or self.targets is not None,
+                f"expected targets where there is an output_act, got symbols and {self.output_act}",
+            ),
             *self._clustering(),
         )
         return [fault for holds, fault in rules if not holds]
@@ -186,12 +217,19 @@ class ModelKeywords(TypedDict, total=False):
     dropout: float
     attention_dropout: float
     embedding_dropout: float
+    input_dropout: float
+    norm_eps: float
     embedding: EmbeddingInit
     tied: bool
     cutoffs: tuple[int, ...]
     init: Init
+    feedforward_std: float | None
+    attention_std: float | None
+    attention_output_std: float | None
+    bias_init: BiasInit
     columns: int | None
     targets: int | None
+    output_act: OutputActivation
 
 
 def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfig:

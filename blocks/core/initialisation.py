@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from ...grammar.model_config import EmbeddingInit, Init
+from ...grammar.model_config import BiasInit, EmbeddingInit, Init
 
 
 class Initialisable(nn.Module, ABC):
@@ -20,28 +20,43 @@ class Initialisable(nn.Module, ABC):
 
 
 class Linear(nn.Linear, Initialisable):
-    """A linear map, or several of one input side by side, drawn by its model's rule; the bias is zero."""
+    """A linear map, or several of one input side by side, drawn by its model's rule or as N(0, std²)."""
 
-    def __init__(self, inputs: int, outputs: int, *, bias: bool, maps: int = 1) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        *,
+        bias: bool,
+        maps: int = 1,
+        std: float | None = None,
+        bias_init: BiasInit = "zero",
+    ) -> None:
         super().__init__(inputs, maps * outputs, bias=bias)
         self.maps = maps
+        self.std = std
+        self.bias_init: BiasInit = bias_init
 
     def reset_parameters(self) -> None:
         """Nothing, so that building leaves the global generator alone."""
 
     def initialise(self, generator: torch.Generator | None, rule: Init = "glorot") -> None:
-        """Draw the weight, clear the bias."""
+        """Draw the weight, then the bias."""
         inputs = self.in_features
-        match rule:
+        match "given" if self.std is not None else rule:
+            case "given":
+                nn.init.normal_(self.weight, std=self.std or 0.0, generator=generator)
             case "glorot":
                 glorot(self.weight, inputs, self.out_features // self.maps, generator)
             case "he":  # He et al. 2015, equation 10
                 nn.init.normal_(self.weight, std=math.sqrt(2.0 / inputs), generator=generator)
+            case "lecun":  # LeCun et al. 1998, equation 16
+                nn.init.normal_(self.weight, std=inputs**-0.5, generator=generator)
             case "uniform":
                 bound = inputs**-0.5
                 nn.init.uniform_(self.weight, -bound, bound, generator=generator)
         if self.bias is not None:
-            nn.init.zeros_(self.bias)
+            draw_bias(self.bias, self.bias_init, generator, maps=self.maps)
 
 
 class Embedding(nn.Embedding, Initialisable):
@@ -72,6 +87,14 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
     """
     bound = math.sqrt(6.0 / (inputs + outputs))
     nn.init.uniform_(weight, -bound, bound, generator=generator)
+
+
+def draw_bias(bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, maps: int = 1) -> None:
+    """Clear the biases of several maps, or draw them as TensorFlow does: as many inputs as outputs."""
+    if rule == "zero":
+        nn.init.zeros_(bias)
+    else:
+        glorot(bias, len(bias) // maps, len(bias) // maps, generator)
 
 
 def initialise(model: nn.Module, generator: torch.Generator | None, rule: Init = "glorot") -> None:

@@ -66,7 +66,11 @@ class ResidualStep(nn.Module):
     normalises_input: bool
 
     def _add_norm_and_dropout(self, context: Context) -> None:
-        self.norm = None if context.config.norm == "none" else nn.LayerNorm(context.width)
+        self.norm = (
+            None
+            if context.config.norm == "none"
+            else nn.LayerNorm(context.width, eps=context.config.norm_eps)
+        )
         self.normalises_input = context.config.norm == "pre"
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 

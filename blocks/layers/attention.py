@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...grammar.vocabulary.attention import MAX_UNFUSED_LENGTH, window_from_settings
-from ...grammar.vocabulary.spec import Settings, as_int
+from ...grammar.vocabulary.spec import Settings, as_float, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
@@ -30,15 +30,15 @@ class SelfAttention(Block):
     Every position attends to every valid one, or to those up to itself if causal.
     """
 
-    def __init__(
-        self, *, width: int, heads: int, head_width: int, causal: bool, dropout: float = 0.0
-    ) -> None:
+    def __init__(self, *, heads: int, head_width: int, temperature: float, context: Context) -> None:
         super().__init__()
+        config, width, inner = context.config, context.width, heads * head_width
         self.heads = heads
-        self.causal = causal
-        self.qkv = Linear(width, heads * head_width, bias=False, maps=3)
-        self.output = Linear(heads * head_width, width, bias=False)
-        self.dropout = Dropout(dropout)
+        self.temperature = temperature
+        self.causal = context.causal
+        self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
+        self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
+        self.dropout = Dropout(config.attention_dropout)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Block:
@@ -46,18 +46,19 @@ class SelfAttention(Block):
         if as_int(settings, "span") > 0:
             return WindowedSelfAttention.build(settings, context)
         return cls(
-            width=context.width,
             heads=as_int(settings, "heads"),
             head_width=as_int(settings, "head_width"),
-            causal=context.causal,
-            dropout=context.config.attention_dropout,
+            temperature=as_float(settings, "temperature"),
+            context=context,
         )
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """All positions at once."""
         qkv = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
-        return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal))
+        return self._merge(
+            attend(q, k, v, mask, self.dropout, causal=self.causal, temperature=self.temperature)
+        )
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """The state has all keys and values so far, (batch, heads, 2, positions, head_width)."""
@@ -68,7 +69,8 @@ class SelfAttention(Block):
             known = torch.cat([state, known], 3)
         k, v = known.unbind(2)
         visible = None if length == 1 else _causal_mask(q, k)
-        return self._merge(_attend_unfused(q, k, v, visible, self.dropout)), known
+        y = _attend_unfused(q, k, v, visible, self.dropout, temperature=self.temperature)
+        return self._merge(y), known
 
     def _merge(self, y: Tensor) -> Tensor:
         """The output of what the heads give, (batch, heads, length, head_width)."""
@@ -78,13 +80,15 @@ class SelfAttention(Block):
 class WindowedSelfAttention(WindowedBlock):
     """As SelfAttention, but within a window; if it has position vectors, all maps begin as UniformLinear."""
 
-    def __init__(self, *, width: int, heads: int, window: WindowAttention) -> None:
+    def __init__(self, *, heads: int, temperature: float, window: WindowAttention, context: Context) -> None:
         super().__init__()
+        config, width = context.config, context.width
         self.heads = heads
+        self.scale = window.window.head_width**-0.5 / temperature
         self.inner = heads * window.window.head_width
         if window.positions is None:
-            self.qkv = Linear(width, self.inner, bias=False, maps=3)
-            self.output = Linear(self.inner, width, bias=False)
+            self.qkv = Linear(width, self.inner, bias=False, maps=3, std=config.attention_std)
+            self.output = Linear(self.inner, width, bias=False, std=config.attention_output_std)
         else:
             self.qkv = UniformLinear(width, self.inner, maps=3)
             self.output = UniformLinear(self.inner, width)
@@ -95,17 +99,26 @@ class WindowedSelfAttention(WindowedBlock):
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `sa(heads, head_width, span, …)`."""
         heads, window = as_int(settings, "heads"), window_from_settings(settings, causal=context.causal)
-        return cls(width=context.width, heads=heads, window=build_window_attention(window, heads, context))
+        attention = build_window_attention(window, heads, context)
+        temperature = as_float(settings, "temperature")
+        return cls(heads=heads, temperature=temperature, window=attention, context=context)
 
     def attend(self, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
         """All heads see the window."""
         q = split_heads(functional.linear(x, self.qkv.weight[: self.inner]), self.heads, 1)[0]
         k, v = split_heads(functional.linear(seen, self.qkv.weight[self.inner :]), self.heads, 2).unbind(0)
-        return self.output(merge_heads(self.window(q * (self.inner // self.heads) ** -0.5, k, v, mask)))
+        return self.output(merge_heads(self.window(q * self.scale, k, v, mask)))
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: Dropout, *, causal: bool = False
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    dropout: Dropout,
+    *,
+    causal: bool = False,
+    temperature: float = 1.0,
 ) -> Tensor:
     """Softmax attention; q, k, v and the result are (batch, heads, length, head_width).
 
@@ -114,19 +127,22 @@ def attend(
     """
     short = k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda
     fused = not short and not dropout.active
+    scale = q.shape[-1] ** -0.5 / temperature
     if fused and mask is None:
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
     visible = None if mask is None else mask[:, None, None, :]
     if causal:
         visible = _causal_mask(q, k) if visible is None else visible & _causal_mask(q, k)
     if fused:
-        return functional.scaled_dot_product_attention(q, k, v, attn_mask=visible)
-    return _attend_unfused(q, k, v, visible, dropout)
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale)
+    return _attend_unfused(q, k, v, visible, dropout, temperature=temperature)
 
 
-def _attend_unfused(q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, dropout: Dropout) -> Tensor:
+def _attend_unfused(
+    q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, dropout: Dropout, *, temperature: float
+) -> Tensor:
     """Two batched products; `visible` is broadcastable to (batch, heads, queries, keys), None for all."""
-    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5  # (batch, heads, queries, keys)
+    scores = q @ k.transpose(-1, -2) * (q.shape[-1] ** -0.5 / temperature)  # (batch, heads, queries, keys)
     if visible is not None:
         scores = scores.masked_fill(~visible, -torch.inf)
     return dropout(torch.softmax(scores, -1)) @ v

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...grammar.model_config import BiasInit
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
 from ..core.activations import ACTIVATIONS, saturating_sigmoid
 from ..core.block import Block, Context, register_block
-from ..core.initialisation import Initialisable, glorot
+from ..core.initialisation import Initialisable, draw_bias, glorot
 
 
 def correlate(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -37,19 +38,26 @@ class Convolution(Initialisable):
     Only the taps that can touch data are computed.
     """
 
-    def __init__(self, *, width: int, k: int, causal: bool, maps: int = 1) -> None:
+    def __init__(self, *, width: int, k: int, causal: bool, bias_init: BiasInit, maps: int = 1) -> None:
         super().__init__()
         self.maps = maps
+        self.bias_init: BiasInit = bias_init
         self.left = k - 1 if causal else (k - 1) // 2
         self.right = k - 1 - self.left
         self.weight = nn.Parameter(torch.empty(maps * width, k, width))  # taps before inputs: see correlate
         self.bias = nn.Parameter(torch.empty(maps * width))
 
+    @classmethod
+    def build(cls, k: int, context: Context, *, maps: int = 1) -> Self:
+        """The convolution of a block in this model."""
+        config = context.config
+        return cls(width=context.width, k=k, causal=context.causal, bias_init=config.bias_init, maps=maps)
+
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Glorot uniform, each map by itself; the bias is zero."""
+        """Glorot uniform, each map by itself."""
         _, k, width = self.weight.shape
         glorot(self.weight, k * width, k * width, generator)
-        nn.init.zeros_(self.bias)
+        draw_bias(self.bias, self.bias_init, generator, maps=self.maps)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (batch, length, width), zero at masked positions, to (batch, length, maps * width)."""
@@ -62,16 +70,15 @@ class Convolution(Initialisable):
 class Conv(Block):
     """y = act(W ∗ x + b) (active memory in a Transformer; ReLU in the text, GELU in its program)."""
 
-    def __init__(self, *, width: int, k: int, act: str, causal: bool) -> None:
+    def __init__(self, *, k: int, act: str, context: Context) -> None:
         super().__init__()
-        self.convolution = Convolution(width=width, k=k, causal=causal)
+        self.convolution = Convolution.build(k, context)
         self.act = ACTIVATIONS[act]
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `conv(k, act)`."""
-        k, act = as_int(settings, "k"), as_word(settings, "act")
-        return cls(width=context.width, k=k, act=act, causal=context.causal)
+        return cls(k=as_int(settings, "k"), act=as_word(settings, "act"), context=context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """One convolution, one activation."""
@@ -82,14 +89,14 @@ class Conv(Block):
 class HighwayConv(Block):
     """a = W0 ∗ x + b0, g = hardsig(W1 ∗ x + b1), y = a⊗g + x⊗(1−g) (active memory in a Transformer)."""
 
-    def __init__(self, *, width: int, k: int, causal: bool) -> None:
+    def __init__(self, *, k: int, context: Context) -> None:
         super().__init__()
-        self.convolution = Convolution(width=width, k=k, causal=causal, maps=2)  # a and g
+        self.convolution = Convolution.build(k, context, maps=2)  # a and g
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `highway_conv(k)`."""
-        return cls(width=context.width, k=as_int(settings, "k"), causal=context.causal)
+        return cls(k=as_int(settings, "k"), context=context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The gate closed passes the input on, open the convolution."""
@@ -101,15 +108,15 @@ class HighwayConv(Block):
 class ConvolutionalGRU(Block):
     """y = u⊗x + (1−u)⊗tanh(W0 ∗ (r⊗x) + b0), u and r = hardsig(W ∗ x + b) (Kaiser and Sutskever 2016)."""
 
-    def __init__(self, *, width: int, k: int, causal: bool) -> None:
+    def __init__(self, *, k: int, context: Context) -> None:
         super().__init__()
-        self.gates = Convolution(width=width, k=k, causal=causal, maps=2)  # u and r
-        self.candidate = Convolution(width=width, k=k, causal=causal)
+        self.gates = Convolution.build(k, context, maps=2)  # u and r
+        self.candidate = Convolution.build(k, context)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `cgru(k)`."""
-        return cls(width=context.width, k=as_int(settings, "k"), causal=context.causal)
+        return cls(k=as_int(settings, "k"), context=context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Two convolutions in turn: the second sees what the reset gate lets through."""
@@ -141,9 +148,9 @@ class PersistentConv(Block):
     directly before the first and after the last valid position of each sequence.
     """
 
-    def __init__(self, *, width: int, k: int, act: str, causal: bool, padding: LearnedPadding) -> None:
+    def __init__(self, *, k: int, act: str, padding: LearnedPadding, context: Context) -> None:
         super().__init__()
-        self.convolution = Convolution(width=width, k=k, causal=causal)
+        self.convolution = Convolution.build(k, context)
         self.padding = padding
         self.act = ACTIVATIONS[act]
 
@@ -155,7 +162,7 @@ class PersistentConv(Block):
         padding = context.share(
             ("persistent_conv", k), lambda: LearnedPadding(width=width, left=left, right=k - 1 - left)
         )
-        return cls(width=width, k=k, act=act, causal=causal, padding=padding)
+        return cls(k=k, act=act, padding=padding, context=context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The data's part as in `conv`, and the padding's part beside it."""

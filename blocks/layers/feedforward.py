@@ -17,10 +17,12 @@ from ..core.initialisation import Linear
 class FeedForward(Block):
     """width to filter to width, with dropout after the activation, as in the released program."""
 
-    def __init__(self, *, width: int, filter_width: int, act: str, dropout: float) -> None:
+    def __init__(
+        self, *, width: int, filter_width: int, act: str, dropout: float, std: float | None = None
+    ) -> None:
         super().__init__()
-        self.inner = Linear(width, filter_width, bias=True)
-        self.outer = Linear(filter_width, width, bias=True)
+        self.inner = Linear(width, filter_width, bias=True, std=std)
+        self.outer = Linear(filter_width, width, bias=True, std=std)
         self.act = ACTIVATIONS[act]
         self.dropout = Dropout(dropout)
 
@@ -32,6 +34,7 @@ class FeedForward(Block):
             filter_width=as_int(settings, "filter"),
             act=as_word(settings, "act"),
             dropout=context.config.dropout,
+            std=context.config.feedforward_std,
         )
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

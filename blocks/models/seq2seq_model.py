@@ -30,7 +30,7 @@ class TransductionModel(BaseModel[AnyTransducer]):
         self.source = Embedding(config.source.symbols, config.d_model, rule=config.embedding)
         self.target = Embedding(config.symbols, config.d_model, rule=config.embedding)
         self.body = build_transducer_block(recipe.root, Context(config=config))
-        self.output = Linear(self.body.output_width, config.symbols, bias=True)
+        self.output = Linear(self.body.output_width, config.symbols, bias=True, bias_init=config.bias_init)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits of every symbol of the target, given those before it."""
@@ -72,6 +72,10 @@ def transduction_faults(config: ModelConfig) -> list[str]:
     rules = (
         (config.columns is None and config.targets is None, "expected symbols in and out, got numbers"),
         (not config.cutoffs, "expected no cutoffs, got some: two vocabularies have no clusters in common"),
+        (
+            not config.input_dropout,
+            "expected no input_dropout, got some: embedding_dropout drops what enters a transducer",
+        ),
         (not config.tied, "expected weights that are not tied: the output is not as wide as an embedding"),
     )
     return [fault for holds, fault in rules if not holds]

@@ -13,7 +13,9 @@ from ...grammar.model_config import ModelKeywords, configure
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, VECTOR, output_kind
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import Role
+from ..core.activations import ACTIVATIONS
 from ..core.block import BuildError, Context, missing_block_reason
+from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, initialise
 from ..core.positional_encoding import add_timing
 from ..core.residual_stack import ResidualStack, SideInputs, build_body
@@ -43,12 +45,14 @@ class Model(BaseModel[ResidualStack]):
         self.pooled = output_kind(recipe.root) == VECTOR
         self.embedding = _build_input_layer(config)
         self.body = build_body(recipe.root, Context(config=config))
-        self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else None
+        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps) if config.norm == "pre" else None
         self.output = _build_output_layer(config, self.embedding)
+        self.input_dropout = Dropout(config.input_dropout)
+        self.output_act = None if config.output_act == "none" else ACTIVATIONS[config.output_act]
 
     def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:
         """The outputs; `lengths` (batch,), each at least 1, tells valid positions from padding."""
-        return self.output(self._hidden(inputs, lengths))
+        return self._outputs(self._hidden(inputs, lengths))
 
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Minus the log-probability of each target, in nats: (batch, length), or (batch,) behind a pool.
@@ -65,7 +69,7 @@ class Model(BaseModel[ResidualStack]):
         The model is causal. Raises BuildError for a block to which nothing bounds the past.
         """
         hidden, state = self._hidden_stream(inputs, state)
-        return self.output(hidden), state
+        return self._outputs(hidden), state
 
     def nll_stream(self, inputs: Tensor, targets: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
         """As `nll`, of the next piece of endless sequences, and where they then stand."""
@@ -86,7 +90,7 @@ class Model(BaseModel[ResidualStack]):
         """The body's output, (batch, 1, width), where no sequence of vectors need be held for it."""
         if self.config.position != "none" or not isinstance(self.embedding, Linear):
             return None
-        if self.training and self.config.embedding_dropout:
+        if self.dropout.active or self.input_dropout.active:
             return None
         return try_fused_pooling(self.embedding, self.body, inputs, mask)
 
@@ -102,7 +106,14 @@ class Model(BaseModel[ResidualStack]):
     def _embed(self, inputs: Tensor, start: int) -> tuple[Tensor, Tensor | None]:
         """What enters the body, (batch, length, width), and the timing signal from position `start` on."""
         x = self.embedding(inputs)
-        return add_timing(self.dropout(x if self.scale == 1.0 else x * self.scale), self.config, start=start)
+        x = self.dropout(x if self.scale == 1.0 else x * self.scale)
+        x, signal = add_timing(x, self.config, start=start)
+        return self.input_dropout(x), signal
+
+    def _outputs(self, hidden: Tensor) -> Tensor:
+        """What the output layer makes of (…, width)."""
+        y = self.output(hidden)
+        return y if self.output_act is None else self.output_act(y)
 
     def _normalise(self, x: Tensor) -> Tensor:
         """What is made of the body's output before the output layer."""
@@ -132,16 +143,17 @@ def build(
     Weights are drawn from `generator` (CPU), or from the global one.
 
     `norm` is pre, post or none, `position` timing or none; `dropout` is the probability to drop,
-    `embedding_dropout` that on embeddings and in front of the output. Without `residual` a sub-layer's output
-    takes the place of its input. Embeddings begin as `embedding` says (EmbeddingInit),
-    maps as `init` says, glorot (uniform), he (normal) or uniform (within 1 / √inputs); paddings
-    Glorot uniform, biases 0, norms 1 and 0. A model of more than `max_parameters` is refused before anything
-    is allocated; None sets no limit.
+    `embedding_dropout` that on embeddings and in front of the output, `input_dropout` that on what enters the
+    body, behind the timing signal. Without `residual` a sub-layer's output takes the place of its input.
+    Embeddings begin as `embedding` says (EmbeddingInit), maps as `init` says (Init), or as N(0, std²) where
+    there is `feedforward_std`, `attention_std` or `attention_output_std`; paddings Glorot uniform, biases as
+    `bias_init` says, norms 1 and 0; `norm_eps` is added to variances. A model of more than `max_parameters`
+    is refused before anything is allocated; None sets no limit.
 
     Inputs are symbols, or `columns` real numbers at each position; outputs a distribution over `vocab`, or
-    `targets` real numbers. `cutoffs` divide the vocabulary into clusters, in the input and in the softmax;
-    `tied` gives the softmax the embedding's weights. A transducer gets a model of a source and a target, both
-    of symbols of `vocab`.
+    `targets` real numbers, put through `output_act`. `cutoffs` divide the vocabulary into clusters, in the
+    input and in the softmax; `tied` gives the softmax the embedding's weights. A transducer gets a model of a
+    source and a target, both of symbols of `vocab`.
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
     recipe, config = parse(recipe), configure(config, settings)
@@ -179,13 +191,13 @@ def _build_input_layer(config: ModelConfig) -> nn.Module:
 def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:
     """What makes outputs of vectors."""
     if config.targets is not None:
-        return Linear(config.d_model, config.targets, bias=True)
+        return Linear(config.d_model, config.targets, bias=True, bias_init=config.bias_init)
     if config.cutoffs:
         tied = embedding if config.tied and isinstance(embedding, AdaptiveEmbedding) else None
         return AdaptiveSoftmax(config.clusters, config.d_model, tied)
     if config.tied and isinstance(embedding, Embedding):
         return TiedLinear(embedding.weight)
-    return Linear(config.d_model, config.symbols, bias=True)
+    return Linear(config.d_model, config.symbols, bias=True, bias_init=config.bias_init)
 
 
 def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:

@@ -134,7 +134,9 @@ class StackDecoder(Decoder[StackDecoderState]):
             _crossing(next(found), context) if isinstance(layer, Sublayer) and layer.mixes else nn.Identity()
             for layer in self.body.layers
         )
-        self.norm = nn.LayerNorm(context.width) if context.config.norm == "pre" else None
+        self.norm = (
+            nn.LayerNorm(context.width, eps=context.config.norm_eps) if context.config.norm == "pre" else None
+        )
         self.config = context.config
         self.output_width = context.width
 

@@ -25,7 +25,9 @@ class StackEncoder(nn.Module):
     def __init__(self, node: nodes.Node, context: Context) -> None:
         super().__init__()
         self.body = build_body(node, context)
-        self.norm = nn.LayerNorm(context.width) if context.config.norm == "pre" else None
+        self.norm = (
+            nn.LayerNorm(context.width, eps=context.config.norm_eps) if context.config.norm == "pre" else None
+        )
         self.config = context.config
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:

@@ -9,12 +9,12 @@ from ..vocabulary.cost_tree import ModelPart
 def input_part(config: ModelConfig, length: int, label: str = "embedding") -> ModelPart:
     """What makes vectors of the inputs.
 
-    Saved are the tokens, of eight bytes each, or the numbers that come in, and the mask of dropout. Of a
+    Saved are the tokens, of eight bytes each, or the numbers that come in, and the masks of dropout. Of a
     clustered vocabulary that are tokens for each cluster and a byte for which of them are its own, and all
     vectors that are projected.
     """
     width = config.d_model
-    dropped = length * width if config.embedding_dropout else 0
+    dropped = length * width * sum(rate > 0 for rate in (config.embedding_dropout, config.input_dropout))
     if config.columns is not None:
         return ModelPart(
             label="input",
@@ -42,7 +42,7 @@ def output_part(config: ModelConfig, positions: int, inputs: int | None = None) 
     inputs = inputs or config.d_model
     outputs, plane = config.outputs, positions * inputs
     if config.targets is not None:
-        parameters, loss = outputs * (inputs + 1), 2 * outputs
+        parameters, loss = outputs * (inputs + 1), (2 + (config.output_act != "none")) * outputs
     else:
         parameters, loss = _softmax_parameters(config, inputs), outputs + 2
     return ModelPart(

@@ -154,9 +154,17 @@ SA = register(
             RAMP,
             SELF,
             POS_VALUES,
+            Parameter(
+                name="temperature",
+                kind="real",
+                default=1.0,
+                low=1e-6,
+                high=1e6,
+                meaning="what scores are divided by beside √head_width",
+            ),
         ),
         summary="multi-head softmax self-attention",
-        equation="y = concat_h softmax(Q_h K_hᵀ / √head_width) V_h · W_o, without biases",
+        equation="y = concat_h softmax(Q_h K_hᵀ / (√head_width · temperature)) V_h · W_o, without biases",
         source=(
             "Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; "
             "positions and spans of Sukhbaatar et al. 2019"

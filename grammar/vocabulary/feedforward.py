@@ -12,7 +12,7 @@ ACT = Parameter(
     name="act",
     kind="word",
     default="relu",
-    words=("relu", "gelu", "tanh", "leaky_relu"),
+    words=("relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"),
     meaning="activation",
 )
 

@@ -21,7 +21,11 @@ class Sizes:
     def describe(self) -> str:
         """What the figures depend on, except widths."""
         config = self.config
-        rates = (("attention", config.attention_dropout), ("embedding", config.embedding_dropout))
+        rates = (
+            ("attention", config.attention_dropout),
+            ("embedding", config.embedding_dropout),
+            ("input", config.input_dropout),
+        )
         parts = [
             "no norms" if config.norm == "none" else f"{config.norm}-norm",
             *([] if config.residual else ["no residuals"]),

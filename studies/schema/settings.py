@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
-from ...grammar import EmbeddingInit, Expression, Init, Norm, Position, Recipe, parse
+from ...grammar import (
+    BiasInit,
+    EmbeddingInit,
+    Expression,
+    Init,
+    Norm,
+    OutputActivation,
+    Position,
+    Recipe,
+    parse,
+)
 from ..catalog.optimisers import OPTIMIZERS
 from ..catalog.tasks import TaskSettings, read_task_settings
 from ..text.strict_model import StrictModel
@@ -77,6 +87,10 @@ class ModelSettings(StrictModel):
     """probability of dropping an attention weight"""
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
     """probability of dropping a number of an embedding, or of the output layer's input"""
+    input_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """probability of dropping a number of what enters the body, position and all"""
+    norm_eps: float = Field(default=1e-5, gt=0, allow_inf_nan=False)
+    """added to the variance that a norm divides by"""
     embedding: EmbeddingInit = "scaled"
     """how embeddings start: N(0, 1 / d_model), multiplied by √d_model where they are used; unit: N(0, 1);
     unit_scaled: that, multiplied; uniform: U(-0.05, 0.05)"""
@@ -85,7 +99,18 @@ class ModelSettings(StrictModel):
     cutoffs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
     """adaptive input and softmax: where clusters of rare symbols begin, each a quarter as wide as the last"""
     init: Init = "glorot"
-    """how maps are initialised: Glorot uniform, He normal, or uniform within 1 / √inputs"""
+    """how maps are initialised: Glorot uniform, he: N(0, 2 / inputs), lecun: N(0, 1 / inputs), or uniform
+    within 1 / √inputs"""
+    feedforward_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """the maps of `ff` start as N(0, this²), by `init` where it is not given"""
+    attention_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """so those of the queries, keys and values of `sa` without relative positions"""
+    attention_output_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """so the map of what its heads give"""
+    bias_init: BiasInit = "zero"
+    """how biases of convolutions and of the output layer are initialised: zero, or Glorot uniform"""
+    output_act: OutputActivation = "none"
+    """of tasks with numbers: the activation of what the output layer gives"""
 
     @field_validator("recipe", mode="before")
     @classmethod

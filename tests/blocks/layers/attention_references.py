@@ -74,8 +74,9 @@ def _windows(block, k, v, *, causal, relative, span, adaptive=False, ramp=32, po
 
 
 @register_reference("sa")
-def sa(block, x, *, causal, heads, pos="none", span=0, **settings):
+def sa(block, x, *, causal, heads, pos="none", span=0, temperature=1.0, **settings):
     q, k, v = (project_heads(weight, x, heads) for weight in block.qkv.weight.chunk(3))
+    q = q / temperature
     seen = _windows(block, k, v, causal=causal, relative=pos == "relative", span=span or len(x), **settings)
     rows = [torch.cat([attend(q[h, t], seen[h][t]) for h in range(heads)]) for t in range(len(x))]
     return torch.stack(rows) @ block.output.weight.T

@@ -31,6 +31,7 @@ WINDOWS = [
     f"sa({HEADS}, pos=relative, span=3)",
     f"sa({HEADS}, pos=relative, span=1, self=true)",
     f"sa({HEADS}, span=4, adaptive=true)",
+    f"sa({HEADS}, span=4, temperature=0.25)",
     *(f"{name}(N=0, span=2, {HEADS})" for name in FAMILY),
     *(f"{name}(N=3, span=2, {HEADS}, adaptive=true, pos_values=true)" for name in FAMILY),
     f"all_attn(N=3, span=2, {HEADS}, self=true)",

@@ -26,6 +26,7 @@ FRAMES = {
     "columns to symbols": {"columns": 3, "vocab": VOCAB},
     "symbols to targets": {"vocab": VOCAB, "targets": 1},
     "columns to targets": {"columns": 2, "targets": 3, "embedding_dropout": 0.1, "init": "uniform"},
+    "columns to activations": {"columns": 2, "targets": 3, "input_dropout": 0.1, "output_act": "leaky_relu"},
     "clusters": {"vocab": VOCAB, "cutoffs": CUTS},
     "tied clusters": {"vocab": VOCAB, "cutoffs": CUTS, "tied": True, "embedding_dropout": 0.1},
 }
@@ -135,7 +136,8 @@ def test_without_residuals_a_norm_stands_in_front_of_a_part_or_behind_it(norm):
     torch.testing.assert_close(model(tokens)[0], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_the_feedforward_attention_model_is_the_papers():
+@pytest.mark.parametrize("output_act", ["none", "leaky_relu"])
+def test_the_feedforward_attention_model_is_the_papers(output_act):
     model = made(
         "activation(act=leaky_relu) >> attention_pool >> dense(act=leaky_relu)",
         columns=2,
@@ -144,6 +146,7 @@ def test_the_feedforward_attention_model_is_the_papers():
         residual=False,
         init="he",
         position="none",
+        output_act=output_act,
     )
     numbers = inputs_of(model, 1)[0]
     _, pool, dense = (layer.part for layer in model.body.layers)
@@ -154,6 +157,7 @@ def test_the_feedforward_attention_model_is_the_papers():
         context = sum(weight * row for weight, row in zip(weights, hidden, strict=True))
         context = functional.leaky_relu(dense.map.weight @ context + dense.map.bias)
         expected = model.output.weight @ context + model.output.bias
+        expected = functional.leaky_relu(expected) if output_act == "leaky_relu" else expected
     torch.testing.assert_close(model(numbers[None])[0], expected, rtol=1e-9, atol=1e-9)
 
 
@@ -185,6 +189,7 @@ def test_embeddings_begin_and_are_used_as_their_rule_says(embedding, drawn, used
     [
         ("glorot", lambda inputs, outputs: math.sqrt(2 / (inputs + outputs))),
         ("he", lambda inputs, _: math.sqrt(2 / inputs)),
+        ("lecun", lambda inputs, _: math.sqrt(1 / inputs)),
         ("uniform", lambda inputs, _: math.sqrt(1 / (3 * inputs))),
     ],
 )
@@ -203,6 +208,44 @@ def test_every_map_begins_by_the_rule_of_the_model(init, spread):
         assert weight.std().item() == pytest.approx(spread(inputs, outputs), rel=0.03)
         assert weight.mean().item() == pytest.approx(0.0, abs=0.03 * weight.std().item())
     assert not any(bias.any() for name, bias in model.named_parameters() if name.endswith("bias"))
+
+
+@pytest.mark.parametrize("sa", ["sa(heads=4, head_width=50)", "sa(heads=4, head_width=50, span=9)"])
+def test_maps_of_feedforward_and_of_attention_begin_with_a_spread_of_their_own(sa):
+    given = {"feedforward_std": 1.5, "attention_std": 0.1, "attention_output_std": 0.7}
+    settings = {"vocab": 400, "bias_init": "glorot", **given}
+    model = build(
+        f"ff(300) >> {sa} >> highway_conv(k=2)", d_model=200, **settings, generator=make_generator(0)
+    )
+    ff, attention, conv = (layer.part for layer in model.body.layers)
+    for weight, spread in (
+        (ff.inner.weight, 1.5),
+        (ff.outer.weight, 1.5),
+        (attention.qkv.weight, 0.1),
+        (attention.output.weight, 0.7),
+        (model.output.weight, math.sqrt(2 / 600)),
+        (conv.convolution.bias, math.sqrt(1 / 200)),
+        (model.output.bias, math.sqrt(1 / 400)),
+    ):
+        assert weight.std().item() == pytest.approx(spread, rel=0.1)
+    assert not ff.inner.bias.any()
+    assert not ff.outer.bias.any()
+
+
+def test_a_norm_adds_what_the_model_says_to_the_variance():
+    models = [made("ff(5) >> dense", norm=norm, norm_eps=0.25, vocab=VOCAB) for norm in ("pre", "post")]
+    norms = [one for model in models for one in model.modules() if isinstance(one, torch.nn.LayerNorm)]
+    assert [one.eps for one in norms] == [0.25] * 5
+
+
+def test_what_enters_the_body_is_dropped_with_its_position():
+    model = build("ff(5)", d_model=1000, vocab=VOCAB, dropout=0.0, input_dropout=0.4)
+    tokens = torch.zeros(1, 1, dtype=torch.int64)
+    x, signal = model._embed(tokens, 0)
+    assert (x == 0).double().mean().item() == pytest.approx(0.4, abs=0.06)
+    assert signal is not None
+    model.eval()
+    torch.testing.assert_close(x[x != 0] * 0.6, model._embed(tokens, 0)[0][x != 0], rtol=1e-4, atol=1e-6)
 
 
 def test_embeddings_and_what_enters_the_output_are_dropped():
@@ -352,6 +395,10 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             embedding="large",
             tied=True,
             init="zero",
+            norm_eps=0.0,
+            attention_std=-1.0,
+            bias_init="ones",
+            output_act="sine",
             cutoffs=(10, 10),
         )
     assert str(caught.value) == "\n".join(
@@ -361,10 +408,14 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             "  expected targets of at least 1, got 0",
             "  expected attention_dropout from 0 up to below 1, got -0.5",
             "  expected embedding_dropout from 0 up to below 1, got 1.0",
+            "  expected norm_eps above 0, got 0.0",
+            "  expected attention_std above 0, got -1.0",
             "  expected norm to be pre, post or none, got 'off'",
             "  expected position to be timing or none, got 'learnt'",
             "  expected embedding to be scaled, unit, unit_scaled or uniform, got 'large'",
-            "  expected init to be glorot, he or uniform, got 'zero'",
+            "  expected init to be glorot, he, lecun or uniform, got 'zero'",
+            "  expected bias_init to be zero or glorot, got 'ones'",
+            "  expected output_act to be none, relu, gelu, gelu_tanh, tanh or leaky_relu, got 'sine'",
             "  expected symbols in and out where the weights are tied, got numbers",
             "  expected symbols in and out where there are cutoffs, got numbers",
             "  expected cutoffs that rise and stay below vocab, got 10, 10 of 20",

@@ -15,6 +15,7 @@ ACTS = [
 ]
 TOGETHER = [
     "sa(heads=1)",
+    "sa(heads=2, temperature=3)",
     "conv(k=1) >> persistent_conv(k=1)",
     "persistent_conv(k=90)",
     "ff(1) + (ff(1) >> ff(1))",

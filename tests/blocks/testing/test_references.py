@@ -27,6 +27,8 @@ RECIPES = [
     *(f"ff(5, act={act})" for act in ACTS),
     "sa(heads=1, head_width=3)",
     "sa(heads=3, head_width=2)",
+    "sa(heads=3, head_width=2, temperature=0.5)",
+    "ff(7, act=gelu_tanh)",
     "sa",
     "lstm",
     "lstm(layers=3)",

@@ -34,6 +34,8 @@ def _example(parameter: Parameter) -> Value:
         return not parameter.default
     if parameter.kind == "recipe":
         return BlockNode("lstm")
+    if parameter.kind == "real":
+        return (parameter.high or 0.0) / 2
     assert parameter.kind == "integer", f"no example for {parameter.kind}"
     return int(parameter.low or 0) + 2
 
