@@ -51,15 +51,15 @@ class RegressionObjective(Objective[Model]):
         if part == 0:
             self._batch = self._draw()
         assert self._batch is not None, "a batch begins with its first part"
-        inputs, targets, lengths = (each.chunk(parts)[part].to(self.device) for each in self._batch)
-        return functional.mse_loss(model(inputs, lengths).squeeze(-1), targets)
+        batch = RegressionBatch(*(each.chunk(parts)[part].to(self.device) for each in self._batch))
+        return functional.mse_loss(self._answers(model, batch), batch.targets)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The share of test sequences that are right, the highest so far, and the epochs it took for all."""
         right = torch.zeros((), dtype=torch.int64, device=self.device)
         for batch in self._tests():
-            inputs, targets, lengths = (each.to(self.device) for each in batch)
-            right += ((model(inputs, lengths).squeeze(-1) - targets).abs() < TOLERANCE).sum()
+            here = RegressionBatch(*(each.to(self.device) for each in batch))
+            right += ((self._answers(model, here) - here.targets).abs() < TOLERANCE).sum()
         accuracy = int(right) / _TESTED
         self._epochs += 1
         self._best = max(self._best, accuracy)
@@ -74,6 +74,11 @@ class RegressionObjective(Objective[Model]):
         """Go on from a state."""
         self._data.set_state(state["data"].cpu())
         self._epochs, self._best = state["reached"]
+
+    def _answers(self, model: Model, batch: RegressionBatch) -> Tensor:
+        """What the model gives for each sequence, (batch,)."""
+        lengths = None if self._task.padding == "read" else batch.lengths
+        return model(batch.inputs, lengths).squeeze(-1)
 
     def _draw(self) -> RegressionBatch:
         """A batch of lengths of their own, or where lengths vary of one length that is drawn for it."""

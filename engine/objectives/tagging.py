@@ -75,7 +75,7 @@ class TaggingObjective(Objective[Model]):
 
     def _draw(self, generator: torch.Generator) -> Batch:
         size, length = self.settings.train.batch_size, self._curriculum.length
-        return self._task.batch(size, length, generator)
+        return self._task.batch(size, length, generator, vocab=self.interface.vocab)
 
 
 @dataclass(slots=True, kw_only=True)

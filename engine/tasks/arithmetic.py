@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...studies.catalog.tasks import AlgorithmicTask
 from .base import register
 
 _SEPARATOR = 2
@@ -25,7 +24,7 @@ _BYTE = 8  # bits
 _REJECTION_BITS = 64  # rejection stops at a chance of 2^-64
 
 
-def operands(_spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """A separator b, each operand uniform over the n-bit numbers that are not all ones.
 
     Draws so many candidates for each operand that all are refused with a chance of at most 2^-64, and takes

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from ...studies.catalog.tasks import AlgorithmicTask, require_algorithmic
 
-Draw = Callable[[AlgorithmicTask, int, int, torch.Generator], Tensor]
-"""(spec, batch size, nominal length, generator) to inputs (batch, tokens)."""
+Draw = Callable[[int, int, int, torch.Generator], Tensor]
+"""(number of symbols, batch size, nominal length, generator) to inputs (batch, tokens)."""
 
 
 class Batch(NamedTuple):
@@ -30,13 +30,16 @@ class Task:
     draw: Draw
     solve: Callable[[Tensor], Tensor]
 
-    def batch(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+    def batch(
+        self, batch_size: int, length: int, generator: torch.Generator, *, vocab: int | None = None
+    ) -> Batch:
         """A batch of that nominal length; one state of the generator, which is the CPU's, gives one batch.
 
-        Raises TaskError for a length that the task cannot have.
+        Of `vocab` symbols, or of as many as in the paper; there are two bits whatever it is. Raises TaskError
+        for a length that the task cannot have.
         """
         self.spec.check_length(length)
-        inputs = self.draw(self.spec, batch_size, length, generator)
+        inputs = self.draw(vocab or self.spec.vocab, batch_size, length, generator)
         return Batch(inputs, self.solve(inputs))
 
 

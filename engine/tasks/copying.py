@@ -5,16 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...studies.catalog.tasks import AlgorithmicTask
 from .base import register
 from .permutations import symbols
 
 
-def symbols_then_zeros(
-    spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.Generator
-) -> Tensor:
+def symbols_then_zeros(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """[x ; 0…0], x uniform over the vocabulary; symbol 0 is one of x's too, as in the released program."""
-    return torch.nn.functional.pad(symbols(spec, batch_size, length, generator), (0, length))
+    return torch.nn.functional.pad(symbols(vocab, batch_size, length, generator), (0, length))
 
 
 def shift_right(inputs: Tensor) -> Tensor:

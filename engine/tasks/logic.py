@@ -12,13 +12,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ...studies.catalog.tasks import AlgorithmicTask
 from .base import register
 
 Gate = Callable[[Tensor, Tensor], Tensor]
 
 
-def bits(_spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+def bits(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """Fair bits; the vocabulary's third symbol is never used."""
     return torch.randint(2, (batch_size, length), generator=generator)
 

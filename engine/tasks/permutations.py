@@ -9,13 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...studies.catalog.tasks import AlgorithmicTask
 from .base import register
 
 
-def symbols(spec: AlgorithmicTask, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+def symbols(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """Rows uniform over the vocabulary, symbol 0 included."""
-    return torch.randint(spec.vocab, (batch_size, length), generator=generator)
+    return torch.randint(vocab, (batch_size, length), generator=generator)
 
 
 def identity(inputs: Tensor) -> Tensor:

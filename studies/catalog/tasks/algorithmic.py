@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pydantic import Field, ValidationInfo, field_validator
+
 from ....grammar.vocabulary.spec import Reach
 from .spec import ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec, register_task, require_task
 
@@ -14,12 +16,36 @@ _MAX_LENGTH = 1 << 20  # tokens; a task learnable at this length has no ceiling
 
 
 class AlgorithmicSettings(TaskSettings):
-    """`[task]` of an algorithmic task, which has no keys besides its name."""
+    """`[task]` of an algorithmic task; those of bits have no keys besides their names."""
+
+    @property
+    def symbols(self) -> int:
+        """How many symbols there are."""
+        return require_algorithmic(self.name).vocab
 
     @property
     def interface(self) -> ModelInterface:
         """Symbols in, symbols out."""
-        return ModelInterface(kind=TaskKind.TAGGING, vocab=require_algorithmic(self.name).vocab)
+        return ModelInterface(kind=TaskKind.TAGGING, vocab=self.symbols)
+
+
+class SymbolSettings(AlgorithmicSettings):
+    """`[task]` of an algorithmic task of symbols, of which there may be more or fewer than in the paper."""
+
+    vocab: int | None = Field(default=None, ge=2, le=1_000_000)
+    """how many symbols there are; by default as many as in the paper"""
+
+    @field_validator("vocab")
+    @classmethod
+    def omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
+        """None for as many as in the paper, so that both are one trial."""
+        name = info.data.get("name")
+        return None if name is not None and vocab == require_algorithmic(name).vocab else vocab
+
+    @property
+    def symbols(self) -> int:
+        """How many symbols there are."""
+        return self.vocab or require_algorithmic(self.name).vocab
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +164,17 @@ def _multiply_certain(length: int) -> Reach:
 
 for _task in (
     AlgorithmicTask(
-        name="copy", vocab=100, required_reach=_nothing, unguessable_reach=_nothing, summary="x to x"
+        name="copy",
+        vocab=100,
+        settings=SymbolSettings,
+        required_reach=_nothing,
+        unguessable_reach=_nothing,
+        summary="x to x",
     ),
     AlgorithmicTask(
         name="reverse",
         vocab=100,
+        settings=SymbolSettings,
         required_reach=_everything,
         unguessable_reach=_everything,
         summary="x to x reversed",
@@ -150,6 +182,7 @@ for _task in (
     AlgorithmicTask(
         name="sort",
         vocab=20,
+        settings=SymbolSettings,
         required_reach=_everything,
         unguessable_reach=_three_quarters,
         summary="x to x ascending",
@@ -157,6 +190,7 @@ for _task in (
     AlgorithmicTask(
         name="remember",
         vocab=20,
+        settings=SymbolSettings,
         doubles_length=True,
         required_reach=_one_copy_back,
         unguessable_reach=_one_copy_back,
@@ -165,6 +199,7 @@ for _task in (
     AlgorithmicTask(
         name="duplicate",
         vocab=20,
+        settings=SymbolSettings,
         doubles_length=True,
         required_reach=_one_copy_back,
         unguessable_reach=_one_copy_back,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from .spec import ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
@@ -14,6 +16,8 @@ class LongTermSettings(TaskSettings):
     """the shortest sequence; the longest is a tenth longer"""
     variable: bool = False
     """whether each training batch has a length of its own, 50 to 10,000"""
+    padding: Literal["masked", "read"] = "masked"
+    """whether the zeros behind shorter sequences of a batch are left out, or read like the rest"""
 
     @property
     def length_range(self) -> tuple[int, int]:

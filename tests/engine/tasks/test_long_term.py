@@ -159,6 +159,23 @@ def test_all_is_solved_when_every_test_sequence_is_right_and_not_before():
     assert task.solved
 
 
+def test_zeros_behind_a_sequence_are_left_out_or_read():
+    told = []
+
+    class Listening(Knowing):
+        def forward(self, inputs, lengths):
+            told.append(lengths)
+            return super().forward(inputs, inputs)
+
+    for padding in ("masked", "read"):
+        task = build_objective(settings(task={"padding": padding}), CPU, Path())
+        task.loss(Listening(), 0, 1)
+        task.evaluate(Listening(), last=False)
+    masked, read = told[: len(told) // 2], told[len(told) // 2 :]
+    assert all(lengths is not None for lengths in masked)
+    assert read == [None] * 11
+
+
 def test_a_training_ends_when_all_is_right():
     training = Training(settings(epochs=30, steps_per_epoch=300), CPU)
     while not training.finished:

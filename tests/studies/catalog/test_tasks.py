@@ -9,10 +9,12 @@ from activemem.studies.catalog.tasks import (
     AlgorithmicTask,
     TaskError,
     lookup_task,
+    read_task_settings,
     register_task,
     require_task,
     task_names,
 )
+from activemem.studies.text.pydantic_messages import InvalidTableError
 
 FOUR_CONVOLUTIONS = Reach(left=36, right=40)  # 4 * (conv(k=20) >> ff(512)), bidirectional
 ALGORITHMIC = [name for name in task_names() if isinstance(lookup_task(name), AlgorithmicTask)]
@@ -143,3 +145,11 @@ def test_what_is_certain_is_part_of_what_is_needed_and_grows_with_the_length(nam
         assert part.right <= spec.required_right(length)
     assert [part.left for part in certain] == sorted(part.left for part in certain)
     assert [part.right for part in certain] == sorted(part.right for part in certain)
+
+
+def test_a_task_of_symbols_has_as_many_as_it_is_told_and_those_of_the_paper_are_one_trial():
+    for vocab, count, kept in ((None, 20, None), (20, 20, None), (50, 50, 50)):
+        settings = read_task_settings({"name": "sort", "vocab": vocab})
+        assert (settings.interface.vocab, settings.vocab) == (count, kept)
+    with pytest.raises(InvalidTableError, match="vocab"):
+        read_task_settings({"name": "addition", "vocab": 20})
