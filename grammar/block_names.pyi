@@ -437,14 +437,18 @@ class _Seq2seq:
         attention: Literal["none", "luong", "bahdanau"] | Placeholder = "none",
         attend: Literal["outputs", "inputs"] | Placeholder = "outputs",
         positions: int | Placeholder = 10,
+        feed: bool | Placeholder = False,
+        units: int | Placeholder = 0,
     ) -> Recipe:
-        """Encoder and decoder: y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i; else the decoder's stack, attending to the source behind each sub-layer that mixes.
+        """Encoder and decoder: y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i, with feed of the input W [x_t ; c_{t−1}] + b; else the decoder's stack, attending to the source behind each sub-layer that mixes.
 
         encoder: what reads the source; a recipe.
         decoder: what writes the target; a recipe.
         attention: scores of a recurrent decoder; none, luong or bahdanau.
         attend: what is attended to: the encoder's outputs, or its inputs; outputs or inputs.
         positions: width of the position vectors behind attended inputs; whole number, 1 to 4096.
+        feed: whether what was attended to enters the decoder's next input; true or false.
+        units: width of lstm or gru in both; 0: d_model, which stays that of the embeddings; whole number, 0 to 65536.
 
         Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017.
         """

@@ -51,9 +51,9 @@ class RecurrentLayer(Initialisable):
     maps: ClassVar[int]
     state_count: ClassVar[int]  # tensors that go from a position to the next
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, inputs: int) -> None:
         super().__init__()
-        self.weight_x = nn.Parameter(torch.empty(self.maps * width, width))
+        self.weight_x = nn.Parameter(torch.empty(self.maps * width, inputs))
         self.weight_h = nn.Parameter(torch.empty(self.maps * width, width))
         self.bias = nn.Parameter(torch.empty(self.maps * width))
 
@@ -143,8 +143,8 @@ class GRULayer(RecurrentLayer):
     maps = 3  # reset gate, update gate, candidate: the kernels' order
     state_count = 1
 
-    def __init__(self, width: int) -> None:
-        super().__init__(width)
+    def __init__(self, width: int, inputs: int) -> None:
+        super().__init__(width, inputs)
         self.state_bias = nn.Parameter(torch.empty(width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
@@ -194,8 +194,12 @@ class Recurrent(Block):
     def __init__(self, *, width: int, layers: int, dropout: float) -> None:
         super().__init__()
         self.width = width
-        self.layers = nn.ModuleList(self.layer_class(width) for _ in range(layers))
+        self.layers = nn.ModuleList(self.layer_class(width, width) for _ in range(layers))
         self.dropout = Dropout(dropout)
+
+    def set_input_width(self, inputs: int) -> None:
+        """Have the first layer read vectors of this width, before weights are drawn."""
+        self.layers[0] = self.layer_class(self.width, inputs)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:

@@ -19,7 +19,8 @@ from ..layers.recurrent import RecurrentState
 class EncodedSource(State):
     """A source that has been read: its vectors, what the encoder gave for them, each (batch, n, width).
 
-    `mask` (batch, n) tells valid positions, `last` is the state of a recurrent encoder at its end.
+    The outputs may be of another width. `mask` (batch, n) tells valid positions, `final_state` is that of a
+    recurrent encoder at its end.
     """
 
     inputs: Tensor
@@ -30,11 +31,11 @@ class EncodedSource(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysValues(State):
-    """What is attended to, and its keys, each (batch, n, width)."""
+    """What is attended to, and its keys, each (batch, n, width); `padding` (batch, n) tells what is not."""
 
     keys: Tensor
     values: Tensor
-    mask: Tensor | None
+    padding: Tensor | None
 
 
 class Alignment(nn.Module, ABC):
@@ -61,21 +62,21 @@ class Alignment(nn.Module, ABC):
         if self.positions:
             signal = sinusoidal_encoding(values.shape[1], self.positions, like=values)
             known = torch.cat([values, signal.expand(len(values), -1, -1)], 2)
-        return KeysValues(keys=self.keys(known), values=values, mask=source.mask)
+        padding = None if source.mask is None else ~source.mask
+        if padding is not None:
+            values = values.masked_fill(padding.unsqueeze(-1), 0.0)
+        return KeysValues(keys=self.keys(known), values=values, padding=padding)
 
     def weights(self, states: Tensor, source: KeysValues) -> Tensor:
         """How much each state (batch, m, width) attends to each position: (batch, m, n)."""
         scores = self.scores(states, source.keys)
-        if source.mask is not None:
-            scores = scores.masked_fill(~source.mask[:, None, :], -torch.inf)
+        if source.padding is not None:
+            scores = scores.masked_fill(source.padding[:, None, :], -torch.inf)
         return torch.softmax(scores, -1)
 
     def forward(self, states: Tensor, source: KeysValues) -> Tensor:
         """The means of what is attended to, (batch, m, width)."""
-        values = source.values
-        if source.mask is not None:
-            values = values.masked_fill(~source.mask.unsqueeze(-1), 0.0)
-        return self.dropout(self.weights(states, source)) @ values
+        return self.dropout(self.weights(states, source)) @ source.values
 
 
 class Luong(Alignment):

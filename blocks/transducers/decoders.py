@@ -14,6 +14,7 @@ from ...grammar.analysis.cross_attention import cross_attention_heads
 from ...grammar.vocabulary.output_kinds import mixes_positions
 from ..core.block import Context
 from ..core.dropout import Dropout
+from ..core.initialisation import Linear
 from ..core.positional_encoding import add_timing
 from ..core.residual_stack import SideInputs, Sublayer, build_body
 from ..core.streaming import StreamChunk
@@ -50,23 +51,31 @@ AnyDecoder = Decoder[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentDecoderState(State):
-    """The state of a recurrent decoder, and what it attends to, if anything."""
+    """The state of a recurrent decoder, and what it attends to, if anything.
+
+    Where it is fed back, `context` (batch, 1, units) is the last mean of what was attended to.
+    """
 
     recurrent_state: RecurrentState
     source: KeysValues | None
+    context: Tensor | None
 
 
 class RecurrentDecoder(Decoder[RecurrentDecoderState]):
     """A recurrent block that begins in the last state of one like it, or in zeros.
 
     An output is its own h′, or with an attention [c ; h′], c the mean of what h′ attends to; dropout acts on
-    it.
+    it. A map `merge`, if there is one, makes the next input of that input and c, which is 0 at first (input
+    feeding: Luong et al. 2015, section 3.3; Vinyals et al. 2015, section 2.1).
     """
 
-    def __init__(self, *, block: Recurrent, alignment: Alignment | None, dropout: float) -> None:
+    def __init__(
+        self, *, block: Recurrent, alignment: Alignment | None, merge: Linear | None, dropout: float
+    ) -> None:
         super().__init__()
         self.block = block
         self.alignment = alignment
+        self.merge = merge
         self.dropout = Dropout(dropout)
         self.output_width = block.width * (1 if alignment is None else 2)
 
@@ -74,10 +83,13 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         """Go on from the encoder."""
         carried = self.block.zero_state(source.inputs) if source.final_state is None else source.final_state
         attended = None if self.alignment is None else self.alignment.project_source(source)
-        return RecurrentDecoderState(recurrent_state=carried, source=attended)
+        nothing = (
+            None if self.merge is None else source.outputs.new_zeros(len(source.outputs), 1, self.block.width)
+        )
+        return RecurrentDecoderState(recurrent_state=carried, source=attended, context=nothing)
 
     def forward(self, state: RecurrentDecoderState, target: Tensor) -> Tensor:
-        """The recurrence first, then all that is attended to."""
+        """The recurrence first, then all that is attended to; step by step where that is fed back."""
         return self._advance(state, target)[0]
 
     def step(self, state: RecurrentDecoderState, previous: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
@@ -96,16 +108,37 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         """How much each output attends to each position of the source: (batch, m, n); None if to nothing."""
         if self.alignment is None or state.source is None:
             return None
-        hidden, _ = self.block.run(target, state.recurrent_state)
-        return self.alignment.weights(hidden, state.source)
+        return self.alignment.weights(self._run(state, target)[0], state.source)
 
     def _advance(self, state: RecurrentDecoderState, target: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
+        hidden, context, state = self._run(state, target)
+        return self.dropout(hidden if context is None else torch.cat([context, hidden], -1)), state
+
+    def _run(
+        self, state: RecurrentDecoderState, target: Tensor
+    ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
+        """All h′ and c (batch, m, units), or None for those, and the state behind them."""
+        if self.merge is None:
+            return self._attend(state, target)
+        found: list[tuple[Tensor, Tensor]] = []
+        for each in target.split(1, 1):
+            assert state.context is not None, "what is fed back begins as zeros"
+            hidden, context, state = self._attend(state, self.merge(torch.cat([each, state.context], -1)))
+            assert context is not None, "an attention is fed back"
+            state = replace(state, context=context)
+            found.append((hidden, context))
+        hidden, context = (torch.cat(each, 1) for each in zip(*found, strict=True))
+        return hidden, context, state
+
+    def _attend(
+        self, state: RecurrentDecoderState, target: Tensor
+    ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
+        """As _run, for inputs as they are."""
         hidden, carried = self.block.run(target, state.recurrent_state)
         state = replace(state, recurrent_state=carried)
         if self.alignment is None or state.source is None:
-            return self.dropout(hidden), state
-        context = self.alignment(hidden, state.source)
-        return self.dropout(torch.cat([context, hidden], -1)), state
+            return hidden, None, state
+        return hidden, self.alignment(hidden, state.source), state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

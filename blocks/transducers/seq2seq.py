@@ -9,8 +9,10 @@ from torch import Tensor, nn
 
 from ...grammar import nodes
 from ...grammar.analysis.cross_attention import is_recurrent
-from ...grammar.vocabulary.spec import Settings, as_int, as_word
+from ...grammar.analysis.recurrent_decoder import recurrent_units
+from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ..core.block import BuildError, Context, build_block
+from ..core.initialisation import Linear
 from ..core.positional_encoding import add_timing
 from ..core.residual_stack import SideInputs, build_body
 from ..core.transducer import State, Transducer, register_transducer
@@ -53,7 +55,7 @@ class Seq2Seq(Transducer[State]):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The transducer of `seq2seq(encoder, decoder, attention, attend, positions)`.
+        """The transducer of `seq2seq(encoder, decoder, attention, attend, positions, feed, units)`.
 
         What blocks share, they share within the encoder or within the decoder.
         """
@@ -103,26 +105,32 @@ class Seq2Seq(Transducer[State]):
 
 def _encoder(settings: Settings, context: Context) -> Recurrent | StackEncoder:
     node = _recipe(settings, "encoder")
-    return _block(node, context) if is_recurrent(node) else StackEncoder(node, context)
+    return _block(node, context, settings) if is_recurrent(node) else StackEncoder(node, context)
 
 
 def _decoder(settings: Settings, context: Context) -> AnyDecoder:
     node, attention = _recipe(settings, "decoder"), as_word(settings, "attention")
     if not is_recurrent(node):
         return StackDecoder(node, context)
-    made = None
+    block, alignment, merge = _block(node, context, settings), None, None
     if attention != "none":
         positions = as_int(settings, "positions") if as_word(settings, "attend") == "inputs" else 0
-        made = ALIGNMENTS[attention](
-            width=context.width, positions=positions, dropout=context.config.attention_dropout
+        alignment = ALIGNMENTS[attention](
+            width=block.width, positions=positions, dropout=context.config.attention_dropout
         )
-    return RecurrentDecoder(block=_block(node, context), alignment=made, dropout=context.config.dropout)
+    if as_bool(settings, "feed"):
+        merge = Linear(context.width + block.width, context.width, bias=True)
+    return RecurrentDecoder(block=block, alignment=alignment, merge=merge, dropout=context.config.dropout)
 
 
-def _block(node: nodes.Node, context: Context) -> Recurrent:
+def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
+    """A recurrent block of so many units, which reads what is as wide as the model."""
     assert isinstance(node, nodes.BlockNode)
-    block = build_block(node, context)
+    units = recurrent_units(settings, context.width)
+    block = build_block(node, Context(config=replace(context.config, d_model=units)))
     assert isinstance(block, Recurrent)
+    if units != context.width:
+        block.set_input_width(context.width)
     return block
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..nodes import BlockNode, RepeatNode, SeriesNode, TiedNode, Value, walk
 from ..vocabulary.output_kinds import mixes_positions
-from ..vocabulary.recurrent import RECURRENT_BLOCKS
+from ..vocabulary.recurrent import INPUT_MAPS
 from ..vocabulary.registry import lookup
 from ..vocabulary.spec import as_int
 
@@ -33,7 +33,7 @@ class CrossAttentionShape:
 
 def is_recurrent(part: Value) -> bool:
     """Whether the part is a recurrent block by itself, whose last state a decoder can go on from."""
-    return isinstance(part, BlockNode) and part.name in RECURRENT_BLOCKS
+    return isinstance(part, BlockNode) and part.name in INPUT_MAPS
 
 
 def cross_attention_heads(node: Value) -> tuple[int, int]:

@@ -42,11 +42,20 @@ from ..vocabulary.spec import (
     Role,
     Settings,
     Spec,
-    as_int,
+    as_bool,
     as_word,
 )
-from .analysis import analyse_block, analyse_stack
+from .analysis import analyse_stack
 from .cross_attention import CrossAttentionShape, find_cross_attentions, is_recurrent
+from .recurrent_decoder import (
+    FED_CONTEXT,
+    analyse_recurrent,
+    attention_to_source,
+    feed_context,
+    recurrent_encoder,
+    recurrent_layers,
+    recurrent_units,
+)
 
 _FULL_REACH = Reach(left=UNBOUNDED, right=UNBOUNDED)
 """The reach of an attention: all of the source, which is never hidden."""
@@ -57,7 +66,12 @@ _KEYS_VALUES_LABEL = "keys and values"
 
 def check_settings(settings: Settings) -> str | None:
     """What does not go together among the arguments; None if nothing, or where that is still open."""
-    return _check_outputs(settings) or _check_attention(settings) or _check_connection(settings)
+    return (
+        _check_outputs(settings)
+        or _check_attention(settings)
+        or _check_units(settings)
+        or _check_connection(settings)
+    )
 
 
 def _check_outputs(settings: Settings) -> str | None:
@@ -78,6 +92,22 @@ def _check_attention(settings: Settings) -> str | None:
     if settings["attention"] in ("luong", "bahdanau") and _is_stack(settings["decoder"]):
         attention = f"attention={settings['attention']}"
         return f"{attention} is for lstm or gru as the decoder; others attend behind every layer that mixes"
+    if settings["feed"] is True and settings["attention"] == "none":
+        return "feed=true feeds back what is attended to: it needs an attention, luong or bahdanau"
+    return None
+
+
+def _check_units(settings: Settings) -> str | None:
+    """Why recurrent layers cannot be of another width than the model."""
+    units = settings["units"]
+    if units == 0:
+        return None
+    for name in ("encoder", "decoder"):
+        if _is_stack(settings[name]):
+            got = f"got {render(settings[name])} as the {name}"
+            return f"units={render(units)} are those of lstm or gru in both, {got}"
+    if settings["attend"] == "inputs":
+        return "attended inputs are as wide as the model: units need attend=outputs"
     return None
 
 
@@ -97,18 +127,12 @@ def _check_connection(settings: Settings) -> str | None:
 
 def _check_states(encoder: Value, decoder: Value) -> str | None:
     """Why a recurrent decoder cannot go on from the last state of a recurrent encoder."""
-    (first, count), (last, other) = _recurrent_layers(encoder), _recurrent_layers(decoder)
+    (first, count), (last, other) = recurrent_layers(encoder), recurrent_layers(decoder)
     law = "the decoder goes on from the encoder's last state"
     if first == last and (count == other or isinstance(count, HoleNode) or isinstance(other, HoleNode)):
         searched = isinstance(count, IntegerDimension | ChoiceDimension)
         return f"{law}: for the same layers in both write one hole, as layers={{n}}" if searched else None
     return f"{law}: expected {render(encoder)}, got {render(decoder)}"
-
-
-def _recurrent_layers(block: Value) -> tuple[str, Value]:
-    """What a recurrent block is, and how many layers it has."""
-    assert isinstance(block, BlockNode)
-    return block.name, dict(block.arguments).get("layers", 1)
 
 
 def _always_mixes(node: Value) -> bool:
@@ -134,10 +158,7 @@ def _is_stack(part: Value) -> bool:
 def _encoder(settings: Settings, context: CostContext) -> ModelPart:
     """What reads the source, to both sides; generation keeps nothing of it but what is attended to."""
     part, both = settings["encoder"], replace(context, config=replace(context.config, causal=False))
-    if is_recurrent(part):
-        parts = (_recurrent_encoder(part, both, carried=is_recurrent(settings["decoder"])),)
-    else:
-        parts = analyse_stack(part, both)
+    parts = (recurrent_encoder(settings, both),) if is_recurrent(part) else analyse_stack(part, both)
     return _labelled_stack(
         "encoder", tuple(map(_without_cache, parts)), context, predecessors=(SOURCE_EMBEDDING,)
     )
@@ -147,30 +168,14 @@ def _decoder(settings: Settings, context: CostContext) -> ModelPart:
     """What writes the target, its input saved; a recurrent one begins in the last state of one like it."""
     part, past = settings["decoder"], replace(context, config=replace(context.config, causal=True))
     if is_recurrent(part):
-        parts = (_analyse_recurrent(part, past),)
+        parts = (analyse_recurrent(settings, "decoder", past),)
     else:
         parts = analyse_stack(part, past, _cross_attention)
     carried = is_recurrent(part) and is_recurrent(settings["encoder"])
-    predecessors = (TARGET_EMBEDDING, "encoder") if carried else (TARGET_EMBEDDING,)
+    read = FED_CONTEXT if settings["feed"] else TARGET_EMBEDDING
+    predecessors = (read, "encoder") if carried else (read,)
     found = _labelled_stack("decoder", parts, context, predecessors)
     return found.with_saved_input(context.length * context.width)
-
-
-def _analyse_recurrent(part: Value, context: CostContext) -> ModelPart:
-    """A recurrent block as it is, without a residual stack around it."""
-    assert isinstance(part, BlockNode)
-    return analyse_block(part, context)
-
-
-def _recurrent_encoder(part: Value, context: CostContext, *, carried: bool) -> ModelPart:
-    """A recurrent block whose last states are taken where each source ends.
-
-    Saved are, for each layer, two places of eight bytes, and the last cell of an lstm that is carried on.
-    """
-    (name, layers), found = _recurrent_layers(part), _analyse_recurrent(part, context)
-    assert isinstance(layers, int)
-    cell = context.width if carried and name == "lstm" else 0
-    return replace(found, saved=found.saved + layers * (4 + cell))
 
 
 def _labelled_stack(
@@ -235,33 +240,6 @@ def _saved_weights(cross_attention: CrossAttentionShape, context: CostContext) -
     return cross_attention.heads + 1
 
 
-def _attention(settings: Settings, context: CostContext) -> ModelPart:
-    """The attention of a recurrent decoder: keys of what is attended to, scores of pairs, means."""
-    kind, width, length = as_word(settings, "attention"), context.width, context.length
-    attended = as_word(settings, "attend")
-    inner = width + (as_int(settings, "positions") if attended == "inputs" else 0)
-    keys, pairs = 2 * length * inner * width, 2 * length**2 * width
-    weights = (3 if context.config.attention_dropout else 1) * length**2
-    part = ModelPart(
-        label=f"{kind} attention" + (" to inputs" if attended == "inputs" else ""),
-        kind=PartKind.BLOCK,
-        parameters=inner * width,
-        flops=keys + 2 * pairs,
-        reach=_FULL_REACH,
-        state=2 * width,
-        saved=weights + length * (3 * width + inner),
-        predecessors=("decoder", SOURCE_EMBEDDING if attended == "inputs" else "encoder"),
-    )
-    if kind == "luong":
-        return part
-    return replace(
-        part,
-        parameters=part.parameters + width**2 + width,
-        flops=part.flops + 2 * length * width**2,
-        saved=weights + length**2 * width + length * (2 * width + inner),
-    )
-
-
 def _cost(settings: Settings, context: CostContext) -> Cost:
     """The encoder in a bidirectional context, the decoder in a causal one, and what joins them.
 
@@ -272,9 +250,10 @@ def _cost(settings: Settings, context: CostContext) -> Cost:
         return total_cost(
             (encoder, _source_keys_values(settings["decoder"], context), decoder), context.width
         )
-    attends = as_word(settings, "attention") != "none"
-    parts = (encoder, decoder, *((_attention(settings, context),) if attends else ()))
-    outputs = 2 * context.width if attends else context.width
+    attends, units = as_word(settings, "attention") != "none", recurrent_units(settings, context.width)
+    fed = (feed_context(settings, context),) if as_bool(settings, "feed") else ()
+    parts = (encoder, *fed, decoder, *((attention_to_source(settings, context),) if attends else ()))
+    outputs = 2 * units if attends else units
     dropped = ModelPart(label="dropout", parameters=0, flops=0, saved=context.length * outputs)
     return total_cost((*parts, dropped) if context.config.dropout else parts, outputs)
 
@@ -319,9 +298,24 @@ SEQ2SEQ = register(
                 meaning="what is attended to: the encoder's outputs, or its inputs",
             ),
             POSITIONS,
+            Parameter(
+                name="feed",
+                kind="boolean",
+                default=False,
+                meaning="whether what was attended to enters the decoder's next input",
+            ),
+            Parameter(
+                name="units",
+                kind="integer",
+                default=0,
+                low=0,
+                high=65536,
+                meaning="width of lstm or gru in both; 0: d_model, which stays that of the embeddings",
+            ),
         ),
         summary="encoder and decoder",
-        equation="y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i; "
+        equation="y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i, "
+        "with feed of the input W [x_t ; c_{t−1}] + b; "
         "else the decoder's stack, attending to the source behind each sub-layer that mixes",
         source="Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017",
         cost=_cost,

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from .registry import register
 from .spec import UNBOUNDED, Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
 
-RECURRENT_BLOCKS = ("lstm", "gru")
-"""The blocks that carry a state, which a decoder can go on from."""
+INPUT_MAPS = {"lstm": 4, "gru": 3}
+"""The blocks that carry a state, which a decoder can go on from; the maps of the input in a layer of each."""
 
 LAYERS = Parameter(
     name="layers", kind="integer", default=1, low=1, high=64, meaning="number of layers, one on the other"

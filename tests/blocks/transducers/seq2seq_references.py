@@ -93,15 +93,27 @@ def encode(module, node, source):
     """What a source (n, width) becomes, and the last state of each layer of a recurrent encoder."""
     if not hasattr(module, "layer_class"):
         return norm(module.norm, apply_stack(module.body, node, source, causal=False)), None
-    return layered(module, source, first_states(module, source))
+    return layered(module, source, first_states(module))
 
 
-def first_states(block, x):
-    return [[torch.zeros_like(x[0])] * block.layer_class.state_count for _ in block.layers]
+def first_states(block):
+    nothing = block.layers[0].bias.new_zeros(block.width)
+    return [[nothing] * block.layer_class.state_count for _ in block.layers]
+
+
+def fed(decoder, target, states, values, positions):
+    """The outputs of a decoder whose inputs are made of those it is given and of the mean before them."""
+    context, rows = torch.zeros_like(states[0][0]), []
+    for x in target:
+        joined = decoder.merge.weight @ torch.cat([x, context]) + decoder.merge.bias
+        hidden, states = layered(decoder.block, joined[None], states)
+        context = attended(decoder.alignment, hidden[0], values, positions)[1]
+        rows.append(torch.cat([context, hidden[0]]))
+    return torch.stack(rows)
 
 
 @register_reference("seq2seq")
-def seq2seq(model, source, target, *, encoder, decoder, attention, attend, positions):
+def seq2seq(model, source, target, *, encoder, decoder, attention, attend, positions, feed, **_):
     outputs, states = encode(model.encoder, encoder, source)
     if not hasattr(model.decoder, "block"):
         crossings = model.decoder.crossings
@@ -111,9 +123,12 @@ def seq2seq(model, source, target, *, encoder, decoder, attention, attend, posit
 
         y = apply_stack(model.decoder.body, decoder, target, causal=True, attend=cross)
         return norm(model.decoder.norm, y)
-    hidden, _ = layered(model.decoder.block, target, states or first_states(model.decoder.block, target))
+    begin = states or first_states(model.decoder.block)
+    values, width = (source, positions) if attend == "inputs" else (outputs, 0)
+    if feed:
+        return fed(model.decoder, target, begin, values, width)
+    hidden, _ = layered(model.decoder.block, target, begin)
     if attention == "none":
         return hidden
-    values, width = (source, positions) if attend == "inputs" else (outputs, 0)
     means = [attended(model.decoder.alignment, h, values, width)[1] for h in hidden]
     return torch.cat([torch.stack(means), hidden], 1)

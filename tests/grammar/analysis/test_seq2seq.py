@@ -52,6 +52,18 @@ def test_a_recipe_is_its_own_canonical_text(text: str):
             "positions stand behind attended inputs: they need attend=inputs",
         ),
         (
+            "seq2seq(lstm, lstm, feed=true)",
+            "feed=true feeds back what is attended to: it needs an attention, luong or bahdanau",
+        ),
+        (
+            "seq2seq(sa, lstm, attention=luong, units=9)",
+            "units=9 are those of lstm or gru in both, got sa as the encoder",
+        ),
+        (
+            "seq2seq(gru, gru, attention=luong, attend=inputs, units=9)",
+            "attended inputs are as wide as the model: units need attend=outputs",
+        ),
+        (
             "seq2seq(sa, 2 * (sa >> ff(8)), attention=luong)",
             "attention=luong is for lstm or gru as the decoder; others attend behind every layer that mixes",
         ),
@@ -138,6 +150,17 @@ def test_the_five_models_of_the_paper_on_memory_have_these_parameters():
         found = analyse(f"seq2seq(lstm, lstm, attention={words})", d_model=d, length=18, vocab=vocab)
         outputs = (d if words == "none" else 2 * d) * vocab + vocab
         assert found.parameters == 2 * vocab * d + cells + extra + outputs
+
+
+def test_the_gru_with_attention_of_the_neural_gpu_paper_has_these_parameters():
+    """Two layers of 1,024 units each, embeddings of 512, and 32,000 symbols: section 3 of the paper."""
+    text = "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau, feed=true, units=1024)"
+    d, units, vocab = 512, 1024, 32_000
+    layers = 3 * units * (d + units) + 6 * units**2 + 8 * units
+    attention, merge = 2 * units**2 + units, (d + units) * d + d
+    ends = 2 * vocab * d + (2 * units + 1) * vocab
+    found = analyse(text, d_model=d, length=1, vocab=vocab)
+    assert found.parameters == 2 * layers + attention + merge + ends
 
 
 def test_operations_are_counted_at_a_source_and_a_target_of_the_length():

@@ -57,6 +57,8 @@ def test_a_block_describes_itself_and_its_text_is_read_back(name: str):
         block = BlockNode(
             name, tuple((one, 4 if one == "heads" else value) for one, value in block.arguments)
         )
+    if name == "seq2seq":  # attended inputs are as wide as the model
+        block = BlockNode(name, tuple(each for each in block.arguments if each[0] != "units"))
     assert parse(render(block)).root == block
 
 
