@@ -23,13 +23,15 @@ GATE_QUANTILES = 20
 class MemoryStatistics:
     """What one layer did over some sequences; steps are counted from 1, and padding counts for nothing.
 
-    `changes` has Δ of every two steps in a row, sequence by sequence. `kept` has γ of each step, over the
-    sequences that come so far, `gates` by step the activations of all units of the forget gate.
+    `changes` has Δ of every two steps in a row, sequence by sequence. `retention` has γ of each step, over
+    the sequences that come so far, `forget_gates` by step the activations of all units of the forget gate,
+    `updates` by step the mean size of what is added to the memory, i ⊙ c of the paper's equation 10.
     """
 
     changes: Tensor  # (pairs of steps,)
     retention: Tensor  # (steps,)
     forget_gates: tuple[Tensor, ...]  # each (sequences that come so far * units,)
+    updates: Tensor  # (steps,)
 
     def metrics(self) -> Iterator[tuple[str, float]]:
         """The measures by name; distributions as evenly spaced quantiles of equal weight."""
@@ -42,6 +44,11 @@ class MemoryStatistics:
         for step, values in enumerate(self.forget_gates, start=1):
             for place, value in enumerate(quantiles(values, GATE_QUANTILES)):
                 yield f"forget_gate[{step},{place}]", value
+            low, high = np.quantile(values.numpy(), (0.25, 0.75), method="hazen").tolist()
+            yield f"forget_mean[{step}]", float(values.double().mean())
+            yield f"forget_spread[{step}]", high - low
+        for step, value in enumerate(self.updates.tolist(), start=1):
+            yield f"memory_update[{step}]", value
 
 
 def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
@@ -66,20 +73,26 @@ def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
     found: list[Tensor] = []
     kept: list[list[Tensor]] = []
     gates: list[list[Tensor]] = []
+    added: list[list[Tensor]] = []
     for trace, mask in traces:
         found.append(memory_changes(trace.cell, mask))
         forget = trace.gates["forget"]
         product = forget.cumprod(1).mean(2)  # (batch, length)
+        before = functional.pad(trace.cell[:, :-1], (0, 0, 1, 0))  # the memory is zero before the first step
+        update = (trace.cell - forget * before).abs().mean(2)
         for step, here in enumerate(mask.unbind(1)):
             if step == len(kept):
                 kept.append([])
                 gates.append([])
+                added.append([])
             kept[step].append(product[here, step])
             gates[step].append(forget[here, step].flatten().float())
+            added[step].append(update[here, step])
     return MemoryStatistics(
         changes=torch.cat(found),
         retention=torch.stack([torch.cat(each).mean() for each in kept]),
         forget_gates=tuple(torch.cat(each) for each in gates),
+        updates=torch.stack([torch.cat(each).mean() for each in added]),
     )
 
 

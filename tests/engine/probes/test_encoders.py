@@ -52,11 +52,11 @@ def sigmoid(x):
 
 
 def lstm_by_hand(model, source):
-    """The cell states and forget gates of a source, step by step in double precision."""
+    """The cell states, forget gates and updates of a source, step by step in double precision."""
     held = {name: weight.double().numpy() for name, weight in model.state_dict().items()}
     layer = {name: held[f"body.encoder.layers.0.{name}"] for name in ("weight_x", "weight_h", "bias")}
     width = len(layer["bias"]) // 4
-    h, s, cells, gates = np.zeros(width), np.zeros(width), [], []
+    h, s, cells, gates, updates = np.zeros(width), np.zeros(width), [], [], []
     for symbol in source:
         x = held["source.weight"][symbol] * model.scale
         mixed = layer["weight_x"] @ x + layer["weight_h"] @ h + layer["bias"]
@@ -65,7 +65,8 @@ def lstm_by_hand(model, source):
         h = sigmoid(o) * np.tanh(s)
         cells.append(s)
         gates.append(sigmoid(f))
-    return cells, gates
+        updates.append(sigmoid(i) * np.tanh(c))
+    return cells, gates, updates
 
 
 def cosines(cells):
@@ -73,17 +74,20 @@ def cosines(cells):
 
 
 def by_hand(study, number, count):
-    """The cosines of all sources in a row, and by step the products of gates and the gates."""
-    model, changes, kept, gates = make_model(study.trials[number], number), [], {}, {}
+    """The cosines of all sources in a row, and by step the products of gates, the gates and the updates."""
+    model, changes, kept, gates, added = make_model(study.trials[number], number), [], {}, {}, {}
     for source in sources(study, count):
-        cells, forget = lstm_by_hand(model, source)
+        cells, forget, updates = lstm_by_hand(model, source)
         changes += cosines(cells)
         product = np.ones_like(forget[0])
         for step, gate in enumerate(forget, start=1):
             product = product * gate
             kept.setdefault(step, []).append(product.mean())
             gates.setdefault(step, []).extend(gate)
-    return changes, {step: np.mean(each) for step, each in kept.items()}, gates
+        for step, update in enumerate(updates, start=1):
+            added.setdefault(step, []).append(np.abs(update).mean())
+    means = ({step: np.mean(each) for step, each in found.items()} for found in (kept, added))
+    return changes, *means, gates
 
 
 def test_all_measures_are_those_of_plain_loops_in_double_precision(store):
@@ -92,7 +96,7 @@ def test_all_measures_are_those_of_plain_loops_in_double_precision(store):
     probe(study, store)
     luong, naive = (by_hand(study, number, 40) for number in range(2))
     found = stored(store, study.trials[1])
-    changes, kept, gates = naive
+    changes, kept, added, gates = naive
     assert found["memory_change"] == pytest.approx(np.mean(changes), abs=1e-12)
     wanted = np.quantile(changes, (np.arange(200) + 0.5) / 200, method="hazen")
     assert [found[f"memory_change[{place}]"] for place in range(200)] == pytest.approx(wanted, abs=1e-12)
@@ -102,6 +106,10 @@ def test_all_measures_are_those_of_plain_loops_in_double_precision(store):
         wanted = np.quantile(values, (np.arange(20) + 0.5) / 20, method="hazen")
         got = [found[f"forget_gate[{step},{place}]"] for place in range(20)]
         assert got == pytest.approx(wanted, abs=1e-6)
+        middle = np.subtract(*np.quantile(values, (0.75, 0.25), method="hazen"))
+        assert found[f"forget_spread[{step}]"] == pytest.approx(middle, abs=1e-6)
+        assert found[f"forget_mean[{step}]"] == pytest.approx(np.mean(values), abs=1e-6)
+        assert found[f"memory_update[{step}]"] == pytest.approx(added[step], abs=1e-12)
     below = np.mean([ours < theirs for ours, theirs in zip(luong[0], changes, strict=True)])
     assert found["theta[luong]"] == pytest.approx(below, abs=1e-12)
     assert 0 < below < 1
