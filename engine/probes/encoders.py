@@ -15,7 +15,7 @@ from ...studies.planning.probe_targets import encoder_arguments
 from ...studies.schema.settings import TrialSettings
 from ..data.pairs.batches import PairBatch, collate
 from ..data.pairs.corpus import PairSplit
-from .memory_change import MemoryStatistics, measure_memory
+from .memory_change import MemoryStatistics, measure_memory, memory_changes
 from .trained_models import ProbeError, load_model
 
 BATCH = 500
@@ -57,6 +57,13 @@ class EncoderProbe:
         read, written = self._read(batch), model.target(shift_right(batch.targets)) * model.scale
         found = self._body.alignment(read, written, batch.sources != PAD)
         return None if found is None else found[0]
+
+    @torch.no_grad()
+    def changes(self, split: PairSplit, pair: int) -> Tensor:
+        """Δ of every two steps in a row of one source, (n - 1,)."""
+        batch = collate(split, [pair])
+        trace = self._encoder.traces(self._read(batch))[-1]
+        return memory_changes(trace.cell, batch.sources != PAD)
 
     def _traces(self, split: PairSplit, sequences: int) -> Iterator[tuple[Trace, Tensor]]:
         """What the last layer does over batches of sources, in the order of the split."""

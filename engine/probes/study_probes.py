@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -11,13 +12,17 @@ from torch import Tensor
 
 from ...storage import Store
 from ...studies.catalog.metrics import PROBED_METRIC
+from ...studies.catalog.tasks import DegradationProblem
 from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial
+from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import DataError
 from ..data.pairs.corpus import PairSplit
+from ..data.vocabularies.base import FIRST_SYMBOL
 from ..objectives.generation import PairData
+from ..tasks.memory_degradation import fixed_bigrams
 from .comparison_groups import StandardTrials, group_key, standard_trials
 from .encoders import NO_ENCODER, EncoderProbe, choose_pair
 from .memory_change import theta
@@ -120,6 +125,7 @@ class _Group:
             pair = choose_pair(split, sequences)
             if pair is not None and (weights := encoder.attention(split, pair)) is not None:
                 metrics |= {PAIR_METRIC: float(pair), **dict(_attention_metrics(weights))}
+                metrics |= dict(_pair_metrics(settings, split, pair, encoder.changes(split, pair)))
             self._found[trial] = _Measurement(metrics=metrics, changes=memory.changes)
         return self._found[trial]
 
@@ -157,6 +163,27 @@ def _stored_values(study: str, store: Store, groups: Sequence[_Group]) -> dict[s
 
 def _theta(attention: str) -> str:
     return f"theta[{attention}]"
+
+
+def _pair_metrics(
+    settings: TrialSettings, split: PairSplit, pair: int, changes: Tensor
+) -> Iterator[tuple[str, float]]:
+    """The symbols of a pair, and Δ of its source where one of the problem's frequent bigrams stands."""
+    source, target = (
+        each.tokens[each.lines[pair] : each.lines[pair + 1]].tolist() for each in (split.source, split.target)
+    )
+    for name, symbols in (("source_symbol", source), ("target_symbol", target)):
+        for place, symbol in enumerate(symbols, start=1):
+            yield f"{name}[{place}]", float(symbol)
+    problem = settings.task.spec
+    if isinstance(problem, DegradationProblem) and problem.num_bigrams:
+        firsts, seconds, _ = fixed_bigrams(problem, settings.seed)
+        pairs = set(zip((firsts + FIRST_SYMBOL).tolist(), (seconds + FIRST_SYMBOL).tolist(), strict=True))
+        for place, (bigram, change) in enumerate(
+            zip(pairwise(source), changes.tolist(), strict=True), start=1
+        ):
+            if bigram in pairs:
+                yield f"bigram_change[{place}]", change
 
 
 def _attention_metrics(weights: Tensor) -> Iterator[tuple[str, float]]:

@@ -66,7 +66,8 @@ class FigureNames:
             return range(len(self.levels[name])), self.short_names(name)
         at, _ = index_positions(self.samples.frame[role].unique().sort().to_list())
         order = sorted(at, key=at.__getitem__)
-        return order, [str(index) for index in order]
+        labels = self.samples.labels.get(role, {})
+        return order, [labels.get(str(index), str(index)) for index in order]
 
     def point_name(self, series: int, cell: int) -> str:
         """The name of a point of a cloud: its series, or the levels of its cell that vary in its panel."""

@@ -69,6 +69,7 @@ def note_sentences(
     return (
         *_centers(spec, panels, samples),
         *_marks(spec, panels, study.paper),
+        *_noted(spec, panels, samples),
         *_omitted_trials(samples, probe_command(study.name)),
     )
 
@@ -90,6 +91,14 @@ def _centers(spec: CurveSpec, panels: Sequence[Panel], samples: Samples) -> Iter
     count = f"{high}" if low == high else f"{low} to {high}"
     part = {"line": "band", "bar": "whisker", "pareto": "whisker"}.get(spec.kind)
     yield f"{what}: mean of {count} seeds" + (f"; {part}: {BANDS[spec.band]}." if part else ".")
+
+
+def _noted(spec: CurveSpec, panels: Sequence[Panel], samples: Samples) -> Iterator[str]:
+    """What a metric has beside its figure, panel by panel."""
+    if samples.noted:
+        title = find_metric(find_metric(spec.value).noted).title
+        told = (f"{panels[panel].title} {', '.join(each)}".strip() for panel, each in samples.noted.items())
+        yield f"{title}: {'; '.join(told)}."
 
 
 def _center_mark(content: Content) -> str:

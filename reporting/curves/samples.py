@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ...studies.catalog.metrics import find_metric
 from ...studies.planning.trial_values import (
     ValueStatus,
     combined_status,
@@ -38,6 +39,8 @@ class Samples:
     `frame` has the columns `trial`, `cell`, POSITION_COLUMNS and `value`; `cell` numbers the combinations of
     levels without the seed, and `cells` has their levels. `trials` are all that are selected. `gaps` counts
     the trials without a value by status, and `placeholders` says what became of the trials at each position.
+    `labels` has by role the texts of indices that all trials write alike, `noted` by panel what stands beside
+    the figure, each label of an index and the next one with a value.
     """
 
     frame: pl.DataFrame
@@ -45,6 +48,8 @@ class Samples:
     cells: tuple[Mapping[str, Level], ...]
     gaps: Counter[str]
     placeholders: Mapping[tuple[int, ...], str]
+    labels: Mapping[str, Mapping[str, str]]
+    noted: Mapping[int, tuple[str, ...]]
 
 
 def collect_samples(
@@ -64,6 +69,9 @@ def collect_samples(
     valued = pl.when(done & ~drawn).then(pl.lit(ValueStatus.NO_VALUE)).otherwise("status")
     ends = ends.with_columns(status=pl.when(drawn).then(pl.lit(ValueStatus.DONE)).otherwise(valued))
     places = ends.group_by(POSITION_COLUMNS).agg("status")
+    labels = (
+        {} if metrics is None else _labels(spec, metrics.join(frame.select("trial"), on="trial", how="semi"))
+    )
     return Samples(
         frame=frame.select("trial", "cell", *POSITION_COLUMNS, "value"),
         trials=tuple(placed["trial"].unique(maintain_order=True)),
@@ -72,7 +80,49 @@ def collect_samples(
         placeholders={
             tuple(place): combined_status(statuses).text for *place, statuses in places.iter_rows()
         },
+        labels=labels,
+        noted={} if metrics is None else _noted(spec, frame, metrics, labels),
     )
+
+
+def _labels(spec: CurveSpec, metrics: pl.DataFrame) -> dict[str, dict[str, str]]:
+    """What is written at each index by role, of roles for which the metric has labels and trials agree."""
+    found: dict[str, dict[str, str]] = {}
+    for role, name in spec.roles.items():
+        families = find_metric(spec.value).index_labels
+        place = INDEX_AXES.index(name) if name in INDEX_AXES else len(families)
+        if place >= len(families):
+            continue
+        values = _by_index(metrics, families[place])
+        alike = values.group_by("index").agg(pl.col("value").unique())
+        if len(alike) and alike["value"].list.len().max() == 1:
+            found[role] = {index: f"{value[0]:.0f}" for index, value in alike.iter_rows()}
+    return found
+
+
+def _noted(
+    spec: CurveSpec, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
+) -> dict[int, tuple[str, ...]]:
+    """By panel what is noted at an index: its label and the next one's, and the mean value."""
+    metric = find_metric(spec.value)
+    role = next((role for role, name in spec.roles.items() if name == INDEX_AXES[-1]), None)
+    if not metric.noted or role is None or role not in labels:
+        return {}
+    texts = labels[role]
+    panels = frame.select("trial", "panel").unique()
+    values = _by_index(metrics, metric.noted).join(panels, on="trial")
+    means = values.group_by("panel", pl.col("index").cast(pl.Int32)).agg(pl.col("value").mean())
+    found: dict[int, tuple[str, ...]] = {}
+    for panel, index, value in means.sort("panel", "index").iter_rows():
+        pair = f"{texts.get(str(index), index)} {texts.get(str(index + 1), index + 1)}"
+        found[panel] = (*found.get(panel, ()), f"{pair} {find_metric(metric.noted).format(value)}")
+    return found
+
+
+def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
+    """The last values of a family with one index: trial, index and value."""
+    index = pl.col("name").str.extract(_INDEXED_METRIC, 1).alias("index")
+    return last_members(metrics, family).select("trial", index, "value")
 
 
 def _locate_trials(

@@ -24,6 +24,8 @@ class Metric:
     decimals: int
     axis_title: str = ""  # on an axis, if shorter than the title
     index_titles: tuple[str, ...] = ()  # what each index of a family is
+    index_labels: tuple[str, ...] = ()  # families with the number to be written at each index
+    noted: str = ""  # a family that is told below a figure, by the last of these indices
     steps_with_curriculum: bool = False  # whether it changes in steps of the task's curriculum
     has_quantiles: bool = False  # whether the members of the family stand for many more values
     is_probe: bool = False  # whether a probe measures it in trained models

@@ -19,11 +19,11 @@ GRU = "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)"
 STACK = "seq2seq(sa(heads=1), sa(heads=1))"
 
 
-def make_study(*models, more=""):
+def make_study(*models, more="", task="reverse_copy"):
     text = study_text(
         study={"name": "memories", "title": "Models that have learnt nothing", "keep_weights": True},
         model={"recipe": "{model}", "d_model": 6, "position": "none", "dropout": 0.5},
-        task={"name": "reverse_copy"},
+        task={"name": task},
         train={"batch_size": 32, "epochs": "{epochs}", "steps_per_epoch": 1, "curriculum": None},
         factors={"model": list(models), "epochs": [1], "seed": [3]},
     )

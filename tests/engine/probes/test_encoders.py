@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from activemem.engine.core.resources import Machine
+from activemem.engine.data.vocabularies.base import FIRST_SYMBOL
 from activemem.engine.objectives.generation import PairData
 from activemem.engine.probes import EncoderProbe, ProbeError, probe_study, quantiles, theta
+from activemem.engine.tasks.memory_degradation import fixed_bigrams
 from activemem.storage import Store
 from activemem.studies.study import load_study
 
@@ -152,6 +154,32 @@ def test_the_map_of_attention_is_that_of_the_first_of_the_longest_sources(store)
         assert got == pytest.approx(weights_now, abs=1e-12)
         previous = symbol[None]
     assert sum(name.startswith("attention[") for name in found) == target.shape[1] * source.shape[1]
+    for name, symbols in (("source_symbol", source[0]), ("target_symbol", target[0])):
+        got = [found[f"{name}[{place}]"] for place in range(1, len(symbols) + 1)]
+        assert got == symbols.tolist()
+    assert not any(name.startswith("bigram_change") for name in found), "the problem has no bigrams"
+
+
+def test_of_the_shown_pair_the_frequent_bigrams_are_measured(store):
+    study = make_study(LUONG, task="reverse_copy_frequent_bigrams")
+    store_outcomes(store, study)
+    probe(study, store)
+    found = stored(store, study.trials[0])
+    source = sources(study, 40)[int(found["probed[shown]"])]
+    firsts, seconds, _ = fixed_bigrams(study.trials[0].settings.task.spec, study.trials[0].settings.seed)
+    known = {
+        (first + FIRST_SYMBOL, second + FIRST_SYMBOL)
+        for first, second in zip(firsts.tolist(), seconds.tolist(), strict=True)
+    }
+    cells, _, _ = lstm_by_hand(make_model(study.trials[0], 0), source)
+    wanted = {
+        f"bigram_change[{place}]": change
+        for place, (pair, change) in enumerate(zip(pairwise(source), cosines(cells), strict=True), start=1)
+        if pair in known
+    }
+    assert wanted
+    got = {name: value for name, value in found.items() if name.startswith("bigram_change")}
+    assert got == pytest.approx(wanted, abs=1e-12)
 
 
 def test_theta_of_a_model_with_itself_is_zero(store):

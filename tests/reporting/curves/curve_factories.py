@@ -59,6 +59,10 @@ def make_rows(trial, end):
     ]
     last = {f"bleu[{low}-{low + 10}]": value - low / 10 for low in (0, 10, 20)}
     last |= {f"attention[{y},{x}]": float(x == y) for x in range(3) for y in range(3)}
+    last |= {f"source_symbol[{place}]": 40.0 + place for place in range(3)} | {
+        "bigram_change[1]": value / 100
+    }
+    last |= {f"target_symbol[{place}]": 50.0 + trial.levels["seed"] for place in range(3)}
     last |= {f"memory_change[{sample}]": sample / 10 for sample in range(11)}
     rows += [MetricRow(step=30, epoch=3, name=name, value=each) for name, each in last.items()]
     value = end if isinstance(end, float) else value

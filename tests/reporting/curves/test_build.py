@@ -222,7 +222,12 @@ def test_a_heat_map_of_two_indices_has_them_in_the_order_of_numbers(drawn):
     )
     assert [panel.title for panel in made.panels] == ["sa", "conv", "sa + conv"]
     content = made.panels[0].content
-    assert (content.rows, content.columns) == (("0", "1", "2"),) * 2
+    assert content.rows == ("0", "1", "2"), "seeds have other symbols"
+    assert content.columns == ("40", "41", "42")
+    assert made.notes[-1] == (
+        "Cosine of the memory at both symbols of a frequent bigram: "
+        "sa 41 42 0.11; conv 41 42 0.21; sa + conv 41 42 0.31."
+    )
     assert content.values == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
     assert made.caption == "Weight of attention by output position and input position; filter 8; task sort"
 
