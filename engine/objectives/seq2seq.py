@@ -73,6 +73,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             model,
             self._pairs.test,
             self._decoding,
+            pairs=self._pairs,
             batch_size=self.settings.train.batch_size,
             device=self.device,
         )
