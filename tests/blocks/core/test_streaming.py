@@ -11,7 +11,7 @@ HEADS = "heads=2, head_width=3"
 STACKS = [
     f"2 * (all_attn(N=3, span=5, {HEADS}, adaptive=true, ramp=2) >> ff(5))",
     f"2 * (lstm(layers=2) + conv(k=4) >> persistent_conv(k=3)) >> sa({HEADS}, span=4)",
-    f"2 * (all_attn(N=4, span=3, {HEADS}) + conv(k=4) >> ff_attn(6)) >> tied(2 * cgru(k=3))",
+    f"2 * (all_attn(N=4, span=3, {HEADS}) + conv(k=4) >> ff_attn(N=6)) >> tied(2 * cgru(k=3))",
     f"3 * all_attn(N=2, span=3, {HEADS}) >> tied(2 * (sa({HEADS}, span=2) + (cgru(k=3) >> ff(4))))",
 ]
 LENGTH = 29

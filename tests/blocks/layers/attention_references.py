@@ -134,8 +134,5 @@ def single_head(block, x, *, causal, heads, **settings):
 
 @register_reference("ff_attn")
 def ff_attn(block, x, **_):
-    rows = []
-    for row in x:
-        weights = torch.exp(block.inner.weight @ row)
-        rows.append(block.outer.weight @ (weights / weights.sum()))
-    return torch.stack(rows)
+    vectors = persistent_vectors(block, 0)
+    return torch.stack([block.output.weight @ attend(block.query.weight @ row, vectors) for row in x])
