@@ -48,7 +48,7 @@ def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
     """The share of the highest rate at a step, counted from 1.
 
     "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a highest value
-    of 1); "linear" and "cosine" fall to 0 at the last step.
+    of 1); "linear" and "cosine" fall to 0 at the last step, "milestones" to a tenth after each of them.
     """
     warmup = settings.warmup
     if step < warmup:
@@ -61,5 +61,7 @@ def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
             return 1.0 - share
         case "cosine":
             return 0.5 * (1.0 + math.cos(math.pi * share))
+        case "milestones":
+            return 0.1 ** sum(step > milestone for milestone in settings.milestones)
         case _:
             return 1.0

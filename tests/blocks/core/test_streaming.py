@@ -92,3 +92,24 @@ def test_attention_to_everything_has_no_stream():
         BuildError, match=r"^SelfAttention sees all of the past, and a stream has no beginning$"
     ):
         model(f"sa({HEADS})").forward_stream(tokens(), StreamState())
+
+
+@pytest.mark.parametrize("text", STACKS)
+def test_a_stream_behind_zeros_is_the_same_in_any_pieces(text):
+    built = model(text, norm="post", position="none", zero_past=True)
+    with torch.no_grad():
+        whole, *others = (streamed(built, tokens(), cuts) for cuts in CUTS.values())
+        for other in others:
+            torch.testing.assert_close(other, whole, rtol=1e-9, atol=1e-9)
+        assert not torch.allclose(whole[:, 0], built(tokens())[:, 0])
+
+
+def test_a_block_behind_zeros_has_as_many_as_it_sees_in_its_past():
+    built = model(
+        f"sa({HEADS}, pos=relative, span=5)", norm="none", residual=False, position="none", zero_past=True
+    )
+    block = built.body.layers[0].part
+    with torch.no_grad():
+        x = built.embedding(tokens()) * built.scale
+        expected = built.output(block.forward_with_past(x, x.new_zeros(2, 5, 8)))
+        torch.testing.assert_close(streamed(built, tokens(), [10, 19]), expected, rtol=1e-9, atol=1e-9)

@@ -30,7 +30,7 @@ def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_valu
             key, value = key + vector, value + vector if pos_values else value
         if ramp is not None:
             reached = ramp + block.window.spans.z[head] * span
-            weight = ((reached - abs(distance)) / ramp).clip(0, 1)
+            weight = ((reached - abs(distance) + max(0, nearest)) / ramp).clip(0, 1)
         seen.append((key, value, weight))
     return seen
 

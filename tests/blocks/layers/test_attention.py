@@ -241,3 +241,12 @@ def build_block(text):
     block = make_block(parse(text).root, causal=True, width=128, dtype=torch.float32)
     initialise(block, make_generator(0))
     return block
+
+
+def test_the_ramp_of_a_span_begins_at_the_position_before():
+    block = build_block("sa(heads=2, head_width=4, pos=relative, span=8, adaptive=true, ramp=4)")
+    with torch.no_grad():
+        block.window.spans.z.copy_(torch.tensor([0.0, 0.25]))
+    left = block.window.spans(8, 1).exp().squeeze(1, 2)  # the distance 8 first
+    assert left[0].tolist() == pytest.approx([0, 0, 0, 0, 0.25, 0.5, 0.75, 1])
+    assert left[1].tolist() == pytest.approx([0, 0, 0.25, 0.5, 0.75, 1, 1, 1])

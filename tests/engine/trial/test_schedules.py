@@ -96,3 +96,19 @@ def test_a_plateau_is_looked_for_once_the_rise_is_over():
     rates = Rates(ScheduleSettings(name="plateau", warmup=90, patience=1), 1.0).take(TOTAL)
     assert rates[:90] == [step / 90 for step in range(1, 90)] + [1.0]
     assert rates[-1] == pytest.approx(0.1)
+
+
+def test_milestones_are_the_last_steps_before_each_fall_to_a_tenth():
+    settings = ScheduleSettings(name="milestones", warmup=10, milestones=[50, 80])
+    rates = Rates(settings, 0.07).take(TOTAL)
+    assert rates[8:11] == pytest.approx([0.063, 0.07, 0.07])
+    assert rates[49:51] == pytest.approx([0.07, 0.007])
+    assert rates[79:81] == pytest.approx([0.007, 0.0007])
+
+
+def test_milestones_belong_to_their_schedule():
+    for given in ({"name": "milestones"}, {"name": "linear", "milestones": [5]}):
+        with pytest.raises(
+            ValueError, match=f"expected milestones with the schedule of that name, got {given['name']}"
+        ):
+            ScheduleSettings(**given)
