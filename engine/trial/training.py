@@ -125,8 +125,10 @@ class Training:
         for _ in range(train.steps_per_epoch):
             self.step += 1
             self._optimizer.zero_grad()
+            lost = torch.zeros((), device=self._device)
             for part in range(train.accumulate):
-                total += self._accumulate_gradients(part)
+                share = self._accumulate_gradients(part)
+                total, lost = total + share, lost + share
             if train.clip_norm is not None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
             if train.clip_tensor_norm is not None:
@@ -135,7 +137,7 @@ class Training:
                 self._optimizer.step()
             else:
                 take_clipped_step(self._optimizer, model, train.clip_step_norm)
-            self._schedule.after_step()
+            self._schedule.after_step(lost)
             model.after_optimiser_step()
         return total / train.steps_per_epoch
 

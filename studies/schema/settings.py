@@ -157,16 +157,24 @@ class ScheduleSettings(StrictModel):
     half a wave to 0 at the last step, and inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017,
     equation 3, whose highest value is (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss
     on the dev split has not improved for `patience` epochs, milestones after each of the steps it lists.
+    recent is multiplied by `decay` when a mean training loss of `every` steps is worse than all of the last
+    `patience` such means (the program of Kaiser and Bengio 2016).
     """
 
-    name: Literal["constant", "linear", "inverse_sqrt", "cosine", "plateau", "milestones"] = "constant"
+    name: Literal["constant", "linear", "inverse_sqrt", "cosine", "plateau", "milestones", "recent"] = (
+        "constant"
+    )
     """how the learning rate continues after the warm-up"""
     warmup: int = Field(default=0, ge=0)
     """steps over which the learning rate rises linearly"""
     patience: int = Field(default=5, ge=1)
-    """of plateau: epochs without a better loss before the learning rate falls"""
+    """of plateau: epochs without a better loss before the rate falls; of recent: means compared with"""
     milestones: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
     """of milestones: steps after which the learning rate falls to a tenth"""
+    decay: float = Field(default=0.995, gt=0, lt=1)
+    """of recent: what the learning rate is multiplied by"""
+    every: int = Field(default=100, ge=1)
+    """of recent: the steps of one mean"""
 
     @model_validator(mode="after")
     def check_steps(self) -> ScheduleSettings:
@@ -185,6 +193,20 @@ class CurriculumSettings(StrictModel):
     """the first length"""
     grow_at: float = Field(default=1.0, gt=0, le=1)
     """accuracy on a fresh batch at which the length grows"""
+
+
+class ScheduledSamplingSettings(StrictModel):
+    """`train.scheduled_sampling`: how often a model reads its own guesses, and how these are drawn.
+
+    The share begins at `start` and doubles each `double_every` steps, until it is `sampling`. For each place
+    it is drawn once for all targets of a batch whether they read guesses there. A guess is drawn from the
+    probabilities that the model gives behind what it has read (the program of Kaiser and Bengio 2016).
+    """
+
+    start: float = Field(gt=0, le=1)
+    """the share at the first step"""
+    double_every: int = Field(ge=1)
+    """the steps in which it doubles"""
 
 
 class StopSettings(StrictModel):
@@ -226,6 +248,8 @@ class TrainSettings(StrictModel):
     """training steps in an epoch"""
     sampling: float = Field(default=0.0, ge=0, le=1)
     """of two sequences: the share of the target's symbols in whose place the model reads its own guesses"""
+    scheduled_sampling: ScheduledSamplingSettings | None = None
+    """how that share grows; guesses are then drawn, one after the other, and else the likeliest"""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     """of two sequences: the probability that is spread over all symbols of the target's vocabulary"""
     precision: Precision = "float32"
@@ -236,6 +260,15 @@ class TrainSettings(StrictModel):
     """when training ends before the last epoch"""
     curriculum: CurriculumSettings | None = None
     """of the algorithmic tasks: how the length grows, from the first on"""
+
+    @model_validator(mode="after")
+    def check_sampling(self) -> TrainSettings:
+        """What grows has an end."""
+        if (grows := self.scheduled_sampling) is not None and grows.start > self.sampling:
+            raise ValueError(
+                f"scheduled_sampling grows from {grows.start:g} to sampling, got {self.sampling:g}"
+            )
+        return self
 
     @model_validator(mode="after")
     def check_accumulate(self) -> TrainSettings:

@@ -13,6 +13,11 @@ TOTAL, EPOCH = 120, 10
 LOSSES = (3.0, 2.0, 1.5, 1.5, 1.6, 1.5, 1.55, 1.5, 1.4, 1.4, 1.3, 1.3)  # one an epoch
 
 
+STEP_LOSSES = [5.0 - 0.01 * step + 0.3 * math.sin(step) for step in range(60)] + [
+    4.5 + 0.01 * step for step in range(60)
+]
+
+
 class Rates:
     """An optimiser with its schedule, and the rate of each step that it has taken."""
 
@@ -25,7 +30,7 @@ class Rates:
         for _ in range(steps):
             self.found.append(self.optimizer.param_groups[0]["lr"])
             self.optimizer.step()
-            self.schedule.after_step()
+            self.schedule.after_step(torch.tensor(STEP_LOSSES[len(self.found) - 1]))
             if len(self.found) % EPOCH == 0:
                 self.schedule.after_epoch({"dev_loss": LOSSES[len(self.found) // EPOCH - 1]})
         return self.found
@@ -112,3 +117,35 @@ def test_milestones_belong_to_their_schedule():
             ValueError, match=f"expected milestones with the schedule of that name, got {given['name']}"
         ):
             ScheduleSettings(**given)
+
+
+def program_rates(lr, every):
+    """The rule of the program of Kaiser and Bengio 2016: perplexities, and a list that begins with five."""
+    previous, losses = [1000000.0] * 5, []
+    for loss in STEP_LOSSES:
+        yield lr
+        losses.append(loss)
+        if len(losses) == every:
+            perplexity = math.exp(sum(losses) / every)
+            if perplexity > max(previous[-5:]):
+                lr *= 0.995
+            previous.append(perplexity)
+            losses = []
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_recent_falls_as_in_the_program_of_the_neural_gpu(every):
+    rates = Rates(ScheduleSettings(name="recent", every=every), 0.1)
+    halfway = rates.take(TOTAL // 2 + 3)
+    assert rates.take(TOTAL - len(halfway))[-1] < 0.1
+    assert rates.found == pytest.approx(list(program_rates(0.1, every)), rel=1e-6)
+
+
+def test_recent_goes_on_from_a_state():
+    settings = ScheduleSettings(name="recent", every=7)
+    whole, first, rest = (Rates(settings, 0.1) for _ in range(3))
+    first.take(95)
+    rest.schedule.restore(first.schedule.state())
+    rest.optimizer.load_state_dict(first.optimizer.state_dict())
+    rest.found = list(first.found)
+    assert rest.take(TOTAL - 95) == pytest.approx(whole.take(TOTAL), rel=1e-6)
