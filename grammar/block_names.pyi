@@ -73,7 +73,7 @@ class _AllAttn:
         self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
         pos_values: whether position vectors are added to values too, not to keys alone; true or false.
 
-        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 4.1.
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 4.2.
         """
 
 all_attn: _AllAttn
@@ -116,7 +116,7 @@ class _AttnSplit:
         self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
         pos_values: whether position vectors are added to values too, not to keys alone; true or false.
 
-        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.3.
         """
 
 attn_split: _AttnSplit
@@ -214,17 +214,17 @@ class _Ff:
 ff: _Ff
 
 class _FfAttn:
-    """The block `ff_attn`: feed-forward layer on each position with a softmax in it, without biases."""
+    """The block `ff_attn`: attention to persistent vectors alone, of one head, in the place of a feed-forward layer."""
 
     def __call__(
         _self,
-        dim: int | Placeholder,
+        N: int | Placeholder,
     ) -> Recipe:
-        """Feed-forward layer on each position with a softmax in it, without biases: y = W₂ · softmax(W₁ · x).
+        """Attention to persistent vectors alone, of one head, in the place of a feed-forward layer: y = W_o · softmax(qᵀ k′) √N v′, q = W_q · x.
 
-        dim: width of the inner layer; whole number, 1 to 1048576.
+        N: persistent vectors, as wide as the model; whole number, 1 to 1048576.
 
-        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.3.
         """
 
 ff_attn: _FfAttn
@@ -270,7 +270,7 @@ class _HeadSplit:
         self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
         pos_values: whether position vectors are added to values too, not to keys alone; true or false.
 
-        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.3.
         """
 
 head_split: _HeadSplit
@@ -480,7 +480,7 @@ class _SingleHead:
         self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
         pos_values: whether position vectors are added to values too, not to keys alone; true or false.
 
-        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.4.
+        Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.3.
         """
 
 single_head: _SingleHead

@@ -62,7 +62,8 @@ class ModelConfig:
     symbols, in the input as in the softmax. Where it is `tied`, the softmax has the embedding's weights, and
     no biases. Maps of feed-forward blocks, the queries, keys and values of `sa`, and its outputs begin as
     N(0, std²) where their `std` is given. Of a model that reads one sequence and writes another,
-    `source_vocab` has the symbols of the first, if they are not as many as `vocab`.
+    `source_vocab` has the symbols of the first, if they are not as many as `vocab`. With `zero_past` the
+    blocks of a stream begin behind zero vectors.
     """
 
     d_model: int
@@ -76,6 +77,7 @@ class ModelConfig:
     attention_dropout: float = 0.0
     embedding_dropout: float = 0.0
     input_dropout: float = 0.0
+    feedforward_dropout: float | None = None
     norm_eps: float = 1e-5
     embedding: EmbeddingInit = "scaled"
     tied: bool = False
@@ -88,6 +90,7 @@ class ModelConfig:
     columns: int | None = None
     targets: int | None = None
     output_act: OutputActivation = "none"
+    zero_past: bool = False
 
     def faults(self) -> list[str]:
         """What is out of bounds, or does not go together; empty if nothing is."""
@@ -96,6 +99,7 @@ class ModelConfig:
             ("attention_dropout", self.attention_dropout),
             ("embedding_dropout", self.embedding_dropout),
             ("input_dropout", self.input_dropout),
+            ("feedforward_dropout", self.inner_dropout),
         )
         positive = (
             ("norm_eps", self.norm_eps),
@@ -143,6 +147,11 @@ class ModelConfig:
     def embedding_scale(self) -> float:
         """What an embedding is multiplied by where it is used."""
         return math.sqrt(self.d_model) if self.embedding in ("scaled", "unit_scaled") else 1.0
+
+    @property
+    def inner_dropout(self) -> float:
+        """The probability of dropping a number inside a feed-forward block: `dropout` if none is given."""
+        return self.dropout if self.feedforward_dropout is None else self.feedforward_dropout
 
     @property
     def source(self) -> ModelConfig:
@@ -218,6 +227,7 @@ class ModelKeywords(TypedDict, total=False):
     attention_dropout: float
     embedding_dropout: float
     input_dropout: float
+    feedforward_dropout: float | None
     norm_eps: float
     embedding: EmbeddingInit
     tied: bool
@@ -230,6 +240,7 @@ class ModelKeywords(TypedDict, total=False):
     columns: int | None
     targets: int | None
     output_act: OutputActivation
+    zero_past: bool
 
 
 def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torch import Tensor
+from torch.nn import functional
 
 from .block import Block
 
@@ -23,17 +24,24 @@ class StreamState:
 class StreamChunk:
     """The next piece of a batch of streams on its way through a model, with what its blocks have kept.
 
-    Gradients pass through what is kept only `with_grad`; a state may then grow with the sequence.
+    Gradients pass through what is kept only `with_grad`; a state may then grow with the sequence. With
+    `zero_past` zero vectors stand in front of what is kept, up to what the block sees.
     """
 
-    def __init__(self, block_states: tuple[Tensor | None, ...], *, with_grad: bool = False) -> None:
+    def __init__(
+        self, block_states: tuple[Tensor | None, ...], *, with_grad: bool = False, zero_past: bool = False
+    ) -> None:
         self._before = block_states
         self._kept: list[Tensor | None] = []
         self._with_grad = with_grad
+        self._zero_past = zero_past
 
     def apply(self, block: Block, x: Tensor) -> Tensor:
         """The outputs of a block at x (batch, length, width), from x and what it has kept."""
         kept = self._before[len(self._kept)] if self._before else None
+        if self._zero_past and block.context_length:
+            kept = x[:, :0] if kept is None else kept
+            kept = functional.pad(kept, (0, 0, max(0, block.context_length - kept.shape[1]), 0))
         y, keep = (block.step_with_grad if self._with_grad else block.step)(x, kept)
         self._kept.append(keep)
         return y

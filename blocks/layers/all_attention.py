@@ -27,7 +27,7 @@ from .window_attention import (
 class Persistent(Initialisable):
     """Vectors of each head: keys √head_width · k′, k′ ~ N(0, 1/head_width), values √N · v′, v′ ~ N(0, 1/N).
 
-    Sukhbaatar et al. 2019, section 4.1.
+    Sukhbaatar et al. 2019, section 5.1.
     """
 
     def __init__(self, *, heads: int, vectors: int, head_width: int) -> None:
@@ -51,6 +51,11 @@ class Persistent(Initialisable):
         """(heads, batch, queries, head_width) of weights (heads, batch, queries, N)."""
         values = self.vectors * math.sqrt(self.vectors.shape[1])
         return (weights.flatten(1, 2) @ values).view(*weights.shape[:-1], -1)
+
+
+def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tensor:
+    """What vectors with a softmax of their own give scaled queries, each (heads, batch, queries, width)."""
+    return vectors.values(dropout(torch.softmax(vectors.scores(q), -1)))
 
 
 class PersistentAttention(WindowedBlock):
@@ -114,10 +119,6 @@ class PersistentAttention(WindowedBlock):
         k, v = split_heads(self.key_value(seen), self.window_heads, 2).unbind(0)
         return self.output(self.mix(q, k, v, mask))
 
-    def _attend_persistent(self, vectors: Persistent, q: Tensor) -> Tensor:
-        """What vectors with a softmax of their own give, (heads, batch, queries, head_width)."""
-        return vectors.values(self.dropout(torch.softmax(vectors.scores(q), -1)))
-
 
 @register_block("all_attn")
 class AllAttention(PersistentAttention):
@@ -135,7 +136,9 @@ class AttentionSplit(PersistentAttention):
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """As described."""
         y = self.window(q, k, v, mask)
-        return merge_heads(y if self.persistent is None else y + self._attend_persistent(self.persistent, q))
+        return merge_heads(
+            y if self.persistent is None else y + attend_persistent(self.persistent, q, self.dropout)
+        )
 
 
 @register_block("head_split")
@@ -150,7 +153,9 @@ class HeadSplit(PersistentAttention):
         """As described; without vectors the second half gives nothing."""
         of_window, of_vectors = q.split(self.window_heads)
         y = self.window(of_window, k, v, mask)
-        beside = y * 0 if self.persistent is None else self._attend_persistent(self.persistent, of_vectors)
+        beside = (
+            y * 0 if self.persistent is None else attend_persistent(self.persistent, of_vectors, self.dropout)
+        )
         return merge_heads(torch.cat([y, beside]))
 
 
@@ -168,24 +173,28 @@ class SingleHead(PersistentAttention):
         if self.persistent is None:
             return y
         whole_query = merge_heads(q) * self.heads**-0.5
-        return y + self._attend_persistent(self.persistent, whole_query[None])[0]
+        return y + attend_persistent(self.persistent, whole_query[None], self.dropout)[0]
 
 
 @register_block("ff_attn")
 class FeedForwardAttention(Block):
-    """A feed-forward layer with a softmax in place of the activation, without biases."""
+    """The persistent vectors of `single_head` in a sub-layer of their own, with queries and an output map."""
 
-    def __init__(self, *, width: int, dim: int, dropout: float) -> None:
+    def __init__(self, *, width: int, vectors: int, dropout: float) -> None:
         super().__init__()
-        self.inner = UniformLinear(width, dim)
-        self.outer = UniformLinear(dim, width)
+        self.query = UniformLinear(width, width)
+        self.persistent = Persistent(heads=1, vectors=vectors, head_width=width)
+        self.output = UniformLinear(width, width)
         self.dropout = Dropout(dropout)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `ff_attn(dim)`."""
-        return cls(width=context.width, dim=as_int(settings, "dim"), dropout=context.config.attention_dropout)
+        """The block of `ff_attn(N)`."""
+        return cls(
+            width=context.width, vectors=as_int(settings, "N"), dropout=context.config.attention_dropout
+        )
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Each position by itself; the mask changes nothing."""
-        return self.outer(self.dropout(torch.softmax(self.inner(x), -1)))
+        q = self.query(x)[None] * x.shape[-1] ** -0.5  # (1, batch, length, width)
+        return self.output(attend_persistent(self.persistent, q, self.dropout)[0])

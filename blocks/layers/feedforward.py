@@ -33,7 +33,7 @@ class FeedForward(Block):
             width=context.width,
             filter_width=as_int(settings, "filter"),
             act=as_word(settings, "act"),
-            dropout=context.config.dropout,
+            dropout=context.config.inner_dropout,
             std=context.config.feedforward_std,
         )
 

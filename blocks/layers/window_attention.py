@@ -46,11 +46,13 @@ class PositionVectors(Initialisable):
 class AdaptiveSpans(Initialisable):
     """A span for each head, z · span tokens and a ramp over which it fades out; z begins as 0.
 
-    Sukhbaatar et al. 2019 (Adaptive Attention Span in Transformers), equation 5.
+    Sukhbaatar et al. 2019 (Adaptive Attention Span in Transformers), equation 5; as in their program
+    distances count from the `nearest` position that a head sees.
     """
 
-    def __init__(self, *, heads: int, span: int, ramp: int) -> None:
+    def __init__(self, *, heads: int, span: int, ramp: int, nearest: int) -> None:
         super().__init__()
+        self.nearest = nearest
         self.span = span
         self.ramp = ramp
         self.z = nn.Parameter(torch.empty(heads))
@@ -63,7 +65,7 @@ class AdaptiveSpans(Initialisable):
 
     def forward(self, max_distance: int, min_distance: int) -> Tensor:
         """The logarithm of what remains, the greatest distance first, (heads, 1, 1, distances)."""
-        steps = torch.arange(max_distance, min_distance - 1, -1, device=self.z.device).abs()
+        steps = torch.arange(max_distance, min_distance - 1, -1, device=self.z.device).abs() - self.nearest
         left = (self.z[:, None] * self.span + self.ramp - steps) / self.ramp
         tiny = torch.finfo(left.dtype).tiny
         left = left.clamp(tiny, 1.0)
@@ -77,7 +79,7 @@ class AdaptiveSpans(Initialisable):
 
     def _max_distance(self, z: float) -> int:
         """The greatest distance that is not faded out, rounded up."""
-        seen = math.ceil(self.ramp + z * self.span) - 1
+        seen = math.ceil(self.ramp + z * self.span) + self.nearest - 1
         return -(-seen // GRANULARITY) * GRANULARITY
 
 
@@ -108,7 +110,9 @@ class WindowAttention(nn.Module):
         self.positions = positions
         self.dropout = Dropout(dropout)
         span, ramp = window.span, window.ramp
-        self.spans = None if ramp is None else AdaptiveSpans(heads=heads, span=span, ramp=ramp)
+        nearest = max(0, window.min_distance)
+        learnt = None if ramp is None else AdaptiveSpans(heads=heads, span=span, ramp=ramp, nearest=nearest)
+        self.spans = learnt
 
     @property
     def max_distance(self) -> int:

@@ -99,7 +99,7 @@ class Model(BaseModel[ResidualStack]):
         if not self.config.causal:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
         x, signal = self._embed(inputs, state.past_length)
-        chunk = StreamChunk(state.block_states)
+        chunk = StreamChunk(state.block_states, zero_past=self.config.zero_past)
         x = self._normalise(self.body(x, SideInputs(signal=signal, chunk=chunk)))
         return x, StreamState(state.past_length + inputs.shape[1], chunk.next_states())
 
@@ -144,7 +144,8 @@ def build(
 
     `norm` is pre, post or none, `position` timing or none; `dropout` is the probability to drop,
     `embedding_dropout` that on embeddings and in front of the output, `input_dropout` that on what enters the
-    body, behind the timing signal. Without `residual` a sub-layer's output takes the place of its input.
+    body, behind the timing signal, `feedforward_dropout` that inside feed-forward blocks. Without
+    `residual` a sub-layer's output takes the place of its input.
     Embeddings begin as `embedding` says (EmbeddingInit), maps as `init` says (Init), or as N(0, std²) where
     there is `feedforward_std`, `attention_std` or `attention_output_std`; paddings Glorot uniform, biases as
     `bias_init` says, norms 1 and 0; `norm_eps` is added to variances. A model of more than `max_parameters`
@@ -153,7 +154,7 @@ def build(
     Inputs are symbols, or `columns` real numbers at each position; outputs a distribution over `vocab`, or
     `targets` real numbers, put through `output_act`. `cutoffs` divide the vocabulary into clusters, in the
     input and in the softmax; `tied` gives the softmax the embedding's weights. A transducer gets a model of a
-    source and a target, both of symbols of `vocab`.
+    source and a target, both of symbols of `vocab`. With `zero_past` blocks of a stream begin behind zeros.
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
     recipe, config = parse(recipe), configure(config, settings)

@@ -29,6 +29,8 @@ def task_to_dict(spec: TaskSpec) -> dict[str, Any]:
     }
     if isinstance(spec, AlgorithmicTask):
         known |= {"symbols": spec.vocab, "first_length": spec.start, "growth": spec.length_step}
+        if spec.example:
+            known["example"] = dict(zip(("input", "target", "meaning"), spec.example, strict=True))
     return known
 
 
@@ -39,6 +41,7 @@ def format_task(spec: TaskSpec) -> Iterator[str]:
         rows[1:1] = [
             ("symbols", f"{spec.vocab:,}"),
             ("lengths", f"from {spec.start}, growing by {spec.length_step}: [train] curriculum"),
+            *((("example", "{} to {}: {}".format(*spec.example)),) if spec.example else ()),
         ]
     yield from wrap(f"{spec.name}: {spec.summary}", WIDTH)
     yield ""

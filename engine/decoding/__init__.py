@@ -5,5 +5,6 @@ them, and `length_penalty` compares those of different lengths.
 """
 
 from .decode import Decoded, DecodingError, decode
+from .length_search import SizeSearch
 
-__all__ = ["Decoded", "DecodingError", "decode"]
+__all__ = ["Decoded", "DecodingError", "SizeSearch", "decode"]

@@ -13,8 +13,11 @@ from ..data.vocabularies.base import END
 from .beam import beam_search
 from .greedy import greedy_search
 from .length_penalty import Ranking
-from .length_search import search_lengths, size_bounds
+from .length_search import SizeSearch, search_lengths, size_bounds
 from .outputs import Bounds, Outputs
+
+PLAIN_SIZES = SizeSearch()
+"""Sizes up to twice the source's, of which the likeliest output is best."""
 
 
 class DecodingError(ActivememError):
@@ -41,6 +44,7 @@ def decode(
     length_penalty: float = 0.0,
     coverage_penalty: float = 0.0,
     try_lengths: bool = False,
+    sizes: SizeSearch = PLAIN_SIZES,
     end: int = END,
 ) -> list[Decoded]:
     """The output that a search finds best for each source (batch, n), padded with 0.
@@ -48,7 +52,7 @@ def decode(
     A beam of 1 is greedy. Each output ends within `max_length` symbols, of all or of each (batch,), the end
     counted; the penalties are those of a Ranking. A model whose transducer has `depends_on_target_length`
     writes exactly `max_length` symbols where the source has fewer, or with `try_lengths` as many as it finds
-    best, all of them compared without penalties.
+    best among those of `sizes`, all of them compared without penalties.
     Raises DecodingError, with all faults.
     """
     ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
@@ -65,9 +69,8 @@ def decode(
             if not try_lengths:
                 _require_attention_weights(model, sources, ranking)
             bound = bound.expand(len(sources))
-            found = _search(
-                model.eval(), sources, bound, ranking, beam=beam, try_lengths=try_lengths, end=end
-            )
+            asked = sizes if try_lengths else None
+            found = _search(model.eval(), sources, bound, ranking, beam=beam, sizes=asked, end=end)
     finally:
         model.train(training)
     lengths = (found.symbols != PAD).sum(1).tolist()
@@ -82,12 +85,12 @@ def _search(
     ranking: Ranking,
     *,
     beam: int,
-    try_lengths: bool,
+    sizes: SizeSearch | None,
     end: int,
 ) -> Outputs:
     """The outputs of the search that was asked for."""
-    if try_lengths:
-        return search_lengths(model, sources, max_length, beam=beam, end=end)
+    if sizes is not None:
+        return search_lengths(model, sources, max_length, beam=beam, end=end, sizes=sizes)
     bounds = Bounds(min_length=torch.ones_like(max_length), max_length=max_length)
     if model.body.depends_on_target_length:
         bounds = size_bounds((sources != PAD).sum(1), max_length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -15,16 +16,18 @@ from .outputs import Bounds, Outputs, log_probabilities
 class Race:
     """Rows that are outputs of the same sentences, of which only the likeliest are asked for.
 
-    `sentence` (rows,) tells whose they are, `best` (sentences,) has the best score of those that have ended;
-    it is kept up to date.
+    `sentence` (rows,) tells whose they are, `best` (sentences,) has the best score of those that have ended,
+    less what `costs` says of them, which is nothing below 0; it is kept up to date.
     """
 
     sentence: Tensor
     best: Tensor
+    costs: Callable[[Tensor, Outputs], Tensor]
 
-    def record(self, rows: Tensor, scores: Tensor) -> None:
-        """Take note of the scores of outputs."""
-        self.best.scatter_reduce_(0, self.sentence[rows], scores, "amax")
+    def record(self, rows: Tensor, outputs: Outputs) -> None:
+        """Take note of outputs that have ended, those of these rows."""
+        sentence = self.sentence[rows]
+        self.best.scatter_reduce_(0, sentence, outputs.scores - self.costs(sentence, outputs), "amax")
 
     def beaten(self, rows: Tensor, scores: Tensor) -> Tensor:
         """Which beginnings have scores so far that are below the best: they only get worse."""
@@ -51,7 +54,7 @@ def greedy_search(
         scores[rows] += gains
         going = previous != end
         if race is not None:
-            going = _still_racing(race, rows, scores, going)
+            going = _still_racing(race, rows, Outputs(symbols=symbols, scores=scores), going)
         kept = torch.nonzero(going).squeeze(1)
         if len(kept) < len(rows):
             rows, previous, bounds, state = (
@@ -75,9 +78,10 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int, end: int) -> tuple[Tens
     return symbols, gains.nan_to_num(nan=-torch.inf)
 
 
-def _still_racing(race: Race, rows: Tensor, scores: Tensor, going: Tensor) -> Tensor:
+def _still_racing(race: Race, rows: Tensor, outputs: Outputs, going: Tensor) -> Tensor:
     """Which rows go on; those that are given up get their score here."""
-    race.record(rows[~going], scores[rows[~going]])
+    ended, scores = rows[~going], outputs.scores
+    race.record(ended, Outputs(symbols=outputs.symbols[ended], scores=scores[ended]))
     beaten = going & race.beaten(rows, scores[rows])
     scores[rows[beaten]] = -torch.inf
     return going & ~beaten

@@ -1,8 +1,10 @@
-"""Models that must know how long an output will be: every size is tried, from the source's to twice it."""
+"""Models that must know how long an output will be: all sizes are tried, from the source's on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,6 +19,36 @@ MAX_POSITIONS = 16384
 """The positions of all outputs that are written at once: about two gigabytes for images of 4 x 512."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeSearch:
+    """Which sizes are tried: from a source's length to `ratio` times it and `margin` more; and what is best.
+
+    That is the likeliest output, or the one whose log-probability is highest after `cost` is taken from it:
+    of 0 or more nats, for the row of the source and the symbols with their end.
+    """
+
+    ratio: float = 2.0
+    margin: int = 0
+    cost: Callable[[int, list[int]], float] | None = None
+
+    def most(self, lengths: Tensor) -> Tensor:
+        """The longest output of sources of these lengths (rows,)."""
+        return (self.ratio * lengths.double()).floor().long() + self.margin
+
+    def costs(self, sentences: Tensor, outputs: Outputs) -> Tensor:
+        """What outputs (rows, longest) of these sentences (rows,) cost; 0 where they were given up."""
+        found = torch.zeros_like(outputs.scores)
+        if self.cost is None:
+            return found
+        for row, (sentence, score) in enumerate(
+            zip(sentences.tolist(), outputs.scores.tolist(), strict=True)
+        ):
+            if math.isfinite(score):
+                symbols = outputs.symbols[row]
+                found[row] = self.cost(sentence, symbols[symbols != PAD].tolist())
+        return found
+
+
 def size_bounds(lengths: Tensor, sizes: Tensor) -> Bounds:
     """The outputs that a model of sources of these lengths (rows,) writes when it is told these sizes.
 
@@ -26,52 +58,66 @@ def size_bounds(lengths: Tensor, sizes: Tensor) -> Bounds:
 
 
 def search_lengths(
-    model: TransductionModel, sources: Tensor, max_length: Tensor, *, beam: int, end: int
+    model: TransductionModel,
+    sources: Tensor,
+    max_length: Tensor,
+    *,
+    beam: int,
+    end: int,
+    sizes: SizeSearch,
 ) -> Outputs:
-    """The outputs of a small beam, each of the size whose greedy output is the likeliest.
+    """The outputs of a small beam, each of the size whose greedy output is the best.
 
-    Kaiser and Bengio 2016, section 3. `max_length` (batch,) bounds the sizes.
+    Kaiser and Bengio 2016, section 3. `max_length` (batch,) bounds the sizes. Where outputs have costs, what
+    was found without a beam stays unless the beam's is better.
     """
-    sizes, found = _likeliest_sizes(model, sources, max_length, end)
+    chosen, found = _best_sizes(model, sources, max_length, end, sizes)
     if beam == 1:
         return found
-    bounds = size_bounds((sources != PAD).sum(1), sizes)
+    bounds = size_bounds((sources != PAD).sum(1), chosen)
     symbols, scores = torch.zeros_like(found.symbols), torch.zeros_like(found.scores)
-    for rows in _chunks(sizes, MAX_POSITIONS // beam):
+    for rows in _chunks(chosen, MAX_POSITIONS // beam):
         written = beam_search(
             model, _trim_padding(sources[rows]), bounds.select(rows), beam=beam, end=end, ranking=Ranking()
         )
         scores[rows], symbols[rows, : written.symbols.shape[1]] = written.scores, written.symbols
-    return Outputs(symbols=symbols, scores=scores)
+    widely, everyone = Outputs(symbols=symbols, scores=scores), torch.arange(len(sources))
+    if sizes.cost is None:
+        return widely
+    better = scores - sizes.costs(everyone, widely) >= found.scores - sizes.costs(everyone, found)
+    return Outputs(
+        symbols=torch.where(better[:, None], symbols, found.symbols),
+        scores=torch.where(better, scores, found.scores),
+    )
 
 
-def _likeliest_sizes(
-    model: TransductionModel, sources: Tensor, longest: Tensor, end: int
+def _best_sizes(
+    model: TransductionModel, sources: Tensor, longest: Tensor, end: int, sizes: SizeSearch
 ) -> tuple[Tensor, Outputs]:
     """The best size (batch,) of each sentence, and the greedy outputs of these sizes.
 
-    A size is given up as soon as it is less likely than what another one has written.
+    A size is given up as soon as it is less likely than what another one has written is worth.
     """
     lengths = (sources != PAD).sum(1)
-    least, most = torch.minimum(lengths, longest), torch.minimum(2 * lengths, longest)
+    least, most = torch.minimum(lengths, longest), torch.minimum(sizes.most(lengths), longest)
     tried = torch.arange(int((most - least).max()) + 1, device=sources.device)
     sentence, more = torch.nonzero(tried <= (most - least)[:, None], as_tuple=True)  # (outputs,)
-    sizes = least[sentence] + more
-    symbols = sources.new_full((len(sizes), int(most.max())), PAD)
-    scores = torch.full(sizes.shape, -torch.inf, dtype=torch.float64, device=sources.device)
+    told = least[sentence] + more
+    symbols = sources.new_full((len(told), int(most.max())), PAD)
+    scores = torch.full(told.shape, -torch.inf, dtype=torch.float64, device=sources.device)
     best = scores.new_full(lengths.shape, -torch.inf)
-    for rows in _chunks(sizes, MAX_POSITIONS):
-        of, bounds = sentence[rows], size_bounds(lengths[sentence[rows]], sizes[rows])
-        written = greedy_search(
-            model, _trim_padding(sources[of]), bounds, end=end, race=Race(sentence=of, best=best)
-        )
+    for rows in _chunks(told, MAX_POSITIONS):
+        of, bounds = sentence[rows], size_bounds(lengths[sentence[rows]], told[rows])
+        race = Race(sentence=of, best=best, costs=sizes.costs)
+        written = greedy_search(model, _trim_padding(sources[of]), bounds, end=end, race=race)
         scores[rows], symbols[rows, : written.symbols.shape[1]] = written.scores, written.symbols
+    worth = scores - sizes.costs(sentence, Outputs(symbols=symbols, scores=scores))
     table = scores.new_full((len(sources), len(tried)), -torch.inf)
-    table[sentence, more] = scores
+    table[sentence, more] = worth
     chosen = torch.zeros_like(table, dtype=torch.long)
-    chosen[sentence, more] = torch.arange(len(sizes), device=sizes.device)
+    chosen[sentence, more] = torch.arange(len(told), device=told.device)
     chosen = chosen.gather(1, table.argmax(1, keepdim=True)).squeeze(1)
-    return sizes[chosen], Outputs(symbols=symbols[chosen], scores=scores[chosen])
+    return told[chosen], Outputs(symbols=symbols[chosen], scores=scores[chosen])
 
 
 def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:

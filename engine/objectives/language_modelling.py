@@ -33,11 +33,15 @@ from .base import Metrics, Objective, StepShape
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """Minus the log-probability of a text in nats, the number of its tokens, and that of its words."""
+    """Minus the log-probability of a text in nats, the number of its tokens, and that of its words.
+
+    Of lines, `padded_loss` is the mean over all positions of their batches, padding among them.
+    """
 
     nats: float
     tokens: int
     words: int
+    padded_loss: float | None = None
 
 
 class LanguageObjective(Objective[Model]):
@@ -52,7 +56,8 @@ class LanguageObjective(Objective[Model]):
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The dev split, or its beginning as `dev_tokens` says; after the last epoch all of it, and the test.
 
-        Loss in nats a token; bits a character, or perplexity per word whatever the tokens are.
+        Loss in nats a token, and of lines in nats a position; bits a character, or perplexity per word
+        whatever the tokens are.
         """
         limit = None if last else self._task.dev_tokens
         measured = self._measures("dev", self._score(model, self._truncate(self._text.dev, limit)))
@@ -77,6 +82,8 @@ class LanguageObjective(Objective[Model]):
     def _measures(self, split: str, score: _Score) -> Metrics:
         loss = score.nats / score.tokens
         measured = {f"{split}_loss": loss}
+        if score.padded_loss is not None:
+            measured[f"{split}_loss_padded"] = score.padded_loss
         if self._task.tokens == "characters":
             return measured | {f"{split}_bpc": loss / math.log(2)}
         return measured | {f"{split}_perplexity": math.exp(min(score.nats / score.words, 700.0))}
@@ -196,11 +203,26 @@ class LineObjective(LanguageObjective):
         return batch
 
     def _score(self, model: Model, split: Split) -> _Score:
-        nats, tokens, words = 0.0, 0, 0
+        nats, words = 0.0, 0
         rows, longest = self.settings.train.batch_size, self._task.longest
+        scored: list[tuple[Tensor, Tensor, Tensor]] = []  # of each batch the lines' numbers, nats and lengths
         for batch in iter_line_eval(split, batch_size=rows, max_length=longest):
             inputs, targets, lengths = (each.to(self.device) for each in batch[:3])
-            nats += float(model.nll(inputs, targets, lengths).double().sum())
-            tokens += int(lengths.sum())
+            lost = model.nll(inputs, targets, lengths).double()
+            nats += float(lost.sum())
             words += batch.words
-        return _Score(nats, tokens, words)
+            scored.append((batch.numbers, lost.sum(1).cpu(), batch.lengths))
+        numbers, lost, lengths = map(torch.cat, zip(*scored, strict=True))
+        order = numbers.argsort()
+        return _Score(nats, int(lengths.sum()), words, _padded_loss(lost[order], lengths[order], rows))
+
+
+def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
+    """The mean over all positions of batches of `rows` lines in their order, where padding costs nothing.
+
+    The program of Dowdell and Zhang 2019 prints this; the last lines do not count if they fill no batch.
+    """
+    batches = list(zip(nats.split(rows), lengths.split(rows), strict=True))
+    full = [each for each in batches if len(each[0]) == rows] or batches
+    losses = [float(lost.sum()) / (len(lost) * int(lengths.max())) for lost, lengths in full]
+    return sum(losses) / len(losses)

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from ...storage import WrittenOutputs
-from ...studies.schema.settings import TrialSettings
+from ...studies.schema.settings import ScheduledSamplingSettings, TrialSettings
 from ..core.seeds import derive_seed
 from ..data.pairs.batches import PairBatch, iter_pair_batches, iter_pair_eval
 from ..data.pairs.corpus import PairSplit
@@ -73,6 +73,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             model,
             self._pairs.test,
             self._decoding,
+            pairs=self._pairs,
             batch_size=self.settings.train.batch_size,
             device=self.device,
         )
@@ -117,16 +118,40 @@ class Seq2SeqObjective(Objective[TransductionModel]):
     def _sample_inputs(self, model: TransductionModel, sources: Tensor, targets: Tensor) -> Tensor:
         """The targets as the model reads them: some symbols as it guesses them (Bengio et al. 2015).
 
-        The guesses are made with the reference given, all at once (Mihaylova and Martins 2019).
+        The guesses are made with the reference given, all at once (Mihaylova and Martins 2019), or drawn one
+        after the other where sampling is scheduled.
         """
-        share = self.settings.train.sampling
-        if not share:
+        train = self.settings.train
+        if not train.sampling:
             return targets
+        if train.scheduled_sampling is not None:
+            share = sampling_share(train.sampling, train.scheduled_sampling, self._position - 1)
+            places = torch.rand(targets.shape[1], generator=self._guesses) < share
+            return self._guess_places(model, sources, targets, places.tolist())
         with torch.no_grad():
             logits = model(sources, targets)
         logits[..., PAD] = -torch.inf
         draws = torch.rand(targets.shape, generator=self._guesses).to(self.device)
-        return torch.where((draws < share) & (targets != PAD), logits.argmax(-1), targets)
+        return torch.where((draws < train.sampling) & (targets != PAD), logits.argmax(-1), targets)
+
+    @torch.no_grad()
+    def _guess_places(
+        self, model: TransductionModel, sources: Tensor, targets: Tensor, places: list[bool]
+    ) -> Tensor:
+        """The targets with guesses at these places (m), each drawn behind what has been read before it."""
+        if not any(places):
+            return targets
+        read, valid = targets.clone(), targets != PAD
+        state, previous = model.begin(sources, valid.sum(1)), torch.full_like(targets[:, 0], PAD)
+        for place in range(len(places) - places[::-1].index(True)):
+            logits, state = model.step(state, previous)
+            if places[place]:
+                logits[:, PAD] = -torch.inf
+                shares = logits.float().softmax(-1).cpu()
+                drawn = torch.multinomial(shares, 1, generator=self._guesses).squeeze(1)
+                read[:, place] = torch.where(valid[:, place], drawn.to(self.device), PAD)
+            previous = read[:, place]
+        return read
 
     def _scores(self, model: TransductionModel, split: PairSplit, name: str, limit: int | None) -> Metrics:
         """A split with the reference given, each pair once."""
@@ -145,6 +170,11 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             f"{name}_perplexity": math.exp(min(nats / words, 700.0)),
             f"{name}_accuracy": right / symbols,
         }
+
+
+def sampling_share(most: float, settings: ScheduledSamplingSettings, step: int) -> float:
+    """How often guesses are read at a step, counted from 0."""
+    return min(most, settings.start * 2.0 ** min(step / settings.double_every, 1000.0))
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:

@@ -140,7 +140,14 @@ class _Tuning:
     def _write(self, split: PairSplit, decoding: Decoding) -> WrittenOutputs:
         train = self._settings.train
         with autocast(train.precision, self._device), float32_products(train.precision):
-            outputs = generate(self._model, split, decoding, batch_size=train.batch_size, device=self._device)
+            outputs = generate(
+                self._model,
+                split,
+                decoding,
+                pairs=self._pairs,
+                batch_size=train.batch_size,
+                device=self._device,
+            )
         return write_outputs(outputs, self._pairs, split, decoding)
 
     def _stored_outputs(self, decoding: Decoding, *, tuned: bool) -> WrittenOutputs | None:

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from pkgutil import resolve_name
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from ...blocks import Linear
+from ...blocks.layers.convolutions import Convolution
 from ...studies.catalog.optimisers import OPTIMIZERS
 from ...studies.schema.settings import OptimizerSettings
 
@@ -23,3 +25,27 @@ def clip_grad_norm_per_tensor(parameters: Iterable[nn.Parameter], norm: float) -
     """Scale the gradient of each weight down to this norm where it is above it (Sukhbaatar et al. 2019)."""
     for weights in parameters:
         nn.utils.clip_grad_norm_(weights, norm)
+
+
+@torch.no_grad()
+def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: float) -> None:
+    """Take a step, that of each map shrunk to norm / ‖g‖ where the norm of its gradient g is above `norm`.
+
+    The optimiser sees the gradients as they are (the program of Sukhbaatar et al. 2019). Of several maps in
+    one weight each is shrunk by itself.
+    """
+    maps = {
+        weight: module.maps
+        for module in model.modules()
+        if isinstance(module, Linear | Convolution)
+        for weight in module.parameters(recurse=False)
+    }
+    before: list[tuple[Tensor, Tensor, Tensor]] = []
+    for weight in model.parameters():
+        if weight.grad is not None:
+            count = maps.get(weight, 1)
+            for part, gradient in zip(weight.chunk(count), weight.grad.chunk(count), strict=True):
+                before.append((part, part.clone(), (norm / (gradient.norm() + 1e-10)).clamp(max=1.0)))
+    optimizer.step()
+    for part, start, share in before:
+        part.copy_(start.lerp(part, share))

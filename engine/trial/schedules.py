@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
@@ -16,11 +17,16 @@ class Schedule:
 
     def __init__(self, settings: ScheduleSettings, optimizer: Optimizer, total_steps: int) -> None:
         self._settings = settings
-        self._per_step = LambdaLR(optimizer, lambda done: factor(settings, done + 1, total_steps))
+        self._recent = RecentLosses(settings)
+        self._per_step = LambdaLR(
+            optimizer, lambda done: self._recent.share * factor(settings, done + 1, total_steps)
+        )
         self._plateau = ReduceLROnPlateau(optimizer, patience=settings.patience - 1, threshold=0, eps=0)
 
-    def after_step(self) -> None:
-        """Set the rate of the next step."""
+    def after_step(self, loss: Tensor) -> None:
+        """Set the rate of the next step, `loss` being that of the step."""
+        if self._settings.name == "recent":
+            self._recent.take(loss)
         if self._settings.name != "plateau" or self._rises:
             self._per_step.step()
 
@@ -36,19 +42,53 @@ class Schedule:
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on, as plain values."""
-        return {"per_step": self._per_step.state_dict(), "plateau": self._plateau.state_dict()}
+        found = {"per_step": self._per_step.state_dict(), "plateau": self._plateau.state_dict()}
+        return found | ({"recent": self._recent.state()} if self._settings.name == "recent" else {})
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the optimiser restores its own."""
         self._per_step.load_state_dict(state["per_step"])
         self._plateau.load_state_dict(state["plateau"])
+        if "recent" in state:
+            self._recent.restore(state["recent"])
+
+
+class RecentLosses:
+    """The share of the highest rate that is left, and the means of the training loss that it depends on."""
+
+    def __init__(self, settings: ScheduleSettings) -> None:
+        self._settings = settings
+        self._means: list[float] = []
+        self._sum: Tensor | float = 0.0
+        self._steps = 0
+        self.share = 1.0
+
+    def take(self, loss: Tensor) -> None:
+        """Take the loss of a step; the share falls if a mean is worse than each of the last ones."""
+        self._sum, self._steps = self._sum + loss, self._steps + 1
+        if self._steps < self._settings.every:
+            return
+        mean, count = float(self._sum) / self._steps, self._settings.patience
+        if len(self._means) == count and mean > max(self._means):
+            self.share *= self._settings.decay
+        self._means = [*self._means, mean][-count:]
+        self._sum, self._steps = 0.0, 0
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on, as plain values."""
+        return {"means": self._means, "sum": float(self._sum), "steps": self._steps, "share": self.share}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._means, self._sum = state["means"], state["sum"]
+        self._steps, self.share = state["steps"], state["share"]
 
 
 def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
     """The share of the highest rate at a step, counted from 1.
 
     "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a highest value
-    of 1); "linear" and "cosine" fall to 0 at the last step.
+    of 1); "linear" and "cosine" fall to 0 at the last step, "milestones" to a tenth after each of them.
     """
     warmup = settings.warmup
     if step < warmup:
@@ -61,5 +101,7 @@ def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
             return 1.0 - share
         case "cosine":
             return 0.5 * (1.0 + math.cos(math.pi * share))
+        case "milestones":
+            return 0.1 ** sum(step > milestone for milestone in settings.milestones)
         case _:
             return 1.0

@@ -18,7 +18,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
 from ..objectives import Metrics, StepShape, build_objective
-from .optimisers import clip_grad_norm_per_tensor, optimizer
+from .optimisers import clip_grad_norm_per_tensor, optimizer, take_clipped_step
 from .precision import check_precision, float32_products
 from .schedules import Schedule
 
@@ -125,14 +125,19 @@ class Training:
         for _ in range(train.steps_per_epoch):
             self.step += 1
             self._optimizer.zero_grad()
+            lost = torch.zeros((), device=self._device)
             for part in range(train.accumulate):
-                total += self._accumulate_gradients(part)
+                share = self._accumulate_gradients(part)
+                total, lost = total + share, lost + share
             if train.clip_norm is not None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
             if train.clip_tensor_norm is not None:
                 clip_grad_norm_per_tensor(model.parameters(), train.clip_tensor_norm)
-            self._optimizer.step()
-            self._schedule.after_step()
+            if train.clip_step_norm is None:
+                self._optimizer.step()
+            else:
+                take_clipped_step(self._optimizer, model, train.clip_step_norm)
+            self._schedule.after_step(lost)
             model.after_optimiser_step()
         return total / train.steps_per_epoch
 

@@ -82,10 +82,10 @@ def _single_head_cost(settings: Settings, context: CostContext) -> Cost:
 
 
 def _ff_attn_cost(settings: Settings, context: CostContext) -> Cost:
-    """Two linear layers without bias; saved are the weights of the softmax."""
-    size = context.width * as_int(settings, "dim")
-    saved = (3 if context.config.attention_dropout else 1) * as_int(settings, "dim")
-    return Cost(parameters=2 * size, flops=4 * context.length * size, saved=context.length * saved)
+    """Two maps, and vectors as wide as the model; saved are scaled queries and what the vectors give."""
+    size, length = context.width**2, context.length
+    base_cost = Cost(parameters=2 * size, flops=4 * length * size, saved=2 * length * context.width)
+    return _add_persistent_vectors(base_cost, settings, context, heads=1, width=context.width, weights=True)
 
 
 def _reach(settings: Settings, context: CostContext) -> Reach:
@@ -127,7 +127,7 @@ ALL_ATTN = _register_persistent_attention(
     name="all_attn",
     summary="attention over a window of the past and persistent vectors, in one softmax",
     equation=("y = concat_h softmax(q_hᵀ [k_h + u ; √head_width k′_h] / √head_width) [v_h ; √N v′_h] · W_o"),
-    section="section 4.1",
+    section="section 4.2",
     cost=_all_attn_cost,
 )
 
@@ -135,7 +135,7 @@ ATTN_SPLIT = _register_persistent_attention(
     name="attn_split",
     summary="attention over a window of the past, and beside it over persistent vectors, outputs added",
     equation=("y = concat_h (softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(q_hᵀ k′_h) √N v′_h) · W_o"),
-    section="section 5.4",
+    section="section 5.3",
     cost=_attn_split_cost,
 )
 
@@ -146,7 +146,7 @@ HEAD_SPLIT = _register_persistent_attention(
         "y = concat_h y_h · W_o; y_h = softmax(q_hᵀ (k_h + u) / √head_width) v_h for the first half, "
         "softmax(q_hᵀ k′_h) √N v′_h for the second"
     ),
-    section="section 5.4",
+    section="section 5.3",
     cost=_head_split_cost,
     check=_check_even_heads,
 )
@@ -158,7 +158,7 @@ SINGLE_HEAD = _register_persistent_attention(
         "y = (concat_h softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(qᵀ k′) √N v′) · W_o, "
         "q = concat_h q_h"
     ),
-    section="section 5.4",
+    section="section 5.3",
     cost=_single_head_cost,
 )
 
@@ -166,19 +166,10 @@ FF_ATTN = register(
     Spec(
         name="ff_attn",
         role=Role.CHANNEL,
-        parameters=(
-            Parameter(
-                name="dim",
-                kind="integer",
-                low=1,
-                high=1048576,
-                positional=True,
-                meaning="width of the inner layer",
-            ),
-        ),
-        summary="feed-forward layer on each position with a softmax in it, without biases",
-        equation="y = W₂ · softmax(W₁ · x)",
-        source=_SOURCE + ", section 5.4",
+        parameters=(replace(VECTORS, low=1, meaning="persistent vectors, as wide as the model"),),
+        summary="attention to persistent vectors alone, of one head, in the place of a feed-forward layer",
+        equation="y = W_o · softmax(qᵀ k′) √N v′, q = W_q · x",
+        source=f"{_SOURCE}, section 5.3",
         cost=_ff_attn_cost,
         reach=lambda _settings, _context: Reach(left=0, right=0),
     )

@@ -27,7 +27,9 @@ def _cost(settings: Settings, context: CostContext) -> Cost:
     Saved are the activation's input or output and the second layer's input, and with dropout its mask.
     """
     inner = as_int(settings, "filter")
-    saved = 3 if context.config.dropout else 1 if as_word(settings, "act") in DERIVATIVE_FROM_OUTPUT else 2
+    saved = (
+        3 if context.config.inner_dropout else 1 if as_word(settings, "act") in DERIVATIVE_FROM_OUTPUT else 2
+    )
     return Cost(
         parameters=2 * context.width * inner + inner + context.width,
         flops=2 * context.length * 2 * context.width * inner,

@@ -18,6 +18,7 @@ from ...studies.claims.comparisons import (
     Constant,
     Number,
     Quantity,
+    Quotient,
     Reduction,
     SignedSum,
     cell_label,
@@ -93,12 +94,16 @@ class CellResults:
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
         """What a comparison lacks."""
-        gaps = (gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps)
+        gaps = [gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps]
+        undefined = len(self.seeds) - len(self.differences(comparison))
+        if undefined and not gaps:
+            what = f"{undefined} of {len(self.seeds)} seeds divide by 0"
+            gaps = [MissingTrials(where="a quotient", what=what)]
         return tuple(dict.fromkeys(gaps))
 
     def step(self, comparison: Comparison) -> float:
         """The smallest difference that all quantities of a comparison can show: their largest step."""
-        return max((self._answers[part].step for part in iter_quantities(comparison)), default=0.0)
+        return max(self._step(comparison.left), self._step(comparison.right))
 
     def rounding_sd(self, comparison: Comparison) -> float:
         """The standard deviation of left minus right by rounding alone: for a value, its step over √12."""
@@ -119,13 +124,37 @@ class CellResults:
                 parts = [self._evaluate(part, seed) for part in number.parts]
                 known = [part for part in parts if part is not None]
                 return _fold(number.function, known) if len(known) == len(parts) else None
+            case Quotient():
+                above, below = (self._evaluate(part, seed) for part in (number.numerator, number.denominator))
+                return None if above is None or not below else above / below
+
+    def _mean(self, number: Number) -> float:
+        """The mean over the known seeds, 0 without any."""
+        known = [value for seed in self.seeds if (value := self._evaluate(number, seed)) is not None]
+        return math.fsum(known) / len(known) if known else 0.0
+
+    def _step(self, number: Number) -> float:
+        """The smallest difference that a number can show; of a quotient if both of its sides move so far."""
+        match number:
+            case Constant():
+                return 0.0
+            case Quantity():
+                return self._answers[number].step
+            case SignedSum():
+                return max(self._step(term) for _, term in number.terms)
+            case Reduction():
+                return max(map(self._step, number.parts))
+            case Quotient():
+                below, ratio = self._mean(number.denominator), self._mean(number)
+                steps = self._step(number.numerator) + abs(ratio) * self._step(number.denominator)
+                return steps / abs(below) if below else 0.0
 
     def _variance(self, number: Number) -> float:
         """What rounding adds to the variance of a number.
 
         Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
         variance of a sum is that of its terms together, that of a mean of k is the sum over k², and that of a
-        minimum or maximum is the largest.
+        minimum or maximum is the largest. That of a quotient is what it is near the means of both sides.
         """
         match number:
             case Quantity():
@@ -135,7 +164,11 @@ class CellResults:
             case Reduction():
                 parts = [self._variance(part) for part in number.parts]
                 return math.fsum(parts) / len(parts) ** 2 if number.function == "mean" else max(parts)
-            case _:
+            case Quotient():
+                below, ratio = self._mean(number.denominator), self._mean(number)
+                both = self._variance(number.numerator) + ratio**2 * self._variance(number.denominator)
+                return both / below**2 if below else 0.0
+            case Constant():
                 return 0.0
 
     def _cell_values(self, quantity: Quantity) -> CellValues:

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric
-from ...studies.claims.comparisons import Comparison, Quantity, iter_comparisons, iter_quantities
+from ...studies.claims.comparisons import (
+    Comparison,
+    Quantity,
+    Quotient,
+    iter_comparisons,
+    iter_numbers,
+    iter_quantities,
+)
 from ...studies.claims.spec import Claim
 from ..statistics.corrections import hochberg_adjusted, hochberg_threshold
 from .cell_values import CellResults
@@ -107,8 +114,9 @@ def _verdict(test: PairedTest, threshold: float) -> Verdict:
 
 
 def _decimals(comparison: Comparison) -> int:
-    """The most decimals that tables print of a metric that is compared."""
-    return max((find_metric(each.metric).decimals for each in iter_quantities(comparison)), default=1)
+    """The most decimals that tables print of a metric that is compared; of quotients at least three."""
+    known = max((find_metric(each.metric).decimals for each in iter_quantities(comparison)), default=1)
+    return max(known, 3) if any(isinstance(each, Quotient) for each in iter_numbers(comparison)) else known
 
 
 def _claim_quantities(claim: Claim) -> Iterator[Quantity]:

@@ -10,6 +10,7 @@ from ...studies.claims.comparisons import (
     Constant,
     Number,
     Quantity,
+    Quotient,
     Reduction,
     SignedSum,
     iter_comparisons,
@@ -108,6 +109,11 @@ class _LabelWriter:
                 return self._quantity(number)
             case SignedSum():
                 return self._total(number)
+            case Quotient():
+                above, below = self.number(number.numerator), self.number(number.denominator)
+                above = f"({above})" if isinstance(number.numerator, SignedSum) else above
+                below = f"({below})" if isinstance(number.denominator, SignedSum | Quotient) else below
+                return f"{above} / {below}"
             case Reduction():
                 return f"{number.function}({', '.join(map(self.number, number.parts))})"
 

@@ -17,7 +17,7 @@ _DEVIATION = re.compile(r"std ([0-9.]+) ")
 _WORDS = "printed as "  # begins the note of a number that is printed as words
 
 HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
-    "nats": False,
+    "nats a position": False,
     "ppl": False,
     "bpc": False,
     "bleu": True,

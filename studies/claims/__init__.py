@@ -14,7 +14,8 @@ The grammar, loosest binding first:
     relation   = sum { sign sum }                 a > b > c holds if both do; sign = > >= < <= == !=
                | sum "within" NUMBER "of" sum
                | sum ( "is" level | "in" set )    after best, worst, argmax, argmin
-    sum        = [ "-" ] term { ( "+" | "-" ) term }
+    sum        = [ "-" ] quotient { ( "+" | "-" ) quotient }
+    quotient   = term { "/" term }
     term       = NUMBER | call | quantity | VARIABLE | "(" either ")"
     call       = FUNCTION "(" either { "," either } { "for" VARIABLE "in" set } ")"
     quantity   = METRIC [ "[" { INDEX } { FACTOR "=" level } "]" ]    with commas between

@@ -34,6 +34,14 @@ class SignedSum:
 
 
 @dataclass(frozen=True, slots=True)
+class Quotient:
+    """One number divided by another, seed by seed."""
+
+    numerator: Number
+    denominator: Number
+
+
+@dataclass(frozen=True, slots=True)
 class Reduction:
     """The minimum, maximum or mean of several numbers, seed by seed."""
 
@@ -91,7 +99,7 @@ class NotOf:
     part: Statement
 
 
-Number = Constant | Quantity | SignedSum | Reduction
+Number = Constant | Quantity | SignedSum | Quotient | Reduction
 Statement = Comparison | AllOf | AnyOf | NotOf
 
 
@@ -107,20 +115,28 @@ def iter_comparisons(statement: Statement) -> Iterator[Comparison]:
                 yield from iter_comparisons(part)
 
 
+def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
+    """A number and all in it, or those on both sides of a comparison, in the order of the text."""
+    match number:
+        case Comparison():
+            parts = (number.left, number.right)
+        case SignedSum():
+            parts = tuple(term for _, term in number.terms)
+        case Quotient():
+            parts = (number.numerator, number.denominator)
+        case Reduction():
+            parts = number.parts
+        case _:
+            parts = ()
+    if not isinstance(number, Comparison):
+        yield number
+    for part in parts:
+        yield from iter_numbers(part)
+
+
 def iter_quantities(number: Number | Comparison) -> Iterator[Quantity]:
     """Every quantity in a number, or on both sides of a comparison, in the order of the text."""
-    match number:
-        case Quantity():
-            yield number
-        case Comparison():
-            yield from iter_quantities(number.left)
-            yield from iter_quantities(number.right)
-        case SignedSum():
-            for _, term in number.terms:
-                yield from iter_quantities(term)
-        case Reduction():
-            for part in number.parts:
-                yield from iter_quantities(part)
+    return (each for each in iter_numbers(number) if isinstance(each, Quantity))
 
 
 def cell_label(cell: Cell) -> str:

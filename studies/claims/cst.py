@@ -84,6 +84,16 @@ class SumExpression:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuotientExpression:
+    """`numerator / denominator`."""
+
+    start: int
+    end: int
+    numerator: SyntaxNode
+    denominator: SyntaxNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCall:
     """A function with its arguments, over every combination of its loops' levels."""
 
@@ -149,6 +159,7 @@ SyntaxNode = (
     | NumberLiteral
     | MetricReference
     | SumExpression
+    | QuotientExpression
     | FunctionCall
     | ComparisonChain
     | WithinExpression

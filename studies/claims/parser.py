@@ -24,6 +24,7 @@ from .cst import (
     MetricReference,
     Negation,
     NumberLiteral,
+    QuotientExpression,
     SumExpression,
     SyntaxErrorNode,
     SyntaxNode,
@@ -119,18 +120,27 @@ class _ClaimParser(TokenReader):
         return ComparisonChain(start=start, end=self._end(), operands=tuple(operands), signs=tuple(signs))
 
     def sum(self) -> SyntaxNode:
-        """`sum = [ "-" ] term { ( "+" | "-" ) term }`."""
+        """`sum = [ "-" ] quotient { ( "+" | "-" ) quotient }`."""
         start, sign = self.token.start, 1
         if self.token.kind == "-":
             self._advance()
             sign = -1
-        terms = [(sign, self.term())]
+        terms = [(sign, self.quotient())]
         while self.token.kind in ("+", "-"):
             sign = 1 if self._advance().kind == "+" else -1
-            terms.append((sign, self.term()))
+            terms.append((sign, self.quotient()))
         if terms[0][0] == 1 and len(terms) == 1:
             return terms[0][1]
         return SumExpression(start=start, end=self._end(), terms=tuple(terms))
+
+    def quotient(self) -> SyntaxNode:
+        """`quotient = term { "/" term }`."""
+        start, found = self.token.start, self.term()
+        while self.token.kind == "/":
+            self._advance()
+            below = self.term()
+            found = QuotientExpression(start=start, end=self._end(), numerator=found, denominator=below)
+        return found
 
     def term(self) -> SyntaxNode:
         """`term = NUMBER | call | quantity | VARIABLE | "(" either ")"`."""

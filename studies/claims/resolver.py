@@ -24,6 +24,7 @@ from .comparisons import (
     Constant,
     NotOf,
     Number,
+    Quotient,
     Reduction,
     SignedSum,
     Statement,
@@ -102,6 +103,10 @@ def resolve_number(context: ClaimContext, node: cst.SyntaxNode, bound: Bindings)
             terms = [(sign, resolve_number(context, term, bound)) for sign, term in node.terms]
             known = tuple((sign, term) for sign, term in terms if term is not None)
             return SignedSum(known) if len(known) == len(terms) else None
+        case cst.QuotientExpression():
+            above = resolve_number(context, node.numerator, bound)
+            below = resolve_number(context, node.denominator, bound)
+            return None if above is None or below is None else Quotient(above, below)
         case cst.FunctionCall() if node.function.text in _FOLDS:
             return _fold(context, node, bound)
         case cst.FunctionCall() if node.function.text in RANKING_FUNCTIONS:

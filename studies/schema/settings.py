@@ -89,6 +89,8 @@ class ModelSettings(StrictModel):
     """probability of dropping a number of an embedding, or of the output layer's input"""
     input_dropout: float = Field(default=0.0, ge=0, lt=1)
     """probability of dropping a number of what enters the body, position and all"""
+    feedforward_dropout: float | None = Field(default=None, ge=0, lt=1)
+    """probability of dropping a number inside feed-forward blocks; where it is not given, `dropout`"""
     norm_eps: float = Field(default=1e-5, gt=0, allow_inf_nan=False)
     """added to the variance that a norm divides by"""
     embedding: EmbeddingInit = "scaled"
@@ -111,6 +113,8 @@ class ModelSettings(StrictModel):
     """how biases of convolutions and of the output layer are initialised: zero, or Glorot uniform"""
     output_act: OutputActivation = "none"
     """of tasks with numbers: the activation of what the output layer gives"""
+    zero_past: bool = False
+    """of texts in streams: whether blocks begin behind as many zero vectors as they see, or with nothing"""
 
     @field_validator("recipe", mode="before")
     @classmethod
@@ -152,21 +156,33 @@ class ScheduleSettings(StrictModel):
     It rises linearly over the first `warmup` steps. Then constant stays, linear falls in a line and cosine in
     half a wave to 0 at the last step, and inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017,
     equation 3, whose highest value is (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss
-    on the dev split has not improved for `patience` epochs.
+    on the dev split has not improved for `patience` epochs, milestones after each of the steps it lists.
+    recent is multiplied by `decay` when a mean training loss of `every` steps is worse than all of the last
+    `patience` such means (the program of Kaiser and Bengio 2016).
     """
 
-    name: Literal["constant", "linear", "inverse_sqrt", "cosine", "plateau"] = "constant"
+    name: Literal["constant", "linear", "inverse_sqrt", "cosine", "plateau", "milestones", "recent"] = (
+        "constant"
+    )
     """how the learning rate continues after the warm-up"""
     warmup: int = Field(default=0, ge=0)
     """steps over which the learning rate rises linearly"""
     patience: int = Field(default=5, ge=1)
-    """of plateau: epochs without a better loss before the learning rate falls"""
+    """of plateau: epochs without a better loss before the rate falls; of recent: means compared with"""
+    milestones: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
+    """of milestones: steps after which the learning rate falls to a tenth"""
+    decay: float = Field(default=0.995, gt=0, lt=1)
+    """of recent: what the learning rate is multiplied by"""
+    every: int = Field(default=100, ge=1)
+    """of recent: the steps of one mean"""
 
     @model_validator(mode="after")
-    def check_warmup(self) -> ScheduleSettings:
-        """An inverse square root needs a step to fall from."""
+    def check_steps(self) -> ScheduleSettings:
+        """An inverse square root needs a step to fall from, and so do milestones."""
         if self.name == "inverse_sqrt" and self.warmup < 1:
             raise ValueError("inverse_sqrt needs a warmup of at least 1 step")
+        if (self.name == "milestones") != bool(self.milestones):
+            raise ValueError(f"expected milestones with the schedule of that name, got {self.name}")
         return self
 
 
@@ -177,6 +193,20 @@ class CurriculumSettings(StrictModel):
     """the first length"""
     grow_at: float = Field(default=1.0, gt=0, le=1)
     """accuracy on a fresh batch at which the length grows"""
+
+
+class ScheduledSamplingSettings(StrictModel):
+    """`train.scheduled_sampling`: how often a model reads its own guesses, and how these are drawn.
+
+    The share begins at `start` and doubles each `double_every` steps, until it is `sampling`. For each place
+    it is drawn once for all targets of a batch whether they read guesses there. A guess is drawn from the
+    probabilities that the model gives behind what it has read (the program of Kaiser and Bengio 2016).
+    """
+
+    start: float = Field(gt=0, le=1)
+    """the share at the first step"""
+    double_every: int = Field(ge=1)
+    """the steps in which it doubles"""
 
 
 class StopSettings(StrictModel):
@@ -203,6 +233,9 @@ class TrainSettings(StrictModel):
     """the largest norm that all gradients together may have"""
     clip_tensor_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the largest norm that the gradient of any single weight tensor may have"""
+    clip_step_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """the largest norm that the gradient of any single map may have: beyond it the map's step shrinks to the
+    ratio of both, while the optimiser's averages are of the gradient as it is"""
     span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """weight in the loss of the spans that attention learns"""
     batch_size: int = Field(ge=1)
@@ -215,6 +248,8 @@ class TrainSettings(StrictModel):
     """training steps in an epoch"""
     sampling: float = Field(default=0.0, ge=0, le=1)
     """of two sequences: the share of the target's symbols in whose place the model reads its own guesses"""
+    scheduled_sampling: ScheduledSamplingSettings | None = None
+    """how that share grows; guesses are then drawn, one after the other, and else the likeliest"""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     """of two sequences: the probability that is spread over all symbols of the target's vocabulary"""
     precision: Precision = "float32"
@@ -225,6 +260,15 @@ class TrainSettings(StrictModel):
     """when training ends before the last epoch"""
     curriculum: CurriculumSettings | None = None
     """of the algorithmic tasks: how the length grows, from the first on"""
+
+    @model_validator(mode="after")
+    def check_sampling(self) -> TrainSettings:
+        """What grows has an end."""
+        if (grows := self.scheduled_sampling) is not None and grows.start > self.sampling:
+            raise ValueError(
+                f"scheduled_sampling grows from {grows.start:g} to sampling, got {self.sampling:g}"
+            )
+        return self
 
     @model_validator(mode="after")
     def check_accumulate(self) -> TrainSettings:

@@ -79,6 +79,9 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 known = (each.list_names() for each in field.metadata if isinstance(each, KnownNames))
                 hint = nearest_hint("", chain.from_iterable(known))
                 yield ValidationProblem(path[:-1], f"missing key '{path[-1]}'{hint}")
+            case "too_short":
+                text = "expected at least {min_length} values, got {actual_length}"
+                yield ValidationProblem(path, text.format_map(context))
             case "too_long":
                 text = "expected {max_length} values, got {actual_length}"
                 yield ValidationProblem(path, text.format_map(context))

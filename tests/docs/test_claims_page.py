@@ -53,8 +53,11 @@ def told():
         ends = LENGTHS.get(trial.levels["task"], {}).get(trial.levels["mixer"])
         if ends:
             metrics = [{"name": "max_length", "value": float(ends[trial.levels["seed"]])}]
-            rows.append((trial.id, trial.settings.seed, trial.settings.model.recipe, "done", None, metrics))
-    columns = ("trial", "seed", "recipe", "status", "reason", "metrics")
+            settings = trial.settings
+            rows.append(
+                (trial.id, settings.seed, settings.model.recipe, settings.task.name, "done", None, metrics)
+            )
+    columns = ("trial", "seed", "recipe", "task", "status", "reason", "metrics")
     outcomes = pl.DataFrame(rows, schema=columns, orient="row")
     return claims_to_terminal(check_claims(study, outcomes), "45 of 144 trials, made up for this page")
 

@@ -30,10 +30,12 @@ class ScoredBatch(NamedTuple):
 class LineBatch(NamedTuple):
     """Whole lines, padded with 0; inputs and targets (batch, max length), lengths (batch,), int64.
 
-    Row i is scored at its first `lengths[i]` positions; all rows together stand for `words` words.
+    Row i is scored at its first `lengths[i]` positions; all rows together stand for `words` words. `numbers`
+    (batch,) are the lines' numbers in their split.
     """
 
     inputs: Tensor
     targets: Tensor
     lengths: Tensor
     words: int
+    numbers: Tensor

@@ -61,4 +61,5 @@ def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
     targets, lengths = split.padded_lines(chosen)
     beyond = torch.arange(targets.shape[1]) >= lengths[:, None]  # batch, max length
     inputs = pad(targets, (1, -1), value=LINE_START).masked_fill(beyond, 0)
-    return LineBatch(inputs, targets, lengths, words=int(split.line_words[torch.tensor(chosen)].sum()))
+    numbers = torch.tensor(chosen)
+    return LineBatch(inputs, targets, lengths, words=int(split.line_words[numbers].sum()), numbers=numbers)

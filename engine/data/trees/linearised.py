@@ -15,6 +15,16 @@ def linearise(tree: Tree) -> list[str]:
     return symbols if tree.label == ROOT else [*symbols, f"){tree.label}"]
 
 
+def count_faults(symbols: Sequence[str], words: int) -> tuple[int, int]:
+    """How many tags there are too many or too few for so many words, and closing brackets for opening ones.
+
+    What the program of Kaiser and Bengio 2016 holds against an output, whatever the labels and their order.
+    """
+    closing = sum(symbol.startswith(")") and len(symbol) > 1 for symbol in symbols)
+    opening = sum(symbol.startswith("(") and len(symbol) > 1 for symbol in symbols)
+    return abs(len(symbols) - closing - opening - words), abs(closing - opening)
+
+
 def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | None:
     """The tree that symbols stand for, with a word for each tag.
 

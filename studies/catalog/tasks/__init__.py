@@ -9,7 +9,7 @@ from .algorithmic import AlgorithmicTask, require_algorithmic
 from .language_model import UNBOUNDED_PAST, LanguageModelSettings
 from .long_term import LongTermSettings
 from .memory_degradation import DegradationProblem
-from .sentence_pairs import SentencePairSettings
+from .sentence_pairs import ParsingSettings, SentencePairSettings
 from .spec import (
     ModelInterface,
     TaskError,
@@ -30,6 +30,7 @@ __all__ = [
     "LanguageModelSettings",
     "LongTermSettings",
     "ModelInterface",
+    "ParsingSettings",
     "SentencePairSettings",
     "TaskError",
     "TaskKind",

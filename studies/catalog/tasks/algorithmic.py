@@ -56,7 +56,8 @@ class AlgorithmicTask(TaskSpec):
     `required_reach` is the furthest input on each side that can change some output.
     `unguessable_reach` is the part of it that luck cannot replace: any model that sees less on that side gets
     a certain output right in all of 32 random sequences with a chance below 5 %, anew at every longer length.
-    The two differ where far inputs matter rarely, as in long carries.
+    The two differ where far inputs matter rarely, as in long carries. `example` is an input, its target and
+    what they say, as the paper prints one.
     """
 
     kind: TaskKind = TaskKind.TAGGING
@@ -70,6 +71,7 @@ class AlgorithmicTask(TaskSpec):
     doubles_length: bool = False  # the sequence is twice as long as the nominal length
     required_reach: Callable[[int], Reach]
     unguessable_reach: Callable[[int], Reach]
+    example: tuple[str, str, str] | None = None
 
     def sequence_length(self, length: int) -> int:
         """The number of tokens of a sequence."""
@@ -214,6 +216,7 @@ for _task in (
         required_reach=_addition_needs,
         unguessable_reach=_addition_certain,
         summary="a 2 b to a + b, in bits, the highest first",
+        example=("1 0 1 1 2 0 0 1 1", "0 0 0 0 0 1 1 1 0", "11 + 3 = 14, Table 2"),
     ),
     AlgorithmicTask(
         name="multiply",
@@ -224,6 +227,7 @@ for _task in (
         required_reach=_multiply_needs,
         unguessable_reach=_multiply_certain,
         summary="a 2 b to a · b, in bits, the highest first",
+        example=("1 0 1 0 1 2 0 1 1 0 0", "0 0 0 1 1 1 1 1 1 0 0", "21 · 12 = 252, Table 3"),
     ),
     AlgorithmicTask(
         name="not",

@@ -31,6 +31,10 @@ class SentencePairSettings(TaskSettings, ABC):
     """how much longer hypotheses are preferred (Wu et al. 2016, equation 14)"""
     coverage_penalty: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """how much hypotheses that leave out parts of the source are penalised (the same)"""
+    size_ratio: float = Field(default=2.0, ge=1, le=16)
+    """of models that are told how long an output will be: how many times as long as the source, at most"""
+    size_margin: int = Field(default=0, ge=0, le=1000)
+    """and how many symbols more"""
 
 
 class TranslationSettings(SentencePairSettings):
@@ -54,6 +58,9 @@ class ParsingSettings(SentencePairSettings):
 
     corpus: Annotated[str, KnownNames(lambda: dataset_names(Treebank))]
     """the pairs, or for parsing the treebank"""
+    prefer_trees: bool = False
+    """whether of the lengths that are tried one that gives a tag for each word, and each bracket another, is
+    better than likelier ones: each tag too many or too few costs 1000 nats, each bracket 100"""
 
     @property
     def interface(self) -> ModelInterface:

@@ -11,7 +11,7 @@ HEADS = "heads=2, head_width=3"
 STACKS = [
     f"2 * (all_attn(N=3, span=5, {HEADS}, adaptive=true, ramp=2) >> ff(5))",
     f"2 * (lstm(layers=2) + conv(k=4) >> persistent_conv(k=3)) >> sa({HEADS}, span=4)",
-    f"2 * (all_attn(N=4, span=3, {HEADS}) + conv(k=4) >> ff_attn(6)) >> tied(2 * cgru(k=3))",
+    f"2 * (all_attn(N=4, span=3, {HEADS}) + conv(k=4) >> ff_attn(N=6)) >> tied(2 * cgru(k=3))",
     f"3 * all_attn(N=2, span=3, {HEADS}) >> tied(2 * (sa({HEADS}, span=2) + (cgru(k=3) >> ff(4))))",
 ]
 LENGTH = 29
@@ -92,3 +92,24 @@ def test_attention_to_everything_has_no_stream():
         BuildError, match=r"^SelfAttention sees all of the past, and a stream has no beginning$"
     ):
         model(f"sa({HEADS})").forward_stream(tokens(), StreamState())
+
+
+@pytest.mark.parametrize("text", STACKS)
+def test_a_stream_behind_zeros_is_the_same_in_any_pieces(text):
+    built = model(text, norm="post", position="none", zero_past=True)
+    with torch.no_grad():
+        whole, *others = (streamed(built, tokens(), cuts) for cuts in CUTS.values())
+        for other in others:
+            torch.testing.assert_close(other, whole, rtol=1e-9, atol=1e-9)
+        assert not torch.allclose(whole[:, 0], built(tokens())[:, 0])
+
+
+def test_a_block_behind_zeros_has_as_many_as_it_sees_in_its_past():
+    built = model(
+        f"sa({HEADS}, pos=relative, span=5)", norm="none", residual=False, position="none", zero_past=True
+    )
+    block = built.body.layers[0].part
+    with torch.no_grad():
+        x = built.embedding(tokens()) * built.scale
+        expected = built.output(block.forward_with_past(x, x.new_zeros(2, 5, 8)))
+        torch.testing.assert_close(streamed(built, tokens(), [10, 19]), expected, rtol=1e-9, atol=1e-9)

@@ -30,7 +30,7 @@ def window(block, head, t, keys, values, *, causal, span, itself, ramp, pos_valu
             key, value = key + vector, value + vector if pos_values else value
         if ramp is not None:
             reached = ramp + block.window.spans.z[head] * span
-            weight = ((reached - abs(distance)) / ramp).clip(0, 1)
+            weight = ((reached - abs(distance) + max(0, nearest)) / ramp).clip(0, 1)
         seen.append((key, value, weight))
     return seen
 
@@ -134,8 +134,5 @@ def single_head(block, x, *, causal, heads, **settings):
 
 @register_reference("ff_attn")
 def ff_attn(block, x, **_):
-    rows = []
-    for row in x:
-        weights = torch.exp(block.inner.weight @ row)
-        rows.append(block.outer.weight @ (weights / weights.sum()))
-    return torch.stack(rows)
+    vectors = persistent_vectors(block, 0)
+    return torch.stack([block.output.weight @ attend(block.query.weight @ row, vectors) for row in x])

@@ -50,7 +50,7 @@ NUMBERS = [
         for span in (1, 5)
         for more in ("", ", self=true, pos_values=true", ", adaptive=true, ramp=3")
     ),
-    "ff_attn(4)",
+    "ff_attn(N=4)",
 ]
 
 
@@ -115,7 +115,7 @@ def test_what_training_keeps_is_what_torch_saves_where_weights_are_dropped(text,
         assert stated == pytest.approx(saved_bytes(model, batch=2, length=length), rel=0.01, abs=8)
 
 
-@pytest.mark.parametrize("text", [f"sa({HEADS})", *WINDOWS, "ff_attn(4)"])
+@pytest.mark.parametrize("text", [f"sa({HEADS})", *WINDOWS, "ff_attn(N=4)"])
 def test_weights_are_dropped_in_training_alone(text):
     sizes = {"d_model": 8, "vocab": 7, "causal": True, "dropout": 0.0}
     tokens = torch.randint(7, (2, 30), generator=make_generator(2))
@@ -216,3 +216,37 @@ def test_variants_of_one_size_have_as_many_parameters_but_for_split_heads():
     joined, split, heads, single = map(parameters, FAMILY)
     assert joined == split == single
     assert joined - heads == 2 * 256 * 512 + 2 * 64 * 256
+
+
+def test_persistent_vectors_in_a_sublayer_of_their_own_have_the_parameters_of_all_attention():
+    sizes = {"length": 1, "d_model": 512, "vocab": 28, "causal": True, "norm": "none"}
+    around = 8192 * 64 + 28 * 512 + 28 * 513  # positions, embedding, output layer
+    for text in ("36 * all_attn(N=2048, span=8192)", "24 * (sa(pos=relative, span=8192) >> ff_attn(N=3072))"):
+        assert analyse(text, **sizes).parameters - around == 113_246_208
+
+
+def test_persistent_vectors_in_a_sublayer_of_their_own_give_what_those_of_one_head_give():
+    generator = make_generator(1)
+    x = torch.randn(8, 16, 128, generator=generator)
+    alone = build_block("ff_attn(N=64)")
+    beside = build_block("single_head(N=64, span=1, heads=8, head_width=16)")
+    beside.load_state_dict({**beside.state_dict(), **alone.state_dict()})
+    with torch.no_grad():
+        beside.key_value.weight.zero_()
+    torch.testing.assert_close(alone(x), beside(x))
+
+
+def build_block(text):
+    """A causal block of width 128 as training begins with it."""
+    block = make_block(parse(text).root, causal=True, width=128, dtype=torch.float32)
+    initialise(block, make_generator(0))
+    return block
+
+
+def test_the_ramp_of_a_span_begins_at_the_position_before():
+    block = build_block("sa(heads=2, head_width=4, pos=relative, span=8, adaptive=true, ramp=4)")
+    with torch.no_grad():
+        block.window.spans.z.copy_(torch.tensor([0.0, 0.25]))
+    left = block.window.spans(8, 1).exp().squeeze(1, 2)  # the distance 8 first
+    assert left[0].tolist() == pytest.approx([0, 0, 0, 0, 0.25, 0.5, 0.75, 1])
+    assert left[1].tolist() == pytest.approx([0, 0, 0.25, 0.5, 0.75, 1, 1, 1])

@@ -422,3 +422,16 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             "  expected d_model of at least 16 for 2 cut-offs, got 3",
         ]
     )
+
+
+@pytest.mark.parametrize(("inside", "around"), [(0.4, 0.0), (0.0, 0.4), (None, 0.4), (0.3, 0.4)])
+def test_feedforward_blocks_may_drop_otherwise_than_what_stands_around_them(inside, around):
+    sizes = {"d_model": 8, "vocab": VOCAB, "dropout": around, "feedforward_dropout": inside}
+    model = build("ff(12)", **sizes)
+    sublayer = model.body.layers[0]
+    assert (sublayer.part.dropout.rate, sublayer.dropout.rate) == (
+        around if inside is None else inside,
+        around,
+    )
+    stated = analyse("ff(12)", length=20, **sizes).memory(2).activations
+    assert stated == pytest.approx(saved_bytes(model, batch=2, length=20), rel=0.01, abs=8)

@@ -155,9 +155,9 @@ def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_told(run, ti
 @pytest.mark.parametrize(
     ("study", "claims"),
     [
-        ("algorithmic", 8),
-        ("algorithmic-small", 8),
-        ("language-modelling-small", 5),
+        ("algorithmic", 10),
+        ("algorithmic-small", 10),
+        ("language-modelling-small", 6),
         ("language-modelling-dropout", 3),
         ("persistent-vectors-small", 2),
         ("attention-variants-small", 4),

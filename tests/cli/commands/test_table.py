@@ -71,7 +71,9 @@ def test_a_papers_tables_are_printed_without_anything_of_ours(run):
     result = run("table", "render", "--paper", "active-memory-transformer", "--published")
     assert (result.exit_code, result.stderr) == (0, "")
     first, _, second = result.stdout.partition("\n\nPublished: ")
-    assert first.startswith("Published: active-memory-transformer table1 (nats, lower is better).\n")
+    assert first.startswith(
+        "Published: active-memory-transformer table1 (nats a position, lower is better).\n"
+    )
     assert second.startswith(
         "active-memory-transformer table4 (tokens, higher is better).\nMean of 3 runs.\n"
     )

@@ -24,7 +24,21 @@ def test_an_algorithmic_task_is_shown_with_its_lengths(run):
         "  symbols  100\n"
         "  lengths  from 5, growing by 1: [train] curriculum\n"
         "  source   Active memory in a Transformer, section 4.2, and its released program\n"
+        "  [task]\n"
+        "    vocab             how many symbols there are; by default as many as in the\n"
+        "                      paper\n"
     )
+
+
+def test_the_examples_of_the_paper_are_shown(run):
+    shown = {name: run("task", "show", name).stdout for name in ("addition", "multiply")}
+    assert "  example  1 0 1 1 2 0 0 1 1 to 0 0 0 0 0 1 1 1 0: 11 + 3 = 14, Table 2\n" in shown["addition"]
+    assert "  example  1 0 1 0 1 2 0 1 1 0 0 to 0 0 0 1 1 1 1 1 1 0 0: 21 · 12 = 252," in shown["multiply"]
+    assert json.loads(run("task", "show", "multiply", "--json").stdout)["example"] == {
+        "input": "1 0 1 0 1 2 0 1 1 0 0",
+        "target": "0 0 0 1 1 1 1 1 1 0 0",
+        "meaning": "21 · 12 = 252, Table 3",
+    }
 
 
 def test_the_keys_that_a_task_takes_are_explained(run):
@@ -33,6 +47,8 @@ def test_the_keys_that_a_task_takes_are_explained(run):
         "    length            the shortest sequence; the longest is a tenth longer\n"
         "    variable          whether each training batch has a length of its own, 50 to\n"
         "                      10,000\n"
+        "    padding           whether the zeros behind shorter sequences of a batch are\n"
+        "                      left out, or read like the rest\n"
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.engine.decoding import decode, length_search
+from activemem.engine.decoding import SizeSearch, decode, length_search
 
 from . import references as plain
 from .references import SIZED, log_likelihood, make_model, make_sources
@@ -99,3 +99,49 @@ def test_sizes_are_compared_without_penalties(kind):
 def test_parts_hold_as_many_outputs_as_fit_and_at_least_one():
     rows = [part.tolist() for part in length_search._chunks(torch.tensor([5, 2, 9, 3, 2]), 8)]
     assert rows == [[1, 4], [3], [0], [2]]
+
+
+def far_from_five(_row, tokens):
+    """A cost that an untrained model does not keep small by itself."""
+    return 50.0 * abs(len(tokens) - 5)
+
+
+@pytest.mark.parametrize("kind", SIZED)
+def test_costs_are_taken_from_the_likelihood_of_each_size(kind):
+    model, sources, moved = make_model(kind, sharpness=30.0), make_sources(LENGTHS), 0
+    sizes = SizeSearch(ratio=3.5, margin=2, cost=far_from_five)
+    likeliest = decode(model, sources, max_length=30, try_lengths=True)
+    for row, each in enumerate(decode(model, sources, max_length=30, try_lengths=True, sizes=sizes)):
+        source, outputs = alone(sources, row), []
+        n = source.shape[1]
+        for size in range(n, int(3.5 * n) + 2 + 1):  # each size by itself, the dearest ones too
+            tokens = plain.greedy(model, source, size)
+            loss = -log_likelihood(model, source, tokens) + far_from_five(row, tokens)
+            outputs.append((loss, tokens))
+        assert each.tokens == min(outputs)[1]
+        moved += each.tokens != likeliest[row].tokens
+    assert moved
+
+
+@pytest.mark.parametrize("kind", SIZED)
+def test_a_beam_with_a_dearer_output_than_the_greedy_one_is_left_out(kind):
+    model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
+    sizes = SizeSearch(cost=far_from_five)
+    greedy = decode(model, sources, max_length=20, try_lengths=True, sizes=sizes)
+    for row, each in enumerate(decode(model, sources, max_length=20, beam=2, try_lengths=True, sizes=sizes)):
+        one = greedy[row]
+        assert (
+            each.score - far_from_five(row, each.tokens) >= one.score - far_from_five(row, one.tokens) - 1e-9
+        )
+        wide = plain.beam(model, alone(sources, row), likely_size(model, alone(sources, row)), 2)
+        assert each.tokens in (one.tokens, wide)
+
+
+def likely_size(model, source):
+    """The size of the greedy output that is worth most."""
+    n = source.shape[1]
+    outputs = {size: plain.greedy(model, source, size) for size in range(n, 2 * n + 1)}
+    return max(
+        outputs,
+        key=lambda size: log_likelihood(model, source, outputs[size]) - far_from_five(0, outputs[size]),
+    )

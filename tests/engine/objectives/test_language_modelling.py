@@ -133,6 +133,23 @@ def test_a_split_is_scored_as_in_one_pass_over_the_whole(folder, recipe):
     assert measured["test_bpc"] == pytest.approx(measured["test_loss"] / math.log(2))
 
 
+def test_of_lines_the_mean_over_all_positions_of_batches_in_their_order_is_told_too(folder):
+    asked = settings(task=LINES, epochs=1)
+    training = Training(asked, CPU, folder)
+    measured = training.advance()
+    split, rows = training._objective._text.test, asked.train.batch_size
+    lines = [line for line, length in enumerate(split.line_lengths.tolist()) if 1 < length <= 301]
+    losses = []
+    for first in range(0, len(lines) // rows * rows or 1, rows):
+        targets, lengths = split.padded_lines(lines[first : first + rows])
+        inputs = torch.nn.functional.pad(targets, (1, -1), value=0)
+        with torch.no_grad():
+            losses.append(float(training._model.nll(inputs, targets, lengths).double().mean()))
+    assert measured["test_loss_padded"] == pytest.approx(sum(losses) / len(losses), rel=1e-5)
+    assert measured["test_loss_padded"] < measured["test_loss"]
+    assert "test_loss_padded" not in Training(settings(epochs=1), CPU, folder).advance()
+
+
 def test_words_have_a_perplexity_and_characters_bits(folder):
     words = Training(settings(task=LINES, epochs=1), CPU, folder).advance()
     assert words["test_perplexity"] == pytest.approx(math.exp(words["test_loss"]))

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from activemem.engine.objectives.generation import PairData
+from activemem.engine.objectives.seq2seq import sampling_share
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.tasks import DegradationProblem, require_task, spec
-from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.schema.settings import ScheduledSamplingSettings, TrialSettings
 
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
@@ -49,8 +50,9 @@ def untimed(metrics):
 @pytest.mark.parametrize(
     "recipe", [NAIVE, "seq2seq(gru, gru, attention=luong)", "markov_neural_gpu(width=2)"]
 )
-def test_a_restored_state_goes_on_bit_for_bit(tmp_path, recipe):
-    asked = settings(recipe, sampling=0.3)
+@pytest.mark.parametrize("scheduled", [None, {"start": 0.2, "double_every": 4}], ids=["always", "scheduled"])
+def test_a_restored_state_goes_on_bit_for_bit(tmp_path, recipe, scheduled):
+    asked = settings(recipe, sampling=0.3, scheduled_sampling=scheduled)
     whole, half = Training(asked, CPU, tmp_path), Training(asked, CPU, tmp_path)
     history = [untimed(whole.advance()) for _ in range(4)]
     first = [untimed(half.advance()) for _ in range(2)]
@@ -99,3 +101,31 @@ def test_a_copy_that_is_learnt_is_exact(tmp_path, monkeypatch):
     *_, last = [training.advance() for _ in range(8)]
     assert last["test_exact"] > 0.9
     assert last["test_accuracy"] > 0.9
+
+
+@pytest.mark.parametrize("step", [0, 1, 70_000, 100_000, 432_000, 433_000, 10_000_000])
+def test_the_share_of_guesses_grows_as_in_the_program_of_the_neural_gpu(step):
+    decay = max(0.05, 0.5 ** (step / 100_000))
+    grows = ScheduledSamplingSettings(start=0.005, double_every=100_000)
+    assert sampling_share(0.1, grows, step) == pytest.approx(0.1 * 0.05 / decay)
+
+
+def test_scheduled_guesses_stand_at_one_place_for_all_targets_and_follow_what_was_read(tmp_path):
+    made = Training(
+        settings("seq2seq(gru, gru)", sampling=1.0, scheduled_sampling={"start": 0.5, "double_every": 10}),
+        CPU,
+        tmp_path,
+    )
+    objective, model = made._objective, made._model.eval()
+    with torch.no_grad():
+        model.output.weight *= 1e4  # what is drawn is certain
+    batch = objective._next()
+    read = objective._guess_places(model, batch.sources, batch.targets, [True, False] * 3)
+    state, previous = model.begin(batch.sources, batch.target_lengths), torch.zeros_like(read[:, 0])
+    for place in range(6):
+        logits, state = model.step(state, previous)
+        logits[:, 0] = -torch.inf
+        guess = logits.argmax(-1) if place % 2 == 0 else batch.targets[:, place]
+        previous = torch.where(batch.targets[:, place] == 0, 0, guess)
+        assert read[:, place].equal(previous)
+    assert read[:, 6:].equal(batch.targets[:, 6:])

@@ -89,6 +89,13 @@ def test_targets_equal_the_plain_reference(name, length):
 
 
 @pytest.mark.parametrize("name", ["addition", "multiply"])
+def test_the_examples_of_the_paper_are_solved(name):
+    task = get_task(name)
+    given, answer = ([int(symbol) for symbol in text.split()] for text in task.spec.example[:2])
+    assert task.solve(torch.tensor([given])).tolist() == [answer]
+
+
+@pytest.mark.parametrize("name", ["addition", "multiply"])
 def test_carries_run_through_the_whole_number(name):
     bits = 150
     nearly_full, one = [1] * (bits - 1) + [0], [0] * (bits - 1) + [1]

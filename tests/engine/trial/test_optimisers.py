@@ -2,7 +2,8 @@
 
 import torch
 
-from activemem.engine.trial.optimisers import clip_grad_norm_per_tensor, optimizer
+from activemem.blocks import Linear
+from activemem.engine.trial.optimisers import clip_grad_norm_per_tensor, optimizer, take_clipped_step
 from activemem.studies.schema.settings import OptimizerSettings
 
 
@@ -44,3 +45,25 @@ def test_adagrad_steps_as_duchi_et_al_wrote_it():
         total += torch.tensor(gradient) ** 2
         expected -= 0.1 * torch.tensor(gradient) / total.sqrt()
     torch.testing.assert_close(weight.detach(), expected)
+
+
+def test_steps_are_shrunk_map_by_map_while_adagrad_sums_gradients_as_they_are():
+    settings = OptimizerSettings(name="adagrad", lr=0.1, eps=1e-10)
+    merged, alone = Linear(3, 2, bias=False, maps=2), Linear(3, 2, bias=False)
+    model = torch.nn.ModuleList([merged, alone])
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(torch.randn(weight.shape))
+    maps = [*merged.weight.detach().clone().chunk(2), alone.weight.detach().clone()]
+    sums = [torch.zeros_like(weight) for weight in maps]
+    rule = optimizer(settings, model.parameters())
+    for scale in (1e-3, 1.0, 0.1):
+        gradients = [scale * size * torch.randn(2, 3) for size in (1.0, 1e-3, 2.0)]
+        merged.weight.grad, alone.weight.grad = torch.cat(gradients[:2]), gradients[2]
+        take_clipped_step(rule, model, 0.03)
+        for weight, total, gradient in zip(maps, sums, gradients, strict=True):
+            total += gradient**2
+            rate = 0.1 * min(1.0, 0.03 / float(gradient.norm()))
+            weight -= rate * gradient / (total.sqrt() + 1e-10)
+    torch.testing.assert_close(merged.weight.detach(), torch.cat(maps[:2]))
+    torch.testing.assert_close(alone.weight.detach(), maps[2])

@@ -13,6 +13,11 @@ TOTAL, EPOCH = 120, 10
 LOSSES = (3.0, 2.0, 1.5, 1.5, 1.6, 1.5, 1.55, 1.5, 1.4, 1.4, 1.3, 1.3)  # one an epoch
 
 
+STEP_LOSSES = [5.0 - 0.01 * step + 0.3 * math.sin(step) for step in range(60)] + [
+    4.5 + 0.01 * step for step in range(60)
+]
+
+
 class Rates:
     """An optimiser with its schedule, and the rate of each step that it has taken."""
 
@@ -25,7 +30,7 @@ class Rates:
         for _ in range(steps):
             self.found.append(self.optimizer.param_groups[0]["lr"])
             self.optimizer.step()
-            self.schedule.after_step()
+            self.schedule.after_step(torch.tensor(STEP_LOSSES[len(self.found) - 1]))
             if len(self.found) % EPOCH == 0:
                 self.schedule.after_epoch({"dev_loss": LOSSES[len(self.found) // EPOCH - 1]})
         return self.found
@@ -96,3 +101,51 @@ def test_a_plateau_is_looked_for_once_the_rise_is_over():
     rates = Rates(ScheduleSettings(name="plateau", warmup=90, patience=1), 1.0).take(TOTAL)
     assert rates[:90] == [step / 90 for step in range(1, 90)] + [1.0]
     assert rates[-1] == pytest.approx(0.1)
+
+
+def test_milestones_are_the_last_steps_before_each_fall_to_a_tenth():
+    settings = ScheduleSettings(name="milestones", warmup=10, milestones=[50, 80])
+    rates = Rates(settings, 0.07).take(TOTAL)
+    assert rates[8:11] == pytest.approx([0.063, 0.07, 0.07])
+    assert rates[49:51] == pytest.approx([0.07, 0.007])
+    assert rates[79:81] == pytest.approx([0.007, 0.0007])
+
+
+def test_milestones_belong_to_their_schedule():
+    for given in ({"name": "milestones"}, {"name": "linear", "milestones": [5]}):
+        with pytest.raises(
+            ValueError, match=f"expected milestones with the schedule of that name, got {given['name']}"
+        ):
+            ScheduleSettings(**given)
+
+
+def program_rates(lr, every):
+    """The rule of the program of Kaiser and Bengio 2016: perplexities, and a list that begins with five."""
+    previous, losses = [1000000.0] * 5, []
+    for loss in STEP_LOSSES:
+        yield lr
+        losses.append(loss)
+        if len(losses) == every:
+            perplexity = math.exp(sum(losses) / every)
+            if perplexity > max(previous[-5:]):
+                lr *= 0.995
+            previous.append(perplexity)
+            losses = []
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_recent_falls_as_in_the_program_of_the_neural_gpu(every):
+    rates = Rates(ScheduleSettings(name="recent", every=every), 0.1)
+    halfway = rates.take(TOTAL // 2 + 3)
+    assert rates.take(TOTAL - len(halfway))[-1] < 0.1
+    assert rates.found == pytest.approx(list(program_rates(0.1, every)), rel=1e-6)
+
+
+def test_recent_goes_on_from_a_state():
+    settings = ScheduleSettings(name="recent", every=7)
+    whole, first, rest = (Rates(settings, 0.1) for _ in range(3))
+    first.take(95)
+    rest.schedule.restore(first.schedule.state())
+    rest.optimizer.load_state_dict(first.optimizer.state_dict())
+    rest.found = list(first.found)
+    assert rest.take(TOTAL - 95) == pytest.approx(whole.take(TOTAL), rel=1e-6)

@@ -172,6 +172,7 @@ def test_sums_and_folds_are_taken_seed_by_seed():
         (f"{sa} > min({three}, {twenty})", ((40 - 10) + (43 - 9) + (43 - 10)) / 3),
         (f"{sa} > mean({three}, {twenty})", ((40 - 11) + (43 - 10) + (43 - 11)) / 3),
         (f"{sa} - {three} > {twenty} + 1", ((40 - 10 - 13) + (43 - 11 - 10) + (43 - 12 - 11)) / 3),
+        (f"{sa} / {three} > 1.5", (40 / 10 + 43 / 11 + 43 / 12) / 3 - 1.5),
     ):
         assert checked(statement, found).deciding.effect == pytest.approx(effect)
 
@@ -191,6 +192,21 @@ def test_rounding_adds_up_over_terms_and_shrinks_in_a_mean():
     assert blur(f"{sa} - {conv} > 3 - {sa}") == pytest.approx(math.sqrt(3 / 12))
     assert blur(f"mean({sa}, {conv}) > 3") == pytest.approx(math.sqrt(2 / 12) / 2)
     assert blur(f"max({sa}, {conv}) > 3") == pytest.approx(1 / math.sqrt(12))
+    assert blur(f"{sa} / {conv} > 3") == pytest.approx(math.sqrt(2 / 12) / 20)
+    assert blur(f"({sa} + {conv}) / {conv} > 3") == pytest.approx(math.sqrt((2 + 2**2) / 12) / 20)
+
+
+def test_equal_within_a_step_is_so_of_quotients_too():
+    ratio = "max_length[task=reverse, mixer=sa] / max_length[task=reverse, mixer=conv(k=3)]"
+    for other, verdict in (((20, 20, 20), CONFIRMED), ((40, 40, 40), REFUTED)):
+        assert checked(f"{ratio} == 1", pair((20, 20, 20), other)).verdict is verdict
+
+
+def test_what_would_be_divided_by_nothing_leaves_a_claim_undecided_and_is_told():
+    ratio = "max_length[task=reverse, mixer=sa] / max_length[task=reverse, mixer=conv(k=3)]"
+    one = checked(f"{ratio} > 1", pair((20, 20, 20), (4, 0, 5)))
+    assert one.verdict is UNDECIDED
+    assert [str(gap) for gap in one.deciding.gaps] == ["a quotient: 1 of 3 seeds divide by 0"]
 
 
 def test_a_permutation_or_a_wilcoxon_test_takes_six_seeds_at_least():

@@ -37,6 +37,9 @@ READ = {
     "3 < max_length[task=not, mixer=conv(act=relu, k=3)+sa]": ["3 < L[sa + conv(k=3), not]"],
     "-max_length[task=not, mixer=sa] - (1 + 2) > -7": ["-L[sa, not] - (1 + 2) > -7"],
     "max_length[task=not, mixer=sa, width=8.0] != 3": ["L[sa, not] == 3"],
+    "max_length[task=not, mixer=sa] / 2 / (3 / 4) - (1 + 2) / 5 > 1 / 3": [
+        "L[sa, not] / 2 / (3 / 4) - (1 + 2) / 5 > 1 / 3"
+    ],
     "max_length[task=not, mixer=sa] within 0.5 of 3": ["L[sa, not] within 0.5 of 3"],
     "bleu[10-20, task=not, mixer=sa] > bleu[20 - 30, task=not, mixer=sa]": [
         "bleu[10-20, sa, not] > bleu[20-30, sa, not]"
