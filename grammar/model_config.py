@@ -99,7 +99,7 @@ class ModelConfig:
             ("attention_dropout", self.attention_dropout),
             ("embedding_dropout", self.embedding_dropout),
             ("input_dropout", self.input_dropout),
-            ("feedforward_dropout", self.inner_dropout),
+            ("feedforward_dropout", self.feedforward_dropout or 0.0),
         )
         positive = (
             ("norm_eps", self.norm_eps),

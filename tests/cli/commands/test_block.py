@@ -14,7 +14,7 @@ persistent_conv(k, act=relu)                                    mixer, activemem
   Dowdell and Zhang 2019, section 3.1
 
   k    kernel width in tokens: whole number, 1 to 1024; required
-  act  activation: relu, gelu, tanh or leaky_relu; relu if not given
+  act  activation: relu, gelu, gelu_tanh, tanh or leaky_relu; relu if not given
 
   persistent_conv(k=20) at width 512, 40 tokens, causal
     parameters    5,243,392, and 9,728 in the padding of persistent_conv(k=20)
