@@ -113,7 +113,7 @@ class Training:
     def _has_converged(self) -> bool:
         """Whether the loss has moved too little over the epochs that are looked at."""
         stop, losses = self._settings.train.stop, self._losses
-        return stop is not None and len(losses) > stop.epochs and abs(losses[-1] - losses[0]) < stop.change
+        return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within
 
     def _train_epoch(self) -> Tensor:
         """The mean loss over one epoch's steps, still on the device."""

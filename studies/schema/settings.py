@@ -153,10 +153,10 @@ class CurriculumSettings(StrictModel):
 class StopSettings(StrictModel):
     """`train.stop`: training ends early once the loss no longer changes from epoch to epoch."""
 
-    change: float = Field(gt=0, allow_inf_nan=False)
-    """training ends when the loss has changed by less than this"""
+    within: float = Field(gt=0, allow_inf_nan=False)
+    """training ends when no two of the last losses differ by this much"""
     epochs: int = Field(ge=1)
-    """over this many epochs"""
+    """the last losses are those of this many epochs, and of the one before them"""
 
 
 class TrainSettings(StrictModel):

@@ -115,9 +115,19 @@ def test_seeds_differ_by_purpose_and_stay_what_they_are():
 
 
 def test_a_training_ends_once_its_loss_has_come_to_rest(settings):
-    training, history = trained(settings(epochs=40, stop={"change": 0.02, "epochs": 3}))
+    training, history = trained(settings(epochs=40, stop={"within": 0.02, "epochs": 3}))
     losses = [each["loss"] for each in history]
-    moved = [abs(after - before) for before, after in zip(losses, losses[3:], strict=False)]
+    windows = [losses[first : first + 4] for first in range(len(losses) - 3)]
+    ranges = [max(window) - min(window) for window in windows]
     assert 4 <= len(losses) < 40
-    assert moved[-1] < 0.02 <= min(moved[:-1])
+    assert ranges[-1] < 0.02 <= min(ranges[:-1])
+    assert training.finished
+
+
+def test_two_equal_losses_with_others_between_them_are_no_rest(settings):
+    training, _ = trained(settings(epochs=3, stop={"within": 0.02, "epochs": 3}))
+    training.epoch = 0
+    training._losses = [1.0, 1.5, 0.5, 1.0]
+    assert not training.finished
+    training._losses = [1.0, 1.01, 1.0, 1.005]
     assert training.finished
