@@ -262,6 +262,25 @@ def compiled_is_the_same(text: str, *, causal: bool) -> None:
     assert math.isfinite(compiled(x).square().sum().item()), "expected finite numbers"
 
 
+def gpu_gives_the_same(text: str, *, causal: bool) -> None:
+    """On a GPU outputs, gradients and steps are the processor's; not among CHECKS, for few have one."""
+    node, x, mask = parse_block(text), random_sequences(4, 8), prefix_mask(LENGTHS, 8)
+    here, there = make_block(node, causal=causal), make_block(node, causal=causal).cuda()
+
+    def valid(block: Block, x: Tensor, mask: Tensor | None) -> Tensor:
+        return block(x) if mask is None else valid_outputs(block(x, mask), mask)
+
+    for given in (None, mask):
+        expected = _with_gradient(partial(valid, here, mask=given), x)
+        found = _with_gradient(partial(valid, there, mask=None if given is None else given.cuda()), x.cuda())
+        for one, other in zip(found, expected, strict=True):
+            assert_close(one.cpu(), other, rtol=1e-9, atol=1e-9)
+    if causal and not is_pool(text):
+        y, state = there.step_with_grad(x[:, :5].cuda(), None)
+        z, _ = there.step_with_grad(x[:, 5:].cuda(), state)
+        assert_close(torch.cat([y, z], 1).cpu(), here(x), rtol=1e-9, atol=1e-9)
+
+
 CHECKS: tuple[Callable[..., None], ...] = (
     shape_stays,
     reach_is_as_stated,
@@ -299,7 +318,7 @@ def _stated(node: nodes.BlockNode, *, causal: bool, length: int) -> tuple[Cost, 
     return spec.cost(spec.settings(node), context), spec.reach(spec.settings(node), context)
 
 
-def _with_gradient(block: Block, x: Tensor) -> tuple[Tensor, Tensor]:
+def _with_gradient(block: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
     """The output of a block, and the gradient of its sum at the input."""
     x = x.clone().requires_grad_()
     y = block(x)

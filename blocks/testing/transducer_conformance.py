@@ -45,11 +45,11 @@ def run_stepwise(
 ) -> Tensor:
     """All outputs, each from a step of its own; behind each step the rows change places."""
     state, outputs = transducer.begin(source, source_mask, lengths), []
-    order = torch.arange(len(source))  # which sequence each row of the state is of
+    order = torch.arange(len(source), device=source.device)  # which sequence each row of the state is of
     for place in range(target.shape[1]):
         output, state = transducer.step(state, target[order, place])
         outputs.append(output[order])  # each order is its own inverse
-        state, order = state.select_rows(torch.arange(len(order)).flip(0)), order.flip(0)
+        state, order = state.select_rows(torch.arange(len(order), device=order.device).flip(0)), order.flip(0)
     return torch.stack(outputs, 1)
 
 
@@ -163,6 +163,18 @@ def dropout_acts_in_training(text: str) -> None:
     """In evaluation nothing is dropped; in training something is, each time something else."""
     dropping, plain = (_build_and_analyse(text, length=7, dropout=rate)[0] for rate in (0.5, 0.0))
     assert_dropout_acts(dropping, plain, *_tokens(2, 7))
+
+
+def gpu_gives_the_same(text: str) -> None:
+    """On a GPU outputs and steps are those of the processor; not among the checks, for few have one."""
+    here, there = make_transducer(text), make_transducer(text).cuda()
+    pair, full = _padded_pair(), torch.full((4,), 5)
+    masks = prefix_mask(SOURCE_LENGTHS, 7), prefix_mask(TARGET_LENGTHS, 5)
+    moved = [each.cuda() for each in (*pair, *masks)]
+    expected = here(*pair, *masks)[masks[1]]
+    assert_close(there(*moved)[moved[3]].cpu(), expected, rtol=1e-9, atol=1e-9)
+    stepped = run_stepwise(there, moved[0], moved[1], None, full.cuda())
+    assert_close(stepped.cpu(), here(*pair), rtol=1e-9, atol=1e-9)
 
 
 TRANSDUCER_CHECKS: tuple[Callable[[str], None], ...] = (

@@ -7,7 +7,7 @@ from activemem.blocks import Block
 from activemem.blocks.core import block
 from activemem.blocks.core.initialisation import Linear
 from activemem.blocks.testing import references
-from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same
+from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same, gpu_gives_the_same
 from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import Cost, Reach, Role, Spec, render
 from activemem.grammar.vocabulary import registry, spec
@@ -31,6 +31,13 @@ def test_every_block_holds_to_every_check(check, name, causal):
 @every_block
 def test_the_compiled_block_gives_the_same(name, causal):
     compiled_is_the_same(render(example_block(name)), causal=causal)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@both_ways
+@every_block
+def test_a_gpu_gives_the_same(name, causal):
+    gpu_gives_the_same(render(example_block(name)), causal=causal)
 
 
 class Sound(Block):

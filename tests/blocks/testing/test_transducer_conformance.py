@@ -10,7 +10,7 @@ from activemem.blocks.core.transducer import register_transducer
 from activemem.blocks.models.seq2seq_model import PAD, shift_right
 from activemem.blocks.models.sequence_model import build
 from activemem.blocks.testing.fixtures import make_generator
-from activemem.blocks.testing.transducer_conformance import TRANSDUCER_CHECKS
+from activemem.blocks.testing.transducer_conformance import TRANSDUCER_CHECKS, gpu_gives_the_same
 from activemem.grammar import Role, lookup, parse
 from activemem.grammar.vocabulary import registry
 from activemem.grammar.vocabulary.registry import builtin_names
@@ -54,6 +54,12 @@ def test_every_transducer_of_the_vocabulary_is_among_the_recipes():
 @pytest.mark.parametrize("check", TRANSDUCER_CHECKS)
 def test_every_transducer_holds_to_every_check(check, text):
     check(text)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("text", RECIPES)
+def test_a_gpu_gives_the_same(text):
+    gpu_gives_the_same(text)
 
 
 @pytest.mark.parametrize("text", RECIPES)

@@ -11,12 +11,13 @@ from activemem.engine.objectives.tagging import Curriculum
 from activemem.engine.trial.training import NotANumberError, Training
 
 CPU = torch.device("cpu")
+GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))
 TIMED = "tokens_per_s"
 
 
-def trained(settings, epochs=None):
+def trained(settings, epochs=None, device=CPU):
     """A training after its epochs, and the metrics of each without its speed."""
-    training, history = Training(settings, CPU), []
+    training, history = Training(settings, device), []
     while not training.finished and (epochs is None or training.epoch < epochs):
         history.append({name: value for name, value in training.advance().items() if name != TIMED})
     return training, history
@@ -26,21 +27,31 @@ def same(first, second):
     return all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.parametrize("device", ["cpu", GPU])
 @pytest.mark.parametrize(
     "recipe", ["sa(heads=2, head_width=8) + conv(k=3) >> ff(16)", "cgru(k=3)", "tied(2 * ff(8))"]
 )
-def test_a_restored_state_goes_on_bit_for_bit(settings, recipe):
+def test_a_restored_state_goes_on_bit_for_bit(settings, recipe, device):
+    device = torch.device(device)
     made = settings(recipe=recipe, task="reverse", schedule={"name": "cosine", "warmup": 3})
-    whole, history = trained(made)
-    half, first = trained(made, epochs=2)
+    whole, history = trained(made, device=device)
+    half, first = trained(made, epochs=2, device=device)
     state = pickle.loads(pickle.dumps(half.state()))
-    rest = Training(made, CPU)
+    rest = Training(made, device)
     rest.restore(state)
     second = []
     while not rest.finished:
         second.append({name: value for name, value in rest.advance().items() if name != TIMED})
     assert first + second == history
     assert same(whole.state()["model"], rest.state()["model"])
+
+
+@pytest.mark.parametrize("device", [GPU])
+def test_a_gpu_trains_as_the_processor_does(settings, device):
+    made = settings(recipe="sa(heads=2, head_width=8) + cgru(k=3) >> ff(16)", task="reverse")
+    made = made.model_copy(update={"model": made.model.model_copy(update={"dropout": 0.0})})
+    (_, here), (_, there) = trained(made, epochs=1), trained(made, epochs=1, device=torch.device(device))
+    assert there[0]["loss"] == pytest.approx(here[0]["loss"], rel=1e-4)
 
 
 def test_two_trainings_that_take_turns_do_not_disturb_each_other(settings):
