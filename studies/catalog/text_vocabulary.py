@@ -26,12 +26,21 @@ class TextSettings(Protocol):
         """With bpe, the size of the vocabulary."""
         ...
 
+    @property
+    def batching(self) -> str:
+        """What a sequence is: stream, lines or sentences."""
+        ...
+
 
 def corpus_of_task(task: TextSettings) -> Corpus:
-    """The corpus that a `[task]` table names; CorpusError if there is none or it lacks such tokens."""
+    """The corpus that a `[task]` table names; CorpusError if there is none or it cannot be cut so."""
     corpus = require_dataset(task.corpus, Corpus)
     if task.tokens == "words" and corpus.word_vocab_size is None:
         raise CorpusError(f"{corpus.name} has no standard vocabulary of words; expected characters or bpe")
+    if task.batching == "sentences" and not corpus.pretokenized:
+        raise CorpusError(
+            f"{corpus.name} has no punctuation of its own to end sentences; expected stream or lines"
+        )
     return corpus
 
 

@@ -53,6 +53,7 @@ def open_corpus(task: TextSettings, folder: Path) -> TokenisedCorpus:
 def _name(corpus: Corpus, task: TextSettings) -> str:
     """The folder of these tokens: what they are, and a hash of all that they depend on."""
     parts = [corpus.name, task.tokens, *([str(task.pieces)] if task.tokens == "bpe" else [])]
+    parts += ["sentences"] if task.batching == "sentences" else []
     depends: list[Any] = [FORMAT, parts, [_identity(part.source) for part in corpus.splits.values()]]
     if task.tokens == "bpe":
         from . import subwords  # noqa: PLC0415  not every machine that reads characters needs the library
@@ -68,6 +69,8 @@ def _identity(source: SourceFile) -> list[Any]:
 def _write(corpus: Corpus, task: TextSettings, folder: Path, place: Path) -> None:
     """Encode all splits into the files of a folder."""
     data = _splits(corpus, folder)
+    if task.batching == "sentences":
+        data = {split: tokenization.sentences_as_lines(text) for split, text in data.items()}
     encoder, kept = _encoder(corpus, task, data["train"])
     files = {}
     for split, text in data.items():

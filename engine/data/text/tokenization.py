@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ _CHUNK = 1 << 23  # bytes that are split into words at a time
 
 _NON_SPACE = bytes(byte not in b" \t\r\v\f\n" for byte in range(256))
 """1 for the bytes that are no white space."""
+
+_NEWLINE_TO_SPACE = bytes.maketrans(b"\n", b" ")
+_SPACES, _END_OF_SENTENCE = re.compile(rb" {2,}"), re.compile(rb" ([.?!]) ")
 
 IntArray = NDArray[Any]
 
@@ -44,6 +48,17 @@ TextEncoder = Callable[[bytes], EncodedText]
 def ensure_final_newline(data: bytes) -> bytes:
     """The text with an end to its last line."""
     return data if data.endswith(b"\n") else data + b"\n"
+
+
+def sentences_as_lines(data: bytes) -> bytes:
+    """A text whose punctuation stands apart, as WikiText's does, with a line for each sentence.
+
+    A sentence ends at a full stop, a question mark or an exclamation mark, and not where a line does.
+    WikiText-103 has 7,831 for validation and 8,958 for the test; the program of the first paper counts 7,832
+    and 8,985 (WT3/feeder.py).
+    """
+    text = _SPACES.sub(b" ", data.translate(_NEWLINE_TO_SPACE)).strip()
+    return ensure_final_newline(_END_OF_SENTENCE.sub(rb" \1\n", text))
 
 
 def smallest_dtype(vocab: int) -> np.dtype[Any]:

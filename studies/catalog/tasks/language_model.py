@@ -25,19 +25,19 @@ class LanguageModelSettings(TaskSettings):
     """what a token is"""
     pieces: int = Field(default=32000, ge=300, le=1_000_000)
     """the size of a bpe vocabulary"""
-    batching: Literal["stream", "lines"] = "stream"
-    """one endless text in each row of a batch, or one line of it"""
+    batching: Literal["stream", "lines", "sentences"] = "stream"
+    """one endless text in each row of a batch, or one line or one sentence of it"""
     context: int = Field(default=512, ge=1, serialization_alias="block")
     """in streams: how many tokens are read at a time"""
     longest: int = Field(default=300, ge=1)
-    """of lines: longer ones, in tokens, are left out of the training"""
+    """of lines and sentences: longer ones, in tokens, are left out of the training"""
     dev_tokens: int | None = Field(default=None, ge=2)
     """how many tokens of the dev split are scored after each epoch but the last; all by default"""
 
     @property
     def interface(self) -> ModelInterface:
-        """An endless text, or its lines."""
-        tokens, past = (LINE_TOKENS, 0) if self.batching == "lines" else (self.context, UNBOUNDED_PAST)
+        """An endless text, or its lines or sentences."""
+        tokens, past = (self.context, UNBOUNDED_PAST) if self.batching == "stream" else (LINE_TOKENS, 0)
         return ModelInterface(kind=TaskKind.LANGUAGE, vocab=vocabulary_size(self), tokens=tokens, past=past)
 
 

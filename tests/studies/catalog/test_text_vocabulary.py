@@ -65,14 +65,21 @@ def test_splits_of_one_file_follow_each_other_without_a_gap(name):
 
 def test_a_name_that_no_corpus_has_is_told_with_the_nearest():
     with pytest.raises(CorpusError) as caught:
-        vocabulary_size(SimpleNamespace(corpus="wikitext103", tokens="words", pieces=0))
+        vocabulary_size(SimpleNamespace(corpus="wikitext103", tokens="words", pieces=0, batching="stream"))
     assert str(caught.value) == "unknown corpus 'wikitext103'; nearest: wikitext-103"
 
 
 def test_a_text_without_a_standard_vocabulary_is_not_cut_into_words():
     with pytest.raises(CorpusError) as caught:
-        vocabulary_size(SimpleNamespace(corpus="text8", tokens="words", pieces=0))
+        vocabulary_size(SimpleNamespace(corpus="text8", tokens="words", pieces=0, batching="stream"))
     expected = "text8 has no standard vocabulary of words; expected characters or bpe"
+    assert str(caught.value) == expected
+
+
+def test_a_text_whose_punctuation_is_part_of_its_words_is_not_cut_into_sentences():
+    with pytest.raises(CorpusError) as caught:
+        vocabulary_size(SimpleNamespace(corpus="text8", tokens="bpe", pieces=400, batching="sentences"))
+    expected = "text8 has no punctuation of its own to end sentences; expected stream or lines"
     assert str(caught.value) == expected
 
 

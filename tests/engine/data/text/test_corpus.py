@@ -11,6 +11,7 @@ import torch
 
 from activemem.engine.corpora import dataset_folder, read_source
 from activemem.engine.data import DataError, open_corpus
+from activemem.engine.data.text.tokenization import sentences_as_lines
 from activemem.studies.catalog.datasets import Corpus
 from activemem.studies.catalog.registry import dataset_names, require_dataset
 from activemem.studies.catalog.tasks import LanguageModelSettings
@@ -177,3 +178,22 @@ def test_the_small_splits_of_wikitext_103_are_as_published(published, split):
     corpus = require_dataset("wikitext-103", Corpus)
     text = read_source(corpus, corpus.splits[split].source, dataset_folder(corpus, published))
     assert len(text.split()) + text.count(b"\n") == {"dev": 217_646, "test": 245_569}[split]
+
+
+@pytest.mark.parametrize(("split", "count"), [("dev", 7_831), ("test", 8_958)])
+def test_wikitext_103_has_about_as_many_sentences_as_the_program_of_the_first_paper(published, split, count):
+    corpus = require_dataset("wikitext-103", Corpus)
+    text = read_source(corpus, corpus.splits[split].source, dataset_folder(corpus, published))
+    sentences = sentences_as_lines(text).splitlines()
+    assert len(sentences) == count  # the program says 7,832 and 8,985
+    assert b" ".join(text.split()) == b" ".join(b" ".join(sentences).split())
+
+
+def test_sentences_end_at_marks_that_stand_alone_whatever_the_lines():
+    text = b" \n = Heading = \n \n One sentence . A second , with 3.5 in it ? \n It goes on \n ! An end"
+    assert sentences_as_lines(text).decode().splitlines() == [
+        "= Heading = One sentence .",
+        "A second , with 3.5 in it ?",
+        "It goes on !",
+        "An end",
+    ]
