@@ -2,7 +2,7 @@
 
 `study_probes` probes the encoders of a study, `encoders` opens its models, `memory_change` measures their
 memory, and `comparison_groups` says which of them can be compared. `tuning` chooses how models that translate
-search for outputs. `trained_models` has the models with their weights.
+search for outputs. `trained_models` loads the models.
 """
 
 from .encoders import NO_ENCODER, EncoderProbe

@@ -18,17 +18,17 @@ _DURATION_KEYS = ("epochs", "steps_per_epoch", "stop")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardTrials:
-    """The trials that another is compared with, by the name of their attention, to the encoder's outputs."""
+    """The trials that a trial is compared with: those that attend to the encoder's outputs."""
 
     by_attention: dict[str, Trial]
-    ambiguous: tuple[str, ...] = ()  # attentions with several trials that would do
+    ambiguous: tuple[str, ...] = ()  # attentions that several trials have
 
 
 def group_key(settings: TrialSettings) -> str | None:
-    """What trials have in common that read the same sequences with the same encoder.
+    """What trials that read the same sequences with the same encoder have in common.
 
-    They differ in what the decoder attends to, and in how long they were trained. None without a recurrent
-    encoder.
+    They may differ in what the decoder attends to and in how long they were trained. None without a
+    recurrent encoder.
     """
     arguments = encoder_arguments(settings.model.recipe)
     if arguments is None:
@@ -40,26 +40,26 @@ def group_key(settings: TrialSettings) -> str | None:
 
 
 def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
-    """Those among the trials of its group that attend to the encoder's outputs, maybe itself.
+    """The trials of its group that attend to the encoder's outputs, possibly itself.
 
-    Where several have the same attention, the one that was to be trained as long is meant.
+    Of several with the same attention, the one with the same [train] is taken.
     """
-    found: dict[str, list[Trial]] = {}
+    candidates: dict[str, list[Trial]] = {}
     for other in others:
-        attention = _standard(other.settings)
+        attention = _standard_attention(other.settings)
         if attention is not None:
-            found.setdefault(attention, []).append(other)
-    for name, several in found.items():
-        alike = [other for other in several if other.settings.train == trial.settings.train]
-        found[name] = alike if len(alike) == 1 else several
+            candidates.setdefault(attention, []).append(other)
+    for name, trials in candidates.items():
+        trained_alike = [other for other in trials if other.settings.train == trial.settings.train]
+        candidates[name] = trained_alike if len(trained_alike) == 1 else trials
     return StandardTrials(
-        by_attention={name: several[0] for name, several in found.items() if len(several) == 1},
-        ambiguous=tuple(name for name, several in found.items() if len(several) > 1),
+        by_attention={name: trials[0] for name, trials in candidates.items() if len(trials) == 1},
+        ambiguous=tuple(name for name, trials in candidates.items() if len(trials) > 1),
     )
 
 
-def _standard(settings: TrialSettings) -> str | None:
-    """The name of an attention to the encoder's outputs."""
+def _standard_attention(settings: TrialSettings) -> str | None:
+    """The name of the decoder's attention if it is to the encoder's outputs."""
     arguments = encoder_arguments(settings.model.recipe)
     assert arguments is not None, "only trials of a group are compared"
     attention = as_word(arguments, "attention")

@@ -1,4 +1,4 @@
-"""A trained model with a recurrent encoder, and what is looked at in it."""
+"""The memory and the attention of a trained model with a recurrent encoder."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .memory_change import MemoryStatistics, measure_memory, memory_changes
 from .trained_models import ProbeError, load_model
 
 BATCH = 500
-"""Sequences that are read at a time."""
+"""Sequences read at a time."""
 
 MAX_SHOWN_SYMBOLS = 40
-"""Sources with more symbols than these make no map of attention that could be read."""
+"""The longest source whose map of attention is still readable."""
 
 
 NO_ENCODER = "no recurrent encoder"
@@ -32,8 +32,8 @@ NO_ENCODER = "no recurrent encoder"
 class EncoderProbe:
     """The recurrent encoder of a trained model, in double precision and without dropout.
 
-    Of several layers it is the last one that is measured, whose outputs a decoder attends to. Raises
-    ProbeError where the model has none, or its weights cannot be read.
+    Of several layers the last is measured, whose outputs a decoder attends to. Raises ProbeError if the model
+    has no such encoder or its weights cannot be read.
     """
 
     def __init__(self, settings: TrialSettings, weights_file: Path) -> None:
@@ -52,34 +52,33 @@ class EncoderProbe:
 
     @torch.no_grad()
     def attention(self, split: PairSplit, pair: int) -> Tensor | None:
-        """How much each output of a pair attends to each of its inputs, (m, n); None if to none."""
+        """How much each output of a pair attends to each of its inputs, (m, n); None without attention."""
         batch, model = collate(split, [pair]), self._model
-        read, written = self._read(batch), model.target(shift_right(batch.targets)) * model.scale
-        found = self._body.alignment(read, written, batch.sources != PAD)
-        return None if found is None else found[0]
+        sources, targets = self._embed_sources(batch), model.target(shift_right(batch.targets)) * model.scale
+        weights = self._body.alignment(sources, targets, batch.sources != PAD)
+        return None if weights is None else weights[0]
 
     @torch.no_grad()
     def changes(self, split: PairSplit, pair: int) -> Tensor:
-        """Δ of every two steps in a row of one source, (n - 1,)."""
+        """Δ of every two consecutive steps of one source, (n - 1,)."""
         batch = collate(split, [pair])
-        trace = self._encoder.traces(self._read(batch))[-1]
+        trace = self._encoder.traces(self._embed_sources(batch))[-1]
         return memory_changes(trace.cell, batch.sources != PAD)
 
     def _traces(self, split: PairSplit, sequences: int) -> Iterator[tuple[Trace, Tensor]]:
-        """What the last layer does over batches of sources, in the order of the split."""
-        for place in range(0, sequences, BATCH):
-            batch = collate(split, range(place, min(place + BATCH, sequences)))
-            yield self._encoder.traces(self._read(batch))[-1], batch.sources != PAD
+        """The trace of the last layer and the mask of each batch of sources, in the order of the split."""
+        for start in range(0, sequences, BATCH):
+            batch = collate(split, range(start, min(start + BATCH, sequences)))
+            yield self._encoder.traces(self._embed_sources(batch))[-1], batch.sources != PAD
 
-    def _read(self, batch: PairBatch) -> Tensor:
-        """The embedded sources."""
+    def _embed_sources(self, batch: PairBatch) -> Tensor:
         return self._model.source(batch.sources) * self._model.scale
 
 
 def choose_pair(split: PairSplit, sequences: int) -> int | None:
-    """The pair whose attention is shown: of the first `sequences`, the first with the longest source.
+    """The pair whose attention is shown: the first with the longest source among the first `sequences`.
 
-    Sources longer than MAX_SHOWN_SYMBOLS are passed over; None if all are.
+    Sources longer than MAX_SHOWN_SYMBOLS are skipped; None if all are.
     """
     lengths = split.source.line_lengths[:sequences]
     lengths = torch.where(lengths > MAX_SHOWN_SYMBOLS, 0, lengths)

@@ -13,28 +13,28 @@ from torch.nn import functional
 from ...blocks.layers.recurrent import Trace
 
 CHANGE_QUANTILES = 200
-"""How many quantiles stand for all Δ of a trial."""
+"""How many quantiles of all Δ of a trial are stored."""
 
 GATE_QUANTILES = 20
-"""How many quantiles stand for all activations of the forget gate at one step."""
+"""How many quantiles of the forget gate's activations at one step are stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryStatistics:
-    """What one layer did over some sequences; steps are counted from 1, and padding counts for nothing.
+    """What one layer did over some sequences; padding is ignored.
 
-    `changes` has Δ of every two steps in a row, sequence by sequence. `retention` has γ of each step, over
-    the sequences that come so far, `forget_gates` by step the activations of all units of the forget gate,
-    `updates` by step the mean size of what is added to the memory, i ⊙ c of the paper's equation 10.
+    `changes` has Δ of every two consecutive steps, sequence by sequence. The others have, by step and over
+    the sequences that are at least as long: `retention` γ, `forget_gates` the activations of all units of the
+    forget gate, `updates` the mean size of what is added to the memory, i ⊙ c of the paper's equation 10.
     """
 
     changes: Tensor  # (pairs of steps,)
     retention: Tensor  # (steps,)
-    forget_gates: tuple[Tensor, ...]  # each (sequences that come so far * units,)
+    forget_gates: tuple[Tensor, ...]  # each (sequences of that length or more * units,)
     updates: Tensor  # (steps,)
 
     def metrics(self) -> Iterator[tuple[str, float]]:
-        """The measures by name; distributions as evenly spaced quantiles of equal weight."""
+        """The measures by name, steps counted from 1; distributions as evenly spaced quantiles."""
         if len(self.changes):
             yield "memory_change", float(self.changes.mean())
             for place, value in enumerate(quantiles(self.changes, CHANGE_QUANTILES)):
@@ -52,9 +52,9 @@ class MemoryStatistics:
 
 
 def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
-    """Δ, the cosine of memory states that follow each other (the paper's equation 19).
+    """Δ, the cosine of consecutive memory states (the paper's equation 19), row by row.
 
-    Of cells (batch, length, width) where `mask` (batch, length) is true at both; row by row.
+    `cells` is (batch, length, width); only steps at which `mask` (batch, length) is true are compared.
     """
     return functional.cosine_similarity(cells[:, :-1], cells[:, 1:], dim=-1)[mask[:, 1:]]
 
@@ -62,44 +62,41 @@ def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
 def theta(standard: Tensor, compared: Tensor) -> float:
     """Θ, the share of steps at which Δ of standard attention is below that of the compared model.
 
-    The paper's equation 20 is printed with the inequality the other way round; its text and its Table 2 are
-    as here. Both are of the same steps of the same sequences.
+    Both are over the same steps of the same sequences. The paper's equation 20 has the inequality the other
+    way round; its text and its Table 2 are as here.
     """
     return float((standard < compared).double().mean())
 
 
 def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
-    """The memory of one layer over batches of sequences, each its trace and its mask (batch, length)."""
-    found: list[Tensor] = []
-    kept: list[list[Tensor]] = []
-    gates: list[list[Tensor]] = []
-    added: list[list[Tensor]] = []
+    """The memory of one layer over batches of sequences, each with its trace and its mask (batch, length)."""
+    changes: list[Tensor] = []
+    retention: list[list[Tensor]] = []
+    forget_gates: list[list[Tensor]] = []
+    updates: list[list[Tensor]] = []
     for trace, mask in traces:
-        found.append(memory_changes(trace.cell, mask))
+        changes.append(memory_changes(trace.cell, mask))
         forget = trace.gates["forget"]
-        product = forget.cumprod(1).mean(2)  # (batch, length)
+        retained = forget.cumprod(1).mean(2)  # (batch, length)
         before = functional.pad(trace.cell[:, :-1], (0, 0, 1, 0))  # the memory is zero before the first step
         update = (trace.cell - forget * before).abs().mean(2)
-        for step, here in enumerate(mask.unbind(1)):
-            if step == len(kept):
-                kept.append([])
-                gates.append([])
-                added.append([])
-            kept[step].append(product[here, step])
-            gates[step].append(forget[here, step].flatten().float())
-            added[step].append(update[here, step])
+        for step, present in enumerate(mask.unbind(1)):
+            if step == len(retention):
+                retention.append([])
+                forget_gates.append([])
+                updates.append([])
+            retention[step].append(retained[present, step])
+            forget_gates[step].append(forget[present, step].flatten().float())
+            updates[step].append(update[present, step])
     return MemoryStatistics(
-        changes=torch.cat(found),
-        retention=torch.stack([torch.cat(each).mean() for each in kept]),
-        forget_gates=tuple(torch.cat(each) for each in gates),
-        updates=torch.stack([torch.cat(each).mean() for each in added]),
+        changes=torch.cat(changes),
+        retention=torch.stack([torch.cat(batches).mean() for batches in retention]),
+        forget_gates=tuple(map(torch.cat, forget_gates)),
+        updates=torch.stack([torch.cat(batches).mean() for batches in updates]),
     )
 
 
 def quantiles(values: Tensor, count: int) -> list[float]:
-    """The middles of `count` equal parts of the sorted values: a sample in which all weigh the same.
-
-    Of `count` values they are these values.
-    """
+    """`count` evenly spaced quantiles, the middles of equal parts; of `count` values, these values."""
     shares = (np.arange(count) + 0.5) / count
     return np.quantile(values.numpy(), shares, method="hazen").tolist()

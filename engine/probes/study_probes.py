@@ -1,4 +1,4 @@
-"""Every trained model of a study measured once, and what was measured stored."""
+"""Measures the encoder of every trained model of a study once, and stores the results."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from .memory_change import theta
 from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, trained_trials
 
 REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured]", "probed[shown]"
-"""How many sequences were asked for, how many there were, and which pair is in the map of attention."""
+"""How many sequences were requested and measured, and which pair is in the map of attention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """What became of one trial: its measures, none if they were stored before or cannot be had.
+    """What became of one trial: its metrics, none if they were stored before or cannot be measured.
 
-    `reason` says why they cannot, `unclear` which attentions it is not compared with, since several trials
+    `reason` says why they cannot; with the `ambiguous` attentions it is not compared, since several trials
     have them.
     """
 
@@ -48,7 +48,7 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measurement:
-    """What was measured inside of a model by itself, and all of its Δ, to be compared with others'."""
+    """What was measured in one model, and all of its Δ, to be compared with those of others."""
 
     metrics: Mapping[str, float]
     changes: Tensor
@@ -59,66 +59,66 @@ def probe_study(
 ) -> Iterator[ProbeResult]:
     """Measure every trained model of a study over the first `sequences` test sequences of its task.
 
-    What is stored of as many sequences stays as it is, unless models have come that it can be compared with.
-    All is computed by the processor, in double precision.
+    A model is measured again only over another number of sequences, or when there are new models to compare
+    it with. All is computed on the CPU in double precision.
     """
     torch.set_num_threads(machine.threads)
     groups: dict[str, list[TrainedTrial]] = {}
-    for done in trained_trials(study, store):
-        name = group_key(done.trial.settings)
-        if name is None:
-            yield ProbeResult(trial=done.trial, reason=NO_ENCODER)
-        elif not store.weights_file(done.trial.id).exists():
-            yield ProbeResult(trial=done.trial, reason=NOT_KEPT)
+    for trained in trained_trials(study, store):
+        key = group_key(trained.trial.settings)
+        if key is None:
+            yield ProbeResult(trial=trained.trial, reason=NO_ENCODER)
+        elif not store.weights_file(trained.trial.id).exists():
+            yield ProbeResult(trial=trained.trial, reason=NOT_KEPT)
         else:
-            groups.setdefault(name, []).append(done)
+            groups.setdefault(key, []).append(trained)
     comparable = [_Group(members, store, sequences) for members in groups.values()]
-    held = _stored_values(study.name, store, comparable)
+    stored = _stored_values(study.name, store, comparable)
     for group in comparable:
-        yield from _probe(group, held, machine.data)
+        yield from _probe(group, stored, machine.data)
     store.compact()
 
 
 class _Group:
-    """Trials whose models read the same sequences with encoders of one kind."""
+    """Trials whose models read the same sequences with the same encoder; `requested` is how many."""
 
-    def __init__(self, members: Sequence[TrainedTrial], store: Store, asked: int) -> None:
-        self.members = {done.trial.id: done for done in members}
-        self.store, self.asked = store, asked
-        trials = [done.trial for done in members]
+    def __init__(self, members: Sequence[TrainedTrial], store: Store, requested: int) -> None:
+        self.members = {trained.trial.id: trained for trained in members}
+        self.store, self.requested = store, requested
+        trials = [trained.trial for trained in members]
         self.standards: Mapping[str, StandardTrials] = {
             trial.id: standard_trials(trial, trials) for trial in trials
         }
-        self._found: dict[str, _Measurement] = {}
+        self._measured: dict[str, _Measurement] = {}
 
-    def names(self, trial: str) -> set[str]:
-        """What can be measured of a trial only beside others."""
+    def theta_names(self, trial: str) -> set[str]:
+        """The metrics that compare a trial with others."""
         return {_theta(attention) for attention in self.standards[trial].by_attention}
 
     def measure(self, trial: str, split: PairSplit) -> dict[str, float]:
-        """All measures of a trial by name; raises ProbeError.
+        """All metrics of a trial by name; raises ProbeError.
 
-        It is not compared with a model whose weights cannot be read, which is told in that one's turn.
+        It is not compared with a model whose weights cannot be read, which is reported in that model's turn.
         """
-        found = self._measure_one(trial, split)
-        metrics = dict(found.metrics)
+        own = self._measure_one(trial, split)
+        metrics = dict(own.metrics)
         for attention, other in self.standards[trial].by_attention.items():
             try:
                 standard = self._measure_one(other.id, split).changes
             except ProbeError:
                 continue
-            metrics[_theta(attention)] = theta(standard, found.changes)
+            metrics[_theta(attention)] = theta(standard, own.changes)
         return metrics
 
     def _measure_one(self, trial: str, split: PairSplit) -> _Measurement:
-        """What a model has by itself, measured when it is first asked for; raises ProbeError."""
-        if trial not in self._found:
+        """What is measured in a model by itself, computed at the first call; raises ProbeError."""
+        if trial not in self._measured:
             settings = self.members[trial].trial.settings
             encoder = EncoderProbe(settings, self.store.weights_file(trial))
-            sequences = min(self.asked, len(split.source.lines) - 1)
+            sequences = min(self.requested, len(split.source.lines) - 1)
             memory = encoder.memory(split, sequences)
             metrics = {
-                REQUESTED_METRIC: float(self.asked),
+                REQUESTED_METRIC: float(self.requested),
                 MEASURED_METRIC: float(sequences),
                 **dict(memory.metrics()),
             }
@@ -126,39 +126,40 @@ class _Group:
             if pair is not None and (weights := encoder.attention(split, pair)) is not None:
                 metrics |= {PAIR_METRIC: float(pair), **dict(_attention_metrics(weights))}
                 metrics |= dict(_pair_metrics(settings, split, pair, encoder.changes(split, pair)))
-            self._found[trial] = _Measurement(metrics=metrics, changes=memory.changes)
-        return self._found[trial]
+            self._measured[trial] = _Measurement(metrics=metrics, changes=memory.changes)
+        return self._measured[trial]
 
 
-def _probe(group: _Group, held: Mapping[str, Mapping[str, float]], data: Path) -> Iterator[ProbeResult]:
-    """Every trial of a group in turn; their pairs are read, or drawn, once and only if they are needed."""
+def _probe(group: _Group, stored: Mapping[str, Mapping[str, float]], data: Path) -> Iterator[ProbeResult]:
+    """Measure every trial of a group in turn; their pairs are read or drawn once, when first needed."""
     pairs: PairData | None = None
-    for name, done in group.members.items():
-        before, unclear = held[name], group.standards[name].ambiguous
-        if before.get(REQUESTED_METRIC) == group.asked and group.names(name) <= before.keys():
-            yield ProbeResult(trial=done.trial, ambiguous=unclear)
+    for trial, trained in group.members.items():
+        before, ambiguous = stored[trial], group.standards[trial].ambiguous
+        if before.get(REQUESTED_METRIC) == group.requested and group.theta_names(trial) <= before.keys():
+            yield ProbeResult(trial=trained.trial, ambiguous=ambiguous)
             continue
         try:
-            pairs = pairs or PairData(done.trial.settings, data)
-            metrics = group.measure(name, pairs.test)
+            pairs = pairs or PairData(trained.trial.settings, data)
+            metrics = group.measure(trial, pairs.test)
         except (DataError, ProbeError) as error:
-            yield ProbeResult(trial=done.trial, reason=str(error))
+            yield ProbeResult(trial=trained.trial, reason=str(error))
             continue
-        group.store.write_probes(done.row, done.metric_rows(metrics))
-        yield ProbeResult(trial=done.trial, metrics=metrics, ambiguous=unclear)
+        group.store.write_probes(trained.row, trained.metric_rows(metrics))
+        yield ProbeResult(trial=trained.trial, metrics=metrics, ambiguous=ambiguous)
 
 
 def _stored_values(study: str, store: Store, groups: Sequence[_Group]) -> dict[str, dict[str, float]]:
-    """What is stored of trials, as far as it tells whether there is something left to measure."""
-    trials = [trial for group in groups for trial in group.members]
-    names = {REQUESTED_METRIC}.union(*(group.names(trial) for group in groups for trial in group.members))
+    """The stored metrics of each trial that tell whether there is something left to measure."""
+    stored = {trial: dict[str, float]() for group in groups for trial in group.members}
+    names = {REQUESTED_METRIC}.union(
+        *(group.theta_names(trial) for group in groups for trial in group.members)
+    )
     outcomes = store.trials(names)
-    found: dict[str, dict[str, float]] = {trial: {} for trial in trials}
     for name in names:
-        values = trial_values(study, trials, outcomes, name).drop_nulls("value")
+        values = trial_values(study, list(stored), outcomes, name).drop_nulls("value")
         for trial, value in values.select("trial", "value").iter_rows():
-            found[trial][name] = value
-    return found
+            stored[trial][name] = value
+    return stored
 
 
 def _theta(attention: str) -> str:
@@ -168,9 +169,9 @@ def _theta(attention: str) -> str:
 def _pair_metrics(
     settings: TrialSettings, split: PairSplit, pair: int, changes: Tensor
 ) -> Iterator[tuple[str, float]]:
-    """The symbols of a pair, and Δ of its source where one of the problem's frequent bigrams stands."""
+    """The symbols of a pair, and Δ at each of the problem's frequent bigrams in its source."""
     source, target = (
-        each.tokens[each.lines[pair] : each.lines[pair + 1]].tolist() for each in (split.source, split.target)
+        side.tokens[side.lines[pair] : side.lines[pair + 1]].tolist() for side in (split.source, split.target)
     )
     for name, symbols in (("source_symbol", source), ("target_symbol", target)):
         for place, symbol in enumerate(symbols, start=1):
@@ -178,11 +179,11 @@ def _pair_metrics(
     problem = settings.task.spec
     if isinstance(problem, DegradationProblem) and problem.num_bigrams:
         firsts, seconds, _ = fixed_bigrams(problem, settings.seed)
-        pairs = set(zip((firsts + FIRST_SYMBOL).tolist(), (seconds + FIRST_SYMBOL).tolist(), strict=True))
+        frequent = set(zip((firsts + FIRST_SYMBOL).tolist(), (seconds + FIRST_SYMBOL).tolist(), strict=True))
         for place, (bigram, change) in enumerate(
             zip(pairwise(source), changes.tolist(), strict=True), start=1
         ):
-            if bigram in pairs:
+            if bigram in frequent:
                 yield f"bigram_change[{place}]", change
 
 

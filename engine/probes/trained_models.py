@@ -21,11 +21,11 @@ from ..core.models import AnyModel, build_model
 from ..trial import checkpoints
 
 NOT_KEPT = "its weights were not kept"
-"""Why a model is not measured whose study does not keep them."""
+"""Why a model without stored weights is not measured."""
 
 
 class ProbeError(ActivememError):
-    """Nothing can be measured in a model; the message says why."""
+    """A model cannot be measured; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class TrainedTrial:
     row: TrialRow
 
     def metric_rows(self, metrics: Mapping[str, float]) -> list[MetricRow]:
-        """What was measured in its model, as rows of its last step."""
+        """What was measured in its model, as metrics of its last step."""
         steps, epochs = self.row.steps, self.row.epochs
         return [
             MetricRow(step=steps, epoch=epochs, name=name, value=value) for name, value in metrics.items()
@@ -44,20 +44,19 @@ class TrainedTrial:
 
 
 def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
-    """The trials of a study that are done, in its order; of a search, all that it tried."""
+    """The trials of a study that are done, in its order; of a search, all that it has trained."""
     rows = {row["trial"]: row for row in study_outcomes(study, store.trials()).iter_rows(named=True)}
     known = {trial.id: trial for trial in study.trials}
     for name in known or rows:
         row = rows.get(name)
         if row is not None and row["status"] == "done":
-            finals = tuple((each["name"], each["value"]) for each in row["metrics"])
-            yield TrainedTrial(
-                trial=known.get(name) or _tried(row), row=TrialRow(**{**row, "metrics": finals})
-            )
+            final = tuple((metric["name"], metric["value"]) for metric in row["metrics"])
+            trial = known.get(name) or _trial_from_row(row)
+            yield TrainedTrial(trial=trial, row=TrialRow(**{**row, "metrics": final}))
 
 
 def load_model(settings: TrialSettings, weights_file: Path) -> AnyModel:
-    """The model of a trial as it was trained, on the processor; ProbeError if its weights cannot be read."""
+    """The trained model of a trial, on the CPU; ProbeError if its weights cannot be read."""
     model = build_model(settings.model, settings.task.interface, torch.Generator())
     try:
         model.load_state_dict(checkpoints.load_weights(weights_file))
@@ -68,7 +67,6 @@ def load_model(settings: TrialSettings, weights_file: Path) -> AnyModel:
     return model.eval()
 
 
-def _tried(row: Mapping[str, Any]) -> Trial:
-    """The trial of a row."""
+def _trial_from_row(row: Mapping[str, Any]) -> Trial:
     settings = settings_from_json(row["settings"])
     return Trial(study=row["study"], levels=json.loads(row["factors"]), settings=settings)

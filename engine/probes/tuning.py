@@ -1,4 +1,4 @@
-"""How a trained model searches for outputs, chosen on the dev split and measured on the test split."""
+"""Tunes how a trained model searches for outputs: chosen on the dev split, measured on the test split."""
 
 from __future__ import annotations
 
@@ -30,93 +30,96 @@ from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, load_model, trai
 _TEXTS = ("sources", "references", "outputs")
 _TUNING = (*TUNED_METRICS, "dev_bleu_signature")
 
-NO_TRANSLATION = "its task is no translation"
-"""Why no search is chosen for a model."""
+NO_TRANSLATION = "its task is not translation"
+"""Why a model is not tuned."""
 
 
 def tune_study(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
-    """Try what `[decode]` says with every trained model of a study that translates; nothing without it.
+    """Try the searches of `[decode]` with every trained model of a study that translates.
 
-    The search with the highest BLEU on the dev split, the first of equal ones, writes the test split. Outputs
-    and scores that the store has are not made again.
+    The one with the highest BLEU on the dev split, the first of equal ones, writes the test split. Outputs
+    and scores that the store has are not computed again.
     """
     if study.decode is None:
         return
     torch.set_num_threads(machine.threads)
-    for done in trained_trials(study, store):
-        if done.trial.settings.task.name != "translation":
-            yield ProbeResult(trial=done.trial, reason=NO_TRANSLATION)
-        elif not store.weights_file(done.trial.id).exists():
-            yield ProbeResult(trial=done.trial, reason=NOT_KEPT)
+    for trained in trained_trials(study, store):
+        trial = trained.trial
+        if trial.settings.task.name != "translation":
+            yield ProbeResult(trial=trial, reason=NO_TRANSLATION)
+        elif not store.weights_file(trial.id).exists():
+            yield ProbeResult(trial=trial, reason=NOT_KEPT)
         else:
             try:
-                yield ProbeResult(trial=done.trial, metrics=_Tuning(done, study.decode, store, machine).run())
+                yield ProbeResult(trial=trial, metrics=_Tuning(trained, study.decode, store, machine).run())
             except (DataError, ProbeError) as error:
-                yield ProbeResult(trial=done.trial, reason=str(error))
+                yield ProbeResult(trial=trial, reason=str(error))
     store.compact()
 
 
 class _Tuning:
-    """One trial and what is tried with its model, which is loaded when something is to be written."""
+    """The tuning of one trial's model, which is loaded only if something is left to write."""
 
-    def __init__(self, done: TrainedTrial, decode: DecodeSettings, store: Store, machine: Machine) -> None:
-        self._done, self._settings, self._decode = done, done.trial.settings, decode
+    def __init__(self, trained: TrainedTrial, decode: DecodeSettings, store: Store, machine: Machine) -> None:
+        self._trained, self._settings, self._decode = trained, trained.trial.settings, decode
         self._store, self._data = store, machine.data
         self._device = torch.device(machine.device)
 
     def run(self) -> dict[str, float]:
-        """All measures by name, which are stored; none if they were before. Raises DataError, ProbeError."""
-        held, tokenizers = self._stored_metrics(), self._decode.tokenizers
+        """Store and return all metrics; none if they were stored before. Raises DataError, ProbeError."""
+        stored, tokenizers = self._stored_metrics(), self._decode.tokenizers
         signature = f"dev_bleu_signature[{bleu([''], [''], tokenizer=tokenizers[0]).signature}]"
-        known = held if signature in held else {}
+        known = stored if signature in stored else {}
         scores = {
             candidate: known[name] if (name := _dev_name(candidate)) in known else self._dev_score(candidate)
             for candidate in self._candidates()
         }
         best = max(scores, key=scores.__getitem__)
-        own = self._stored_outputs(Decoding.of_task(self._settings), tuned=False)
-        written = self._test_outputs(best)
+        untuned = self._stored_outputs(Decoding.of_task(self._settings), tuned=False)
+        tuned = self._test_outputs(best)
         metrics = {
             signature: 1.0,
             "dev_bleu": scores[best],
             **{_dev_name(candidate): score for candidate, score in scores.items()},
             **{f"{name}_tuned": float(value) for name, value in asdict(best).items()},
-            "bleu_tuned": _score(written, tokenizers[0]),
-            **{f"bleu_tuned[{tokenizer}]": _score(written, tokenizer) for tokenizer in tokenizers},
-            **{f"bleu_tokenized[{each}]": _score(own, each) for each in tokenizers if own is not None},
+            "bleu_tuned": _score(tuned, tokenizers[0]),
+            **{f"bleu_tuned[{name}]": _score(tuned, name) for name in tokenizers},
+            **{
+                f"bleu_tokenized[{name}]": _score(untuned, name) for name in tokenizers if untuned is not None
+            },
         }
-        if metrics == held:
+        if metrics == stored:
             return {}
-        self._store.write_tuning(self._done.row, self._done.metric_rows(metrics), written)
+        self._store.write_tuning(self._trained.row, self._trained.metric_rows(metrics), tuned)
         return metrics
 
     def _candidates(self) -> list[Decoding]:
-        """What is tried, each search once: a penalty is 0 where it would change nothing."""
-        own, decode = Decoding.of_task(self._settings), self._decode
+        """The searches to try, each once: a penalty is 0 where it would change nothing."""
+        default, decode = Decoding.of_task(self._settings), self._decode
         root = read_recipe(self._settings.model.recipe).root
         assert isinstance(root, BlockNode), "a translation needs a whole model"
         transducer = TRANSDUCERS.find(root.name)
         assert transducer is not None, f"{root.name} was trained"
-        ranks, covers = not transducer.depends_on_target_length, not covers_nothing(root)
-        tried = product(
-            decode.beam or (own.beam,),
-            decode.length_penalty or (own.length_penalty,),
-            decode.coverage_penalty or (own.coverage_penalty,),
+        mixes_lengths, covers = not transducer.depends_on_target_length, not covers_nothing(root)
+        combinations = product(
+            decode.beam or (default.beam,),
+            decode.length_penalty or (default.length_penalty,),
+            decode.coverage_penalty or (default.coverage_penalty,),
         )
-        found = (
+        candidates = (
             Decoding(
                 beam=beam,
-                length_penalty=lengths if beam > 1 and ranks else 0.0,
-                coverage_penalty=coverage if beam > 1 and ranks and covers else 0.0,
+                length_penalty=length_penalty if beam > 1 and mixes_lengths else 0.0,
+                coverage_penalty=coverage_penalty if beam > 1 and mixes_lengths and covers else 0.0,
             )
-            for beam, lengths, coverage in tried
+            for beam, length_penalty, coverage_penalty in combinations
         )
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(candidates))
 
     @cached_property
     def _model(self) -> TransductionModel:
-        """The trained model, on the device that writes."""
-        model = load_model(self._settings, self._store.weights_file(self._done.trial.id))
+        """The trained model, on the machine's device."""
+        model = load_model(self._settings, self._store.weights_file(self._trained.trial.id))
         assert isinstance(model, TransductionModel), "a translation has a source and a target"
         return model.to(self._device)
 
@@ -130,7 +133,7 @@ class _Tuning:
         return _score(written, self._decode.tokenizers[0])
 
     def _test_outputs(self, decoding: Decoding) -> WrittenOutputs:
-        """What is written for the test split, by now or before."""
+        """What is written for the test split, from the store if it has it."""
         return (
             self._stored_outputs(decoding, tuned=True)
             or self._stored_outputs(decoding, tuned=False)
@@ -151,16 +154,16 @@ class _Tuning:
         return write_outputs(outputs, self._pairs, split, decoding)
 
     def _stored_outputs(self, decoding: Decoding, *, tuned: bool) -> WrittenOutputs | None:
-        """What the store has of the test split, found by this search."""
-        lines = self._store.outputs([self._done.trial.id], tuned=tuned).filter(**asdict(decoding))
+        """What this search has written for the test split, if the store has it."""
+        lines = self._store.outputs([self._trained.trial.id], tuned=tuned).filter(**asdict(decoding))
         if lines.is_empty():
             return None
         texts = (lines[name].to_list() for name in ("source", "reference", "output"))
         return WrittenOutputs(**asdict(decoding), **dict(zip(_TEXTS, texts, strict=True)))
 
     def _stored_metrics(self) -> dict[str, float]:
-        """What an earlier tuning has stored."""
-        rows = self._store.metrics([self._done.trial.id]).select("name", "value").iter_rows()
+        """The metrics of an earlier tuning."""
+        rows = self._store.metrics([self._trained.trial.id]).select("name", "value").iter_rows()
         return {name: value for name, value in rows if metric_family(name) in _TUNING}
 
 
