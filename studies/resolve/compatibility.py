@@ -48,9 +48,9 @@ def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
         and settings.task.coverage_penalty
         and covers_nothing(root)
     ):
-        unseen = f"{render(root)} attends to no source, so that nothing is covered"
+        no_effect = f"it has no effect, since {render(root)} has no attention weights"
         yield ValidationProblem(
-            ("task", "coverage_penalty"), f"{unseen}: leave it out, or give it an attention"
+            ("task", "coverage_penalty"), f"{no_effect}: leave it out, or give the decoder an attention"
         )
     yield from _lengths(settings)
     yield from _unused(settings)
@@ -59,13 +59,13 @@ def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
 def _causality_problems(task: LanguageModelSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
     """Blocks that a causal task cannot use: they see the future, or more past than a stream can keep."""
     surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
-    for name, block in {render(one): one for one in walk(root) if isinstance(one, BlockNode)}.items():
+    for name, block in {render(node): node for node in walk(root) if isinstance(node, BlockNode)}.items():
         spec = lookup(block.name)
         assert spec is not None, f"{block.name} has left the vocabulary"
         values = spec.settings(block)
         reach = spec.reach(values, surroundings)
         if reach.right:
-            yield ValidationProblem(RECIPE_PATH, f"{name} sees later tokens, which {task.name} asks for")
+            yield ValidationProblem(RECIPE_PATH, f"{name} sees later tokens, which {task.name} predicts")
         elif task.batching == "stream" and isinf(reach.left) and spec.cost(values, surroundings).state:
             unbounded = f"{name} sees all of the past, and a stream has no beginning"
             yield ValidationProblem(
@@ -91,9 +91,7 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
         if curriculum is not None:
             yield ValidationProblem(place, f"{task.name} has no lengths that grow: leave it out")
     elif curriculum is None:
-        yield ValidationProblem(
-            place, f"{task.name} needs the length that it begins with, as in {{ start = 5 }}"
-        )
+        yield ValidationProblem(place, f"{task.name} needs a length to begin with, as in {{ start = 5 }}")
     else:
         try:
             task.check_length(curriculum.start)
@@ -102,11 +100,11 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _unused(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Keys that would change the trial's name and nothing else."""
+    """Keys that would change the trial's id and nothing else."""
     task, train = settings.task.spec, settings.train
-    of_pairs = {"sampling": train.sampling, "label_smoothing": train.label_smoothing}
+    for_pairs = {"sampling": train.sampling, "label_smoothing": train.label_smoothing}
     if task.kind is not TaskKind.TRANSDUCTION:
-        for key in (key for key, value in of_pairs.items() if value):
+        for key in (key for key, value in for_pairs.items() if value):
             yield ValidationProblem(
                 ("train", key), f"{task.name} has one sequence, and this is for two: leave it out"
             )
@@ -117,7 +115,7 @@ def _unused(settings: TrialSettings) -> Iterator[ValidationProblem]:
         )
     if train.schedule.name == "plateau" and task.kind in (TaskKind.TAGGING, TaskKind.REGRESSION):
         yield ValidationProblem(
-            ("train", "schedule", "name"), f"{task.name} has no dev split whose loss could rest"
+            ("train", "schedule", "name"), f"plateau needs the loss on a dev split, and {task.name} has none"
         )
 
 

@@ -10,7 +10,7 @@ from ..catalog.tasks import AlgorithmicTask, ModelInterface, require_algorithmic
 from ..schema.settings import ModelSettings, TrialSettings, read_recipe
 
 REFERENCE_TOKENS = 40
-"""The length for which operations of a training step are stated and bounded if it grows in training."""
+"""The length at which the operations of a training step are counted if it grows in training."""
 
 _MINIMAL_RECIPE = parse("ff(1)")
 
@@ -24,7 +24,7 @@ class SequenceCost:
 
 
 def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig:
-    """The config of a trial's model: its settings, and what its task asks."""
+    """The config of a trial's model: its settings, and the interface of its task."""
     return ModelConfig(
         **model.model_dump(exclude={"recipe"}),
         vocab=interface.vocab,
@@ -51,12 +51,12 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """The tokens of the sequence that represents all of a trial's; REFERENCE_TOKENS if the length grows."""
+    """The length that represents all sequences of a trial; REFERENCE_TOKENS if the length grows."""
     return settings.task.interface.tokens or REFERENCE_TOKENS
 
 
 def step_flops(settings: TrialSettings) -> int:
-    """The operations of a training step, forward and backward, on a batch of such sequences."""
+    """The operations of a training step, forward and backward, on sequences of `sequence_tokens`."""
     return settings.train.batch_size * cost(settings, sequence_tokens(settings)).flops
 
 
@@ -79,10 +79,10 @@ def max_curriculum_length(settings: TrialSettings) -> int:
 
 
 def max_training_flops(settings: TrialSettings) -> float:
-    """The training operations of a trial, at most: a length that grows does so in every epoch.
+    """The most training operations that a trial can take: a length that grows does so in every epoch.
 
-    One step past its ceiling it stays for the remaining epochs. The sum over the lengths before is that of
-    the parabola through the first, the middle and the last: exact for most recipes, and quick.
+    It grows until one step past its ceiling and stays there. The sum over the growing lengths is that of the
+    parabola through the first, the middle and the last: exact for most recipes, and quick.
     """
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask):
@@ -123,7 +123,7 @@ def _with_min_vocab(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _body(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
-    """The analysis of a model with few symbols."""
+    """The analysis of a model with the smallest vocabulary."""
     return analyse(read_recipe(recipe), config, length=tokens, past=past)
 
 
@@ -131,10 +131,8 @@ def _body(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
 def _cost_per_symbol(smallest: ModelConfig, tokens: int) -> SequenceCost:
     """The cost that one more symbol of the vocabulary adds to any model."""
     assert smallest.vocab is not None
-    without, within = (
+    fewer, more = (
         analyse(_MINIMAL_RECIPE, replace(smallest, vocab=vocab), length=tokens)
         for vocab in (smallest.vocab, smallest.vocab + 1)
     )
-    return SequenceCost(
-        within.parameters - without.parameters, within.training_flops - without.training_flops
-    )
+    return SequenceCost(more.parameters - fewer.parameters, more.training_flops - fewer.training_flops)

@@ -24,7 +24,7 @@ PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 
 
 def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
-    """The names that fill holes with levels and values, valid or not, and `seed`: each with its kind."""
+    """The kind of each name that fills holes with levels or values, valid or not, and of `seed`."""
     search, study, cells = data.get("search"), data.get("study"), data.get("cells")
     tables = [
         (study.get("baseline") if isinstance(study, Mapping) and "match" in study else None, "a size"),
@@ -32,8 +32,8 @@ def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
         *((cell, "a factor") for cell in (cells if isinstance(cells, list) else ())),
         (data.get("factors"), "a factor"),
     ]
-    named = {name: what for table, what in tables if isinstance(table, Mapping) for name in table}
-    return {**named, SEED: "a factor"}
+    kinds = {name: kind for table, kind in tables if isinstance(table, Mapping) for name in table}
+    return {**kinds, SEED: "a factor"}
 
 
 def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What the checks of holes and levels read; `space` has the dimensions of [search.space]."""
+    """The parts of a study that its holes and levels are checked in; `space` is [search.space]."""
 
     diagnostics: Diagnostics
     template: Template
@@ -59,19 +59,19 @@ class Draft:
         } - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """What fills holes, by name: a factor's levels, a dimension's representative values, a size.
+        """The values that fill holes, by name: a factor's levels, a dimension's representatives, a size.
 
-        Each comes with its place: levels in [factors] first, then those that only [[cells]] have.
+        Each has its path: of a factor the levels in [factors] first, then those that only [[cells]] have.
         """
-        listed = list(dict.fromkeys(one for cell in self.listed_cells() for one in cell.items()))
+        listed = list(dict.fromkeys(item for cell in self.listed_cells() for item in cell.items()))
         factors = {
-            name: (*self.combined_levels(name), *(one for other, one in listed if other == name))
+            name: (*self.combined_levels(name), *(placed for factor, placed in listed if factor == name))
             for name in self.design.factors
             if name != SEED
         }
         space = {
-            name: tuple((("search", "space", name), level) for level in representative_values(found))
-            for name, found in self.space.items()
+            name: tuple((("search", "space", name), level) for level in representative_values(dimension))
+            for name, dimension in self.space.items()
         }
         size = self.design.matched_size
         sizes = {size[0]: (((*BASELINE_PATH, size[0]), size[1]),)} if size else {}
@@ -83,14 +83,14 @@ class Draft:
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
     def listed_cells(self) -> list[dict[str, tuple[KeyPath, Level]]]:
-        """The cells of [[cells]], by factor: each level with its place, which may be in the baseline.
+        """The cells of [[cells]], by factor: each level with its path, which may be in the baseline.
 
         Cells that lack a factor or have an unknown one are left out.
         """
-        own = {index: self.diagnostics.document.data["cells"][index] for index in self.design.listed_cells}
+        tables = self.diagnostics.document.data.get("cells", [])
         return [
             {
-                name: (("cells", index, name) if name in own[index] else (*BASELINE_PATH, name), level)
+                name: (("cells", index, name) if name in tables[index] else (*BASELINE_PATH, name), level)
                 for name, level in cell.items()
             }
             for index, cell in self.design.listed_cells.items()

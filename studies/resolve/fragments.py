@@ -1,4 +1,4 @@
-"""[recipes]: named fragments that the recipe, levels and other fragments use as holes.
+"""[recipes]: named fragments that fill holes of the recipe, of levels and of other fragments.
 
 They are expanded before any other hole is filled, so that a trial does not depend on their names.
 """
@@ -43,7 +43,7 @@ def _is_fragment(
     text: Any,  # noqa: ANN401 -- TOML holds anything
     others: Mapping[str, str],
 ) -> bool:
-    """Whether a name and a text by themselves make a fragment; if not, that is noted."""
+    """Whether a name and a text are a valid fragment by themselves; if not, that is noted."""
     path: KeyPath = (TABLE, name)
     if not is_name(diagnostics, path):
         diagnostics.invalid.add(path)
@@ -63,41 +63,41 @@ def _is_fragment(
 
 def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
     """Note fragments that contain themselves: once for each cycle, at the hole where it begins."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for name, text in texts.items():
         for hole in HOLE_PATTERN.finditer(text):
-            way = _shortest_path(hole[1], name, texts)
-            if not way:
+            cycle = _shortest_path(hole[1], name, texts)
+            if not cycle:
                 continue
-            if not told & {name, *way}:
-                through = f", by way of {', '.join(way[:-1])}" if way[:-1] else ""
+            if not reported.intersection(cycle):  # it ends with the name
+                through = f" through {', '.join(cycle[:-1])}" if cycle[:-1] else ""
                 diagnostics.report_error(
-                    (TABLE, name), f"'{name}' stands in itself{through}", within=hole.span()
+                    (TABLE, name), f"'{name}' contains itself{through}", within=hole.span()
                 )
-            told |= {name, *way}
+            reported.update(cycle)
             diagnostics.invalid.add((TABLE, name))
 
 
 def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
     """The fragments on a shortest path of holes from one to another, with both ends; empty if none."""
-    ways, seen = [[start]], {start}
-    for way in ways:  # grows while it is walked
-        if way[-1] == goal:
-            return way
-        steps = [hole for hole in HOLE_PATTERN.findall(texts.get(way[-1], "")) if hole not in seen]
-        ways += [[*way, hole] for hole in dict.fromkeys(steps)]
+    paths, seen = [[start]], {start}
+    for path in paths:  # grows while it is walked
+        if path[-1] == goal:
+            return path
+        steps = [hole for hole in HOLE_PATTERN.findall(texts.get(path[-1], "")) if hole not in seen]
+        paths += [[*path, hole] for hole in dict.fromkeys(steps)]
         seen.update(steps)
     return []
 
 
 def _fillable_fragments(texts: dict[str, str], others: Collection[str]) -> dict[str, str]:
-    """The fragments all of whose holes can be filled, by fragments of the result or by the others."""
+    """The fragments all of whose holes can be filled, by these fragments or by the others."""
     while True:
-        left = {
+        fillable = {
             name: text
             for name, text in texts.items()
             if all(hole in texts or hole in others for hole in HOLE_PATTERN.findall(text))
         }
-        if left == texts:
-            return left
-        texts = left
+        if fillable == texts:
+            return fillable
+        texts = fillable

@@ -1,4 +1,4 @@
-"""Checks recipes, their parts, and whether all holes and the names that fill them match.
+"""Checks recipes, their parts, and that every hole has a name that fills it and every name a hole.
 
 A level is a part of a recipe if its factor's hole takes a part, and plain data if it takes a value.
 """
@@ -22,8 +22,8 @@ _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 def check_recipes(draft: Draft) -> None:
     """Read the recipe, then every level and option that becomes a part of it, and note their faults.
 
-    Holes in levels and fragments are followed; a misspelt hole is followed to its likely meaning, so that
-    the faults of those levels are reported too.
+    Holes in levels and fragments are followed; a misspelt hole is followed to the nearest name, so that the
+    faults of its levels are reported too.
     """
     report, axes = draft.diagnostics, draft.axes()
     text = draft.template.texts.get(RECIPE_PATH)
@@ -35,13 +35,15 @@ def check_recipes(draft: Draft) -> None:
     if recipe:
         _expand(draft, RECIPE_PATH, text)
     names = _part_holes(text, recipe)
-    names += [meant for hole in names if (meant := _closest_declared(hole, draft.declared_names()))]
+    names += [nearby for hole in names if (nearby := _nearest_declared(hole, draft.declared_names()))]
     for name in names:  # grows while it is walked
         parts = [(path, level) for path, level in axes.get(name, ()) if isinstance(level, str)]
         for path, level in parts:
             part = _read(report, path, level)
-            if part and (whole := _expand(draft, path, level)) and whole.dimensions:
-                report.report_invalid(path, "a search dimension stands in the recipe or in [search.space]")
+            if part and (expanded := _expand(draft, path, level)) and expanded.dimensions:
+                report.report_invalid(
+                    path, "a search dimension can be used only in the recipe and in [search.space]"
+                )
             names += [hole for hole in _part_holes(level, part) if hole not in names]
         fragment = draft.template.fragments.get(name, "")
         if fragment:
@@ -51,8 +53,8 @@ def check_recipes(draft: Draft) -> None:
 def check_holes(draft: Draft) -> None:
     """Note holes that nothing fills, names that fill none, and misplaced names.
 
-    A misspelt hole is one fault: the name that it likely means counts as used, as does a fragment that only
-    the file without its overrides uses.
+    A misspelt hole is one fault: the nearest name counts as used, as does a fragment that only the file
+    without its overrides uses.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
     fragments = named_fragments(draft.diagnostics.document.data)
@@ -61,12 +63,12 @@ def check_holes(draft: Draft) -> None:
             used.add(hole[1])
             if hole[1] not in declared:
                 hint = nearest_hint(hole[1], declared)
-                used.add(_closest_declared(hole[1], declared))  # one fault is enough
+                used.add(_nearest_declared(hole[1], declared))  # one fault is enough
                 draft.diagnostics.report_invalid(
                     path, f"nothing fills the hole {{{hole[1]}}}{hint}", within=hole.span()
                 )
-            elif path[0] in TRIAL_TABLES and (wrong := _misplacement_message(draft, path, hole[1])):
-                draft.diagnostics.report_invalid(path, wrong, within=hole.span())
+            elif path[0] in TRIAL_TABLES and (message := _misplacement_message(draft, path, hole[1])):
+                draft.diagnostics.report_invalid(path, message, within=hole.span())
     as_written = _holes_as_written(draft)
     for name in (*axes, *(fragment for fragment in fragments if fragment not in as_written)):
         if name not in used and ("recipes", name) not in draft.diagnostics.invalid:
@@ -86,10 +88,10 @@ def _holes_as_written(draft: Draft) -> set[str]:
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
     """Why a fragment or a size cannot be used at a key; empty if it can, or is neither."""
     if name in draft.template.fragments and path != RECIPE_PATH:
-        return f"the fragment {{{name}}} stands only in recipes"
+        return f"the fragment {{{name}}} can be used only in recipes"
     size = draft.design.matched_size
     if size and name == size[0] and path not in (RECIPE_PATH, D_MODEL_PATH):
-        return f"the size {{{name}}} stands only in recipes and in [model] d_model"
+        return f"the size {{{name}}} can be used only in recipes and in [model] d_model"
     return ""
 
 
@@ -102,8 +104,8 @@ def _declaration_path(draft: Draft, name: str) -> KeyPath:
     return draft.axes()[name][0][0]
 
 
-def _closest_declared(hole: str, declared: set[str]) -> str | None:
-    """The declared name that an unfilled hole is likely to mean."""
+def _nearest_declared(hole: str, declared: set[str]) -> str | None:
+    """The declared name nearest to that of an unfilled hole."""
     return None if hole in declared else nearest(hole, declared)
 
 

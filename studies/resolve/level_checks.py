@@ -1,4 +1,4 @@
-"""Tries the settings that levels and dimensions give, before anything runs."""
+"""Tries the settings that levels and search dimensions give, before anything runs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .template import RECIPE_PATH, Template
 def check_levels(draft: Draft) -> None:
     """Try the levels of the design and of [[cells]], and note their faults.
 
-    Levels that a design combines freely are tried one by one, cells that it pairs or lists each as a whole:
-    a pair that never occurs is no fault.
+    Levels that the design combines freely are tried one by one. Cells that it pairs or lists are tried whole:
+    a combination that never occurs is not a fault.
     """
     axes, design = _valid_axes(draft), draft.design
     combined = {name: _combined_levels(draft, name, levels) for name, levels in axes.items()}
@@ -38,29 +38,28 @@ def check_levels(draft: Draft) -> None:
 
 
 def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
-    """Try the first level of every axis, then each other level with them, and note their faults.
+    """Try the first level of every axis together, then every other level in place of its axis's first.
 
-    A problem of the first levels together is the fault of the one axis whose other levels cure it. So faults
-    are reported for levels, not for cells, and a grid of any size is tried once per level.
+    A problem that the first levels have together is the fault of an axis if only its other levels cure it. So
+    faults are reported for levels, not for cells, and a grid of any size takes one trial per level.
     """
     first = {name: levels[0][1] for name, levels in axes.items()}
-    wrong = _problems(draft, first)
-    cures: dict[ValidationProblem, set[str]] = {problem: set() for problem in wrong}
+    first_problems = _problems(draft, first)
+    cured_by: dict[ValidationProblem, set[str]] = {problem: set() for problem in first_problems}
     for name, levels in axes.items():
         for path, level in levels[1:]:
-            found = _problems(draft, {**first, name: level})
-            for problem in found:
-                if problem not in wrong:
+            problems = _problems(draft, {**first, name: level})
+            for problem in problems:
+                if problem not in first_problems:
                     report_problem(draft.diagnostics, problem, path)
-            for problem in wrong:
-                if problem not in found:
-                    cures[problem].add(name)
-    texts = {name: [level for _, level in levels] for name, levels in axes.items()}
-    for problem in wrong:
-        names = [
-            name for name in cures[problem] or draft.template.names_at(problem.path, texts) if name in axes
-        ]
-        report_problem(draft.diagnostics, problem, axes[names[0]][0][0] if len(names) == 1 else None)
+            for problem in first_problems:
+                if problem not in problems:
+                    cured_by[problem].add(name)
+    values = {name: [level for _, level in levels] for name, levels in axes.items()}
+    for problem in first_problems:
+        causes = cured_by[problem] or set(draft.template.names_at(problem.path, values)) & axes.keys()
+        origin = axes[causes.pop()][0][0] if len(causes) == 1 else None
+        report_problem(draft.diagnostics, problem, origin)
 
 
 def _try_cell(
@@ -68,12 +67,12 @@ def _try_cell(
 ) -> None:
     """Try one cell, if its levels are valid, and note its faults."""
     levels = {name: level for name, (_, level) in cell.items()}
-    if not all(level in [one for _, one in axes.get(name, ())] for name, level in levels.items()):
+    paths = {name: path for name, (path, _) in cell.items()}
+    if not all(level in [valid for _, valid in axes.get(name, ())] for name, level in levels.items()):
         return
-    others = {name: found[0][1] for name, found in axes.items() if name not in draft.design.factors}
+    others = {name: placed[0][1] for name, placed in axes.items() if name not in draft.design.factors}
     for problem in _problems(draft, {**others, **levels}):
-        places = {name: path for name, (path, _) in cell.items()}
-        report_cell_problem(draft.diagnostics, draft.template, problem, levels, places)
+        report_cell_problem(draft.diagnostics, draft.template, problem, levels, paths)
 
 
 def report_cell_problem(
@@ -81,16 +80,16 @@ def report_cell_problem(
     template: Template,
     problem: ValidationProblem,
     levels: Mapping[str, Level],
-    places: Mapping[str, KeyPath],
+    paths: Mapping[str, KeyPath],
 ) -> None:
-    """Note a problem of a cell: at the one level that causes it if that has a place, else with all levels.
+    """Note a problem of a cell: at the level that causes it, or at its own key with the levels that may.
 
-    `places` has the paths of levels; if it is empty, each problem is noted at its key, with the levels.
+    `paths` has the paths of the levels in the file, as far as they are there.
     """
-    texts = {name: [level] for name, level in levels.items()}
-    names = [name for name in template.names_at(problem.path, texts) if name in levels]
-    if len(names) == 1 and names[0] in places:
-        report_problem(diagnostics, problem, places[names[0]])
+    values = {name: [level] for name, level in levels.items()}
+    names = [name for name in template.names_at(problem.path, values) if name in levels]
+    if len(names) == 1 and names[0] in paths:
+        report_problem(diagnostics, problem, paths[names[0]])
         return
     where = ", ".join(f"{name}={format_value(levels[name])}" for name in names)
     message = f"{problem.message}, where {where}" if where else problem.message
@@ -99,9 +98,13 @@ def report_cell_problem(
 
 def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLevels:
     """The levels of an axis that the design combines, the baseline's first."""
-    cells = ("cells", "study") if name in draft.design.factors else ()
-    own, named = [one for one in levels if one[0][0] not in cells], draft.design.baseline
-    return tuple(sorted(own, key=lambda one: name in named and level_key(one[1]) != level_key(named[name])))
+    listed, baseline = ("cells", "study") if name in draft.design.factors else (), draft.design.baseline
+    return tuple(
+        sorted(
+            ((path, level) for path, level in levels if path[0] not in listed),
+            key=lambda placed: name in baseline and level_key(placed[1]) != level_key(baseline[name]),
+        )
+    )
 
 
 def report_problem(
@@ -127,22 +130,21 @@ def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
 
 
 def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
-    """Every axis with its valid values; values whose holes only an empty axis would fill are invalid."""
+    """Every axis with its valid values; a value whose hole no valid value can fill is invalid too."""
     axes, previous = draft.axes(), dict[str, PlacedLevels]()
     while axes != previous:  # a level becomes invalid when no valid level fills its hole
         previous = axes
-        left = {
-            name: tuple(one for one in levels if _is_valid(draft, *one, previous))
+        valid = {
+            name: tuple(placed for placed in levels if _is_valid(draft, *placed, previous))
             for name, levels in previous.items()
         }
-        axes = {name: levels for name, levels in left.items() if levels}
+        axes = {name: levels for name, levels in valid.items() if levels}
     for path, names in draft.template.holes.items():
         if not axes.keys() >= set(names):
             draft.diagnostics.invalid.add(path)
-    own = recipe_dimensions(draft)
     return axes | {
-        name: tuple((RECIPE_PATH, level) for level in representative_values(found))
-        for name, found in own.items()
+        name: tuple((RECIPE_PATH, level) for level in representative_values(dimension))
+        for name, dimension in recipe_dimensions(draft).items()
     }
 
 
@@ -154,13 +156,13 @@ def _is_valid(draft: Draft, path: KeyPath, level: Level, axes: Container[str]) -
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
     """The problems of the settings with these values that are not reported yet."""
-    still_open = {name: f"{{{name}}}" for names in draft.template.holes.values() for name in names}
+    unfilled = {name: f"{{{name}}}" for names in draft.template.holes.values() for name in names}
     try:
-        resolve_settings(draft.template, {**still_open, **values, SEED: 0})
+        resolve_settings(draft.template, {**unfilled, **values, SEED: 0})
     except InvalidTableError as error:
         return [
-            found
-            for found in error.problems
-            if found.path and not draft.diagnostics.already_reported(found.path)
+            problem
+            for problem in error.problems
+            if problem.path and not draft.diagnostics.already_reported(problem.path)
         ]
     return []

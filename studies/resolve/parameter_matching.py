@@ -18,9 +18,9 @@ from .resolve import resolve_settings
 from .template import D_MODEL_PATH, RECIPE_PATH, Template
 
 SIZE_PATHS = (RECIPE_PATH, D_MODEL_PATH)
-"""Where a size may stand."""
+"""The keys that may use a size."""
 
-_MAX_SIZE = 2**31  # where a parameter sets no bound
+_MAX_SIZE = 2**31  # if a parameter sets no bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,24 +82,24 @@ class ParameterMatcher:
     def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
         """The possible sizes of a cell, the nearest to its baseline first; one entry if it has none to solve.
 
-        Its baseline is the cell with the baseline's named levels; unnamed factors keep the cell's own. Raises
+        Its baseline is the cell with the levels that the baseline names, and its own of other factors. Raises
         InvalidTableError if that baseline is invalid.
         """
         assert self.design.matched_size is not None
-        name, given = self.design.matched_size
-        like = {**levels, **self.design.baseline}
-        target = self._count(like, given)
+        name, baseline_size = self.design.matched_size
+        baseline = {**levels, **self.design.baseline}
+        target = self._count(baseline, baseline_size)
         texts = {factor: [level] for factor, level in levels.items()}
         if not any(name in self.template.names_at(path, texts) for path in SIZE_PATHS):
-            return [SizeMatch(size=None, parameters=self._count(levels, given), target=target)]
-        if all(level_key(like[factor]) == level_key(level) for factor, level in levels.items()):
-            return [SizeMatch(size=given, parameters=target, target=target)]
+            return [SizeMatch(size=None, parameters=self._count(levels, baseline_size), target=target)]
+        if all(level_key(baseline[factor]) == level_key(level) for factor, level in levels.items()):
+            return [SizeMatch(size=baseline_size, parameters=target, target=target)]
         low, high = self._bounds(levels, name)
 
         def count(size: int) -> float:
             try:
                 return self._count(levels, size)
-            except InvalidTableError:  # a model of too many blocks
+            except InvalidTableError:  # too many blocks
                 return math.inf
 
         sizes = nearest_sizes(count, target, low, high)
@@ -113,7 +113,7 @@ class ParameterMatcher:
         ).parameters
 
     def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        """The smallest and largest whole number that fits everywhere a cell uses the size."""
+        """The smallest and the largest integer that fits wherever a cell uses the size."""
         values = {**levels, name: f"{{{name}}}"}
         ranges = _ranges(read_recipe(self.template.recipe(values)), name)
         if name in self.template.holes.get(D_MODEL_PATH, ()):
@@ -122,16 +122,16 @@ class ParameterMatcher:
 
 
 def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
-    """The range of whole numbers at each place of a hole in a recipe."""
-    found: list[tuple[int, int]] = []
+    """The range of integers at each occurrence of a hole in a recipe."""
+    ranges: list[tuple[int, int]] = []
     for node in walk(recipe.root):
         if isinstance(node, RepeatNode) and node.count == HoleNode(name):
-            found.append((1, MAX_BLOCKS))
+            ranges.append((1, MAX_BLOCKS))
         if isinstance(node, BlockNode) and (spec := lookup(node.name)):
             for key, value in node.arguments:
                 parameter = spec.parameter(key)
                 if value == HoleNode(name) and parameter is not None:
                     low = -_MAX_SIZE if parameter.low is None else parameter.low
                     high = _MAX_SIZE if parameter.high is None else parameter.high
-                    found.append((math.ceil(low), math.floor(high)))
-    return found
+                    ranges.append((math.ceil(low), math.floor(high)))
+    return ranges

@@ -22,16 +22,16 @@ def resolve_point(
 ) -> dict[str, Level]:
     """The values of the dimensions that a point uses, in the order of `dimensions`.
 
-    Those of the recipe are asked for first, in the order of its text, an option's own only if it is chosen.
-    Then come those that fill its holes, the holes in their values, and the holes of the other tables.
+    Those in the recipe are chosen first, in the order of its text, those inside an option only if it is
+    chosen. Then come those that fill its holes, the holes in their values, and the holes of other tables.
     Raises ValueError for a value outside its dimension.
     """
-    found: dict[str, Level] = {}
+    chosen: dict[str, Level] = {}
 
     def value(name: str) -> Level:
-        if name in dimensions and name not in found:
-            found[name] = suggest(name, dimensions[name])
-        return found[name] if name in found else fixed[name]
+        if name in dimensions and name not in chosen:
+            chosen[name] = suggest(name, dimensions[name])
+        return chosen[name] if name in chosen else fixed[name]
 
     recipe = template.expand(template.texts[RECIPE_PATH])
     holes = list(Recipe(resolve(recipe.root, lambda name, _: value(name))).holes)
@@ -39,37 +39,37 @@ def resolve_point(
         holes += names if path != RECIPE_PATH else ()
     for hole in holes:  # grows while it is walked
         holes += [inner for inner in template.names_in_level(value(hole)) if inner not in holes]
-    return {name: found[name] for name in dimensions if name in found}
+    return {name: chosen[name] for name in dimensions if name in chosen}
 
 
 def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
-    """Every point, the dimension that is asked for last varying fastest.
+    """Every point, the dimension that is suggested last varying fastest.
 
     Equivalent points are all listed. Raises ValueError for a dimension of real numbers.
     """
-    places: list[tuple[int, int]] = []  # of each dimension asked for, the place of its value and their number
+    digits: list[tuple[int, int]] = []  # for each suggested dimension the index and the number of its values
     while True:
-        asked = 0
+        depth = 0
 
-        def ask(name: str, dimension: Dimension) -> Level:
-            nonlocal asked
+        def suggest(name: str, dimension: Dimension) -> Level:
+            nonlocal depth
             values = _values(name, dimension)
-            if asked == len(places):
-                places.append((0, len(values)))
-            asked += 1
-            return values[places[asked - 1][0]]
+            if depth == len(digits):
+                digits.append((0, len(values)))
+            depth += 1
+            return values[digits[depth - 1][0]]
 
-        yield choose(ask)
-        while places and places[-1][0] + 1 == places[-1][1]:
-            places.pop()
-        if not places:
+        yield choose(suggest)
+        while digits and digits[-1][0] + 1 == digits[-1][1]:
+            digits.pop()
+        if not digits:
             return
-        places[-1] = (places[-1][0] + 1, places[-1][1])
+        digits[-1] = (digits[-1][0] + 1, digits[-1][1])
 
 
 def is_enumerable(dimensions: Mapping[str, Dimension]) -> bool:
     """Whether the points are finitely many."""
-    return not any(isinstance(found, RealDimension) for found in dimensions.values())
+    return not any(isinstance(dimension, RealDimension) for dimension in dimensions.values())
 
 
 def _values(name: str, dimension: Dimension) -> range | list[Level]:
@@ -79,4 +79,6 @@ def _values(name: str, dimension: Dimension) -> range | list[Level]:
         case ChoiceDimension():
             return [option_label(option) for option in dimension.options]
         case _:
-            raise ValueError(f"the dimension {name} has no end of values")
+            raise ValueError(
+                f"expected a dimension with finitely many values, got the real numbers of {name}"
+            )

@@ -1,4 +1,4 @@
-"""The most that a study's models may cost: those above are reported, and never built."""
+"""The most that a study's models may cost: those above it are reported, and never built."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Template:
         return self.names_in(level) if isinstance(level, str) else []
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
-        """The names whose values matter at a path: those of its holes, and of the holes in their levels."""
+        """The names whose values a path depends on: its holes, and the holes in their levels."""
         return _with_inner_names(
             self.holes.get(path, ()),
             lambda name: [hole for level in levels.get(name, ()) for hole in self.names_in_level(level)],
@@ -78,15 +78,15 @@ class Template:
         recipe = self.expand(self.texts[RECIPE_PATH])
         key = tuple((name, type(values[name]), values[name]) for name in self._needed(recipe, values))
         if key not in self._recipes:
-            own = {name: values[name] for name, _ in recipe.dimensions if name in values}
-            settled = recipe.choose(own) if own else recipe
-            self._recipes[key] = _filled_recipe(settled, {**values, **self.fragments}).text
+            chosen = {name: values[name] for name, _ in recipe.dimensions if name in values}
+            recipe = recipe.choose(chosen) if chosen else recipe
+            self._recipes[key] = _filled_recipe(recipe, {**values, **self.fragments}).text
         return self._recipes[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
         """The names of a recipe's dimensions and holes, and of those in their values.
 
-        A name without a value is in an option that is not chosen.
+        A name without a value is inside an option that is not chosen.
         """
         names = _with_inner_names(
             [*(name for name, _ in recipe.dimensions), *recipe.holes],
@@ -96,29 +96,29 @@ class Template:
 
 
 def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str]]) -> list[str]:
-    """The names and all that stand inside of them, each once, in the order in which they are met."""
-    found = list(dict.fromkeys(names))
-    for name in found:  # grows while it is walked
-        found += [inner for inner in dict.fromkeys(inside(name)) if inner not in found]
-    return found
+    """The names and all names inside them, each once, in the order in which they are met."""
+    every = list(dict.fromkeys(names))
+    for name in every:  # grows while it is walked
+        every += [inner for inner in dict.fromkeys(inside(name)) if inner not in every]
+    return every
 
 
 def value_holes(root: Node) -> frozenset[str]:
-    """The holes that stand for a count or a block's number or word, not for a part of the recipe."""
-    found: set[str] = set()
+    """The holes for a count or for a block's number or word, not for a part of the recipe."""
+    names: set[str] = set()
     for node in walk(root):
         if isinstance(node, RepeatNode) and isinstance(node.count, HoleNode):
-            found.add(node.count.name)
+            names.add(node.count.name)
         if isinstance(node, BlockNode) and (spec := lookup(node.name)):
             for name, value in node.arguments:
                 parameter = spec.parameter(name)
                 if isinstance(value, HoleNode) and parameter is not None and parameter.kind != "recipe":
-                    found.add(value.name)
-    return frozenset(found)
+                    names.add(value.name)
+    return frozenset(names)
 
 
 def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 -- TOML holds anything
-    """Every text inside a value, with its path."""
+    """Every text in a value, with its path."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
@@ -142,9 +142,9 @@ def _filled(value: Any, values: Mapping[str, Level], path: KeyPath) -> Any:  # n
 
 
 def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
-    """The recipe with every hole filled that has a value, also holes in these values."""
+    """The recipe with every hole filled that has a value, and the holes in these values too."""
     for _ in range(len(values)):  # a hole in a value is filled in the next round
-        given = {name: values[name] for name in recipe.holes if name in values}
-        if given:
-            recipe = recipe.fill(given)
+        present = {name: values[name] for name in recipe.holes if name in values}
+        if present:
+            recipe = recipe.fill(present)
     return recipe

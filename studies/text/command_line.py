@@ -1,4 +1,4 @@
-"""Commands of this program as text, to be typed again."""
+"""Commands of this program as text, to be run again."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 
 def command_line(*words: str, **options: str | int | Sequence[str] | None) -> str:
-    """A command as a shell takes it: `activemem`, its words, and the options that have a value.
+    """A command for a shell: `activemem`, its words, and the options that have a value.
 
-    True is an option without a value; of several texts, each has the option before it.
+    True gives the option without a value, a list of texts the option once for each.
     """
     line = ["activemem", *words]
     for name, value in options.items():
@@ -19,5 +19,5 @@ def command_line(*words: str, **options: str | int | Sequence[str] | None) -> st
         elif isinstance(value, str | int):
             line += [option, str(value)] if value else []
         else:
-            line += [word for each in value or () for word in (option, each)]
+            line += [word for text in value or () for word in (option, text)]
     return shlex.join(line)

@@ -15,7 +15,7 @@ from .toml_positions import KeyPath, Span
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """The faults of a document; `spoiled` has the paths of values that need no further report."""
+    """The faults of a document; `invalid` has the paths of values whose other faults are not reported."""
 
     document: Document
     faults: list[StudyFault] = field(default_factory=list)
@@ -35,29 +35,29 @@ class Diagnostics:
             self.faults.append(fault)
 
     def report_invalid(self, path: KeyPath, message: str, *, within: Span | None = None) -> None:
-        """Note a fault that spoils the value at its path."""
+        """Note a fault that makes the value at its path invalid."""
         self.report_error(path, message, within=within)
         self.invalid.add(path)
 
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
-        """Note faults of the text at a path, each at the words where it is; they spoil the text."""
+        """Note faults of the text at a path, each at its words; they make the text invalid."""
         for fault in faults:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 
     def table(self, name: str) -> dict[str, Any]:
         """The table of this name, empty if there is none; anything else there is noted."""
-        found = self.document.data.get(name, {})
-        if isinstance(found, dict):
-            return found
-        self.report_error((name,), f"expected a table, got {format_value(found)}")
+        table = self.document.data.get(name, {})
+        if isinstance(table, dict):
+            return table
+        self.report_error((name,), f"expected a table, got {format_value(table)}")
         return {}
 
     def tables(self, name: str) -> list[Any]:
         """The array of tables of this name, empty if there is none; anything but an array is noted."""
-        found = self.document.data.get(name, [])
-        if isinstance(found, list):
-            return found
-        self.report_error((name,), f"expected [[{name}]], got {format_value(found)}")
+        tables = self.document.data.get(name, [])
+        if isinstance(tables, list):
+            return tables
+        self.report_error((name,), f"expected [[{name}]], got {format_value(tables)}")
         return []
 
     def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
@@ -70,5 +70,5 @@ class Diagnostics:
             return None
 
     def already_reported(self, path: KeyPath) -> bool:
-        """Whether a value, or a table or list around it, is spoiled."""
+        """Whether a value, or a table or list around it, is invalid."""
         return any(path[:depth] in self.invalid for depth in range(1, len(path) + 1))

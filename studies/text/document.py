@@ -1,4 +1,4 @@
-"""A study file as it was read: its data with the overrides applied, and the place of each part."""
+"""A study file as it was read: its data with the overrides applied, and the position of each part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SYNTAX = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The data of a study file; `places` has for each path its text and its span there.
+    """The data of a study file; `places` has for each path the text that gives it and its span there.
 
     `as_written` is the file without overrides; None where there are none.
     """
@@ -36,7 +36,7 @@ class Document:
     ) -> StudyFault:
         """A fault at the value of a path, or at its key.
 
-        `within` narrows it to a part of a text value. A path without a place is shown at its table.
+        `within` narrows it to a part of a text value. A path that is not in the file is shown at its table.
         """
         message = path_prefix(path[:-1] if key else path) + message
         while path and path not in self.places:
@@ -48,7 +48,7 @@ class Document:
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
-        """The part of a text value where it stands, if it is written as it reads."""
+        """The span of a part of a text value, if the file has it without escapes."""
         value: Any = self.data
         for part in path:
             value = value[part]
@@ -86,7 +86,7 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
 
 
 def _syntax_fault(text: str, error: str) -> StudyFault:
-    """The one fault that tomllib reports, at the place that it names."""
+    """The one fault that tomllib reports, at the position that it names."""
     match = _SYNTAX.fullmatch(error)
     what = match["what"] if match else error
     if match is None or match["line"] is None:

@@ -53,7 +53,7 @@ class StudyError(ActivememError):
 def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> StudyFault:
     """A fault at a span of the text, shown in the line in which it begins.
 
-    A span that goes on in the next line is cut; signs that cannot be printed are shown as spaces.
+    A span is cut at the end of the line; characters that cannot be printed are shown as spaces.
     """
     first = text.rfind("\n", 0, span[0]) + 1
     last = text.find("\n", span[0])
@@ -61,14 +61,14 @@ def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> 
     return StudyFault(
         message=message,
         line=0 if override else text.count("\n", 0, first) + 1,
-        text="".join(sign if sign.isprintable() else " " for sign in text[first:last]).rstrip(),
+        text="".join(char if char.isprintable() else " " for char in text[first:last]).rstrip(),
         start=span[0] - first,
         end=min(span[1], last) - first,
     )
 
 
 def path_prefix(path: KeyPath) -> str:
-    """How a message begins: the table in brackets, then the key in it.
+    """The beginning of a message: the table in brackets, then the key in it.
 
     `("train", "optimizer", "lr")` gives `[train] optimizer.lr: `, `("table", 0)` gives `[[table]] `.
     """
@@ -83,7 +83,7 @@ def path_prefix(path: KeyPath) -> str:
 
 
 def _order(fault: StudyFault) -> tuple[int, int, str, int, str]:
-    """The file from top to bottom, then the overrides, then what has no place."""
+    """The file from top to bottom, then the overrides, then faults without a line."""
     part = 2 if fault.line is None else 0 if fault.line else 1
     return (part, fault.line or 0, fault.text if part else "", fault.start, fault.message)
 
@@ -106,5 +106,5 @@ def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
 
 
 def _label(fault: StudyFault) -> str:
-    """What stands in the margin: the line's number, or the option that gives overrides."""
+    """The text in the margin: the line's number, or the option that gives overrides."""
     return "" if fault.line is None else str(fault.line) if fault.line else "--set"

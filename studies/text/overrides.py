@@ -12,27 +12,27 @@ from .toml_positions import KeyPath, KeyValueSpan, locate
 def apply_override(
     data: dict[str, Any], places: dict[KeyPath, tuple[str, KeyValueSpan]], override: str
 ) -> list[StudyFault]:
-    """Set one `key.of.a.table=value` in the data, in place; a value that is no TOML is taken as a word."""
+    """Set one `key.of.a.table=value` in the data, in place; a value that is not TOML is taken as a word."""
     left, sign, right = override.partition("=")
-    whole = (0, len(override))
     try:
         keys = _keys(tomllib.loads(f"{left}=0"))
     except tomllib.TOMLDecodeError:
         keys = []
     if not sign or not keys or "\n" in override:
-        return [fault_at(override, whole, f"expected KEY=VALUE, got {override!r}", override=True)]
-    value, found = _value(left, right)
+        message = f"expected KEY=VALUE, got {override!r}"
+        return [fault_at(override, (0, len(override)), message, override=True)]
+    value, spans = _value(left, right)
     table: Any = data
     for depth, key in enumerate(keys[:-1], 1):
         table = table.setdefault(key, {})
         if not isinstance(table, dict):
             message = f"{path_prefix(tuple(keys[:depth]))}expected a table, got {table!r}"
-            return [fault_at(override, found[tuple(keys[:depth])].key, message, override=True)]
+            return [fault_at(override, spans[tuple(keys[:depth])].key, message, override=True)]
     table[keys[-1]] = value
     path = tuple(keys)
     for old in [old for old in places if old[: len(path)] == path]:
         del places[old]
-    for new, place in found.items():
+    for new, place in spans.items():
         if new[: len(path)] == path:
             places[new] = (override, place)
         else:
@@ -50,7 +50,7 @@ def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
 
 
 def _value(left: str, right: str) -> tuple[Any, dict[KeyPath, KeyValueSpan]]:
-    """The value of an override and where it and its parts stand."""
+    """The value of an override, and the spans of it and its parts."""
     try:
         read_as_toml = tomllib.loads(f"value ={right}")["value"]
     except tomllib.TOMLDecodeError:

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a table, in our words."""
+"""Pydantic's errors in a table, in our words."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class ValidationProblem:
 
 
 class InvalidTableError(ActivememError):
-    """A table with all that is wrong in it."""
+    """A table that is invalid; its text has every problem with its dotted path."""
 
     def __init__(self, problems: tuple[ValidationProblem, ...]) -> None:
-        """Keep the problems; the text has each with its dotted path."""
+        """Keep the problems."""
         self.problems = problems
         super().__init__("; ".join(f"{'.'.join(map(str, p.path))}: {p.message}" for p in problems))
 
 
 def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
-    """The model of a table's data; InvalidTableError if it is none."""
+    """The model of a table's data; InvalidTableError if the data are invalid."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -65,7 +65,7 @@ def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
 
 
 def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[ValidationProblem]:
-    """Each error as a problem; a missing key is told at the table that should have it."""
+    """Each error as a problem; a missing key is reported at the table that should have it."""
     for error in errors:
         path, context = error["loc"], error.get("ctx", {})
         match error["type"]:
@@ -76,7 +76,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")
             case "missing":
                 field = _model_at(model, path[:-1]).model_fields[str(path[-1])]
-                known = (each.list_names() for each in field.metadata if isinstance(each, KnownNames))
+                known = (item.list_names() for item in field.metadata if isinstance(item, KnownNames))
                 hint = nearest_hint("", chain.from_iterable(known))
                 yield ValidationProblem(path[:-1], f"missing key '{path[-1]}'{hint}")
             case "too_short":
@@ -96,12 +96,12 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
             case "value_error":
                 yield ValidationProblem(path, str(context["error"]))
             case kind:
-                wanted = _EXPECTED[kind].format_map(context)
-                yield ValidationProblem(path, f"expected {wanted}, got {format_value(error['input'])}")
+                expected = _EXPECTED[kind].format_map(context)
+                yield ValidationProblem(path, f"expected {expected}, got {format_value(error['input'])}")
 
 
 def format_value(value: object) -> str:
-    """A value as a message shows it."""
+    """A value as messages show it."""
     match value:
         case bool():
             return str(value).lower()
@@ -114,7 +114,7 @@ def format_value(value: object) -> str:
 
 
 def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
-    """The model of the table at a path inside a model's."""
+    """The model of the table at a path inside another."""
     for part in path:
         annotation = model.model_fields[str(part)].annotation
         kinds = (annotation, *get_args(annotation))  # an optional table is a union

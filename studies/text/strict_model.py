@@ -1,4 +1,4 @@
-"""What every table of a study file is: frozen, with neither unknown keys nor changed types."""
+"""The base of every table of a study file: frozen, without unknown keys or converted types."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pydantic import BaseModel, ConfigDict
 
 
 class StrictModel(BaseModel):
-    """Any table of a study file; the text below a key is its description, which `docs/studies.md` shows."""
+    """A table of a study file; the text below a key is its description, which `docs/studies.md` shows."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """In the annotation of a key: the names that it can have, listed only where it is missing."""
+    """In the annotation of a key: the names that it can have, listed if the key is missing."""
 
     list_names: Callable[[], Iterable[str]]

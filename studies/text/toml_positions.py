@@ -1,4 +1,4 @@
-"""Where each key and value of a TOML text stands: what tomllib leaves out.
+"""The position of each key and value in a TOML text, which tomllib does not give.
 
 The text must be one that `tomllib.loads` accepts, with line ends as single line feeds.
 """
@@ -26,7 +26,7 @@ _SCALAR = re.compile(r"[^,\]}#\n]*[^,\]}#\n \t]")  # a date may have a space ins
 
 @dataclass(frozen=True, slots=True)
 class KeyValueSpan:
-    """Where a value stands, and the key that names it; an array's element is its own key."""
+    """The spans of a value and of its key; an array's element is its own key."""
 
     key: Span
     value: Span
@@ -91,16 +91,16 @@ class _Scanner:
 
     def keys(self) -> list[tuple[str, Span]]:
         """Keys = key { "." key }; each with its span."""
-        found: list[tuple[str, Span]] = []
+        keys: list[tuple[str, Span]] = []
         while True:
             self.skip(_BLANK)
             start = self.offset
             raw = self.skip(_KEY)
             name = tomllib.loads(f"key = {raw}")["key"] if raw[0] in "\"'" else raw
-            found.append((name, (start, self.offset)))
+            keys.append((name, (start, self.offset)))
             self.skip(_BLANK)
             if not self.text.startswith(".", self.offset):
-                return found
+                return keys
             self.offset += 1
 
     def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
@@ -116,9 +116,7 @@ class _Scanner:
         """Value = array | inline table | string | scalar."""
         start = self.offset
         opening = self.text[start]
-        self.record(
-            path, KeyValueSpan((start, start), (start, start))
-        )  # holds its place before those inside it
+        self.record(path, KeyValueSpan((start, start), (start, start)))  # before the values inside it
         if opening == "[":
             self.array(path)
         elif opening == "{":
@@ -141,7 +139,7 @@ class _Scanner:
             self.pair(path)
 
     def next_item(self, closing: str) -> bool:
-        """Step over an opening bracket or a comma; at the closing bracket step over it and say False."""
+        """Step over a bracket or a comma; whether an item follows, since it was not the closing bracket."""
         self.skip(_GAP)
         if self.text[self.offset] != closing:
             self.offset += 1
@@ -152,7 +150,7 @@ class _Scanner:
         return False
 
     def skip(self, pattern: re.Pattern[str]) -> str:
-        """Step over what the pattern matches here, and give it."""
+        """Step over what the pattern matches here, and return it."""
         match = pattern.match(self.text, self.offset)
         assert match is not None, f"no {pattern.pattern} at {self.offset}"
         self.offset = match.end()

@@ -9,10 +9,10 @@ from itertools import chain
 from ...grammar import Reach
 
 WIDTH = 80
-"""The columns that output should fit into, if names allow it."""
+"""The columns that output should fit in, if names allow it."""
 
 _UNITS = (("s", 60), ("min", 60), ("h", 48), ("days", math.inf))
-"""Each unit of time, and how many of it make one of the next worth using."""
+"""Each unit of time, and the value from which the next is used."""
 
 _PREFIXES = (("", 1e0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
 
@@ -20,15 +20,15 @@ _PREFIXES = (("", 1e0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1
 def format_duration(seconds: float) -> str:
     """A time with its unit: `40 s`, `31 min`, `14 h`; two digits at most where it is short."""
     value = max(seconds, 0.0)
-    for unit, enough in _UNITS:
-        if round(value) < enough:
+    for unit, limit in _UNITS:
+        if round(value) < limit:
             return f"{value:.1f} {unit}" if value < 9.95 and unit != "s" else f"{value:,.0f} {unit}"
         value /= 24 if unit == "h" else 60
     raise AssertionError("the last unit suits any time")
 
 
 def si_prefix(value: float) -> tuple[str, float]:
-    """The prefix that brings a number to at least 1, and what it stands for."""
+    """The largest prefix that leaves a number at 1 or more, and its value."""
     fitting = [(name, size) for name, size in _PREFIXES if abs(value) >= size]
     return fitting[-1] if fitting else _PREFIXES[0]
 
@@ -45,31 +45,31 @@ def plural(count: int, noun: str) -> str:
 
 
 def truncate(text: str, width: int) -> str:
-    """The text, its end replaced by a sign where it is too wide."""
+    """The text, with an ellipsis for its end if it is too wide."""
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
 def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
-    """The texts, those too wide with a sign for something inside, put where all that differ still do.
+    """The texts, those that are too wide with an ellipsis inside, so that texts that differ still do.
 
-    Where no place is such, or any would do, the last third of the width is the text's end.
+    A third of the width is left for the end of a text, or as near to it as keeps them different.
     """
     if all(len(text) <= width for text in texts):
         return list(texts)
     room = max(width - 1, 0)
-    places = sorted(range(room + 1), key=lambda end: abs(end - room // 3))
-    tried = ([_abbreviate(text, width, end) for text in texts] for end in places)
-    first = next(tried)
-    return next((found for found in chain([first], tried) if len(set(found)) == len(set(texts))), first)
+    ends = sorted(range(room + 1), key=lambda end: abs(end - room // 3))
+    candidates = ([_abbreviate(text, width, end) for text in texts] for end in ends)
+    first = next(candidates)
+    return next((short for short in chain([first], candidates) if len(set(short)) == len(set(texts))), first)
 
 
 def _abbreviate(text: str, width: int, end: int) -> str:
-    """The text, or as much of it as fits before a sign and its last `end` characters."""
+    """The text, or as much of it as fits before an ellipsis and its last `end` characters."""
     return text if len(text) <= width else text[: max(width - 1 - end, 0)] + "…" + text[len(text) - end :]
 
 
 def format_reach(value: Reach) -> str:
-    """How far a part sees: `all`, `0`, `9 ← · → 10`."""
+    """A reach as text: `all`, `0`, `9 ← · → 10`."""
     if value.left == value.right == math.inf:
         return "all"
     if value.left == value.right == 0:
@@ -78,7 +78,7 @@ def format_reach(value: Reach) -> str:
 
 
 def reach_as_json(value: Reach) -> dict[str, int | str]:
-    """How far a part sees, as data: tokens to each side, or "all"."""
+    """A reach as data: tokens to each side, or "all"."""
     sides = {"left": value.left, "right": value.right}
     return {side: "all" if tokens == math.inf else int(tokens) for side, tokens in sides.items()}
 

@@ -312,8 +312,8 @@ def test_a_penalty_on_coverage_needs_attention():
         name, 'name = "translation"\ncorpus = "multi30k-en-fr"\ntokens = "words"\ncoverage_penalty = 0.2'
     )
     assert message(text).splitlines()[-1] == (
-        "       [task] coverage_penalty: seq2seq(lstm, lstm) attends to no source, so that nothing is "
-        "covered: leave it out, or give it an attention"
+        "       [task] coverage_penalty: it has no effect, since seq2seq(lstm, lstm) has no attention "
+        "weights: leave it out, or give the decoder an attention"
     )
 
 
@@ -354,7 +354,7 @@ def test_a_vocabulary_that_its_clusters_do_not_fit_is_told():
 
 
 def test_a_plateau_needs_a_dev_split():
-    assert "reverse has no dev split whose loss could rest" in message(
+    assert "plateau needs the loss on a dev split, and reverse has none" in message(
         TEXT, 'train.schedule={name="plateau"}'
     )
 
