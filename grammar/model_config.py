@@ -41,11 +41,15 @@ class ModelConfigError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The symbols from `start` up to before `end`, and how wide their embeddings are."""
+    """The symbols from `start` up to before `end`, and how wide their embeddings are.
+
+    Those that are `projected` pass a map to the width of the model, and in the softmax back.
+    """
 
     start: int
     end: int
     width: int
+    projected: bool
 
     @property
     def size(self) -> int:
@@ -59,9 +63,10 @@ class ModelConfig:
 
     Inputs are symbols of `vocab`, or `columns` real numbers at each position. Outputs are a distribution over
     `vocab`, or as many real numbers as `targets` says. `cutoffs` begin clusters of rarer
-    symbols, in the input as in the softmax. Where it is `tied`, the softmax has the embedding's weights, and
-    no biases. Maps of feed-forward blocks, the queries, keys and values of `sa`, and its outputs begin as
-    N(0, std²) where their `std` is given. Of a model that reads one sequence and writes another,
+    symbols, in the input as in the softmax; the first is as wide as the model, and mapped all the same with
+    `project_first_cluster`. Where it is `tied`, the softmax has the embedding's weights, and biases only
+    with `tied_bias`. Maps of feed-forward blocks, the queries, keys and values of `sa`, and its outputs
+    begin as N(0, std²) where their `std` is given. Of a model that reads one sequence and writes another,
     `source_vocab` has the symbols of the first, if they are not as many as `vocab`. With `zero_past` the
     blocks of a stream begin behind zero vectors.
     """
@@ -81,7 +86,9 @@ class ModelConfig:
     norm_eps: float = 1e-5
     embedding: EmbeddingInit = "scaled"
     tied: bool = False
+    tied_bias: bool = False
     cutoffs: tuple[int, ...] = ()
+    project_first_cluster: bool = False
     init: Init = "glorot"
     feedforward_std: float | None = None
     attention_std: float | None = None
@@ -163,7 +170,12 @@ class ModelConfig:
         """The symbols by frequency: all of them, or up to the first cut-off and so on."""
         ends = pairwise((0, *self.cutoffs, self.symbols))
         return tuple(
-            Cluster(start=start, end=end, width=self.d_model // CLUSTER_WIDTH_DIVISOR**place)
+            Cluster(
+                start=start,
+                end=end,
+                width=self.d_model // CLUSTER_WIDTH_DIVISOR**place,
+                projected=place > 0 or self.project_first_cluster,
+            )
             for place, (start, end) in enumerate(ends)
         )
 
@@ -205,6 +217,11 @@ class ModelConfig:
         return (
             (symbols or not self.tied, "expected symbols in and out where the weights are tied, got numbers"),
             (symbols or not self.cutoffs, "expected symbols in and out where there are cutoffs, got numbers"),
+            (self.tied or not self.tied_bias, "expected tied weights where there is a tied_bias, got none"),
+            (
+                bool(self.cutoffs) or not self.project_first_cluster,
+                "expected cutoffs where there is a project_first_cluster, got none",
+            ),
             (rising or not self.cutoffs, f"expected cutoffs that rise and stay below vocab, got {cut}"),
             (
                 self.d_model >= narrowest or not self.cutoffs,
@@ -231,7 +248,9 @@ class ModelKeywords(TypedDict, total=False):
     norm_eps: float
     embedding: EmbeddingInit
     tied: bool
+    tied_bias: bool
     cutoffs: tuple[int, ...]
+    project_first_cluster: bool
     init: Init
     feedforward_std: float | None
     attention_std: float | None

@@ -1,7 +1,8 @@
 """Large vocabularies in clusters by frequency: narrower embeddings, and a softmax in two steps.
 
 Symbols are numbered by falling frequency. Each cluster's vectors are narrower than those of the cluster
-before it, and a projection makes them as wide as the model.
+before it, and a projection makes them as wide as the model. The first cluster's are as wide already, and
+projected only if the model says so.
 """
 
 from __future__ import annotations
@@ -13,36 +14,52 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...grammar.model_config import Cluster, EmbeddingInit
-from ..core.initialisation import Embedding, Linear
+from ...grammar.model_config import BiasInit, Cluster, EmbeddingInit
+from ..core.initialisation import Embedding, Initialisable, Linear, draw_bias
 
 
-class TiedLinear(nn.Module):
-    """A linear map without bias, or its transpose, whose weight another module owns and draws."""
+class TiedLinear(Initialisable):
+    """A linear map whose weight another module owns and draws; its bias, if any, is its own."""
 
-    bias: None = None
+    bias: nn.Parameter | None
 
-    def __init__(self, weight: Tensor, *, transposed: bool = False) -> None:
+    def __init__(self, weight: Tensor, *, bias: bool = False, bias_init: BiasInit = "zero") -> None:
         super().__init__()
         self.weight = weight
-        self.transposed = transposed
+        self.bias = nn.Parameter(torch.empty(len(weight))) if bias else None
+        self.bias_init: BiasInit = bias_init
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw the bias."""
+        if self.bias is not None:
+            draw_bias(self.bias, self.bias_init, generator)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., inputs) to (..., outputs)."""
-        return x @ self.weight if self.transposed else functional.linear(x, self.weight)
+        return functional.linear(x, self.weight, self.bias)
+
+
+class TransposedLinear(nn.Module):
+    """The transpose of a linear map that another module owns and draws."""
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., the map's outputs) to (..., its inputs)."""
+        return x @ self.weight
 
 
 class AdaptiveEmbedding(nn.Module):
-    """Vectors by token, each cluster's from a table of its own (Baevski and Auli 2019, section 3).
-
-    The first cluster's are as wide as the model and not projected.
-    """
+    """Vectors by token, each cluster's from a table of its own (Baevski and Auli 2019, section 3)."""
 
     def __init__(self, clusters: Sequence[Cluster], width: int, *, rule: EmbeddingInit = "scaled") -> None:
         super().__init__()
         self.clusters = tuple(clusters)
         self.embeddings = nn.ModuleList(Embedding(each.size, each.width, rule=rule) for each in clusters)
-        self.maps = nn.ModuleList(Linear(each.width, width, bias=False) for each in clusters[1:])
+        projected = [each for each in clusters if each.projected]
+        self.maps = nn.ModuleList(Linear(each.width, width, bias=False) for each in projected)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(batch, length) to (batch, length, width).
@@ -55,32 +72,45 @@ class AdaptiveEmbedding(nn.Module):
             own = (tokens >= cluster.start) & (tokens < cluster.end)
             vectors = table((tokens - cluster.start).clamp(0, cluster.size - 1))
             found.append(torch.where(own.unsqueeze(-1), vectors, 0.0))  # (batch, length, cluster's width)
-        first, *others = found
-        return sum(
-            (project(vectors) for project, vectors in zip(self.maps, others, strict=True)), start=first
-        )
+        plain = len(found) - len(self.maps)  # 1, or 0 where the first cluster is projected too
+        wide = found[:plain] + [each(vectors) for each, vectors in zip(self.maps, found[plain:], strict=True)]
+        return sum(wide[1:], start=wide[0])
 
 
 class AdaptiveSoftmax(nn.Module):
     """A distribution over the first cluster's symbols and the other clusters, and one within each of those.
 
-    Grave et al. 2017, section 4. With an embedding its tables and projections are used, and no biases.
+    Grave et al. 2017, section 4. With an embedding its tables and projections are used, and biases only if
+    there is a `tied_bias`.
     """
 
-    def __init__(self, clusters: Sequence[Cluster], width: int, tied: AdaptiveEmbedding | None) -> None:
+    words: Linear | TiedLinear
+
+    def __init__(
+        self,
+        clusters: Sequence[Cluster],
+        width: int,
+        tied: AdaptiveEmbedding | None,
+        *,
+        tied_bias: bool = False,
+        bias_init: BiasInit = "zero",
+    ) -> None:
         super().__init__()
         self.clusters = tuple(clusters)
-        others = clusters[1:]
-        self.choice = Linear(width, len(others), bias=tied is None)
+        bias = tied is None or tied_bias
+        self.choice = Linear(width, len(clusters) - 1, bias=bias, bias_init=bias_init)
         if tied is None:
-            self.words = Linear(width, clusters[0].size, bias=True)
-            self.tables = nn.ModuleList(Linear(each.width, each.size, bias=True) for each in others)
-            self.projections = nn.ModuleList(Linear(width, each.width, bias=False) for each in others)
+            words, *tables = (
+                Linear(each.width, each.size, bias=True, bias_init=bias_init) for each in clusters
+            )
+            projected = [each for each in clusters if each.projected]
+            projections = [Linear(width, each.width, bias=False) for each in projected]
         else:
-            words, *tables = (TiedLinear(cast("Embedding", each).weight) for each in tied.embeddings)
-            self.words, self.tables = words, nn.ModuleList(tables)
-            maps = (TiedLinear(cast("Linear", each).weight, transposed=True) for each in tied.maps)
-            self.projections = nn.ModuleList(maps)
+            weights = [cast("Embedding", each).weight for each in tied.embeddings]
+            words, *tables = (TiedLinear(each, bias=bias, bias_init=bias_init) for each in weights)
+            projections = [TransposedLinear(cast("Linear", each).weight) for each in tied.maps]
+        self.words, self.tables = words, nn.ModuleList(tables)
+        self.projections = nn.ModuleList(projections)
 
     def forward(self, x: Tensor) -> Tensor:
         """Log-probabilities (..., vocab) of x (..., width); those of each position sum to 1."""
@@ -114,13 +144,16 @@ class AdaptiveSoftmax(nn.Module):
     def _head(self, x: Tensor) -> Tensor:
         """Scores of the first cluster's symbols, then of the other clusters.
 
-        One product with the weights side by side: the scores are larger than they, and not copied.
+        Both are of what a projection for the first cluster gives, where there is one. One product with the
+        weights side by side: the scores are larger than they, and not copied.
         """
         words, choice = self.words, self.choice
+        if self.clusters[0].projected:
+            x = self.projections[0](x)
         weight = torch.cat([words.weight, choice.weight])
         bias = None if words.bias is None else torch.cat([words.bias, choice.bias])
         return functional.linear(x, weight, bias)
 
     def _tail(self, place: int, x: Tensor) -> Tensor:
         """Scores of the symbols of a cluster behind the first."""
-        return self.tables[place - 1](self.projections[place - 1](x))
+        return self.tables[place - 1](self.projections[place - len(self.clusters)](x))

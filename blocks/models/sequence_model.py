@@ -153,7 +153,8 @@ def build(
 
     Inputs are symbols, or `columns` real numbers at each position; outputs a distribution over `vocab`, or
     `targets` real numbers, put through `output_act`. `cutoffs` divide the vocabulary into clusters, in the
-    input and in the softmax; `tied` gives the softmax the embedding's weights. A transducer gets a model of a
+    input and in the softmax, of which the first is mapped too with `project_first_cluster`; `tied` gives the
+    softmax the embedding's weights, `tied_bias` biases beside them. A transducer gets a model of a
     source and a target, both of symbols of `vocab`. With `zero_past` blocks of a stream begin behind zeros.
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
@@ -195,9 +196,11 @@ def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:
         return Linear(config.d_model, config.targets, bias=True, bias_init=config.bias_init)
     if config.cutoffs:
         tied = embedding if config.tied and isinstance(embedding, AdaptiveEmbedding) else None
-        return AdaptiveSoftmax(config.clusters, config.d_model, tied)
+        return AdaptiveSoftmax(
+            config.clusters, config.d_model, tied, tied_bias=config.tied_bias, bias_init=config.bias_init
+        )
     if config.tied and isinstance(embedding, Embedding):
-        return TiedLinear(embedding.weight)
+        return TiedLinear(embedding.weight, bias=config.tied_bias, bias_init=config.bias_init)
     return Linear(config.d_model, config.symbols, bias=True, bias_init=config.bias_init)
 
 

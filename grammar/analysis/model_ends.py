@@ -22,7 +22,7 @@ def input_part(config: ModelConfig, length: int, label: str = "embedding") -> Mo
             flops=2 * length * config.columns * width,
             saved=length * config.columns + dropped,
         )
-    count, projected = len(config.clusters), sum(cluster.width for cluster in config.clusters[1:])
+    count, projected = len(config.clusters), sum(each.width for each in config.clusters if each.projected)
     looked_up = 2 * length if count == 1 else count * 9 * length // 4 + projected * length
     return ModelPart(
         label=label,
@@ -36,11 +36,13 @@ def output_part(config: ModelConfig, positions: int, inputs: int | None = None) 
     """What makes outputs at each of the positions, from vectors of the model's width or `inputs` wide.
 
     Saved are its inputs, the mask of dropout, the targets and their loss: the softmax of a distribution and
-    tokens of eight bytes each, or else the outputs. How much a clustered vocabulary costs depends on the
+    tokens of eight bytes each, or else the outputs; and its inputs once more where they are projected for the
+    first cluster. How much a clustered vocabulary costs depends on the
     data: all targets are taken to be in the first cluster, the one that most tokens are of.
     """
     inputs = inputs or config.d_model
     outputs, plane = config.outputs, positions * inputs
+    projected = plane if config.project_first_cluster else 0
     if config.targets is not None:
         parameters, loss = outputs * (inputs + 1), (2 + (config.output_act != "none")) * outputs
     else:
@@ -48,8 +50,8 @@ def output_part(config: ModelConfig, positions: int, inputs: int | None = None) 
     return ModelPart(
         label="output",
         parameters=parameters,
-        flops=2 * plane * outputs,
-        saved=(2 * plane if config.embedding_dropout else 0) + positions * loss,
+        flops=2 * plane * outputs + 2 * projected * inputs,
+        saved=(2 * plane if config.embedding_dropout else 0) + projected + positions * loss,
         saved_once=outputs * inputs if config.cutoffs else 0,  # the head's weights side by side
         saves_input=not config.embedding_dropout,
     )
@@ -59,11 +61,11 @@ def _softmax_parameters(config: ModelConfig, inputs: int) -> int:
     """Those of the softmax beside what it has in common with the embedding.
 
     The head has a vector for each cluster but the first. What is not tied has biases, and its own tables
-    and projections, those of all clusters but the first.
+    and projections.
     """
     others = len(config.cutoffs)
     if config.tied:
-        return others * inputs
+        return others * inputs + (config.symbols + others if config.tied_bias else 0)
     tables = sum(cluster.size * (cluster.width + 1) for cluster in config.clusters[1:])
-    projections = sum(inputs * cluster.width for cluster in config.clusters[1:])
+    projections = sum(inputs * cluster.width for cluster in config.clusters if cluster.projected)
     return (config.clusters[0].size + others) * (inputs + 1) + tables + projections

@@ -29,8 +29,15 @@ class Sizes:
         parts = [
             "no norms" if config.norm == "none" else f"{config.norm}-norm",
             *([] if config.residual else ["no residuals"]),
-            *(["tied"] if config.tied else []),
-            *([f"{len(config.clusters)} clusters"] if config.cutoffs else []),
+            *(["tied" + (" but for biases" if config.tied_bias else "")] if config.tied else []),
+            *(
+                [
+                    f"{len(config.clusters)} clusters"
+                    + (", all projected" if config.project_first_cluster else "")
+                ]
+                if config.cutoffs
+                else []
+            ),
             plural(self.length, "token") + (" of a stream" if self.past else ""),
             f"batch {self.batch}",
             f"dropout {config.dropout:g}",

@@ -98,8 +98,12 @@ class ModelSettings(StrictModel):
     unit_scaled: that, multiplied; uniform: U(-0.05, 0.05)"""
     tied: bool = False
     """whether the output layer shares the embedding's weights"""
+    tied_bias: bool = False
+    """whether an output layer that does so has biases of its own, one for each symbol and each cluster"""
     cutoffs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
     """adaptive input and softmax: where clusters of rare symbols begin, each a quarter as wide as the last"""
+    project_first_cluster: bool = False
+    """whether a map stands behind the embeddings of the first cluster too, which are as wide as the model"""
     init: Init = "glorot"
     """how maps are initialised: Glorot uniform, he: N(0, 2 / inputs), lecun: N(0, 1 / inputs), or uniform
     within 1 / √inputs"""

@@ -18,16 +18,28 @@ def every_symbol():
     return torch.arange(VOCAB).view(2, VOCAB // 2)
 
 
-def parts(*, cutoffs=CUTS, tied, seed=0):
-    clusters = ModelConfig(d_model=WIDTH, vocab=VOCAB, cutoffs=cutoffs).clusters
+def parts(*, cutoffs=CUTS, tied, tied_bias=False, project_first_cluster=False, seed=0):
+    clusters = ModelConfig(
+        d_model=WIDTH, vocab=VOCAB, cutoffs=cutoffs, project_first_cluster=project_first_cluster
+    ).clusters
     embedding = AdaptiveEmbedding(clusters, WIDTH)
-    softmax = AdaptiveSoftmax(clusters, WIDTH, embedding if tied else None)
+    softmax = AdaptiveSoftmax(clusters, WIDTH, embedding if tied else None, tied_bias=tied_bias)
     for module in (embedding, softmax):
         initialise(module, make_generator(seed))
         for name, parameter in module.named_parameters():
             if name.endswith("bias"):
                 torch.nn.init.normal_(parameter, generator=make_generator(seed + 1))
     return embedding.double(), softmax.double()
+
+
+KINDS = {
+    "free": {"tied": False},
+    "tied": {"tied": True},
+    "tied with biases": {"tied": True, "tied_bias": True},
+    "all projected": {"tied": False, "project_first_cluster": True},
+    "tied with biases, all projected": {"tied": True, "tied_bias": True, "project_first_cluster": True},
+}
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
 @pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
@@ -45,9 +57,10 @@ def test_an_adaptive_softmax_of_one_cluster_is_the_plain_softmax(tied):
     assert softmax.nll(x, targets).equal(lost.view(2, 5))
 
 
-@pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
-def test_the_probabilities_of_an_adaptive_softmax_are_those_written_out_and_sum_to_one(tied):
-    _, softmax = parts(tied=tied)
+@every_kind
+def test_the_probabilities_of_an_adaptive_softmax_are_those_written_out_and_sum_to_one(kind):
+    _, softmax = parts(**kind)
+    assert (softmax.words.bias is None) == (kind == {"tied": True})
     x = torch.randn(3, WIDTH, dtype=torch.float64, generator=make_generator(2))
     found = softmax(x).exp()
     torch.testing.assert_close(found.sum(-1), torch.ones(3, dtype=torch.float64), rtol=1e-12, atol=1e-12)
@@ -55,33 +68,41 @@ def test_the_probabilities_of_an_adaptive_softmax_are_those_written_out_and_sum_
     def scores(rows, bias, vector):
         return torch.stack([row @ vector for row in rows]) + (0.0 if bias is None else bias)
 
+    def projected(place, vector):
+        if len(softmax.projections) == 2:  # of the clusters behind the first
+            place -= 1
+        if place < 0:
+            return vector
+        down = softmax.projections[place].weight
+        return (down.T if kind["tied"] else down) @ vector
+
     with torch.no_grad():
         for vector, probabilities in zip(x, found, strict=True):
-            words = scores(softmax.words.weight, softmax.words.bias, vector)
-            others = scores(softmax.choice.weight, softmax.choice.bias, vector)
+            first = projected(0, vector)
+            words = scores(softmax.words.weight, softmax.words.bias, first)
+            others = scores(softmax.choice.weight, softmax.choice.bias, first)
             head = torch.exp(torch.cat([words, others]))
             head = head / head.sum()
             expected = [head[:10]]
             for place in range(2):
-                down, table = softmax.projections[place], softmax.tables[place]
-                narrow = (down.weight.T if tied else down.weight) @ vector
-                within = torch.exp(scores(table.weight, table.bias, narrow))
+                table = softmax.tables[place]
+                within = torch.exp(scores(table.weight, table.bias, projected(place + 1, vector)))
                 expected.append(head[10 + place] * within / within.sum())
             torch.testing.assert_close(probabilities, torch.cat(expected), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
-def test_the_loss_of_an_adaptive_softmax_is_that_of_its_probabilities(tied):
-    _, softmax = parts(tied=tied)
+@every_kind
+def test_the_loss_of_an_adaptive_softmax_is_that_of_its_probabilities(kind):
+    _, softmax = parts(**kind)
     x = torch.randn(2, VOCAB // 2, WIDTH, dtype=torch.float64, generator=make_generator(2))
     for targets in (every_symbol(), torch.zeros_like(every_symbol()), torch.full_like(every_symbol(), 39)):
         expected = -softmax(x).gather(-1, targets[..., None])[..., 0]
         torch.testing.assert_close(softmax.nll(x, targets), expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("tied", [False, True], ids=["free", "tied"])
-def test_the_gradients_of_clusters_are_right(tied):
-    embedding, softmax = parts(tied=tied)
+@every_kind
+def test_the_gradients_of_clusters_are_right(kind):
+    embedding, softmax = parts(**kind)
     names, values = zip(*softmax.named_parameters(), strict=True)
     tokens = torch.tensor([[0, 9, 10, 19, 20, 39]])
     targets = torch.tensor([[39, 0, 10, 3, 20, 25]])
@@ -97,14 +118,17 @@ def test_the_gradients_of_clusters_are_right(tied):
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_an_adaptive_embedding_is_each_clusters_table_and_projection():
-    embedding, _ = parts(tied=False)
+@pytest.mark.parametrize("project_first_cluster", [False, True], ids=["plain", "projected"])
+def test_an_adaptive_embedding_is_each_clusters_table_and_projection(project_first_cluster):
+    embedding, _ = parts(tied=False, project_first_cluster=project_first_cluster)
+    assert len(embedding.maps) == 2 + project_first_cluster
     found = embedding(every_symbol()).flatten(0, 1)
     with torch.no_grad():
         for symbol in range(VOCAB):
             place = sum(symbol >= cut for cut in CUTS)
             row = embedding.embeddings[place].weight[symbol - (0, *CUTS)[place]]
-            expected = row if place == 0 else embedding.maps[place - 1].weight @ row
+            plain = place == 0 and not project_first_cluster
+            expected = row if plain else embedding.maps[place - len(embedding.embeddings)].weight @ row
             torch.testing.assert_close(found[symbol], expected, rtol=1e-12, atol=1e-12)
     assert [table.weight.shape for table in embedding.embeddings] == [(10, 16), (10, 4), (20, 1)]
 

@@ -29,6 +29,16 @@ FRAMES = {
     "columns to activations": {"columns": 2, "targets": 3, "input_dropout": 0.1, "output_act": "leaky_relu"},
     "clusters": {"vocab": VOCAB, "cutoffs": CUTS},
     "tied clusters": {"vocab": VOCAB, "cutoffs": CUTS, "tied": True, "embedding_dropout": 0.1},
+    "tied with biases": {"vocab": VOCAB, "tied": True, "tied_bias": True},
+    "projected clusters": {"vocab": VOCAB, "cutoffs": CUTS, "project_first_cluster": True},
+    "tied projected clusters with biases": {
+        "vocab": VOCAB,
+        "cutoffs": CUTS,
+        "tied": True,
+        "tied_bias": True,
+        "project_first_cluster": True,
+        "embedding": "unit_scaled",
+    },
 }
 RECIPES = [
     "sa(heads=2, head_width=4) >> ff(5)",
@@ -182,6 +192,21 @@ def test_embeddings_begin_and_are_used_as_their_rule_says(embedding, drawn, used
     assert pair._embed_source(tokens).std().item() == pytest.approx(used, rel=0.02)
     if embedding == "uniform":
         assert model.embedding.weight.abs().max() <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("settings", "used"),
+    [
+        ({"embedding": "scaled"}, [1.0, 2 / 3**0.5, 4 / 3**0.5]),
+        ({"embedding": "unit_scaled", "project_first_cluster": True}, [(64 / 3) ** 0.5] * 3),
+    ],
+    ids=["scaled", "unit and all projected"],
+)
+def test_clusters_begin_as_their_tables_and_uniform_maps_make_them(settings, used):
+    settings = {"d_model": 64, "vocab": 6000, "cutoffs": (2000, 4000), "init": "uniform", **settings}
+    model = build("ff(8)", **settings, position="none", generator=make_generator(0))
+    x = model._embed(torch.arange(6000)[None], 0)[0][0]
+    assert [each.std().item() for each in x.split(2000)] == pytest.approx(used, rel=0.05)
 
 
 @pytest.mark.parametrize(

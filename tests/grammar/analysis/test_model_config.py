@@ -47,9 +47,12 @@ def test_the_word_model_of_the_paper_is_beside_the_133_million_that_it_prints():
     assert counted == _layers(36, 2048, 2048) + tables + projections + clusters == 131_963_576
     # The released program keeps a bias for each word and cluster, though it ties the weights, and projects
     # the first cluster, as wide as the model, too. That makes 132.5 million; what is left is below 0.4 %.
-    program = counted + 267_735 + 3 + 512**2
-    assert program == 132_493_458
+    settings = {**WORDS, "tied": True, "tied_bias": True, "project_first_cluster": True}
+    program = analyse("36 * all_attn(N=2048, span=2048)", **settings).parameters
+    assert program == counted + 267_735 + 3 + 512**2 == 132_493_458
     assert program == pytest.approx(133e6, rel=0.004)
+    learnt_spans = analyse("36 * all_attn(N=2048, span=2048, adaptive=true)", **settings).parameters
+    assert learnt_spans == program + 36 * 8 == 132_493_746
 
 
 def test_a_softmax_of_its_own_has_tables_projections_and_biases_once_more():
@@ -83,6 +86,23 @@ BODY = 2 * WIDTH + WIDTH * 4 + 4 + 4 * WIDTH + WIDTH  # a norm and ff(4)
             {"vocab": 30, "cutoffs": (6, 10), "tied": True},
             6 * 16 + 4 * 4 + 20 * 1 + 16 * (4 + 1) + 2 * WIDTH + 2 * WIDTH,
             2 * LENGTH * WIDTH * (4 + 1 + 6 + 2),
+        ),
+        ({"vocab": 7, "tied": True, "tied_bias": True}, 7 * WIDTH + 7 + 2 * WIDTH, 2 * LENGTH * WIDTH * 7),
+        (
+            {
+                "vocab": 30,
+                "cutoffs": (6, 10),
+                "tied": True,
+                "tied_bias": True,
+                "project_first_cluster": True,
+            },
+            6 * 16 + 4 * 4 + 20 * 1 + 16 * (16 + 4 + 1) + 2 * WIDTH + 30 + 2 + 2 * WIDTH,
+            2 * LENGTH * WIDTH * (16 + 4 + 1 + 16 + 6 + 2),
+        ),
+        (
+            {"vocab": 30, "cutoffs": (6, 10), "project_first_cluster": True},
+            2 * (6 * 16 + 4 * 4 + 20 * 1 + 16 * (16 + 4 + 1)) + 2 * WIDTH + 30 + 2 + 2 * WIDTH,
+            2 * LENGTH * WIDTH * (16 + 4 + 1 + 16 + 6 + 2),
         ),
     ],
 )
@@ -121,6 +141,14 @@ def test_a_cutoff_at_the_end_of_the_vocabulary_is_none():
     assert ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).faults() == []
     clusters = ModelConfig(d_model=16, vocab=11, cutoffs=(4, 10)).clusters
     assert [cluster.size for cluster in clusters] == [4, 6, 1]
+
+
+def test_biases_beside_tied_weights_and_a_map_of_the_first_cluster_ask_for_what_they_are_of():
+    config = ModelConfig(d_model=16, vocab=10, tied_bias=True, project_first_cluster=True)
+    assert config.faults() == [
+        "expected tied weights where there is a tied_bias, got none",
+        "expected cutoffs where there is a project_first_cluster, got none",
+    ]
 
 
 def test_a_config_says_what_its_keywords_say_and_keywords_change_a_config():

@@ -16,6 +16,7 @@ from activemem.studies.resolve.costs import (
     step_flops,
 )
 from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.study import load_study
 
 TRAIN = {"optimizer": {"name": "adam", "lr": 0.001}, "batch_size": 4, "epochs": 5, "steps_per_epoch": 10}
 TASKS = {
@@ -29,6 +30,8 @@ MODELS = [
     {"norm": "none", "residual": False, "dropout": 0.0, "position": "none"},
     {"tied": True, "embedding": "unit", "norm": "post"},
     {"cutoffs": (5, 20)},
+    {"tied": True, "tied_bias": True},
+    {"cutoffs": (5, 20), "tied": True, "tied_bias": True, "project_first_cluster": True},
     {"cutoffs": (5, 20), "tied": True, "attention_dropout": 0.3, "embedding_dropout": 0.1},
 ]
 
@@ -97,3 +100,8 @@ def test_the_frame_of_a_trial_is_its_settings_and_what_its_task_asks():
     settings = _settings("text", {"cutoffs": (5, 20), "init": "he"})
     expected = ModelConfig(d_model=32, vocab=28, causal=True, cutoffs=(5, 20), init="he")
     assert model_config(settings.model, settings.task.interface) == expected
+
+
+def test_the_word_model_of_all_attention_has_the_parameters_of_its_program():
+    counted = {cost(trial.settings, 1).parameters for trial in load_study("all-attention-words").trials[:3]}
+    assert counted == {132_493_746}
