@@ -9,18 +9,23 @@ import polars as pl
 from ..storage import Store
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, metric_family
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
+from ..studies.planning.divergence import may_diverge, tell_divergence
 from ..studies.study import Study
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     """The latest attempts; the probes that these studies name follow a trial's final metrics.
 
-    With probes come the metrics that tell which models were probed and tuned.
+    With probes come the metrics that tell which models were probed and tuned. The column DIVERGED tells which
+    of the studies' trainings diverged.
     """
     named = {name for study in studies for name in _iter_metric_names(study)}
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
     probed = any(metric is not None and metric.is_probe for metric in known)
-    return store.trials(named | {PROBED_METRIC, TUNED_METRIC} if probed else named)
+    outcomes = store.trials(named | {PROBED_METRIC, TUNED_METRIC} if probed else named)
+    own = {trial.id for study in studies for trial in study.trials}
+    doubtful = outcomes.filter(may_diverge(), pl.col("trial").is_in(own))["trial"].to_list()
+    return tell_divergence(outcomes, store.metric_course("loss", doubtful))
 
 
 def _iter_metric_names(study: Study) -> Iterator[str]:

@@ -103,6 +103,10 @@ class Store:
         """
         return self._of_latest(("metrics", *MEASURED_LATER), trials)
 
+    def metric_course(self, name: str, trials: Collection[str]) -> pl.DataFrame:
+        """Return what these trials' latest attempts reported of one metric, in the form of `metrics`."""
+        return self._of_latest(("metrics",), trials, pl.col("name") == name)
+
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
         """Return what the models of the latest attempts wrote for the test split, of all trials or of these.
 
@@ -160,8 +164,13 @@ class Store:
         else:
             write_durably(self._layout, path, encode(frame))
 
-    def _of_latest(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
-        """Return what datasets of one schema have of the latest attempts, without their studies."""
+    def _of_latest(
+        self, datasets: Sequence[str], trials: Collection[str] | None, *only: pl.Expr
+    ) -> pl.DataFrame:
+        """Return what datasets of one schema have of the latest attempts, without their studies.
+
+        Of all rows, or of those `only`.
+        """
         columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
         wanted = self._latest(["trial", "attempt"]).lazy()
         if trials is not None:
@@ -170,7 +179,7 @@ class Store:
             latest_copies(read(self._layout, self._aside, dataset, columns)).drop(RANK)
             for dataset in datasets
         ]
-        frame = pl.concat(frames).join(wanted, on=["trial", "attempt"], how="semi")
+        frame = pl.concat(frames).filter(*only).join(wanted, on=["trial", "attempt"], how="semi")
         return frame.sort(SORT_KEYS[datasets[0]], maintain_order=True).collect()
 
     def _latest(self, columns: Sequence[str]) -> pl.DataFrame:

@@ -167,6 +167,7 @@ def _omitted_trials(samples: Samples, probe: str) -> Iterable[str]:
     """How many trials are not in the figure, and why; `probe` is the command that measures more of them."""
     kinds = {
         ValueStatus.FAILED: "failed",
+        ValueStatus.DIVERGED: "diverged",
         ValueStatus.PRUNED: "stopped early",
         ValueStatus.NO_VALUE: "without a finite value",
         ValueStatus.PENDING: f"not probed yet ({probe})",

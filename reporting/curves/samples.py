@@ -28,7 +28,7 @@ POSITION_COLUMNS = ("panel", "series", "x", "y")
 """Columns that say where a value stands: the number of a level, or what is measured along the axis."""
 
 _INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^,\]]*)(?:,[^\]]*)?)?\]$"  # of a metric with an index
-_UNTRAINED = (ValueStatus.FAILED, ValueStatus.PRUNED, ValueStatus.MISSING)
+_LEFT_OUT = (ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.PRUNED, ValueStatus.MISSING)
 _POSITION_SCHEMA = {"trial": pl.String, "cell": pl.Int32, **dict.fromkeys(POSITION_COLUMNS, pl.Int32)}
 
 
@@ -62,7 +62,7 @@ def collect_samples(
     placed, cells = _locate_trials(spec, selected_levels(spec.select, study.factors), study.cells)
     finals = trial_values(study.name, placed["trial"], outcomes, spec.value)
     ends = placed.join(finals, on="trial", how="left", maintain_order="left").drop("value")
-    trained = ends.filter(~pl.col("status").is_in(_UNTRAINED))
+    trained = ends.filter(~pl.col("status").is_in(_LEFT_OUT))
     values = _values(spec, outcomes, metrics).filter(pl.col("value").is_finite())
     frame = trained.drop(name for name in values.columns if name in POSITION_COLUMNS).join(values, on="trial")
     drawn, done = pl.col("trial").is_in(frame["trial"].implode()), pl.col("status") == ValueStatus.DONE

@@ -13,6 +13,8 @@ from ...studies.schema.table import TableSpec
 from .table import CellStatus
 from .tally import CellKey, Tally
 
+_WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", CellStatus.DIVERGED: "diverged"}
+
 
 def pick_best(
     spec: TableSpec, found: Mapping[CellKey, tuple[Tally, ...]]
@@ -30,7 +32,8 @@ def pick_best(
         levels = list(zip(*ranked, strict=True))
         empty = [level[0].status for level in levels if not any(tally.values for tally in level)]
         if number is not None and empty:
-            why = "not run" if set(empty) == {CellStatus.MISSING} else "gave no value"
+            alike = empty[0] if len(set(empty)) == 1 else None
+            why = _WHY_EMPTY.get(alike, "gave no value")
             lost[row, column, metric] = (
                 f"{len(empty)} of {len(levels)} levels of {' and '.join(spec.over)} {why}"
             )

@@ -25,6 +25,7 @@ class CellStatus(StrEnum):
     BEGUN = "begun"
     PENDING = "pending"
     FAILED = "failed"
+    DIVERGED = "diverged"
     NO_VALUE = "none"
     PRUNED = "pruned"
     MISSING = "missing"

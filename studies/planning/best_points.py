@@ -12,7 +12,7 @@ from ..schema.factors import SEED
 from ..schema.settings import Level
 from ..study import Study
 from .status import study_outcomes
-from .trial_values import trial_values
+from .trial_values import ValueStatus, trial_values
 
 MAX_POINTS = 5
 
@@ -34,7 +34,8 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     values = trial_values(study.name, tried["trial"], tried, search.metric)
     values = values.join(tried.select("trial", "factors"), on="trial", maintain_order="left")
     points: dict[str, list[float]] = {}
-    for factors, value in values.filter(pl.col("status") == "done").select("factors", "value").iter_rows():
+    counted = pl.col("status").is_in([ValueStatus.DONE, ValueStatus.DIVERGED])  # a search shuns what diverges
+    for factors, value in values.filter(counted).select("factors", "value").iter_rows():
         levels = {name: level for name, level in json.loads(factors).items() if name != SEED}
         points.setdefault(json.dumps(levels), []).append(value)
     complete = [

@@ -20,6 +20,7 @@ from ..catalog.metrics import (
     metric_family,
 )
 from ..schema.level_names import first_line
+from .divergence import DIVERGED
 from .probe_targets import encoder_arguments, probe_command
 
 
@@ -30,6 +31,7 @@ class ValueStatus(StrEnum):
     BEGUN = "begun"  # it has a checkpoint and no outcome
     PENDING = "pending"  # it is trained, and the probe that measures the metric has not run
     FAILED = "failed"
+    DIVERGED = "diverged"  # its training ended with most of what it had learnt lost
     NO_VALUE = "none"  # it ended without a finite value
     PRUNED = "pruned"  # it was stopped early
     MISSING = "missing"  # it has not run
@@ -54,9 +56,11 @@ def trial_values(
     `outcomes` are the store's latest attempts; for a metric with an index, the last value in `metrics`, the
     store's history, takes precedence over the final one. `begun` are the trials with a checkpoint, `study`
     names the study to probe. `value` is as stored, even if the status is not "done"; `why` is empty if it is.
+    A metric of a training that diverged is told only where `outcomes` have the column DIVERGED; costs count.
     """
     ends = outcomes.select(
         *("trial", "seed", "status", "reason", "recipe", "task"),
+        diverged=pl.col(DIVERGED) if DIVERGED in outcomes.columns else pl.lit(None, dtype=pl.String),
         value=final_value(metric),
         probed=final_value(PROBED_METRIC).is_not_null(),
         tuned=final_value(TUNED_METRIC).is_not_null(),
@@ -73,8 +77,10 @@ def trial_values(
         .then(pl.lit(ValueStatus.BEGUN))
         .when(stored.is_null())
         .then(pl.lit(ValueStatus.MISSING))
-        .when((stored != "done") | value.is_finite())
+        .when(stored != "done")
         .then(stored)
+        .when(value.is_finite())
+        .then(pl.when(_has_diverged(metric)).then(pl.lit(ValueStatus.DIVERGED)).otherwise(stored))
         .when(value.is_null() & _awaits_probe(found, metric))
         .then(pl.lit(ValueStatus.PENDING))
         .otherwise(pl.lit(ValueStatus.NO_VALUE))
@@ -107,6 +113,8 @@ def combined_status(statuses: Collection[str]) -> ValueStatus:
 def _why(study: str, metric: str) -> pl.Expr:
     """Why a trial has no value, as the rest of a sentence about it; empty if it has one."""
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
+    number = pl.col("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
+    strayed = pl.format("diverged: the loss of seed {} {}; it has {}", "seed", "diverged", number)
     words = {
         ValueStatus.DONE: "",
         ValueStatus.BEGUN: "begun, not ended",
@@ -115,7 +123,13 @@ def _why(study: str, metric: str) -> pl.Expr:
         ValueStatus.MISSING: ValueStatus.MISSING.text,
     }
     failure = pl.format("{}: {}", "status", reason)
-    return pl.col("status").replace_strict(words, default=failure, return_dtype=pl.String)
+    told = pl.col("status").replace_strict(words, default=failure, return_dtype=pl.String)
+    return pl.when(pl.col("status") == ValueStatus.DIVERGED).then(strayed).otherwise(told)
+
+
+def _has_diverged(metric: str) -> pl.Expr:
+    """Whether a value is that of a model whose training diverged; a cost is what it is."""
+    return pl.lit(value=False) if metric in COSTS else pl.col("diverged").is_not_null()
 
 
 def _awaits_probe(found: pl.DataFrame, metric: str) -> pl.Expr:

@@ -163,6 +163,15 @@ def test_probes_stand_beside_the_metrics_of_their_trial(store):
     assert store.metrics()["name"].to_list() == ["loss"]  # the model of another attempt is another
 
 
+def test_the_course_of_one_metric_is_that_of_the_latest_attempts_at_the_trials_asked_for(store):
+    rows = [MetricRow(step=n, epoch=n, name=name, value=n / 2) for n in (1, 2) for name in ("loss", "bleu")]
+    for number in (1, 2):
+        store.write(make_trial_row(number), rows)
+    store.write(make_trial_row(1, attempt=1), rows[:2])
+    found = store.metric_course("loss", [make_trial_id(1)])
+    assert found.select("attempt", "epoch", "name", "value").rows() == [(1, 1, "loss", 0.5)]
+
+
 def probe(name, value):
     return MetricRow(step=2, epoch=1, name=name, value=value)
 
