@@ -25,8 +25,10 @@ As N(0, 1 / width) and multiplied, as N(0, 1), as N(0, 1) and multiplied, or as 
 Init = Literal["glorot", "he", "lecun", "uniform"]
 """How linear maps begin: Glorot uniform, N(0, 2 / inputs), N(0, 1 / inputs) or uniform within 1 / √inputs."""
 
-BiasInit = Literal["zero", "glorot"]
-"""How the biases of convolutions and of the output layer begin: as 0, or Glorot uniform."""
+BiasInit = Literal["zero", "glorot", "uniform"]
+"""How biases begin: as 0, those of convolutions and of the output layer Glorot uniform, or those of all maps
+and convolutions uniform within 1 / √inputs, as torch's do.
+"""
 
 OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"]
 """What a model of numbers does to each of its outputs."""

@@ -40,8 +40,10 @@ class Linear(nn.Linear, Initialisable):
     def reset_parameters(self) -> None:
         """Nothing, so that building leaves the global generator alone."""
 
-    def initialise(self, generator: torch.Generator | None, rule: Init = "glorot") -> None:
-        """Draw the weight, then the bias."""
+    def initialise(
+        self, generator: torch.Generator | None, rule: Init = "glorot", *, uniform_bias: bool = False
+    ) -> None:
+        """Draw the weight, then the bias by its rule, or uniform as that of all maps."""
         inputs = self.in_features
         match "given" if self.std is not None else rule:
             case "given":
@@ -56,7 +58,8 @@ class Linear(nn.Linear, Initialisable):
                 bound = inputs**-0.5
                 nn.init.uniform_(self.weight, -bound, bound, generator=generator)
         if self.bias is not None:
-            draw_bias(self.bias, self.bias_init, generator, maps=self.maps)
+            bias_init = "uniform" if uniform_bias else self.bias_init
+            draw_bias(self.bias, bias_init, generator, inputs=inputs, maps=self.maps)
 
 
 class Embedding(nn.Embedding, Initialisable):
@@ -89,18 +92,32 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
     nn.init.uniform_(weight, -bound, bound, generator=generator)
 
 
-def draw_bias(bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, maps: int = 1) -> None:
-    """Clear the biases of several maps, or draw them as TensorFlow does: as many inputs as outputs."""
-    if rule == "zero":
-        nn.init.zeros_(bias)
-    else:
-        glorot(bias, len(bias) // maps, len(bias) // maps, generator)
+def draw_bias(
+    bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, maps: int = 1
+) -> None:
+    """Clear the biases of several maps of so many inputs, or draw them.
+
+    Glorot uniform is that of TensorFlow, as many inputs as outputs; uniform is torch's.
+    """
+    match rule:
+        case "zero":
+            nn.init.zeros_(bias)
+        case "glorot":
+            glorot(bias, len(bias) // maps, len(bias) // maps, generator)
+        case "uniform":
+            nn.init.uniform_(bias, -(inputs**-0.5), inputs**-0.5, generator=generator)
 
 
-def initialise(model: nn.Module, generator: torch.Generator | None, rule: Init = "glorot") -> None:
+def initialise(
+    model: nn.Module,
+    generator: torch.Generator | None,
+    rule: Init = "glorot",
+    *,
+    uniform_bias: bool = False,
+) -> None:
     """Draw everything inside in one pass, a shared module where it is first met; all maps by one rule."""
     for module in model.modules():
         if isinstance(module, Linear):
-            module.initialise(generator, rule)
+            module.initialise(generator, rule, uniform_bias=uniform_bias)
         elif isinstance(module, Initialisable):
             module.initialise(generator)

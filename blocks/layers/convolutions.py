@@ -57,7 +57,7 @@ class Convolution(Initialisable):
         """Glorot uniform, each map by itself."""
         _, k, width = self.weight.shape
         glorot(self.weight, k * width, k * width, generator)
-        draw_bias(self.bias, self.bias_init, generator, maps=self.maps)
+        draw_bias(self.bias, self.bias_init, generator, inputs=k * width, maps=self.maps)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (batch, length, width), zero at masked positions, to (batch, length, maps * width)."""

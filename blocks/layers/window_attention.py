@@ -26,7 +26,9 @@ class UniformLinear(Linear):
     def __init__(self, inputs: int, outputs: int, *, maps: int = 1) -> None:
         super().__init__(inputs, outputs, bias=False, maps=maps)
 
-    def initialise(self, generator: torch.Generator | None, rule: Init = "uniform") -> None:
+    def initialise(
+        self, generator: torch.Generator | None, rule: Init = "uniform", *, uniform_bias: bool = False
+    ) -> None:
         """Draw the weight."""
         super().initialise(generator, "uniform")
 

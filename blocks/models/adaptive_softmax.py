@@ -32,7 +32,7 @@ class TiedLinear(Initialisable):
     def initialise(self, generator: torch.Generator | None) -> None:
         """Draw the bias."""
         if self.bias is not None:
-            draw_bias(self.bias, self.bias_init, generator)
+            draw_bias(self.bias, self.bias_init, generator, inputs=self.weight.shape[1])
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., inputs) to (..., outputs)."""

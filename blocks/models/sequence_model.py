@@ -162,7 +162,7 @@ def build(
     transduces = output_kind(recipe.root) == OTHER_LENGTH
     _check(recipe, config, max_parameters, transduces=transduces)
     model = TransductionModel(recipe, config) if transduces else Model(recipe, config)
-    initialise(model, generator, config.init)
+    initialise(model, generator, config.init, uniform_bias=config.bias_init == "uniform")
     return model
 
 

@@ -114,7 +114,8 @@ class ModelSettings(StrictModel):
     attention_output_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """so the map of what its heads give"""
     bias_init: BiasInit = "zero"
-    """how biases of convolutions and of the output layer are initialised: zero, or Glorot uniform"""
+    """how biases are initialised: zero, Glorot uniform those of convolutions and of the output layer, or
+    uniform within 1 / √inputs those of all maps and convolutions, as torch does"""
     output_act: OutputActivation = "none"
     """of tasks with numbers: the activation of what the output layer gives"""
     zero_past: bool = False

@@ -257,6 +257,43 @@ def test_maps_of_feedforward_and_of_attention_begin_with_a_spread_of_their_own(s
     assert not ff.outer.bias.any()
 
 
+def test_maps_and_biases_begin_within_the_bounds_of_torch():
+    ends = {
+        "vocab": 900,
+        "cutoffs": (400, 800),
+        "tied": True,
+        "tied_bias": True,
+        "project_first_cluster": True,
+    }
+    settings = {"d_model": 256, "init": "uniform", "bias_init": "uniform"}
+    model = build("ff(300) >> conv(k=3)", **settings, **ends, generator=make_generator(0))
+    ff, conv = (layer.part for layer in model.body.layers)
+    torch.manual_seed(0)
+    linear, convolution = torch.nn.Linear, torch.nn.Conv1d
+    for ours, theirs in (
+        (ff.inner, linear(256, 300)),
+        (ff.outer, linear(300, 256)),
+        (conv.convolution, convolution(256, 256, 3)),
+        (model.output.words, linear(256, 400)),
+        (model.output.tables[0], linear(64, 400)),
+        (model.output.tables[1], linear(16, 100)),
+    ):
+        assert len(ours.bias) == len(theirs.bias)
+        bound = theirs.weight[0].numel() ** -0.5
+        for biases in (ours.bias, theirs.bias):
+            assert bound * 0.95 < biases.abs().max() <= bound
+            assert biases.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)
+        if isinstance(theirs, torch.nn.Linear) and hasattr(ours, "in_features"):
+            for weight in (ours.weight, theirs.weight):
+                assert bound * 0.99 < weight.abs().max() <= bound
+    plain = build("ff(4)", vocab=9, **settings, generator=make_generator(0))
+    for bias in (model.output.choice.bias, plain.output.bias):
+        assert 0 < bias.abs().max() <= 1 / 16
+    numbers = build("ff(4)", columns=25, targets=300, **settings, generator=make_generator(0))
+    assert 0.19 < numbers.embedding.bias.abs().max() <= 0.2
+    assert 0.06 < numbers.output.bias.abs().max() <= 1 / 16
+
+
 def test_a_norm_adds_what_the_model_says_to_the_variance():
     models = [made("ff(5) >> dense", norm=norm, norm_eps=0.25, vocab=VOCAB) for norm in ("pre", "post")]
     norms = [one for model in models for one in model.modules() if isinstance(one, torch.nn.LayerNorm)]
@@ -439,7 +476,7 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             "  expected position to be timing or none, got 'learnt'",
             "  expected embedding to be scaled, unit, unit_scaled or uniform, got 'large'",
             "  expected init to be glorot, he, lecun or uniform, got 'zero'",
-            "  expected bias_init to be zero or glorot, got 'ones'",
+            "  expected bias_init to be zero, glorot or uniform, got 'ones'",
             "  expected output_act to be none, relu, gelu, gelu_tanh, tanh or leaky_relu, got 'sine'",
             "  expected symbols in and out where the weights are tied, got numbers",
             "  expected symbols in and out where there are cutoffs, got numbers",
