@@ -19,6 +19,7 @@ _WORDS = "printed as "  # begins the note of a number that is printed as words
 HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
     "nats a position": False,
     "ppl": False,
+    "nats": False,
     "bpc": False,
     "bleu": True,
     "tokens": True,
