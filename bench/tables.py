@@ -21,7 +21,7 @@ from activemem.reporting.tables.render import render
 from activemem.storage import Store
 from activemem.storage.durable_write import encode, write_durably
 from activemem.storage.paths import Layout, new_compacted_path
-from activemem.storage.schema import METRICS, TRIALS
+from activemem.storage.rows import METRICS, TRIALS
 from activemem.studies.study import Study, load_study
 
 NAMES = ("max_length", "accuracy", "loss", "length", "tokens_per_s")

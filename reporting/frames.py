@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from ..storage.schema import METRICS as METRIC_COLUMNS
-from ..storage.schema import TRIALS as TRIAL_COLUMNS
+from ..storage.rows import METRICS as METRIC_COLUMNS
+from ..storage.rows import TRIALS as TRIAL_COLUMNS
 from ..studies.catalog.metrics import METRICS
 from ..studies.planning.status import study_outcomes
 from ..studies.planning.trial_values import final_value

@@ -1,4 +1,4 @@
-"""How far an unfinished trial has come: a note beside its checkpoint for people; no trial goes on from it."""
+"""How far an unfinished trial has come: a note for people beside the checkpoint that it resumes from."""
 
 import json
 import os
@@ -14,7 +14,7 @@ _FILE: Final = "reached.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointNote:
-    """The last epoch that was made safe, its metrics, and when that was."""
+    """The last epoch with a checkpoint, its metrics, and when it was saved."""
 
     epoch: int
     metrics: Mapping[str, float]
@@ -22,7 +22,7 @@ class CheckpointNote:
 
 
 def write_note(folder: Path, epoch: int, metrics: Mapping[str, float]) -> None:
-    """Replace the note of a trial's folder if that can be done; a crash of the machine may lose it."""
+    """Replace the note in a trial's folder if possible; a crash of the machine may lose it."""
     temporary = folder / f"reached.{os.getpid()}.tmp"
     with suppress(OSError):  # no trial fails for a note
         temporary.write_text(json.dumps({"epoch": epoch, "metrics": dict(metrics)}), encoding="utf-8")
@@ -30,15 +30,15 @@ def write_note(folder: Path, epoch: int, metrics: Mapping[str, float]) -> None:
 
 
 def read_note(folder: Path) -> CheckpointNote | None:
-    """The note of a trial's folder; None where there is none, or none that can be read."""
+    """The note in a trial's folder; None if there is none that can be read."""
     try:
-        when = (folder / _FILE).stat().st_mtime
-        page = json.loads((folder / _FILE).read_bytes())
+        saved_at = datetime.fromtimestamp((folder / _FILE).stat().st_mtime, UTC)
+        note = json.loads((folder / _FILE).read_bytes())
     except (OSError, ValueError):
         return None
-    match page:
+    match note:
         case {"epoch": int(epoch), "metrics": dict(metrics)} if _are_numbers(metrics.values()):
-            return CheckpointNote(epoch=epoch, metrics=metrics, saved_at=datetime.fromtimestamp(when, UTC))
+            return CheckpointNote(epoch=epoch, metrics=metrics, saved_at=saved_at)
         case _:
             return None
 

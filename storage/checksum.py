@@ -1,8 +1,8 @@
-"""The seal: a digest of the whole file, between its last page and its footer.
+"""The checksum of a whole Parquet file, between its last page and its footer.
 
-Page checksums say nothing of the footer, where a changed bit can lose a row or rename a column. The seal
-covers every byte. Readers of Parquet follow offsets and never look at it; a file is checked in the one
-pass that reads it. Its form stays the same in all versions of the schema.
+Parquet's page checksums leave out the footer, where a changed bit can lose a row or rename a column; this
+one covers every byte. Parquet readers follow offsets and never look at it; ours check it in the one pass
+that reads the file. Its format is the same in all versions of the schema.
 """
 
 import hashlib
@@ -17,36 +17,36 @@ SCHEMA_KEY: Final = "activemem.schema"
 _MAGIC: Final = b"activemem.sealed"
 _VERSION_BYTES: Final = 4
 _DIGEST_BYTES: Final = 32
-_SEAL_BYTES: Final = len(_MAGIC) + _VERSION_BYTES + _DIGEST_BYTES
+_CHECKSUM_BYTES: Final = len(_MAGIC) + _VERSION_BYTES + _DIGEST_BYTES
 _TAIL_BYTES: Final = 8  # the footer's length and b"PAR1"
 
 
 class DamagedError(StoreError):
-    """A file is not what was written; readers set it aside."""
+    """A file is not what was written; readers quarantine it."""
 
 
 def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
-    """Put the seal of a schema's version into a Parquet file."""
+    """Put the checksum and the schema's version into a Parquet file."""
     cut = _footer_start(parquet)
     head = parquet[:cut] + _MAGIC + version.to_bytes(_VERSION_BYTES, "little")
     return head + _digest(head, parquet[cut:]) + parquet[cut:]
 
 
 def verify_checksum(data: bytes) -> None:
-    """Pass a file that is whole and of our version.
+    """Accept a file that is intact and of our version.
 
     Raises `DamagedError` if any byte is not as written, and `StoreError` if the version is not ours.
     """
     cut = _footer_start(data)
-    start = cut - _SEAL_BYTES
+    start = cut - _CHECKSUM_BYTES
     if start < 0 or data[start : start + len(_MAGIC)] != _MAGIC:
         raise _missing_checksum_error(data)
     head, digest = data[: cut - _DIGEST_BYTES], data[cut - _DIGEST_BYTES : cut]
     if _digest(head, data[cut:]) != digest:
-        raise DamagedError("its bytes do not match its seal")
+        raise DamagedError("its bytes do not match its checksum")
     version = int.from_bytes(head[-_VERSION_BYTES:], "little")
     if version != SCHEMA_VERSION:
-        raise _unknown(str(version))
+        raise _unknown_version_error(str(version))
 
 
 def _footer_start(data: bytes) -> int:
@@ -62,7 +62,7 @@ def _digest(head: bytes, tail: bytes) -> bytes:
 
 
 def _missing_checksum_error(data: bytes) -> StoreError:
-    """Say what a file without a seal is: damaged, or Parquet that this store did not write."""
+    """The error for a file without a checksum: damaged, or Parquet that this store did not write."""
     import pyarrow as pa  # noqa: PLC0415  a tenth of a second that sound files do not cost
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
@@ -72,10 +72,9 @@ def _missing_checksum_error(data: bytes) -> StoreError:
         return DamagedError("it is cut short or its end is altered")
     version = metadata.get(SCHEMA_KEY.encode(), b"none").decode(errors="replace")
     if version == str(SCHEMA_VERSION):
-        return DamagedError("its seal is missing")
-    return _unknown(version)
+        return DamagedError("its checksum is missing")
+    return _unknown_version_error(version)
 
 
-def _unknown(version: str) -> StoreError:
-    """Make the error for a schema's version that this code does not know."""
+def _unknown_version_error(version: str) -> StoreError:
     return StoreError(f"expected {SCHEMA_KEY} {SCHEMA_VERSION}, got {version}")

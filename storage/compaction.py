@@ -12,9 +12,9 @@ from .schema import SCHEMAS, SORT_KEYS
 
 
 def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Path) -> int:
-    """Merge a partition's sound files into a new one, then remove them; return how many they were.
+    """Merge a partition's intact files into a new one, then remove them; return how many they were.
 
-    A crash in between leaves rows twice; readers count them once, and the next compaction mends it.
+    A crash in between leaves rows twice; readers count them once, and the next compaction merges them.
     """
     contents = load_partition(partition, quarantine)
     if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
@@ -34,5 +34,5 @@ def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Pat
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Keep the copy of each attempt that counts, where a crash has left several."""
+    """Keep the copy of each attempt that counts if a crash has left several."""
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))

@@ -1,4 +1,4 @@
-"""Making bytes durable: a file is there in full or not at all, whatever dies when."""
+"""Durable writes: a file is there in full or not at all, whatever crashes when."""
 
 import itertools
 import os
@@ -21,9 +21,9 @@ STALE_AFTER_S: Final = 24 * 3600
 
 
 def encode(frame: "pl.DataFrame") -> bytes:
-    """Return a frame as a sealed Parquet file with page checksums.
+    """Return a frame as a Parquet file with checksums of its pages and of the whole.
 
-    A single row goes without dictionaries, statistics and zstd, which would cost more than they save.
+    A single row is written without dictionaries, statistics and zstd, which would cost more than they save.
     """
     import pyarrow as pa  # noqa: PLC0415  half of the import time, which readers need not pay
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
@@ -46,10 +46,10 @@ def encode(frame: "pl.DataFrame") -> bytes:
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """A path at which to write a file or a folder that becomes `path`, in place of a file of that name.
+    """A temporary path to write a file or a folder to, which then becomes `path` or replaces a file there.
 
-    At the end it is flushed with all that is in it, then renamed, then its new name is flushed: a crash of
-    the machine leaves all of it or what was there before, and afterwards cannot undo it. It waits in
+    At the end it is flushed with its contents, then renamed, then its new name is flushed: a crash of the
+    machine leaves all of it or what was there before, and cannot undo it afterwards. Until then it is in
     `folder`, by default beside `path`. An exception leaves nothing behind.
     """
     folder = folder or path.parent
@@ -68,7 +68,7 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
 
 
 def put_in_place(temporary: Path, path: Path) -> None:
-    """Flush a file, or a folder with all that is in it, give it the name `path`, and flush the name."""
+    """Flush a file, or a folder with its contents, rename it to `path`, and flush the name."""
     for written in (*temporary.rglob("*"), temporary):
         sync(written)
     temporary.replace(path)
@@ -76,13 +76,13 @@ def put_in_place(temporary: Path, path: Path) -> None:
 
 
 def write_durably(layout: Layout, path: Path, data: bytes) -> None:
-    """Write a file of a store that replaces any of its name; raises `OSError` and leaves nothing behind."""
+    """Write or replace a file of a store; raises `OSError` and then leaves nothing behind."""
     with replacing(path, layout.unfinished) as temporary:
         temporary.write_bytes(data)
 
 
 def sync(path: Path) -> None:
-    """Make durable what is in a file, or the names in a folder."""
+    """Make the contents of a file durable, or the names in a folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -91,18 +91,18 @@ def sync(path: Path) -> None:
 
 
 def remove_stale_files(layout: Layout) -> None:
-    """Remove what writers that died have left unfinished for a day."""
+    """Remove files that writers which have died left unfinished a day ago or earlier."""
     oldest = time.time() - STALE_AFTER_S
     for path in entries(layout.unfinished):
         try:
             if path.stat().st_mtime < oldest:
                 path.unlink()
         except FileNotFoundError:
-            continue  # finished or swept by another process meanwhile
+            continue  # finished or removed by another process meanwhile
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, their names durable."""
+    """Make a folder and its parents, their names durable."""
     missing = list(itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
     for path in reversed(missing):
         path.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The latest attempts of a store that grows: each file is read once, however often one asks."""
+"""The latest attempts of a growing store: each file is read once, however often they are refreshed."""
 
 import io
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ import polars as pl
 from .paths import Layout, data_files, is_compacted
 from .quarantine import Quarantine
 from .read import read_verified
-from .schema import TRIALS
+from .rows import TRIALS
 
 
 class LatestAttempts(Mapping[str, Mapping[str, Any]]):
@@ -22,10 +22,10 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._rows: dict[str, dict[str, Any]] = {}
 
     def refresh(self) -> None:
-        """Read the files that have come since.
+        """Read the files that are new.
 
-        A compaction may take a file away before it is read, and a listing may miss the merged one that has
-        come for it; so a folder is listed twice, and again until there is nothing new.
+        A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
+        it; so a folder is listed twice, and again until there is nothing new.
         """
         for partition in self._layout.partitions("trials"):
             while new := {*data_files(partition), *data_files(partition)} - self._known:
@@ -33,8 +33,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                     self._read(path)
 
     def frame(self, trials: Iterable[str]) -> pl.DataFrame:
-        """The rows of these trials, those that have none left out."""
-        return pl.DataFrame([self._rows[each] for each in trials if each in self._rows], schema=TRIALS)
+        """The rows of these trials, as far as they have any."""
+        return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=TRIALS)
 
     def _read(self, path: Path) -> None:
         try:
@@ -44,8 +44,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._known.add(path)
         if data is not None:
             for row in pl.read_parquet(io.BytesIO(data), columns=TRIALS.names()).iter_rows(named=True):
-                held = self._rows.get(row["trial"])
-                if held is None or held["attempt"] <= row["attempt"]:
+                known = self._rows.get(row["trial"])
+                if known is None or known["attempt"] <= row["attempt"]:
                     self._rows[row["trial"]] = row
 
     def __getitem__(self, trial: str) -> Mapping[str, Any]:

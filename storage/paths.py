@@ -1,16 +1,16 @@
-"""Where everything lies: the only place that knows the folders and the names of files.
+"""The layout of a store: the only module that knows its folders and the names of its files.
 
 trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran it
 trials/STUDY/compacted-TIME-CHANCE.parquet
 metrics/STUDY/...                       the same names, the rows of their metrics
-probes/STUDY/...                        the same again, what was measured inside of their models later
+probes/STUDY/...                        the same again, what was measured in their models later
 tuning/STUDY/...                        the same again, which search for outputs was chosen later
-outputs/STUDY/...                       the same again, what models wrote for the test split, where kept
+outputs/STUDY/...                       the same again, what models wrote for the test split, if kept
 tuned_outputs/STUDY/...                 the same again, what they wrote later with the chosen search
-weights/TRIAL.pt                        the engine's: a trained model, where its study keeps it
+weights/TRIAL.pt                        the engine's: a trained model, if its study keeps it
 studies/STUDY.json                      what each study was when it last ran
 checkpoints/TRIAL/                      the engine's, with a note of how far the trial has come
-set-aside/                              damaged files under their paths, and notes.txt
+quarantine/                             damaged files under their paths, and notes.txt
 unfinished/                             files that are being written
 """
 
@@ -29,7 +29,7 @@ _COMPACTED: Final = "compacted-"
 
 
 class StoreError(ActivememError):
-    """A store cannot do what was asked; the message says what was expected and what was found."""
+    """A store cannot do what was asked; the message says what was expected and what came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Layout:
 
     @property
     def quarantine(self) -> Path:
-        """The folder of damaged files; below it they keep their path within the store."""
-        return self.root / "set-aside"
+        """The folder of damaged files, which keep their path within the store below it."""
+        return self.root / "quarantine"
 
     @property
     def studies(self) -> Path:
@@ -59,7 +59,7 @@ class Layout:
         return self.root / "studies"
 
     def study(self, name: str) -> Path:
-        """Return the file of a study's record; raises `StoreError` if the name is no study's."""
+        """Return the file of a study's record; raises `StoreError` for an invalid name."""
         return self.studies / f"{validate_study_name(name)}.json"
 
     def checkpoints(self, trial: str) -> Path:
@@ -71,19 +71,19 @@ class Layout:
         return self.root / "weights" / f"{trial}.pt"
 
     def partitions(self, dataset: str) -> tuple[Path, ...]:
-        """Return the folders of a dataset, one a study, sorted."""
+        """Return the folders of a dataset, one per study, sorted."""
         return tuple(path for path in entries(self.root / dataset) if path.is_dir())
 
     def attempt_file(self, dataset: str, study: str, trial: str, attempt: int) -> Path:
-        """Return the file that one attempt at a trial is written to."""
+        """Return the file of one attempt at a trial."""
         return self.root / dataset / validate_study_name(study) / f"{trial}-{attempt}.parquet"
 
 
 def new_compacted_path(partition: Path) -> Path:
     """Return a new file for a partition's merged data.
 
-    Its name has never been used, so that two compactions at once can never delete each other's result,
-    and names sort by time.
+    Its name is unique, so that two compactions at once can never delete each other's result, and names sort
+    by time.
     """
     return partition / f"{_COMPACTED}{time.time_ns():016x}-{secrets.token_hex(4)}.parquet"
 
@@ -94,9 +94,9 @@ def data_files(partition: Path) -> tuple[Path, ...]:
 
 
 def entries(folder: Path, ending: str = "") -> list[Path]:
-    """List what a folder holds, sorted; nothing if there is no such folder.
+    """List the contents of a folder, sorted; nothing if there is no such folder.
 
-    Unlike `Path.glob` it raises what else goes wrong: rows that cannot be listed must not look missing.
+    Unlike `Path.glob` it raises all other errors: rows that cannot be listed must not look missing.
     """
     try:
         return sorted(path for path in folder.iterdir() if path.name.endswith(ending))
@@ -105,19 +105,19 @@ def entries(folder: Path, ending: str = "") -> list[Path]:
 
 
 def is_compacted(path: Path) -> bool:
-    """Say whether a data file is a merged one."""
+    """Say whether a data file was merged by a compaction."""
     return path.name.startswith(_COMPACTED)
 
 
 def validate_study_name(study: str) -> str:
-    """Return a study's name; raises `StoreError` if it cannot be a folder's."""
+    """Return a study's name; raises `StoreError` if it cannot name a folder."""
     if fault := study_name_fault(study):
         raise StoreError(fault)
     return study
 
 
 def study_name_fault(study: str) -> str | None:
-    """Say what is wrong with a study's name, which is also a folder's."""
+    """Say what is wrong with a study's name, which also names folders."""
     if _NAME.fullmatch(study):
         return None
     return f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"

@@ -1,6 +1,6 @@
-"""Setting a damaged file aside: moved out of the data, named in a warning and in a note, never deleted.
+"""Quarantine: a damaged file is moved out of the data, named in a warning and in a note, never deleted.
 
-What it held then counts as missing, so that the trials run again.
+Its rows then count as missing, so that the trials run again.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ _log = logging.getLogger(__name__)
 
 
 class Quarantine:
-    """The damaged files that one session has met; `paths` says where they lie now."""
+    """The damaged files that one session has met; `paths` says where they are now."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self.paths: list[Path] = []
 
     def move(self, path: Path, reason: str) -> None:
-        """Set one file aside; in a store that cannot be written it stays, and is left out all the same."""
+        """Quarantine one file; in a store that cannot be written it stays, and is left out all the same."""
         name = path.relative_to(self._layout.root)
         target = _unused_path(self._layout.quarantine / name)
         try:
@@ -36,7 +36,7 @@ class Quarantine:
             reason = f"{reason}; it could not be moved ({os.strerror(error.errno or 0)})"
         if target not in self.paths:
             self.paths.append(target)
-        _log.warning("%s is set aside: %s; what it held counts as missing", name, reason)
+        _log.warning("%s is quarantined: %s; its contents count as missing", name, reason)
 
     def _note(self, line: str) -> None:
         """Add a line to the note beside the files; the file is safe without it."""
@@ -46,7 +46,7 @@ class Quarantine:
 
 
 def _unused_path(path: Path) -> Path:
-    """Return a path that no file has, by counting up from this one."""
+    """Return a path that no file has, this one or one with a number."""
     target, count = path, 1
     while target.exists():
         count += 1

@@ -20,16 +20,16 @@ def read(layout: Layout, quarantine: Quarantine, dataset: str, columns: Sequence
 
     Raises `StoreError` for a file of an unknown schema version.
     """
-    found = [
+    file_batches = [
         batch
         for partition in layout.partitions(dataset)
         for batch in batches(load_partition(partition, quarantine))
     ]
-    return scan(dataset, found, columns)
+    return scan(dataset, file_batches, columns)
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of batches of sound files, and the batch's number as the column `RANK`."""
+    """Return these columns of batches of intact files, and the batch's number as the column `RANK`."""
     empty = pl.LazyFrame(schema={**SCHEMAS[dataset], RANK: pl.Int32()}).select(*columns, RANK)
     frames = [
         pl.scan_parquet(list(batch)).select(*columns, pl.lit(rank, dtype=pl.Int32).alias(RANK))
@@ -46,24 +46,24 @@ def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
 
 
 def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]:
-    """Return the sound files of a partition, merged ones first, as they were at one moment.
+    """Return the intact files of a partition, merged ones first, as they were at one moment.
 
     A compaction adds the merged file before it removes the others, and a listing taken meanwhile may have
-    neither. So all is read again if a file has vanished, or if a merged one has come.
+    neither. So all is read again if a file has vanished or a merged one has appeared.
     """
     for _ in range(_MAX_TRIES):
-        found = data_files(partition)
+        paths = data_files(partition)
         try:
-            contents = {path: data for path in found if (data := read_verified(path, quarantine)) is not None}
+            contents = {path: data for path in paths if (data := read_verified(path, quarantine)) is not None}
         except FileNotFoundError:
             continue
-        if all(path in found for path in data_files(partition) if is_compacted(path)):
+        if all(path in paths for path in data_files(partition) if is_compacted(path)):
             return contents
     raise StoreError(f"{partition}: expected a pause between compactions, got none in {_MAX_TRIES} readings")
 
 
 def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
-    """Return a file's bytes, or nothing if it is damaged and now set aside.
+    """Return a file's bytes, or nothing if it is damaged and now quarantined.
 
     Raises `FileNotFoundError`, and `StoreError` for an unknown schema version.
     """

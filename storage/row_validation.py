@@ -8,35 +8,28 @@ from typing import Final
 import polars as pl
 
 from .paths import study_name_fault, trial_id_fault
-from .schema import METRICS, NULLABLE, STATUSES, TRIALS
 
+_STATUSES: Final = ("done", "failed", "pruned")
+_NULLABLE: Final = ("reason", "commit")
 _BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
 
 
-def trial_row_faults(values: Mapping[str, object]) -> list[str]:
-    """Say all that is wrong with the values of a trial's row.
-
-    Their sense is judged once all types are right.
-    """
-    return _type_faults(values, TRIALS) or list(_semantic_faults(values))
+def trial_row_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
+    """Say all that is wrong with the values of a trial's row: with their types, else with their meaning."""
+    return type_faults(values, schema) or list(_semantic_faults(values))
 
 
-def metric_row_faults(values: Mapping[str, object]) -> list[str]:
-    """Say all that is wrong with the values of a metric's row."""
-    return _type_faults(values, METRICS)
-
-
-def _type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
+def type_faults(values: Mapping[str, object], schema: pl.Schema) -> list[str]:
     """Say which values their columns cannot hold."""
     return [
-        f"{name}: expected {wanted}, got {value!r}"
+        f"{name}: expected {expected}, got {value!r}"
         for name, value in values.items()
-        if not (value is None and name in NULLABLE) and (wanted := _type_mismatch(value, schema[name]))
+        if not (value is None and name in _NULLABLE) and (expected := _expected(value, schema[name]))
     ]
 
 
-def _type_mismatch(value: object, kind: pl.DataType) -> str | None:
-    """Say what a column expects, if a value is not that."""
+def _expected(value: object, kind: pl.DataType) -> str | None:
+    """Say what a column expects if a value is not that."""
     if bits := _BITS.get(kind):
         fits = type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1  # a bool does not fit
         return None if fits else f"an integer of {bits} bits"
@@ -69,8 +62,8 @@ def _semantic_faults(values: Mapping[str, object]) -> Iterator[str]:
     if isinstance(attempt := values["attempt"], int) and attempt < 0:
         yield f"attempt: expected 0 or more, got {attempt}"
     status, reason = values["status"], values["reason"]
-    if status not in STATUSES:
-        yield f"status: expected one of {', '.join(STATUSES)}, got {status!r}"
+    if status not in _STATUSES:
+        yield f"status: expected one of {', '.join(_STATUSES)}, got {status!r}"
     elif (status == "done") != (reason is None):
         yield f"reason: expected one unless the status is done, got {reason!r} with {status}"
     for name in ("factors", "settings"):

@@ -1,14 +1,26 @@
-"""The rows that are written, and the frames that they become."""
+"""The rows that are written, their columns in the order of the files, and the frames that they become."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Annotated, Final, get_type_hints
 
 import polars as pl
 
 from .paths import StoreError
-from .row_validation import metric_row_faults, trial_row_faults
-from .schema import METRICS, OUTPUTS, TRIALS
+from .row_validation import trial_row_faults, type_faults
+
+Int32 = Annotated[int, 32]
+
+_COLUMN_TYPES: Final = {
+    str: pl.String(),
+    str | None: pl.String(),
+    int: pl.Int64(),
+    Int32: pl.Int32(),
+    float: pl.Float64(),
+    tuple[tuple[str, float], ...]: pl.List(pl.Struct({"name": pl.String(), "value": pl.Float64()})),
+    datetime: pl.Datetime("us", "UTC"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,11 +29,11 @@ class TrialRow:
 
     `trial` is 16 hexadecimal digits; `factors` and `settings` are JSON objects as text; `metrics` are the
     final values by name; `flops` counts the training done; `started` and `finished` carry a time zone.
-    Raises `StoreError` that names all that is wrong.
+    Raises `StoreError` with everything that is wrong.
     """
 
     trial: str
-    attempt: int
+    attempt: Int32
     study: str
     recipe: str
     recipe_id: str
@@ -34,7 +46,7 @@ class TrialRow:
     metrics: tuple[tuple[str, float], ...]
     parameters: int
     flops: float
-    epochs: int
+    epochs: Int32
     steps: int
     seconds: float
     peak_mib: float
@@ -46,7 +58,7 @@ class TrialRow:
     finished: datetime
 
     def __post_init__(self) -> None:
-        if faults := trial_row_faults(_values(self)):
+        if faults := trial_row_faults(_values(self), TRIALS):
             raise StoreError("; ".join(faults))
 
 
@@ -54,16 +66,16 @@ class TrialRow:
 class MetricRow:
     """One value of one metric, after `step` steps and in `epoch`; it may be infinite or not a number.
 
-    Raises `StoreError` that names all that is wrong.
+    Raises `StoreError` with everything that is wrong.
     """
 
     step: int
-    epoch: int
+    epoch: Int32
     name: str
     value: float
 
     def __post_init__(self) -> None:
-        if faults := metric_row_faults(_values(self)):
+        if faults := type_faults(_values(self), METRICS):
             raise StoreError("; ".join(faults))
 
 
@@ -74,12 +86,31 @@ class WrittenOutputs:
     `references` are as BLEU reads them; a line is its symbols' numbers where the task has no text.
     """
 
-    beam: int
+    beam: Int32
     length_penalty: float
     coverage_penalty: float
     sources: Sequence[str]
     references: Sequence[str]
     outputs: Sequence[str]
+
+
+def _columns(row: type) -> dict[str, pl.DataType]:
+    return {name: _COLUMN_TYPES[kind] for name, kind in get_type_hints(row, include_extras=True).items()}
+
+
+TRIALS: Final = pl.Schema(_columns(TrialRow))
+_ATTEMPT: Final = {name: TRIALS[name] for name in ("trial", "attempt", "study")}
+METRICS: Final = pl.Schema({**_ATTEMPT, **_columns(MetricRow)})
+OUTPUTS: Final = pl.Schema(
+    {
+        **_ATTEMPT,
+        "beam": pl.Int32(),
+        "length_penalty": pl.Float64(),
+        "coverage_penalty": pl.Float64(),
+        "line": pl.Int32(),
+        **dict.fromkeys(("source", "reference", "output"), pl.String()),
+    }
+)
 
 
 def trial_frame(row: TrialRow) -> pl.DataFrame:
@@ -91,14 +122,12 @@ def trial_frame(row: TrialRow) -> pl.DataFrame:
 
 def metric_frame(row: TrialRow, metrics: Sequence[MetricRow]) -> pl.DataFrame:
     """Make the rows of a trial's metrics, in their order."""
-    columns = {
-        name: [getattr(metric, name) for metric in metrics] for name in ("step", "epoch", "name", "value")
-    }
+    columns = {name: [getattr(metric, name) for metric in metrics] for name in MetricRow.__slots__}
     return _attempt_frame(row, columns, METRICS)
 
 
 def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
-    """Make the rows of what a trial's model wrote, one for each line, counted from 1."""
+    """Make the rows of what a trial's model wrote, one per line, counted from 1."""
     columns = {
         "line": range(1, len(written.outputs) + 1),
         "source": written.sources,
@@ -111,9 +140,7 @@ def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
 
 def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Schema) -> pl.DataFrame:
     """Make the rows of these columns that belong to an attempt."""
-    keys = (
-        pl.lit(getattr(row, name), dtype=schema[name]).alias(name) for name in ("trial", "attempt", "study")
-    )
+    keys = (pl.lit(getattr(row, name), dtype=kind).alias(name) for name, kind in _ATTEMPT.items())
     frame = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
     return frame.with_columns(keys).select(schema.names())
 
@@ -124,5 +151,5 @@ def _values(row: TrialRow | MetricRow) -> dict[str, object]:
 
 
 def _storable(value: object) -> object:
-    """Return a value as it can be stored: the message of a failure may hold characters that UTF-8 has not."""
+    """Return a value that can be stored: a failure's message may have characters that UTF-8 cannot encode."""
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value

@@ -14,20 +14,20 @@ from .follow import LatestAttempts
 from .paths import Layout
 from .quarantine import Quarantine
 from .read import RANK, read
-from .rows import MetricRow, TrialRow, WrittenOutputs, metric_frame, output_frame, trial_frame
-from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS, TRIALS
+from .rows import TRIALS, MetricRow, TrialRow, WrittenOutputs, metric_frame, output_frame, trial_frame
+from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS
 
 
 class Store:
     """Finished trials under one root, readable by anyone as partitioned Parquet.
 
     Many processes may write, read and compact at once. A folder that does not exist is an empty store.
-    Every method that reads sets damaged files aside, and raises `StoreError` for an unknown schema version.
+    Every method that reads quarantines damaged files and raises `StoreError` for an unknown schema version.
     """
 
     def __init__(self, root: Path | str) -> None:
         self._layout = Layout(Path(root))
-        self._aside = Quarantine(self._layout)
+        self._quarantine = Quarantine(self._layout)
 
     @property
     def root(self) -> Path:
@@ -36,8 +36,8 @@ class Store:
 
     @property
     def damaged(self) -> tuple[Path, ...]:
-        """The damaged files that this object has met, where they lie now."""
-        return tuple(self._aside.paths)
+        """The damaged files that this object has met, where they are now."""
+        return tuple(self._quarantine.paths)
 
     def write(
         self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs | None = None
@@ -52,48 +52,48 @@ class Store:
         self._replace("trials", trial, trial_frame(trial))
 
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
-        """Store what was measured inside of a trained model, beside what its trial measured itself.
+        """Store what was measured in a trained model, beside the metrics of its trial.
 
-        When this returns, it survives a crash of the machine; what was stored before for the same attempt is
-        replaced.
+        When this returns, it survives a crash of the machine; earlier probes of the attempt are replaced.
         """
         self._replace("probes", trial, metric_frame(trial, probes))
 
     def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
-        """Store which search for outputs was chosen for a trained model, and what it wrote with it.
+        """Store which search for outputs was chosen for a trained model, and what it wrote with that.
 
-        As with probes; the outputs come first.
+        It is as durable as probes; the outputs come first.
         """
         self._replace("tuned_outputs", trial, output_frame(trial, outputs))
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
-        """Return status and number of each trial's latest attempt: what resuming needs, and cheap."""
+        """Return the status and the number of each trial's latest attempt: all that resuming needs."""
         frame = self._latest(["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
 
     def follow(self) -> LatestAttempts:
-        """Return the latest attempts, to be refreshed while the store grows."""
-        latest = LatestAttempts(self._layout, self._aside)
+        """Return the latest attempts, which can be refreshed while the store grows."""
+        latest = LatestAttempts(self._layout, self._quarantine)
         latest.refresh()
         return latest
 
     def trials(self, probes: Collection[str] = ()) -> pl.DataFrame:
         """Return the latest attempt at each trial, sorted by trial.
 
-        Probes of these names, those of a tuning among them, stand behind its final metrics.
+        Its final metrics are followed by the probes of these names, whether from probing or from tuning.
         """
         frame = self._latest(TRIALS.names())
         if not probes:
             return frame
         keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
-        every = pl.concat(
-            latest_copies(read(self._layout, self._aside, dataset, columns)) for dataset in MEASURED_LATER
+        measured = pl.concat(
+            latest_copies(read(self._layout, self._quarantine, dataset, columns))
+            for dataset in MEASURED_LATER
         )
-        named = every.filter(pl.col("name").is_in(list(probes))).sort("name")
-        found = named.group_by(keys, maintain_order=True).agg(probes=pl.struct("name", "value")).collect()
+        wanted = measured.filter(pl.col("name").is_in(list(probes))).sort("name")
+        by_attempt = wanted.group_by(keys, maintain_order=True).agg(probes=pl.struct("name", "value"))
         both = pl.col("metrics").list.concat(pl.col("probes"))
-        joined = frame.join(found, on=keys, how="left", maintain_order="left")
+        joined = frame.join(by_attempt.collect(), on=keys, how="left", maintain_order="left")
         return joined.with_columns(metrics=pl.coalesce(both, pl.col("metrics"))).drop("probes")
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
@@ -104,7 +104,7 @@ class Store:
         return self._of_latest(("metrics", *MEASURED_LATER), trials)
 
     def metric_course(self, name: str, trials: Collection[str]) -> pl.DataFrame:
-        """Return what these trials' latest attempts reported of one metric, in the form of `metrics`."""
+        """Return one metric of these trials' latest attempts at all steps, in the form of `metrics`."""
         return self._of_latest(("metrics",), trials, pl.col("name") == name)
 
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
@@ -118,13 +118,13 @@ class Store:
     def compact(self) -> int:
         """Merge small files and remove what dead writers left; return how many files were merged.
 
-        It may run beside writers, readers and another compaction, and be killed at any moment.
+        It may run beside writers, readers and other compactions, and may be killed at any moment.
         """
         remove_stale_files(self._layout)
         merged = 0
         for dataset in SCHEMAS:
             for partition in self._layout.partitions(dataset):
-                merged += compact(self._layout, self._aside, dataset, partition)
+                merged += compact(self._layout, self._quarantine, dataset, partition)
         return merged
 
     def checkpoint_dir(self, trial: str) -> Path:
@@ -132,12 +132,12 @@ class Store:
         return self._layout.checkpoints(trial)
 
     def has_checkpoint(self, trial: str) -> bool:
-        """Whether a trial has begun, and something of it is kept to go on from."""
+        """Whether a trial has begun and there is something to resume it from."""
         folder = self.checkpoint_dir(trial)
         return folder.is_dir() and any(folder.iterdir())
 
     def checkpoint_note(self, trial: str) -> CheckpointNote | None:
-        """Return how far a trial that has begun has come, if its first epoch is over."""
+        """Return how far an unfinished trial has come, if its first epoch is over."""
         return read_note(self.checkpoint_dir(trial))
 
     def weights_file(self, trial: str) -> Path:
@@ -145,19 +145,19 @@ class Store:
         return self._layout.weights(trial)
 
     def save_study_record(self, name: str, record: Mapping[str, Any]) -> None:
-        """Keep what a study is, as JSON, in place of what was kept before; it is then the last study."""
+        """Replace the record of a study, as JSON; it is then the last study."""
         study_records.save_record(self._layout, name, record)
 
     def load_study_record(self, name: str) -> dict[str, Any] | None:
-        """Return what was kept of a study."""
-        return study_records.load_record(self._layout, self._aside, name)
+        """Return the record of a study, if there is one."""
+        return study_records.load_record(self._layout, self._quarantine, name)
 
     def last_study(self) -> str | None:
-        """Return the name of the study that was remembered last."""
-        return study_records.latest_study(self._layout, self._aside)
+        """Return the name of the study that was recorded last."""
+        return study_records.latest_study(self._layout, self._quarantine)
 
     def _replace(self, dataset: str, trial: TrialRow, frame: pl.DataFrame | None) -> None:
-        """Store what a dataset has of an attempt, in place of what it had; None takes it away."""
+        """Replace the rows of an attempt in a dataset; None removes them."""
         path = self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
         if frame is None:
             path.unlink(missing_ok=True)
@@ -167,16 +167,13 @@ class Store:
     def _of_latest(
         self, datasets: Sequence[str], trials: Collection[str] | None, *only: pl.Expr
     ) -> pl.DataFrame:
-        """Return what datasets of one schema have of the latest attempts, without their studies.
-
-        Of all rows, or of those `only`.
-        """
+        """Return the latest attempts' rows in datasets of one schema, all or `only` some, without studies."""
         columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
         wanted = self._latest(["trial", "attempt"]).lazy()
         if trials is not None:
             wanted = wanted.filter(pl.col("trial").is_in(list(trials)))
         frames = [
-            latest_copies(read(self._layout, self._aside, dataset, columns)).drop(RANK)
+            latest_copies(read(self._layout, self._quarantine, dataset, columns)).drop(RANK)
             for dataset in datasets
         ]
         frame = pl.concat(frames).filter(*only).join(wanted, on=["trial", "attempt"], how="semi")
@@ -184,5 +181,5 @@ class Store:
 
     def _latest(self, columns: Sequence[str]) -> pl.DataFrame:
         """Return these columns of each trial's latest attempt, sorted by trial."""
-        frame = read(self._layout, self._aside, "trials", columns).sort("trial", "attempt", RANK)
+        frame = read(self._layout, self._quarantine, "trials", columns).sort("trial", "attempt", RANK)
         return frame.unique("trial", keep="last", maintain_order=True).drop(RANK).sort("trial").collect()

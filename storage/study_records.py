@@ -35,7 +35,7 @@ def latest_study(layout: Layout, quarantine: Quarantine) -> str | None:
 
 
 def _page(path: Path, quarantine: Quarantine) -> dict[str, Any] | None:
-    """Return a record with what surrounds it; a damaged file is set aside."""
+    """Return a record with its version and time; a damaged file is quarantined."""
     try:
         page = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -48,5 +48,5 @@ def _page(path: Path, quarantine: Quarantine) -> dict[str, Any] | None:
                 raise StoreError(f"{path}: expected schema {SCHEMA_VERSION}, got {version}")
             return page
         case _:
-            quarantine.move(path, "it is no study record")
+            quarantine.move(path, "it is not a study record")
             return None

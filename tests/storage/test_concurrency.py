@@ -48,7 +48,7 @@ def test_a_listing_that_a_compaction_has_torn_is_taken_again(root, tmp_path):
     )
 
 
-def test_two_processes_that_meet_one_damaged_file_set_it_aside_once(root):
+def test_two_processes_that_meet_one_damaged_file_quarantine_it_once(root):
     fill_store(root, [1, 2])
     uncompacted_path(root, 1).write_bytes(b"PAR1")
     stores = [Store(root), Store(root)]

@@ -55,7 +55,7 @@ def test_a_file_that_a_compaction_takes_away_meanwhile_is_found_in_the_merged_on
     assert same(store.follow(), store)
 
 
-def test_a_damaged_file_is_set_aside_and_what_it_held_is_missing(tmp_path):
+def test_a_damaged_file_is_quarantined_and_its_trials_are_missing(tmp_path):
     store = Store(tmp_path)
     store.write(make_trial_row(1), make_metric_rows(1))
     store.write(make_trial_row(2), make_metric_rows(2))

@@ -27,7 +27,7 @@ TRIAL = encode(trial_frame(make_trial_row()))
 METRICS = encode(metric_frame(make_trial_row(), make_metric_rows()))
 MERGED = encode(pl.concat([trial_frame(make_trial_row(number)) for number in range(3)]))
 FILES = {"trial": TRIAL, "metrics": METRICS, "merged": MERGED}
-SEAL_REASON = "its bytes do not match its seal"
+CHECKSUM_REASON = "its bytes do not match its checksum"
 END_REASON = "it is cut short or its end is altered"
 
 
@@ -37,7 +37,7 @@ def _quiet(caplog):
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_sealed_file_is_sound_and_an_ordinary_parquet_file(kind):
+def test_a_file_with_its_checksum_is_intact_and_an_ordinary_parquet_file(kind):
     verify_checksum(FILES[kind])
     polars, arrow = pl.read_parquet(FILES[kind]), pq.read_table(io.BytesIO(FILES[kind]))
     assert polars.height == arrow.num_rows > 0
@@ -86,7 +86,7 @@ def places(root, number):
     return [*range(0, size, size // 10), size - 1]
 
 
-def test_a_flipped_byte_anywhere_sets_the_file_aside_and_leaves_the_others(root):
+def test_a_flipped_byte_anywhere_quarantines_the_file_and_leaves_the_others(root):
     fill_store(root, [1, 2])
     path = uncompacted_path(root, 2)
     sound = path.read_bytes()
@@ -102,19 +102,19 @@ def test_a_flipped_byte_anywhere_sets_the_file_aside_and_leaves_the_others(root)
     assert str(store_contents(root)) == str(before)
 
 
-def test_what_is_set_aside_is_named_listed_warned_of_and_noted(root, caplog):
+def test_what_is_quarantined_is_named_listed_warned_of_and_noted(root, caplog):
     fill_store(root, [1])
     path = uncompacted_path(root, 1)
     data = path.read_bytes()
     path.write_bytes(data[:-1])
     store = Store(root)
-    aside = root / "set-aside/trials/alpha" / path.name
+    aside = root / "quarantine/trials/alpha" / path.name
     assert store.trials().is_empty()
     assert store.damaged == (aside,)
     assert aside.read_bytes() == data[:-1]
     line = f"trials/alpha/{path.name}"
-    assert caplog.messages == [f"{line} is set aside: {END_REASON}; what it held counts as missing"]
-    time, note = (root / "set-aside/notes.txt").read_text().split("  ")
+    assert caplog.messages == [f"{line} is quarantined: {END_REASON}; its contents count as missing"]
+    time, note = (root / "quarantine/notes.txt").read_text().split("  ")
     assert note == f"{line}: {END_REASON}\n"
     assert abs(datetime.now(UTC) - datetime.fromisoformat(time)) < timedelta(minutes=2)
     assert Store(root).damaged == ()
@@ -150,7 +150,7 @@ def test_damaged_metrics_leave_their_trial(root):
     assert [path.parent.parent.name for path in store.damaged] == ["metrics"]
 
 
-def test_a_damaged_merged_file_is_set_aside_and_its_trials_are_missing(root, caplog):
+def test_a_damaged_merged_file_is_quarantined_and_its_trials_are_missing(root, caplog):
     store = fill_store(root, [1, 2])
     store.compact()
     fill_store(root, [3])
@@ -159,13 +159,13 @@ def test_a_damaged_merged_file_is_set_aside_and_its_trials_are_missing(root, cap
     data[len(data) // 2] ^= 1
     merged.write_bytes(data)
     assert store.latest_attempts() == {make_trial_id(3): ("done", 0)}
-    assert store.damaged == (root / "set-aside/trials/alpha" / merged.name,)
+    assert store.damaged == (root / "quarantine/trials/alpha" / merged.name,)
     assert caplog.messages == [
-        f"trials/alpha/{merged.name} is set aside: {SEAL_REASON}; what it held counts as missing"
+        f"trials/alpha/{merged.name} is quarantined: {CHECKSUM_REASON}; its contents count as missing"
     ]
 
 
-def test_compaction_sets_damaged_files_aside_and_merges_the_rest(root):
+def test_compaction_quarantines_damaged_files_and_merges_the_rest(root):
     store = fill_store(root, [1, 2, 3])
     uncompacted_path(root, 2).write_bytes(b"PAR1")
     assert store.compact() == 2 + 3
@@ -177,18 +177,18 @@ def test_a_damaged_file_that_cannot_be_moved_is_left_out_where_it_is(root, caplo
     store = fill_store(root, [1, 2])
     path = uncompacted_path(root, 2)
     path.write_bytes(b"PAR1")
-    (root / "set-aside").write_text("in the way")
+    (root / "quarantine").write_text("in the way")
     for _ in range(2):
         assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
     assert store.damaged == (path,)
     assert path.read_bytes() == b"PAR1"
     assert caplog.messages[0] == (
-        f"trials/alpha/{path.name} is set aside: {END_REASON}; it could not be moved (Not a directory); "
-        "what it held counts as missing"
+        f"trials/alpha/{path.name} is quarantined: {END_REASON}; it could not be moved (Not a directory); "
+        "its contents count as missing"
     )
 
 
-def write_unsealed(frame, path, version=None):
+def write_without_checksum(frame, path, version=None):
     """What another tool would write."""
     table = frame.to_arrow()
     table = table.replace_schema_metadata({"activemem.schema": version} if version else {})
@@ -216,7 +216,7 @@ def test_an_unknown_schema_version_is_refused_and_left_alone(root, dataset):
 @pytest.mark.parametrize(("version", "found"), [("2", "2"), ("1.1", "1.1"), (None, "none")])
 def test_parquet_that_the_store_did_not_write_is_refused(root, version, found):
     path = uncompacted_path(root, 1)
-    write_unsealed(trial_frame(make_trial_row(1)), path, version)
+    write_without_checksum(trial_frame(make_trial_row(1)), path, version)
     with pytest.raises(StoreError) as caught:
         Store(root).latest_attempts()
     assert str(caught.value) == f"{path}: expected activemem.schema 1, got {found}"
@@ -225,8 +225,8 @@ def test_parquet_that_the_store_did_not_write_is_refused(root, version, found):
 
 def test_a_file_of_our_version_without_its_seal_is_damaged(root, caplog):
     path = uncompacted_path(root, 1)
-    write_unsealed(trial_frame(make_trial_row(1)), path, "1")
+    write_without_checksum(trial_frame(make_trial_row(1)), path, "1")
     assert Store(root).latest_attempts() == {}
     assert caplog.messages == [
-        f"trials/alpha/{path.name} is set aside: its seal is missing; what it held counts as missing"
+        f"trials/alpha/{path.name} is quarantined: its checksum is missing; its contents count as missing"
     ]

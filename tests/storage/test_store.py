@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from activemem.storage import MetricRow, Store, StoreError, checkpoint_notes
-from activemem.storage.schema import TRIALS
+from activemem.storage.rows import TRIALS
 
 from .factories import (
     fill_store,

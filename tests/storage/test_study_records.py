@@ -41,15 +41,15 @@ def test_a_record_that_cannot_be_written_leaves_the_one_before(root, store):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1, "remembered": 0, "record": {}}', "\x00", "7"])
-def test_a_damaged_record_is_set_aside(root, store, text, caplog):
+def test_a_damaged_record_is_quarantined(root, store, text, caplog):
     store.save_study_record("beta", RECORD)
     store.save_study_record("alpha", RECORD)
     (root / "studies/alpha.json").write_text(text)
     assert store.last_study() == "beta"
     assert store.load_study_record("alpha") is None
-    assert store.damaged == (root / "set-aside/studies/alpha.json",)
+    assert store.damaged == (root / "quarantine/studies/alpha.json",)
     assert caplog.messages == [
-        "studies/alpha.json is set aside: it is no study record; what it held counts as missing"
+        "studies/alpha.json is quarantined: it is not a study record; its contents count as missing"
     ]
 
 

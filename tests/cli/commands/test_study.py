@@ -171,7 +171,7 @@ def test_a_damaged_file_is_named_on_standard_error_and_its_trial_is_left(process
     damaged.write_bytes(damaged.read_bytes()[:-20])
     result = process("study", "status", "tiny")
     assert result.returncode == 0
-    assert result.stderr.startswith(f"{damaged.relative_to(store.root)} is set aside: ")
+    assert result.stderr.startswith(f"{damaged.relative_to(store.root)} is quarantined: ")
     assert " 2 left" in result.stdout
 
 

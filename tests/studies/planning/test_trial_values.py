@@ -4,7 +4,7 @@ import math
 
 import polars as pl
 
-from activemem.storage.schema import METRICS, TRIALS
+from activemem.storage.rows import METRICS, TRIALS
 from activemem.studies.planning.trial_values import combined_status, final_value, trial_values
 
 SEQ2SEQ = "seq2seq(lstm, lstm, attention=luong)"
