@@ -1,6 +1,6 @@
-"""There is one objective for each kind of task: its data, its loss, and what is measured.
+"""There is one objective for each kind of task: its data, its loss and its metrics.
 
-`base` is what all have; `tagging`, `seq2seq`, `language_modelling` and `regression` are the kinds, and
+`base` is their interface; `tagging`, `seq2seq`, `language_modelling` and `regression` are the kinds, and
 `generation` measures what a model writes.
 """
 

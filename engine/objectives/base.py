@@ -1,4 +1,4 @@
-"""What a training works on: the data of a trial, its loss, and what is measured after an epoch."""
+"""The interface of an objective: the data of a trial, its loss, and its metrics after each epoch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ModelOf = TypeVar("ModelOf", bound=nn.Module)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
-    """A training step now: its sequences, the tokens of each, and the tokens of `past` before each."""
+    """The size of a training step: its sequences, the tokens of each, and those of the past before it."""
 
     sequences: int
     tokens: int
@@ -28,10 +28,10 @@ class StepShape:
 
 
 class Objective(ABC, Generic[ModelOf]):
-    """The data, the loss and the measures of one trial; its draws come from generators of its own.
+    """The data, the loss and the metrics of one trial, drawn from generators of its own.
 
-    The generators are the CPU's whatever the device, so that the data of a trial are the same on all.
-    `folder` is where data lie. An epoch's losses are asked for step by step, each in `parts` equal parts.
+    The generators are on the CPU whatever the device, so that the data of a trial are the same on all.
+    `folder` has the corpora. The batch of a step is processed in `parts` equal parts.
     """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -46,7 +46,7 @@ class Objective(ABC, Generic[ModelOf]):
     @property
     @abstractmethod
     def step_shape(self) -> StepShape:
-        """What a training step takes at this moment."""
+        """The shape of the next training step."""
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
@@ -54,10 +54,10 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def evaluate(self, model: ModelOf, *, last: bool) -> Metrics:
-        """What is measured after an epoch, of a model in evaluation; `last` if it is the last one."""
+        """The metrics after an epoch, of a model in evaluation mode; `last` after the last epoch."""
 
     def outputs(self) -> WrittenOutputs | None:
-        """What was written for the test split after the last epoch, if the kind of task has outputs."""
+        """The outputs for the test split after the last epoch, if the kind of task has any."""
         return None
 
     @abstractmethod
@@ -66,4 +66,4 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Resume from a state."""

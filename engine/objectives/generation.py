@@ -1,4 +1,4 @@
-"""What a model writes for the test split of its task, and what that is worth."""
+"""Generates the outputs of a model for the test split of its task, and scores them."""
 
 from __future__ import annotations
 
@@ -31,17 +31,16 @@ MAX_LENGTH_RATIO = 2
 MAX_LENGTH_MARGIN = 10
 
 OutputCost = Callable[[int, list[int]], float]
-"""What the output of a pair, by its number in the split, costs beside its likelihood."""
+"""The cost of an output beside its likelihood, in nats, by the pair's number in the split."""
 
-
-COST_OF_A_TAG, COST_OF_A_BRACKET = 1000.0, 100.0
-"""In nats, for each tag or bracket too many or too few, where trees are preferred (the program of Kaiser and
-Bengio 2016)."""
+TAG_COST, BRACKET_COST = 1000.0, 100.0
+"""In nats per missing or surplus tag or bracket, if trees are preferred (the program of Kaiser and Bengio
+2016)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """How outputs are searched for: hypotheses kept, and what compares those of different lengths."""
+    """How outputs are searched for: the size of the beam, and the penalties that rank its hypotheses."""
 
     beam: int = 1
     length_penalty: float = 0.0
@@ -49,7 +48,7 @@ class Decoding:
 
     @classmethod
     def of_task(cls, settings: TrialSettings) -> Decoding:
-        """As the task says; greedy where it says nothing."""
+        """The search that the task sets; greedy if it sets none."""
         task = settings.task
         if not isinstance(task, SentencePairSettings):
             return cls()
@@ -57,7 +56,7 @@ class Decoding:
 
 
 class PairData:
-    """The pairs of a trial: those of a corpus or a treebank, from the folder of all data, or drawn."""
+    """The pairs of a trial: those of a corpus or a treebank below `folder`, or drawn ones."""
 
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
         task, self.text = settings.task, None
@@ -75,22 +74,20 @@ class PairData:
             drawn = generate_splits(problem, settings.seed)
             self.max_length, self.dev_tokens = problem.tokens, None
             self.size_ratio, self.size_margin = float(MAX_LENGTH_RATIO), 0
-            self.train, self.dev, self.test = (
-                as_pairs(each) for each in (drawn.train, drawn.dev, drawn.test)
-            )
+            self.train, self.dev, self.test = map(as_pairs, (drawn.train, drawn.dev, drawn.test))
 
     def sources(self, split: PairSplit) -> list[str]:
-        """The sources of a split that is not for training, as text; of drawn pairs, their numbers."""
+        """The sources of a dev or test split as text; of drawn pairs, the numbers of their symbols."""
         return _number_lines(split.source) if self.text is None else split.sentences("source")
 
     def references(self, split: PairSplit) -> list[str]:
-        """The targets of a split, so for its sources, as outputs are compared with them."""
+        """The targets of a split in the form that outputs are compared with."""
         if self.text is None:
             return _number_lines(split.target)
-        return [self.text.target.normalise(one) for one in split.sentences("target")]
+        return [self.text.target.normalise(sentence) for sentence in split.sentences("target")]
 
     def tree_costs(self, split: PairSplit) -> OutputCost | None:
-        """What keeps an output from being a tree of its pair's sentence, in nats; None if that is all one."""
+        """The cost of an output that is not a tree of its source; None if trees are not preferred."""
         if not self._prefer_trees or self.text is None:
             return None
         words = [len(sentence.split(" ")) for sentence in split.sentences("source")]
@@ -98,29 +95,29 @@ class PairData:
 
         def cost(pair: int, output: list[int]) -> float:
             tags, brackets = count_faults(decode_one(output).split(), words[pair])
-            return COST_OF_A_TAG * tags + COST_OF_A_BRACKET * brackets
+            return TAG_COST * tags + BRACKET_COST * brackets
 
         return cost
 
     def sentences(self, outputs: Sequence[Sequence[int]]) -> list[str]:
-        """What outputs stand for, so for sources."""
+        """Outputs as text; of drawn pairs, the numbers of their symbols."""
         decode_one = _numbers if self.text is None else self.text.target.decode
         return [decode_one(output) for output in outputs]
 
 
 def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: TrialSettings) -> Metrics:
-    """What outputs of the test split are worth: BLEU, brackets of trees, or the share of right copies."""
+    """The scores of outputs of the test split: BLEU, labelled brackets, or the share of exact matches."""
     if pairs.text is None:
-        return {"test_exact": _exact(outputs, pairs.test)}
+        return {"test_exact": _exact_share(outputs, pairs.test)}
     sentences = pairs.sentences(outputs)
     if settings.task.name == "parsing":
-        return _of_trees(sentences, pairs.test)
+        return _tree_scores(sentences, pairs.test)
     references, sources = pairs.references(pairs.test), pairs.sources(pairs.test)
     total = bleu(sentences, references)
-    found = {"bleu": total.score, f"bleu_signature[{total.signature}]": 1.0}
-    for bucket in bleu_by_length(sentences, references, [len(one.split()) for one in sources]):
-        found[f"bleu[{bucket.min_words}-{bucket.max_words}]"] = bucket.bleu.score
-    return found
+    scores = {"bleu": total.score, f"bleu_signature[{total.signature}]": 1.0}
+    for bucket in bleu_by_length(sentences, references, [len(source.split()) for source in sources]):
+        scores[f"bleu[{bucket.min_words}-{bucket.max_words}]"] = bucket.bleu.score
+    return scores
 
 
 def generate(
@@ -138,32 +135,32 @@ def generate(
     ratio, margin = pairs.size_ratio, pairs.size_margin
     for batch in iter_pair_eval(split, batch_size=batch_size):
         cost = None if costs is None else partial(_cost_in_batch, costs, batch.pairs.tolist())
-        found = search(
+        hypotheses = search(
             model,
             batch.sources.to(device),
             max_length=_max_lengths(batch.source_lengths, ratio, margin).to(device),
             try_lengths=model.body.depends_on_target_length,
             sizes=SizeSearch(ratio=ratio, margin=margin, cost=cost),
         )
-        outputs.update(zip(batch.pairs.tolist(), (each.tokens for each in found), strict=True))
+        outputs.update(zip(batch.pairs.tolist(), (best.tokens for best in hypotheses), strict=True))
     return [outputs[number] for number in range(len(outputs))]
 
 
 def _max_lengths(lengths: Tensor, ratio: float, margin: int) -> Tensor:
-    """The longest outputs of any search."""
+    """The length of the longest output that any search may give for each source."""
     ratio, margin = max(ratio, MAX_LENGTH_RATIO), max(margin, MAX_LENGTH_MARGIN)
     return (ratio * lengths.double()).floor().long() + margin
 
 
 def _cost_in_batch(costs: OutputCost, pairs: Sequence[int], row: int, output: list[int]) -> float:
-    """What the output of a row of a batch costs, these being the batch's pairs."""
+    """The cost of an output by its row in a batch of these pairs."""
     return costs(pairs[row], output)
 
 
 def write_outputs(
     outputs: Sequence[list[int]], pairs: PairData, split: PairSplit, decoding: Decoding
 ) -> WrittenOutputs:
-    """Outputs of a split as the store keeps them."""
+    """Outputs of a split in the form of the store."""
     return WrittenOutputs(
         **asdict(decoding),
         sources=pairs.sources(split),
@@ -178,13 +175,13 @@ def _number_lines(side: Split) -> list[str]:
 
 
 def _numbers(symbols: Sequence[int]) -> str:
-    """The numbers of symbols before an end, without starts."""
+    """The numbers of the symbols before the end symbol, without start symbols."""
     text = takewhile(lambda symbol: symbol != END, symbols)
     return " ".join(str(symbol) for symbol in text if symbol != START)
 
 
-def _exact(outputs: Sequence[list[int]], split: PairSplit) -> float:
-    """The share of outputs that are their targets, to the end."""
+def _exact_share(outputs: Sequence[list[int]], split: PairSplit) -> float:
+    """The share of outputs that equal their targets, end symbol included."""
     lines, tokens = split.target.lines.tolist(), split.target.tokens.tolist()
     right = 0
     for number, output in enumerate(outputs):
@@ -193,10 +190,12 @@ def _exact(outputs: Sequence[list[int]], split: PairSplit) -> float:
     return right / len(outputs)
 
 
-def _of_trees(lines: Sequence[str], split: PairSplit) -> Metrics:
-    """Labelled brackets by EVALB's rules; what is no tree of the sentence counts as none."""
-    words = [one.split(" ") for one in split.sentences("source")]
-    guesses = [parse_linearised(line.split(" "), own) for line, own in zip(lines, words, strict=True)]
+def _tree_scores(outputs: Sequence[str], split: PairSplit) -> Metrics:
+    """Labelled brackets by EVALB's rules; an output that is not a tree of its source has no brackets."""
+    sources = [sentence.split(" ") for sentence in split.sentences("source")]
+    guesses = [
+        parse_linearised(output.split(" "), words) for output, words in zip(outputs, sources, strict=True)
+    ]
     score = score_brackets(gold_trees(split), guesses)
     return {
         "f1": score.f1,

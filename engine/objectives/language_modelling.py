@@ -1,4 +1,4 @@
-"""The next token of a text: in endless streams with what is held of the past, or line by line."""
+"""Language modelling: in endless streams with a state of the past, or line by line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .base import Metrics, Objective, StepShape
 class _Score:
     """Minus the log-probability of a text in nats, the number of its tokens, and that of its words.
 
-    Of lines, `padded_loss` is the mean over all positions of their batches, padding among them.
+    `padded_loss` is given for lines: the mean over all positions of their batches, padding included.
     """
 
     nats: float
@@ -45,7 +45,7 @@ class _Score:
 
 
 class LanguageObjective(Objective[Model]):
-    """A text, and the scores of its dev and test splits."""
+    """The loss on a text, and the scores of its dev and test splits."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -54,9 +54,9 @@ class LanguageObjective(Objective[Model]):
         self._position = 0
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """The dev split, or its beginning as `dev_tokens` says; after the last epoch all of it, and the test.
+        """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
 
-        Loss in nats a token, and of lines in nats a position; bits a character, or perplexity per word
+        Loss in nats per token, and of lines in nats per position; bits per character, or perplexity per word
         whatever the tokens are.
         """
         limit = None if last else self._task.dev_tokens
@@ -68,16 +68,16 @@ class LanguageObjective(Objective[Model]):
         """The score of a split, each of its tokens once."""
 
     def _truncate(self, split: Split, limit: int | None) -> Split:
-        """The whole lines among the first `limit` tokens of a split; characters of the first if it is longer.
+        """The lines that end within the first `limit` tokens of a split, but at least one.
 
-        Of words and pieces at least a line, since a perplexity is per word.
+        A first line that is longer is cut if its tokens are characters; else a perplexity is per word.
         """
         if limit is None or limit >= len(split.tokens):
             return split
-        whole = int((split.lines <= limit).sum()) - 1
-        if not whole and self._task.tokens == "characters":
+        count = int((split.lines <= limit).sum()) - 1
+        if not count and self._task.tokens == "characters":
             return replace(split, tokens=split.tokens[:limit])
-        return split.first_lines(max(whole, 1))
+        return split.first_lines(max(count, 1))
 
     def _measures(self, split: str, score: _Score) -> Metrics:
         loss = score.nats / score.tokens
@@ -90,7 +90,7 @@ class LanguageObjective(Objective[Model]):
 
 
 class StreamObjective(LanguageObjective):
-    """Rows of text that go on from step to step, with what the blocks hold of the past."""
+    """Rows of text that continue from step to step, with the blocks' states of the past."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -100,7 +100,7 @@ class StreamObjective(LanguageObjective):
 
     @property
     def step_shape(self) -> StepShape:
-        """A block of every row, behind what has been read."""
+        """A block of every row, after the past that blocks keep."""
         train, block = self.settings.train, self._task.context
         return StepShape(
             sequences=train.batch_size, tokens=block, past=max(0, self._streams[0].past_length - block)
@@ -109,25 +109,25 @@ class StreamObjective(LanguageObjective):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over the tokens of some of the rows."""
         if part == 0:
-            self._batch = self._next()
+            self._batch = self._next_batch()
             if self._batch.reset:
                 self._streams = [StreamState()] * parts
         assert self._batch is not None, "a batch begins with its first part"
-        inputs, targets = (each.chunk(parts)[part].to(self.device) for each in self._batch[:2])
+        inputs, targets = (rows.chunk(parts)[part].to(self.device) for rows in self._batch[:2])
         nats, self._streams[part] = model.nll_stream(inputs, targets, self._streams[part])
         return nats.mean()
 
     def state(self) -> dict[str, Any]:
-        """How far the text has been read, and what is held of it."""
-        held = [(stream.past_length, stream.block_states) for stream in self._streams]
-        return {"position": self._position, "streams": held}
+        """How far the text has been read, and the states of its rows."""
+        streams = [(stream.past_length, stream.block_states) for stream in self._streams]
+        return {"position": self._position, "streams": streams}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         self._position, self._batches = state["position"], None
-        self._streams = [StreamState(seen, tuple(kept)) for seen, kept in state["streams"]]
+        self._streams = [StreamState(length, tuple(states)) for length, states in state["streams"]]
 
-    def _next(self) -> StreamBatch:
+    def _next_batch(self) -> StreamBatch:
         """The next block of every row."""
         if self._batches is None:
             rows, block = self.settings.train.batch_size, self._task.context
@@ -138,7 +138,7 @@ class StreamObjective(LanguageObjective):
         return next(self._batches)
 
     def _score(self, model: Model, split: Split) -> _Score:
-        """Rows that overlap by the model's reach, so that the scores are those of one pass over the whole."""
+        """Score rows that overlap by the model's reach, which equals one pass over the whole text."""
         reach = analyse(model.recipe, model.config, length=1).reach.left
         rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
         rows = max(1, min(rows, self.settings.train.batch_size))
@@ -146,15 +146,15 @@ class StreamObjective(LanguageObjective):
         nats, tokens, stream = 0.0, 0, StreamState()
         blocks = iter_stream_eval(split.tokens, batch_size=rows, context=self._task.context, warm_up=warm_up)
         for batch in blocks:
-            inputs, targets, scored = (each.to(self.device) for each in batch[:3])
-            found, stream = model.nll_stream(inputs, targets, StreamState() if batch.reset else stream)
-            nats += float(found[scored].double().sum())
+            inputs, targets, scored = (rows.to(self.device) for rows in batch[:3])
+            losses, stream = model.nll_stream(inputs, targets, StreamState() if batch.reset else stream)
+            nats += float(losses[scored].double().sum())
             tokens += int(scored.sum())
         return _Score(nats, tokens, split.words - 1)  # the first token is given
 
 
 class LineObjective(LanguageObjective):
-    """Whole lines, each a sequence that begins anew (Dowdell and Zhang 2019, section 4.1)."""
+    """Whole lines, each a sequence of its own (Dowdell and Zhang 2019, section 4.1)."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -164,28 +164,28 @@ class LineObjective(LanguageObjective):
 
     @property
     def step_shape(self) -> StepShape:
-        """Lines as long as those drawn so far, padding among them, have been in the mean."""
+        """Lines of the mean length of those drawn so far, padding included."""
         tokens = self._padded // max(self._drawn, 1)
         return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over the tokens of the batch, padding left out."""
         if part == 0:
-            self._batch = self._next()
+            self._batch = self._next_batch()
         assert self._batch is not None, "a batch begins with its first part"
-        inputs, targets, lengths = (each.chunk(parts)[part].to(self.device) for each in self._batch[:3])
+        inputs, targets, lengths = (rows.chunk(parts)[part].to(self.device) for rows in self._batch[:3])
         return model.nll(inputs, targets, lengths).sum() * parts / int(self._batch.lengths.sum())
 
     def state(self) -> dict[str, Any]:
-        """How many batches have been read."""
+        """How many batches have been read, and what their mean length follows from."""
         return {"position": self._position, "padded": self._padded, "drawn": self._drawn}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         self._position, self._batches = state["position"], None
         self._padded, self._drawn = state["padded"], state["drawn"]
 
-    def _next(self) -> LineBatch:
+    def _next_batch(self) -> LineBatch:
         """The next lines."""
         settings = self.settings
         if self._batches is None:
@@ -205,24 +205,24 @@ class LineObjective(LanguageObjective):
     def _score(self, model: Model, split: Split) -> _Score:
         nats, words = 0.0, 0
         rows, longest = self.settings.train.batch_size, self._task.longest
-        scored: list[tuple[Tensor, Tensor, Tensor]] = []  # of each batch the lines' numbers, nats and lengths
+        scored: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
         for batch in iter_line_eval(split, batch_size=rows, max_length=longest):
-            inputs, targets, lengths = (each.to(self.device) for each in batch[:3])
-            lost = model.nll(inputs, targets, lengths).double()
-            nats += float(lost.sum())
+            inputs, targets, lengths = (part.to(self.device) for part in batch[:3])
+            losses = model.nll(inputs, targets, lengths).double()
+            nats += float(losses.sum())
             words += batch.words
-            scored.append((batch.numbers, lost.sum(1).cpu(), batch.lengths))
-        numbers, lost, lengths = map(torch.cat, zip(*scored, strict=True))
+            scored.append((batch.numbers, losses.sum(1).cpu(), batch.lengths))
+        numbers, losses, lengths = map(torch.cat, zip(*scored, strict=True))
         order = numbers.argsort()
-        return _Score(nats, int(lengths.sum()), words, _padded_loss(lost[order], lengths[order], rows))
+        return _Score(nats, int(lengths.sum()), words, _padded_loss(losses[order], lengths[order], rows))
 
 
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
     """The mean over all positions of batches of `rows` lines in their order, where padding costs nothing.
 
-    The program of Dowdell and Zhang 2019 prints this; the last lines do not count if they fill no batch.
+    The program of Dowdell and Zhang 2019 prints this; an incomplete last batch is left out.
     """
     batches = list(zip(nats.split(rows), lengths.split(rows), strict=True))
-    full = [each for each in batches if len(each[0]) == rows] or batches
-    losses = [float(lost.sum()) / (len(lost) * int(lengths.max())) for lost, lengths in full]
+    full = [batch for batch in batches if len(batch[0]) == rows] or batches
+    losses = [float(nats.sum()) / (len(nats) * int(lengths.max())) for nats, lengths in full]
     return sum(losses) / len(losses)

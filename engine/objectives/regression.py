@@ -1,4 +1,4 @@
-"""One number for a whole sequence: the long-term problems, until all of the test sequences are right."""
+"""One number per sequence: the long-term problems, until all of the test sequences are right."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..core.seeds import derive_seed
 from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, RegressionBatch, draw_lengths
 from .base import Metrics, Objective, StepShape
 
-_TESTED = 1000
-"""Test sequences: ten batches of a hundred; where lengths vary, ten at each of a hundred lengths."""
-
-_TOGETHER = 10
+_TEST_SEQUENCES = 1000
+_TEST_BATCH_SIZE = 100
+_TEST_LENGTHS = 100
+"""The number of lengths at which a task whose lengths vary is tested, with as many sequences at each."""
 
 
 class RegressionObjective(Objective[Model]):
@@ -37,51 +37,51 @@ class RegressionObjective(Objective[Model]):
 
     @property
     def solved(self) -> bool:
-        """Whether all test sequences were right."""
+        """Whether all test sequences have been right."""
         return self._best == 1.0
 
     @property
     def step_shape(self) -> StepShape:
-        """A batch of middling length."""
+        """A batch of sequences of the length that represents the task."""
         assert self.interface.tokens is not None, "the lengths are those of the task"
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean squared error."""
         if part == 0:
-            self._batch = self._draw()
+            self._batch = self._draw_batch()
         assert self._batch is not None, "a batch begins with its first part"
-        batch = RegressionBatch(*(each.chunk(parts)[part].to(self.device) for each in self._batch))
-        return functional.mse_loss(self._answers(model, batch), batch.targets)
+        batch = RegressionBatch(*(rows.chunk(parts)[part].to(self.device) for rows in self._batch))
+        return functional.mse_loss(self._predictions(model, batch), batch.targets)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """The share of test sequences that are right, the highest so far, and the epochs it took for all."""
+        """The share of test sequences that are right, the highest so far, and the epochs until all were."""
         right = torch.zeros((), dtype=torch.int64, device=self.device)
-        for batch in self._tests():
-            here = RegressionBatch(*(each.to(self.device) for each in batch))
-            right += ((self._answers(model, here) - here.targets).abs() < TOLERANCE).sum()
-        accuracy = int(right) / _TESTED
+        for drawn in self._test_batches():
+            batch = RegressionBatch(*(rows.to(self.device) for rows in drawn))
+            right += ((self._predictions(model, batch) - batch.targets).abs() < TOLERANCE).sum()
+        accuracy = int(right) / _TEST_SEQUENCES
         self._epochs += 1
         self._best = max(self._best, accuracy)
         measured = {"accuracy": accuracy, "best_accuracy": self._best}
         return measured | {"solved_epochs": float(self._epochs)} if self.solved else measured
 
     def state(self) -> dict[str, Any]:
-        """The generator, and how far the problem is solved."""
+        """The generator, the epochs, and the best accuracy so far."""
         return {"data": self._data.get_state(), "reached": (self._epochs, self._best)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         self._data.set_state(state["data"].cpu())
         self._epochs, self._best = state["reached"]
 
-    def _answers(self, model: Model, batch: RegressionBatch) -> Tensor:
-        """What the model gives for each sequence, (batch,)."""
+    def _predictions(self, model: Model, batch: RegressionBatch) -> Tensor:
+        """The model's number for each sequence, (batch,)."""
         lengths = None if self._task.padding == "read" else batch.lengths
         return model(batch.inputs, lengths).squeeze(-1)
 
-    def _draw(self) -> RegressionBatch:
-        """A batch of lengths of their own, or where lengths vary of one length that is drawn for it."""
+    def _draw_batch(self) -> RegressionBatch:
+        """A batch of sequences with a length each or, if the task's lengths vary, one drawn for all."""
         size, data = self.settings.train.batch_size, self._data
         if self._task.variable:
             lengths = draw_lengths(self._shortest, self._longest, 1, data).expand(size)
@@ -89,15 +89,15 @@ class RegressionObjective(Objective[Model]):
         lengths = draw_lengths(self._shortest, self._longest, size, data)
         return self._problem.batch(lengths, self._longest, data)
 
-    def _tests(self) -> Iterator[RegressionBatch]:
-        """The test sequences, made anew from their seed."""
-        fresh = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
+    def _test_batches(self) -> Iterator[RegressionBatch]:
+        """The test sequences, drawn again from their seed."""
+        generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
         if not self._task.variable:
-            size = _TESTED // _TOGETHER
-            for _ in range(_TOGETHER):
-                lengths = draw_lengths(self._shortest, self._longest, size, fresh)
-                yield self._problem.batch(lengths, self._longest, fresh)
+            for _ in range(_TEST_SEQUENCES // _TEST_BATCH_SIZE):
+                lengths = draw_lengths(self._shortest, self._longest, _TEST_BATCH_SIZE, generator)
+                yield self._problem.batch(lengths, self._longest, generator)
             return
-        spread = torch.linspace(self._shortest, self._longest, _TESTED // _TOGETHER, dtype=torch.float64)
+        spread = torch.linspace(self._shortest, self._longest, _TEST_LENGTHS, dtype=torch.float64)
         for length in spread.long().tolist():
-            yield self._problem.batch(torch.full((_TOGETHER,), length), length, fresh)
+            lengths = torch.full((_TEST_SEQUENCES // _TEST_LENGTHS,), length)
+            yield self._problem.batch(lengths, length, generator)

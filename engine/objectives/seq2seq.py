@@ -1,4 +1,4 @@
-"""A sequence into another: pairs in batches of like lengths, scored with the reference given, and written."""
+"""Sequence to sequence: pairs in batches of similar lengths, scored with teacher forcing, and generated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .generation import Decoding, PairData, generate, score_outputs, write_outpu
 
 
 class Seq2SeqObjective(Objective[TransductionModel]):
-    """Pairs of sequences; outputs for the test split are written as well, and measured by the task."""
+    """Pairs of sequences; outputs for the test split are generated too, and scored as the task says."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -31,39 +31,39 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         self._batches: Iterator[PairBatch] | None = None
         self._batch: PairBatch | None = None
         self._decoding = Decoding.of_task(settings)
-        self._outputs: list[list[int]] = []  # of the test split, once they are written
+        self._outputs: list[list[int]] = []  # for the test split, after the last epoch
         self._position = self._padded = self._drawn = 0
         self._guesses = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
 
     @property
     def step_shape(self) -> StepShape:
-        """Pairs as long as those drawn so far, padding among them, have been in the mean."""
+        """Pairs of the mean length of those drawn so far, padding included."""
         tokens = self._padded // max(self._drawn, 1)
         return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
         """The mean over the symbols of the targets."""
         if part == 0:
-            self._batch = self._next()
+            self._batch = self._next_batch()
         assert self._batch is not None, "a batch begins with its first part"
         batch, train = self._batch, self.settings.train
         sources, targets = (
-            each.chunk(parts)[part].to(self.device) for each in (batch.sources, batch.targets)
+            rows.chunk(parts)[part].to(self.device) for rows in (batch.sources, batch.targets)
         )
-        lost = functional.cross_entropy(
+        loss = functional.cross_entropy(
             model(sources, self._sample_inputs(model, sources, targets)).flatten(0, 1),
             targets.flatten(),
             reduction="sum",
             ignore_index=PAD,
             label_smoothing=train.label_smoothing,
         )
-        return lost * parts / int(batch.target_lengths.sum())
+        return loss * parts / int(batch.target_lengths.sum())
 
     def evaluate(self, model: TransductionModel, *, last: bool) -> Metrics:
-        """The dev split, or its beginning; after the last epoch all of it, and the test split.
+        """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
 
-        Loss in nats a symbol, perplexity per word, and the share of symbols that are likeliest, all with the
-        reference given; and of the test split what its written outputs are worth.
+        Loss in nats per symbol, perplexity per word, and the share of symbols that are the likeliest, all
+        with teacher forcing; and for the test split the scores of the generated outputs.
         """
         limit = None if last else self._pairs.dev_tokens
         measured = self._scores(model, self._pairs.dev, "dev", limit)
@@ -77,28 +77,28 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             batch_size=self.settings.train.batch_size,
             device=self.device,
         )
-        found = score_outputs(self._outputs, self._pairs, self.settings)
-        return measured | self._scores(model, self._pairs.test, "test", None) | found
+        output_scores = score_outputs(self._outputs, self._pairs, self.settings)
+        return measured | self._scores(model, self._pairs.test, "test", None) | output_scores
 
     def outputs(self) -> WrittenOutputs | None:
-        """What was written for the test split."""
+        """The outputs for the test split."""
         if not self._outputs:
             return None
         return write_outputs(self._outputs, self._pairs, self._pairs.test, self._decoding)
 
     def state(self) -> dict[str, Any]:
-        """How many batches have been read, what guesses are drawn from, and what was written at the end."""
+        """How many batches have been read, the generator of guesses, and the outputs at the end."""
         read = {"position": self._position, "padded": self._padded, "drawn": self._drawn}
         return {**read, "guesses": self._guesses.get_state(), "outputs": self._outputs}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         self._position, self._batches = state["position"], None
         self._padded, self._drawn = state["padded"], state["drawn"]
         self._guesses.set_state(state["guesses"].cpu())
         self._outputs = state.get("outputs", [])  # a checkpoint of an earlier version has none
 
-    def _next(self) -> PairBatch:
+    def _next_batch(self) -> PairBatch:
         """The next pairs."""
         settings = self.settings
         if self._batches is None:
@@ -116,10 +116,10 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return batch
 
     def _sample_inputs(self, model: TransductionModel, sources: Tensor, targets: Tensor) -> Tensor:
-        """The targets as the model reads them: some symbols as it guesses them (Bengio et al. 2015).
+        """The targets that the model reads, some symbols replaced by its guesses (Bengio et al. 2015).
 
-        The guesses are made with the reference given, all at once (Mihaylova and Martins 2019), or drawn one
-        after the other where sampling is scheduled.
+        Guesses are made with teacher forcing, all at once (Mihaylova and Martins 2019), or drawn one after
+        the other if sampling is scheduled.
         """
         train = self.settings.train
         if not train.sampling:
@@ -138,7 +138,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
     def _guess_places(
         self, model: TransductionModel, sources: Tensor, targets: Tensor, places: list[bool]
     ) -> Tensor:
-        """The targets with guesses at these places (m), each drawn behind what has been read before it."""
+        """The targets with guesses at these places (m), each drawn given what has been read before it."""
         if not any(places):
             return targets
         read, valid = targets.clone(), targets != PAD
@@ -154,7 +154,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return read
 
     def _scores(self, model: TransductionModel, split: PairSplit, name: str, limit: int | None) -> Metrics:
-        """A split with the reference given, each pair once."""
+        """The scores of a split with teacher forcing, each pair once."""
         nats, right, symbols, words = 0.0, 0, 0, 0
         for batch in iter_pair_eval(_truncate(split, limit), batch_size=self.settings.train.batch_size):
             sources, targets = batch.sources.to(self.device), batch.targets.to(self.device)
@@ -172,13 +172,13 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         }
 
 
-def sampling_share(most: float, settings: ScheduledSamplingSettings, step: int) -> float:
-    """How often guesses are read at a step, counted from 0."""
-    return min(most, settings.start * 2.0 ** min(step / settings.double_every, 1000.0))
+def sampling_share(highest: float, settings: ScheduledSamplingSettings, step: int) -> float:
+    """The share of symbols at which guesses are read at a step, counted from 0."""
+    return min(highest, settings.start * 2.0 ** min(step / settings.double_every, 1000.0))
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:
-    """The first pairs of a split, of about so many symbols of targets in all; at least one."""
+    """The first pairs of a split whose targets have at most `limit` symbols in all; at least one."""
     if limit is None or limit >= len(split.target.tokens):
         return split
     count = max(1, int((split.target.lines <= limit).sum()) - 1)

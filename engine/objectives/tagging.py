@@ -1,4 +1,4 @@
-"""An output for each token: the algorithmic tasks, whose length grows with what has been learnt."""
+"""An output for each token: the algorithmic tasks, whose length grows with what the model has learnt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .base import Metrics, Objective, StepShape
 
 
 class TaggingObjective(Objective[Model]):
-    """Fresh batches of one length, which grows whenever one of them is answered well enough."""
+    """Fresh batches of one length, which grows whenever the accuracy on one of them is high enough."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -34,7 +34,7 @@ class TaggingObjective(Objective[Model]):
 
     @property
     def step_shape(self) -> StepShape:
-        """A batch at the length that is trained now."""
+        """A batch of the current length."""
         tokens = self._task.spec.sequence_length(self._curriculum.length)
         return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
@@ -43,14 +43,14 @@ class TaggingObjective(Objective[Model]):
         if part == 0:
             self._batch = self._draw(self._data)
         assert self._batch is not None, "a batch begins with its first part"
-        inputs, targets = (each.chunk(parts)[part].to(self.device) for each in self._batch)
+        inputs, targets = (rows.chunk(parts)[part].to(self.device) for rows in self._batch)
         # (batch, tokens, vocab) against (batch, tokens)
         return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """The fraction of tokens that are right on one fresh batch; the length, and the longest passed."""
+        """The fraction of right tokens in one fresh batch, its length, and the longest length passed."""
         length = self._curriculum.length
-        inputs, targets = (each.to(self.device) for each in self._draw(self._fresh))
+        inputs, targets = (rows.to(self.device) for rows in self._draw(self._fresh))
         accuracy = float((model(inputs).argmax(-1) == targets).double().mean())
         self._curriculum.record(accuracy)
         return {
@@ -68,7 +68,7 @@ class TaggingObjective(Objective[Model]):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         self._data.set_state(state["data"].cpu())
         self._fresh.set_state(state["fresh"].cpu())
         self._curriculum = Curriculum(**state["curriculum"])
@@ -88,11 +88,11 @@ class Curriculum:
     passed: int = 0
 
     def record(self, accuracy: float) -> None:
-        """Take an evaluation at the current length; grow if its accuracy, a fraction of tokens, suffices."""
+        """Record the accuracy at the current length, a fraction of tokens; grow if it is high enough."""
         if accuracy >= self.grow_at:
             self.passed = self.length
             self.length += self.step
 
     def state(self) -> dict[str, float]:
-        """Everything needed to go on, as plain numbers."""
+        """Everything needed to resume, as plain numbers."""
         return asdict(self)

@@ -21,11 +21,11 @@ from .outcome import Job, Totals, last_epoch_metrics, trial_row
 from .training import NotANumberError, Training
 
 MAX_WORKER_DEATHS = 3
-"""So often may a worker die in one run within the same epoch of a trial before the trial counts as failed."""
+"""How often workers may die in the same epoch of a trial, in one run, before the trial has failed."""
 
 
 class Trainable(Protocol):
-    """What an attempt needs of a training; `Training` is the real one."""
+    """What an attempt needs of a training; `Training` implements it."""
 
     parameters: int
     epoch: int
@@ -51,7 +51,7 @@ class Trainable(Protocol):
         ...
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         ...
 
     def weights(self) -> Mapping[str, Tensor]:
@@ -70,8 +70,8 @@ TrainingFactory = Callable[[TrialSettings, torch.device, Path], Trainable]
 class Attempt:
     """A trial on its way from its last checkpoint to its outcome.
 
-    `time_limit_s` bounds the training seconds over all starts; a trial that passes it has failed, and goes on
-    from its checkpoint when it is tried again under a longer limit.
+    `time_limit_s` bounds the training seconds over all starts; a trial that exceeds it has failed, and
+    resumes from its checkpoint when it is tried again with a longer limit.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Attempt:
     ) -> None:
         self.job, self.ended = job, False
         self._store, self._device, self._limit = store, device, time_limit_s
-        self._data, self._begin = data, make_training
+        self._data, self._make_training = data, make_training
         self._checkpoint = Checkpoint(store.checkpoint_dir(job.trial.id))
         self._training: Trainable | None = None
         self._totals, self._rows = Totals(), list[MetricRow]()
@@ -94,11 +94,11 @@ class Attempt:
 
     @property
     def trained(self) -> bool:
-        """Whether its last epoch is over, so that to advance is to end."""
+        """Whether its last epoch is over, so that advancing ends it."""
         return self._training is not None and self._training.finished
 
     def advance(self) -> Event:
-        """Begin, train one epoch more, or end: the one thing that happened. Not to be called once ended."""
+        """Start, train one more epoch, or end; the event of that. Must not be called after the end."""
         try:
             if self._training is None:
                 return self._start()
@@ -116,7 +116,7 @@ class Attempt:
             return self._end("failed", f"{summary} {self._where()}\n{traceback.format_exc()}")
 
     def _start(self) -> Event:
-        """Build the training and take up its checkpoint, unless it has killed its workers too often."""
+        """Build the training and load its checkpoint, unless it has killed its workers too often."""
         saved = self._checkpoint.load(self._device)
         if saved is not None:
             self._totals, self._rows = saved.totals, saved.metrics
@@ -124,13 +124,13 @@ class Attempt:
         if starts > MAX_WORKER_DEATHS:
             return self._end("failed", f"the worker died {MAX_WORKER_DEATHS} times {self._where()}")
         provenance.reset_peak_memory(self._device)
-        self._training = self._begin(self.job.trial.settings, self._device, self._data)
+        self._training = self._make_training(self.job.trial.settings, self._device, self._data)
         if saved is not None:
             self._training.restore(saved.state)
         return Started(trial=self.job.trial.id, epoch=self._training.epoch)
 
     def _epoch(self, training: Trainable) -> Event:
-        """Train one epoch and make it safe."""
+        """Train one epoch and save its checkpoint."""
         metrics = training.advance()
         self._rows += [
             MetricRow(step=training.step, epoch=training.epoch, name=name, value=value)
@@ -143,7 +143,7 @@ class Attempt:
         return EpochFinished(trial=self.job.trial.id, epoch=training.epoch, metrics=metrics)
 
     def _end(self, status: str, reason: str | None) -> Ended:
-        """Write the outcome; the checkpoint stays only where a longer time limit could use it."""
+        """Write the outcome; the checkpoint is kept only if a longer time limit could use it."""
         if self._training is not None:
             self._totals = self._current_totals(self._training)
         final = last_epoch_metrics(self._rows)
@@ -187,7 +187,7 @@ def _first_line(error: Exception) -> str:
 
 
 def store_pruned(job: Job, store: Store, reason: str) -> Ended:
-    """Store a trial that a scheduler has given up as it stands in its checkpoint."""
+    """Store a trial that a scheduler has pruned, as it is in its checkpoint."""
     checkpoint = Checkpoint(store.checkpoint_dir(job.trial.id))
     saved = checkpoint.load(torch.device("cpu"))
     totals, rows = (saved.totals, saved.metrics) if saved else (Totals(), [])

@@ -1,4 +1,4 @@
-"""A trial's checkpoint: what it needs to go on, replaced whole after each epoch, gone when it ends."""
+"""A trial's checkpoint: all that it needs to resume, replaced after each epoch, removed when it ends."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ...storage.durable_write import replacing
 from .outcome import Totals, last_epoch_metrics
 
 STARTS_FILE = "begun"
-"""The file whose first line is the trial, and each other a run and the epoch after which it started."""
+"""The file with the trial in its first line, then a line for each start: the run, and the epoch before."""
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointData:
-    """A training's state, the metrics of its epochs so far, and what it has taken."""
+    """A training's state, the metrics of its epochs so far, and its totals."""
 
     state: dict[str, Any]
     metrics: list[MetricRow]
@@ -32,25 +32,25 @@ class CheckpointData:
 
 
 class Checkpoint:
-    """The folder of one trial's unfinished work: which trial it is, when it was begun, and its state."""
+    """The folder of one unfinished trial: its settings, its starts, and its state."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._state, self._begun = folder / "state.pt", folder / STARTS_FILE
+        self._state, self._starts = folder / "state.pt", folder / STARTS_FILE
 
     def record_start(self, trial: str, run: str, epoch: int) -> int:
-        """Note that a run starts the trial (as JSON) after an epoch; how often it has, this time included."""
+        """Record that a run starts the trial, as JSON, after an epoch; how often it has, now included."""
         start = f"{run} {epoch}"
-        if not self._begun.exists():
+        if not self._starts.exists():
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._begun.write_text(f"{trial}\n{start}\n", encoding="utf-8")
+            self._starts.write_text(f"{trial}\n{start}\n", encoding="utf-8")
             return 1
-        with self._begun.open("a", encoding="utf-8") as begun:
-            begun.write(start + "\n")
-        return self._begun.read_text(encoding="utf-8").splitlines().count(start)
+        with self._starts.open("a", encoding="utf-8") as starts:
+            starts.write(start + "\n")
+        return self._starts.read_text(encoding="utf-8").splitlines().count(start)
 
     def save(self, saved: CheckpointData) -> None:
-        """Replace the state; after a crash at any moment the old or the new one is whole."""
+        """Replace the state; a crash at any moment leaves the old one or the new one intact."""
         metrics = [asdict(row) for row in saved.metrics]
         with replacing(self._state) as temporary, temporary.open("wb") as file:
             torch.save({"state": saved.state, "metrics": metrics, "totals": asdict(saved.totals)}, file)
@@ -58,31 +58,31 @@ class Checkpoint:
             checkpoint_notes.write_note(self._folder, saved.totals.epochs, last_epoch_metrics(saved.metrics))
 
     def load(self, device: torch.device) -> CheckpointData | None:
-        """What was saved last, or None; a damaged file is named in the log and put aside."""
+        """What was saved last, or None; a damaged file is named in the log and renamed."""
         if not self._state.exists():
             return None
         try:
             saved = torch.load(self._state, map_location=device, weights_only=True)
         except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
-            log.warning("checkpoint %s cannot be read (%s); its trial starts again", self._state, error)
+            _log.warning("checkpoint %s cannot be read (%s); its trial starts again", self._state, error)
             self._state.replace(self._state.with_suffix(".damaged"))
             return None
         metrics = [MetricRow(**row) for row in saved["metrics"]]
         return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
 
     def remove(self) -> None:
-        """Forget the unfinished work: its trial has ended."""
+        """Remove the folder: its trial has ended."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def unfinished_trials(root: Path) -> list[str]:
-    """The trials, as JSON, that have begun under a folder of checkpoints and not ended; sorted."""
+    """The trials, as JSON, that have a checkpoint below a folder, sorted."""
     texts = (path.read_text(encoding="utf-8") for path in root.glob(f"*/{STARTS_FILE}"))
     return sorted(text.splitlines()[0] for text in texts if "\n" in text)
 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write weights by name; after a crash at any moment the file is whole, or as it was."""
+    """Write weights by name; a crash at any moment leaves the file intact or as it was."""
     with replacing(path) as temporary, temporary.open("wb") as file:
         torch.save({name: weight.cpu() for name, weight in weights.items()}, file)
 

@@ -15,24 +15,24 @@ from ...studies.schema.settings import OptimizerSettings
 
 
 def optimizer(settings: OptimizerSettings, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimiser of the settings, where possible in its fused form: one pass over all weights a step."""
+    """The optimiser of the settings, fused if it can be: one pass over all weights per step."""
     entry = OPTIMIZERS[settings.name]
-    given = {key: getattr(settings, key) for key in entry.keys}
-    return resolve_name(entry.path)(parameters, **given, **({"fused": True} if entry.fused else {}))
+    options = {key: getattr(settings, key) for key in entry.keys}
+    return resolve_name(entry.path)(parameters, **options, **({"fused": True} if entry.fused else {}))
 
 
 def clip_grad_norm_per_tensor(parameters: Iterable[nn.Parameter], norm: float) -> None:
-    """Scale the gradient of each weight down to this norm where it is above it (Sukhbaatar et al. 2019)."""
+    """Clip the gradient of each weight to this norm (Sukhbaatar et al. 2019)."""
     for weights in parameters:
         nn.utils.clip_grad_norm_(weights, norm)
 
 
 @torch.no_grad()
 def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: float) -> None:
-    """Take a step, that of each map shrunk to norm / ‖g‖ where the norm of its gradient g is above `norm`.
+    """Take a step; that of each map is scaled by norm / ‖g‖ if its gradient g has a norm above `norm`.
 
-    The optimiser sees the gradients as they are (the program of Sukhbaatar et al. 2019). Of several maps in
-    one weight each is shrunk by itself.
+    The optimiser sees the unscaled gradients (the program of Sukhbaatar et al. 2019). Several maps in one
+    weight are scaled one by one.
     """
     maps = {
         weight: module.maps
@@ -40,12 +40,14 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
         if isinstance(module, Linear | Convolution)
         for weight in module.parameters(recurse=False)
     }
-    before: list[tuple[Tensor, Tensor, Tensor]] = []
+    starts: list[
+        tuple[Tensor, Tensor, Tensor]
+    ] = []  # a map, its value before the step, the share of the step
     for weight in model.parameters():
         if weight.grad is not None:
             count = maps.get(weight, 1)
             for part, gradient in zip(weight.chunk(count), weight.grad.chunk(count), strict=True):
-                before.append((part, part.clone(), (norm / (gradient.norm() + 1e-10)).clamp(max=1.0)))
+                starts.append((part, part.clone(), (norm / (gradient.norm() + 1e-10)).clamp(max=1.0)))
     optimizer.step()
-    for part, start, share in before:
+    for part, start, share in starts:
         part.copy_(start.lerp(part, share))

@@ -1,4 +1,4 @@
-"""From what a trial did to the row that the store keeps of it."""
+"""The row that the store keeps of a trial that has ended."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from . import provenance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A trial to run: which attempt at it this is (0 for the first), and in which run of the study.
+    """A trial to run: the number of the attempt, from 0, and the run of the study that it belongs to.
 
-    `keep` says whether the store gets its trained weights.
+    `keep_weights` says whether the store gets its trained weights.
     """
 
     trial: Trial
@@ -28,7 +28,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What a trial has taken up to its last epoch; `flops` of training, `seconds` of training alone."""
+    """What a trial has used up to its last epoch; `flops` and `seconds` are of training alone."""
 
     parameters: int = 0
     epochs: int = 0
@@ -48,7 +48,7 @@ def trial_row(
     reason: str | None,
     started: datetime,
 ) -> TrialRow:
-    """The row of a trial that has ended now; its reason's first line is a summary, a traceback may follow."""
+    """The row of a trial that ends now; the first line of its reason is a summary, a traceback may follow."""
     trial, settings = job.trial, job.trial.settings
     recipe = parse(settings.model.recipe)
     return TrialRow(

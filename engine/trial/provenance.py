@@ -1,4 +1,4 @@
-"""Where a result comes from: version, commit, device, host, and the memory that it took."""
+"""Where a result comes from: version, commit, device and host; and the peak memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 def version(recipe: Recipe) -> str:
-    """The version of this package, and those of the packages whose blocks the recipe names."""
+    """The version of this package, and those of the packages whose blocks the recipe uses."""
     blocks = dict.fromkeys(node.name for node in nodes.walk(recipe.root) if isinstance(node, nodes.BlockNode))
     specs = [spec for name in blocks if (spec := lookup(name)) is not None]
     others = sorted({spec.owner for spec in specs} - {OWNER})
@@ -50,7 +50,7 @@ def commit() -> str | None:
 
 @cache
 def device_name(device: torch.device) -> str:
-    """The device as people name it: the GPU's name, or the processor's and the number of threads in use."""
+    """The name of the GPU, or of the processor with the number of threads in use."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
@@ -63,7 +63,7 @@ def host() -> str:
 
 
 def reset_peak_memory(device: torch.device) -> None:
-    """Start measuring the peak memory anew, where the system can."""
+    """Restart the measurement of the peak memory, if the system can."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     elif sys.platform == "linux":
@@ -74,13 +74,13 @@ def reset_peak_memory(device: torch.device) -> None:
 
 
 def peak_mib(device: torch.device) -> float:
-    """The highest memory in use since the measure was restarted, in MiB: the GPU's, else the process's."""
+    """The peak memory since the last reset, in MiB: the GPU's, else the process's."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     if sys.platform == "linux":
-        found = re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text(encoding="ascii"), re.MULTILINE)
-        if found:
-            return int(found[1]) / 1024
+        match = re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text(encoding="ascii"), re.MULTILINE)
+        if match:
+            return int(match[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
 
 
@@ -89,5 +89,5 @@ def _processor() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.processor() or platform.machine()
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found[1].strip() if found else platform.machine()
+    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return match[1].strip() if match else platform.machine()

@@ -1,4 +1,4 @@
-"""Learning-rate schedules by the names of a study's [train] table, made of torch's schedulers."""
+"""The learning-rate schedules of a study's [train] table, made of torch's schedulers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...studies.schema.settings import ScheduleSettings
 
 
 class Schedule:
-    """The learning rate of an optimiser: a linear rise, then the rule of the settings."""
+    """The learning rate of an optimiser: a linear warm-up, then the rule of the settings."""
 
     def __init__(self, settings: ScheduleSettings, optimizer: Optimizer, total_steps: int) -> None:
         self._settings = settings
@@ -24,29 +24,29 @@ class Schedule:
         self._plateau = ReduceLROnPlateau(optimizer, patience=settings.patience - 1, threshold=0, eps=0)
 
     def after_step(self, loss: Tensor) -> None:
-        """Set the rate of the next step, `loss` being that of the step."""
+        """Set the rate of the next step; `loss` is that of the last one."""
         if self._settings.name == "recent":
             self._recent.take(loss)
-        if self._settings.name != "plateau" or self._rises:
+        if self._settings.name != "plateau" or self._warming_up:
             self._per_step.step()
 
     def after_epoch(self, measured: dict[str, float]) -> None:
-        """Take the loss on the dev split, in which a plateau is looked for once the rise is over."""
-        if self._settings.name == "plateau" and not self._rises:
+        """Take the loss on the dev split, in which a plateau is looked for after the warm-up."""
+        if self._settings.name == "plateau" and not self._warming_up:
             self._plateau.step(measured["dev_loss"])
 
     @property
-    def _rises(self) -> bool:
+    def _warming_up(self) -> bool:
         """Whether the rate is still below its highest value."""
         return self._per_step.last_epoch + 1 < self._settings.warmup
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on, as plain values."""
-        found = {"per_step": self._per_step.state_dict(), "plateau": self._plateau.state_dict()}
-        return found | ({"recent": self._recent.state()} if self._settings.name == "recent" else {})
+        """Everything needed to resume, as plain values."""
+        state = {"per_step": self._per_step.state_dict(), "plateau": self._plateau.state_dict()}
+        return state | ({"recent": self._recent.state()} if self._settings.name == "recent" else {})
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; the optimiser restores its own."""
+        """Resume from a state; the optimiser restores its own."""
         self._per_step.load_state_dict(state["per_step"])
         self._plateau.load_state_dict(state["plateau"])
         if "recent" in state:
@@ -54,7 +54,7 @@ class Schedule:
 
 
 class RecentLosses:
-    """The share of the highest rate that is left, and the means of the training loss that it depends on."""
+    """The share of the highest rate that is left, and the mean training losses that it depends on."""
 
     def __init__(self, settings: ScheduleSettings) -> None:
         self._settings = settings
@@ -75,11 +75,11 @@ class RecentLosses:
         self._sum, self._steps = 0.0, 0
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on, as plain values."""
+        """Everything needed to resume, as plain values."""
         return {"means": self._means, "sum": float(self._sum), "steps": self._steps, "share": self.share}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Resume from a state."""
         self._means, self._sum = state["means"], state["sum"]
         self._steps, self.share = state["steps"], state["share"]
 
@@ -87,8 +87,8 @@ class RecentLosses:
 def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
     """The share of the highest rate at a step, counted from 1.
 
-    "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a highest value
-    of 1); "linear" and "cosine" fall to 0 at the last step, "milestones" to a tenth after each of them.
+    "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a maximum of
+    1); "linear" and "cosine" fall to 0 at the last step, "milestones" to a tenth after each milestone.
     """
     warmup = settings.warmup
     if step < warmup:

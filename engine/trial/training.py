@@ -1,4 +1,4 @@
-"""One trial in training: everything that its next step depends on, an epoch at a time."""
+"""The training of one trial, an epoch at a time: everything that its next step depends on."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class NotANumberError(ActivememError):
 class Training:
     """The model, optimiser, generators and objective of one trial on one device.
 
-    The generators are its own, dropout's included, so several can take turns in one process, and a state that
-    is restored goes on bit for bit. `data` is the folder of the corpora. Raises PrecisionError if the device
-    does not have the precision of the settings.
+    The generators are its own, that of dropout too, so that several trainings can take turns in one process
+    and one that is restored continues bit for bit. `data` is the folder of the corpora. Raises PrecisionError
+    if the device does not have the precision of the settings.
     """
 
     def __init__(self, settings: TrialSettings, device: torch.device, data: Path = Path("data")) -> None:
@@ -40,13 +40,13 @@ class Training:
         seed, train = settings.seed, settings.train
         check_precision(train.precision, device)
         self._objective = build_objective(settings, device, data)
-        drawn = torch.Generator().manual_seed(derive_seed(seed, "initialisation"))
-        self._model = build_model(settings.model, self._objective.interface, drawn).to(device)
+        generator = torch.Generator().manual_seed(derive_seed(seed, "initialisation"))
+        self._model = build_model(settings.model, self._objective.interface, generator).to(device)
         if train.compile:
             self._model.body.compile()
         self._optimizer = optimizer(train.optimizer, self._model.parameters())
         self._schedule = Schedule(train.schedule, self._optimizer, train.epochs * train.steps_per_epoch)
-        self._losses: list[float] = []  # of the last epochs, as many as tell whether it has come to rest
+        self._losses: list[float] = []  # of the last epochs, as many as decide whether it has converged
         self._noise = torch.Generator(device).manual_seed(derive_seed(seed, "dropout")).get_state()
         self.parameters = sum(weights.numel() for weights in self._model.parameters())
         self.epoch = self.step = 0
@@ -54,7 +54,7 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Whether the last epoch is over, nothing is left to learn, or the loss has come to rest."""
+        """Whether the last epoch is over, the task is solved, or the loss has converged."""
         return self.epoch >= self._settings.train.epochs or self._objective.solved or self._has_converged
 
     def advance(self) -> Metrics:
@@ -65,7 +65,7 @@ class Training:
         started = time.perf_counter()
         with self._own_rng(), float32_products(self._settings.train.precision):
             loss = float(self._train_epoch())
-        load = self._objective.step_shape
+        shape = self._objective.step_shape
         self.epoch += 1
         if not math.isfinite(loss):
             raise NotANumberError(f"not a number at epoch {self.epoch}")
@@ -74,7 +74,7 @@ class Training:
         measured = self._evaluate()
         seconds = time.perf_counter() - started
         self.seconds += seconds
-        tokens = self._count_work(load)
+        tokens = self._count_work(shape)
         return {"loss": loss, **measured, "tokens_per_s": tokens / seconds}
 
     def summary(self, last: Metrics) -> Metrics:
@@ -94,7 +94,7 @@ class Training:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; the settings must be those that it was made with."""
+        """Resume from a state; the settings must be those that it was made with."""
         self._model.load_state_dict(state["model"])
         self._model.after_optimiser_step()
         self._optimizer.load_state_dict(state["optimizer"])
@@ -114,7 +114,7 @@ class Training:
 
     @property
     def _has_converged(self) -> bool:
-        """Whether the loss has moved too little over the epochs that are looked at."""
+        """Whether the last losses differ by less than [train] stop says."""
         stop, losses = self._settings.train.stop, self._losses
         return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within
 
@@ -125,10 +125,10 @@ class Training:
         for _ in range(train.steps_per_epoch):
             self.step += 1
             self._optimizer.zero_grad()
-            lost = torch.zeros((), device=self._device)
+            step_loss = torch.zeros((), device=self._device)
             for part in range(train.accumulate):
                 share = self._accumulate_gradients(part)
-                total, lost = total + share, lost + share
+                total, step_loss = total + share, step_loss + share
             if train.clip_norm is not None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
             if train.clip_tensor_norm is not None:
@@ -137,7 +137,7 @@ class Training:
                 self._optimizer.step()
             else:
                 take_clipped_step(self._optimizer, model, train.clip_step_norm)
-            self._schedule.after_step(lost)
+            self._schedule.after_step(step_loss)
             model.after_optimiser_step()
         return total / train.steps_per_epoch
 
@@ -147,10 +147,10 @@ class Training:
         with self._autocast():
             loss = self._objective.loss(self._model, part, train.accumulate)
         penalty = self._model.penalty() if train.span_loss else None
-        wanted = loss if penalty is None else loss + train.span_loss * penalty
+        objective = loss if penalty is None else loss + train.span_loss * penalty
         if train.accumulate > 1:
-            wanted, loss = wanted / train.accumulate, loss / train.accumulate
-        wanted.backward()
+            objective, loss = objective / train.accumulate, loss / train.accumulate
+        objective.backward()
         return loss.detach()
 
     @torch.no_grad()
@@ -163,10 +163,10 @@ class Training:
         return measured
 
     def _count_work(self, shape: StepShape) -> float:
-        """Count the operations and the tokens of an epoch; its tokens."""
+        """Count the operations and the tokens of an epoch; returns its tokens."""
         sequences = self._settings.train.steps_per_epoch * shape.sequences
-        model, demand = self._settings.model, self._objective.interface
-        self.flops += sequences * sequence_flops(model, demand, tokens=shape.tokens, past=shape.past)
+        model, interface = self._settings.model, self._objective.interface
+        self.flops += sequences * sequence_flops(model, interface, tokens=shape.tokens, past=shape.past)
         self._tokens += sequences * shape.tokens
         return sequences * shape.tokens
 
@@ -175,7 +175,7 @@ class Training:
 
     @contextmanager
     def _own_rng(self) -> Iterator[None]:
-        """Dropout draws from this training's stream; the process's own stream is left as it was."""
+        """A context in which dropout draws from this training's generator, not from the process's own."""
         cuda = self._device.type == "cuda"
         with torch.random.fork_rng(devices=[self._device] if cuda else []):
             (torch.cuda.set_rng_state if cuda else torch.set_rng_state)(self._noise)
