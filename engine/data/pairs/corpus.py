@@ -11,7 +11,7 @@ from typing import Any
 
 from ....studies.catalog.datasets import ParallelCorpus
 from ....studies.catalog.registry import require_dataset
-from ....studies.catalog.text_vocabulary import TextSettings
+from ....studies.catalog.tasks import SentencePairSettings
 from ...corpora import DataError
 from ..token_files import Split, open_split
 from ..vocabularies import load_vocabulary
@@ -56,7 +56,7 @@ class ParallelText:
     test: PairSplit
 
 
-def open_pairs(task: TextSettings, folder: Path) -> ParallelText:
+def open_pairs(task: SentencePairSettings, folder: Path) -> ParallelText:
     """The pairs that a `[task]` table names, from the folder of all data.
 
     The first call writes them below `encoded/`; several processes may ask at once. Raises CorpusError, and

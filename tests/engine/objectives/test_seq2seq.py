@@ -119,7 +119,7 @@ def test_scheduled_guesses_stand_at_one_place_for_all_targets_and_follow_what_wa
     objective, model = made._objective, made._model.eval()
     with torch.no_grad():
         model.output.weight *= 1e4  # what is drawn is certain
-    batch = objective._next()
+    batch = objective._next_batch()
     read = objective._guess_places(model, batch.sources, batch.targets, [True, False] * 3)
     state, previous = model.begin(batch.sources, batch.target_lengths), torch.zeros_like(read[:, 0])
     for place in range(6):
