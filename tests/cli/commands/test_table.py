@@ -120,7 +120,7 @@ def test_what_cannot_be_rendered_is_told(run, arguments, message):
     result = run("table", "render", *arguments)
     known = ", ".join(line.split()[0] for line in run("study", "list").stdout.splitlines())
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == message.format(known=known, tables="; known: table1, table2, table3")
+    assert result.stderr == message.format(known=known, tables="; known: readme, table1, table2, table3")
 
 
 def test_a_study_without_tables_is_told(run, tiny):
