@@ -25,6 +25,7 @@ ActivememError              a ValueError
         PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files
+        WeightsError        weights of a program that do not fit      activemem.blocks.models.released_weights
         StoreError          a store, or a row that cannot be kept     activemem.storage.paths
             DamagedError    a file that is not as it was written      activemem.storage.checksum
     nothing: it is caught inside

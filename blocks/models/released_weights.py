@@ -1,0 +1,305 @@
+"""Weights that the program of Sukhbaatar et al. 2019 (facebookresearch/adaptive-span) saves, in our models.
+
+Its all-attention layer is `all_attn`, its Transformer layer `sa(pos=relative) >> ff`, and it has a vector for
+each distance that all layers share.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...errors import ActivememError
+from ..core.activations import ACTIVATIONS
+from ..core.residual_stack import Sublayer
+from ..layers.all_attention import AllAttention
+from ..layers.attention import WindowedSelfAttention
+from ..layers.feedforward import FeedForward
+from ..layers.window_attention import WindowAttention
+from .sequence_model import Model
+
+_Attention = AllAttention | WindowedSelfAttention
+_ATTENTION = (AllAttention, WindowedSelfAttention)
+
+_PREFIX = "module."  # of all names, since what was saved stood in a module for parallel training
+
+
+class WeightsError(ActivememError):
+    """Weights that a model cannot take, or a model for which there are none; the message has all reasons."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tensor:
+    """A tensor of the program: its name, its shape, and what it becomes as part of one of ours.
+
+    Without `ours` nothing is made of it: it follows from its shape, or is saved once more as `same_as`.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    ours: str | None = None
+    convert: Callable[[Tensor], Tensor] = lambda tensor: tensor
+    same_as: str | None = None
+
+
+def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
+    """Give a model the weights of a checkpoint of the program, or of the `model` in it alone.
+
+    Its symbols are then numbered as the program does it (`adaptive_span_symbols`). The file does not say over
+    how many tokens spans fade, which is the `ramp` of a block. Raises WeightsError with all that the model
+    has otherwise than the program, or with all that is missing, of another shape or left over in the file.
+    """
+    _refuse(f"{model.recipe.text} is no model of the program", [*_config_faults(model), *_body_faults(model)])
+    saved, wanted = _read(path), list(_tensors(model))
+    _refuse(f"{path} has other weights than {model.recipe.text}", _faults(saved, wanted))
+    parts: dict[str, list[Tensor]] = {}
+    for one in wanted:
+        if one.ours is not None:
+            parts.setdefault(one.ours, []).append(one.convert(saved[one.name]))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.cat(parts.pop(name)))
+    assert not parts, f"there is no parameter {', '.join(parts)}"
+    model.after_optimiser_step()
+
+
+def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
+    """The program's number of each of our symbols, from the training text in ours: `numbers[tokens]` is its.
+
+    It counts them as they first appear; where there are clusters by frequency, of equally frequent ones the
+    last first. Raises WeightsError where a number below the greatest is not in the text.
+    """
+    known, first, counts = np.unique(tokens.numpy(), return_index=True, return_counts=True)
+    if len(known) <= known[-1]:
+        raise WeightsError(f"expected each of {known[-1] + 1} symbols in the text, got {len(known)}")
+    order = np.lexsort((first, counts))[::-1] if by_frequency else np.argsort(first)
+    return torch.from_numpy(np.argsort(order))
+
+
+def _read(path: Path | str) -> Mapping[str, Tensor]:
+    """The tensors of a checkpoint by name, without what parallel training puts before each."""
+    try:
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise WeightsError(f"{path} cannot be read: {error}") from error
+    weights = saved.get("model", saved) if isinstance(saved, Mapping) else None
+    if not isinstance(weights, Mapping) or not all(isinstance(each, Tensor) for each in weights.values()):
+        raise WeightsError(f"expected tensors by name, or these as the model of a checkpoint, in {path}")
+    named = cast("Mapping[str, Tensor]", weights)
+    return {name.removeprefix(_PREFIX): tensor for name, tensor in named.items()}
+
+
+def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[str]:
+    """What is missing, of another shape or not what it should be the same as, and what is left over."""
+    for one in wanted:
+        if one.name not in saved:
+            yield f"expected {one.name} {one.shape}, got none"
+            continue
+        found = saved[one.name]
+        if tuple(found.shape) != one.shape:
+            yield f"expected {one.name} {one.shape}, got {tuple(found.shape)}"
+        elif one.same_as is not None and not found.equal(saved.get(one.same_as, found)):
+            yield f"expected {one.name} to be {one.same_as}, got other numbers"
+    known = {one.name for one in wanted}
+    yield from (f"expected no {name}, got {tuple(saved[name].shape)}" for name in saved if name not in known)
+
+
+def _config_faults(model: Model) -> Iterator[str]:
+    """What stands around the body otherwise than in the program."""
+    config = model.config
+    if config.columns is not None or config.targets is not None:
+        yield "expected symbols in and out, got numbers"
+        return
+    scale = math.sqrt(config.d_model) if config.cutoffs else 1.0
+    clusters = bool(config.cutoffs)
+    scaling = "unit_scaled" if clusters else "unit"
+    rules = (
+        (config.causal, "causal=True", config.causal),
+        (config.norm == "post", "norm=post", config.norm),
+        (config.residual, "residual=True", config.residual),
+        (config.position == "none", "position=none", config.position),
+        (config.norm_eps == 1e-5, "norm_eps=1e-05", config.norm_eps),
+        (config.zero_past, "zero_past=True", config.zero_past),
+        (config.embedding_scale == scale, f"embedding={scaling}", config.embedding),
+        (
+            config.project_first_cluster == clusters,
+            f"project_first_cluster={clusters}",
+            config.project_first_cluster,
+        ),
+        (not config.tied or clusters, "tied=False without cutoffs", config.tied),
+        (config.tied_bias or not config.tied, "tied_bias=True", config.tied_bias),
+    )
+    yield from (f"expected {wanted}, got {got}" for holds, wanted, got in rules if not holds)
+
+
+def _body_faults(model: Model) -> Iterator[str]:
+    """Which sub-layers the program does not have, or not at their places."""
+    body, previous = model.body, None
+    first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
+    if body.order != tuple(range(len(body.layers))):
+        yield "expected sub-layers with weights of their own, got tied ones"
+    for place, part in enumerate([*_parts(model), None], 1):
+        reasons: Iterable[str] = ()
+        if isinstance(previous, WindowedSelfAttention) and not isinstance(part, FeedForward):
+            yield f"sub-layer {place}: expected ff behind sa, got none"
+        if isinstance(part, FeedForward):
+            reasons = _feedforward_faults(part, previous)
+        elif isinstance(part, _ATTENTION) and first is not None:
+            reasons = _attention_faults(part, first, model.config.d_model)
+        elif part is not None:
+            reasons = [f"expected all_attn, or sa with a span and ff, got {type(part).__name__}"]
+        yield from (f"sub-layer {place}: {reason}" for reason in reasons)
+        previous = part
+
+
+def _feedforward_faults(part: FeedForward, previous: nn.Module | None) -> Iterator[str]:
+    """What a feed-forward block has otherwise than the program's."""
+    if not isinstance(previous, WindowedSelfAttention):
+        yield "expected ff behind sa alone, got it elsewhere"
+    if part.act is not ACTIVATIONS["relu"]:
+        yield "expected act=relu, got another"
+
+
+def _attention_faults(part: _Attention, first: WindowAttention, width: int) -> Iterator[str]:
+    """What an attention has otherwise than the program's; all see what the `first` one sees."""
+    window = part.window.window
+    if not window.relative:
+        yield "expected pos=relative, got none"
+    elif part.window.positions is not first.positions:
+        yield f"expected the span and head_width of the first sub-layer, got {window.shared_key}"
+    if window.includes_self:
+        yield "expected self=false, got true"
+    if window.pos_values:
+        yield "expected pos_values=false, got true"
+    if part.heads * window.head_width != width:
+        yield f"expected heads together as wide as the model, {width}, got {part.heads * window.head_width}"
+    if isinstance(part, AllAttention):
+        if part.persistent is None:
+            yield "expected N of at least 1, got 0"
+    elif part.scale != window.head_width**-0.5:
+        yield "expected temperature=1.0, got another"
+
+
+def _tensors(model: Model) -> Iterator[_Tensor]:
+    """Every tensor that the program saves of such a model; parts of one of ours in their order in it."""
+    yield from _clustered_ends(model) if model.config.cutoffs else _plain_ends(model)
+    parts = _parts(model)
+    assert isinstance(parts[0], _ATTENTION), "a model that does not begin with an attention"
+    positions = parts[0].window.positions
+    assert positions is not None, "an attention without positions"
+    yield _Tensor(
+        name="key_pe",
+        shape=(1, *positions.weight.T.shape),
+        ours="body.layers.0.part.window.positions.weight",
+        convert=lambda key_pe: key_pe[0].T,
+    )
+    number = -1
+    for place, layer in enumerate(model.body.layers):
+        ours, norm, part = f"body.layers.{place}", cast("Sublayer", layer).norm, parts[place]
+        assert norm is not None, "a sub-layer without a norm in a model with post-norm"
+        if isinstance(part, FeedForward):
+            yield from _same(norm, f"layers.{number}.norm2", f"{ours}.norm")
+            yield from _same(part.inner, f"layers.{number}.ff.fc1", f"{ours}.part.inner")
+            yield from _same(part.outer, f"layers.{number}.ff.fc2", f"{ours}.part.outer")
+        elif isinstance(part, _ATTENTION):
+            number += 1
+            yield from _same(norm, f"layers.{number}.norm1", f"{ours}.norm")
+            yield from _attention(part, f"layers.{number}.attn", f"{ours}.part")
+
+
+def _parts(model: Model) -> list[nn.Module]:
+    """What stands in each sub-layer."""
+    return [cast("Sublayer", layer).part for layer in model.body.layers]
+
+
+def _plain_ends(model: Model) -> Iterator[_Tensor]:
+    """A table of embeddings, and a linear map to scores."""
+    yield from _same(model.embedding, "in_emb", "embedding")
+    yield from _same(model.output, "out_emb", "output")
+
+
+def _clustered_ends(model: Model) -> Iterator[_Tensor]:
+    """Tables and projections of clusters, saved twice where they are tied; clusters are scored backwards."""
+    config = model.config
+    width, others = config.d_model, len(config.cutoffs)
+    for place, cluster in enumerate(config.clusters):
+        table, projection = (cluster.size, cluster.width), (width, cluster.width)
+        inputs, maps = f"in_emb.emb_layers.{place}.weight", f"in_emb.emb_projs.{place}"
+        yield _Tensor(name=inputs, shape=table, ours=f"embedding.embeddings.{place}.weight")
+        yield _Tensor(name=maps, shape=projection, ours=f"embedding.maps.{place}.weight")
+        words = "output.words" if place == 0 else f"output.tables.{place - 1}"
+        scored, down = f"out_emb.out_layers.{place}.weight", f"out_emb.out_projs.{place}"
+        if config.tied:
+            yield _Tensor(name=scored, shape=table, same_as=inputs)
+            yield _Tensor(name=down, shape=projection, same_as=maps)
+        else:
+            narrow = f"output.projections.{place}.weight"
+            yield _Tensor(name=scored, shape=table, ours=f"{words}.weight")
+            yield _Tensor(name=down, shape=projection, ours=narrow, convert=Tensor.t)
+        yield _Tensor(name=f"out_emb.out_layers.{place}.bias", shape=(cluster.size,), ours=f"{words}.bias")
+    for kind, shape in (("weight", (others, width)), ("bias", (others,))):
+        name, ours = f"out_emb.cluster_proj.{kind}", f"output.choice.{kind}"
+        yield _Tensor(name=name, shape=shape, ours=ours, convert=lambda rows: rows.flip(0))
+
+
+def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
+    """Projections, which ours has side by side, spans, and persistent vectors."""
+    width = part.output.weight.shape[0]
+    if isinstance(part, AllAttention):
+        places = {"query": "query", "key": "key_value", "val": "key_value", "out": "output"}
+    else:
+        places = {"query": "qkv", "key": "qkv", "val": "qkv", "out": "output"}
+    for kind, place in places.items():
+        yield _Tensor(
+            name=f"{theirs}.proj_{kind}.weight", shape=(width, width), ours=f"{ours}.{place}.weight"
+        )
+    spans, inner = part.window.spans, f"{theirs}.attn"
+    persistent = part.persistent if isinstance(part, AllAttention) else None
+    if persistent is not None:
+        heads, count, head_width = persistent.keys.shape
+        vectors = f"{inner}.persistent_memory"
+        yield _Tensor(
+            name=f"{vectors}.key",
+            shape=(heads, head_width, count),
+            ours=f"{ours}.persistent.keys",
+            convert=lambda keys: keys.transpose(1, 2),
+        )
+        yield _Tensor(
+            name=f"{vectors}.val", shape=(heads, count, head_width), ours=f"{ours}.persistent.vectors"
+        )
+    if spans is None:
+        return
+    masks = [f"{inner}.adaptive_span._mask"]
+    if persistent is not None:  # it holds the spans too
+        masks.append(f"{inner}.persistent_memory.adaptive_span._mask")
+    first = f"{masks[0]}.current_val"
+    for mask in masks:
+        yield _Tensor(
+            name=f"{mask}.current_val",
+            shape=(part.heads, 1, 1),
+            ours=f"{ours}.window.spans.z" if mask == masks[0] else None,
+            convert=Tensor.flatten,
+            same_as=None if mask == masks[0] else first,
+        )
+        yield _Tensor(name=f"{mask}.mask_template", shape=(spans.span,))
+
+
+def _same(module: nn.Module, theirs: str, ours: str) -> Iterator[_Tensor]:
+    """The parameters of a module that are of the same name and shape in both."""
+    for name, parameter in module.named_parameters():
+        yield _Tensor(name=f"{theirs}.{name}", shape=tuple(parameter.shape), ours=f"{ours}.{name}")
+
+
+def _refuse(title: str, faults: Iterable[str]) -> None:
+    """Raise WeightsError if there are any faults, with all of them."""
+    told = [f"  {fault}" for fault in faults]
+    if told:
+        raise WeightsError("\n".join([title, *told]))
