@@ -1,7 +1,7 @@
 """A table is data before it is printed: rows, columns, cells, marks and footnotes.
 
 `table` is that data and `build` makes it: `axes` are rows and columns, `tally` gathers values, `pick_best`
-chooses among levels, `cells` fills in numbers and words, `bold` marks the best, `captions` says what is
-shown. `published_match` and `published_layout` put a paper's numbers beside ours, `paper_tables` are a
+chooses among levels, `cells` fills in numbers and words, `bold` marks the best, `captions` describe what is
+shown. `published_match` and `published_layout` put a paper's numbers beside ours, `paper_tables` makes a
 paper's own; `tidy` is the long form, and `render` prints.
 """

@@ -1,4 +1,4 @@
-"""The rows and columns of a table: which levels and metrics stand where, and under which headings."""
+"""The rows and columns of a table: their levels, metrics and headings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...studies.schema.table import TableSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One row: its level, what it is called, and the heading that it stands under, empty if under none."""
+    """One row: its level, its name, and the heading of its group, empty for none."""
 
     level: str
     head: str
@@ -24,7 +24,7 @@ class TableRow:
 class TableColumn:
     """One column: its metric, its level, empty where metrics alone are columns, and the headings above it.
 
-    `headings` are from the outermost to the one above the column's own, `head`; some may be empty.
+    `headings` are the lines above the column's name, `head`, the outermost first; some may be empty.
     """
 
     metric: Metric
@@ -34,12 +34,12 @@ class TableColumn:
 
     @property
     def name(self) -> str:
-        """What a published table may call it: its level, or its metric where it has none."""
+        """Its name in a published table: its level, or its metric if it has none."""
         return self.level or self.metric.name
 
 
 def rows_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableRow, ...]:
-    """The rows in the order of the study, those under a heading after the others and together."""
+    """The rows in the order of the study, first those without a heading, then group by group."""
     heads, under = _heads(levels[spec.rows]), _headings(spec.groups.rows)
     return tuple(
         TableRow(level=text, head=heads[text], group=under.get(text, ""))
@@ -48,19 +48,19 @@ def rows_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[T
 
 
 def columns_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableColumn, ...]:
-    """The columns: each metric's together, in them the levels in the order of the study, grouped as rows."""
+    """The columns, metric by metric; within each the levels, ordered as rows are."""
     metrics = [find_metric(name, spec.digits) for name in spec.value]
     under = _headings(spec.groups.columns)
     if spec.columns is None:
-        named = {metric.name: metric for metric in metrics}
+        by_name = {metric.name: metric for metric in metrics}
         return tuple(
             TableColumn(
-                metric=named[name],
+                metric=by_name[name],
                 level="",
-                head=one_line(name) + better_arrow(named[name]),
+                head=one_line(name) + better_arrow(by_name[name]),
                 headings=(under.get(name, ""),) if under else (),
             )
-            for name in _grouped(tuple(named), under)
+            for name in _grouped(tuple(by_name), under)
         )
     heads = _heads(levels[spec.columns])
     return tuple(
@@ -79,15 +79,15 @@ def columns_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tupl
 
 
 def _heads(levels: Sequence[Level]) -> dict[str, str]:
-    """What each level is called, by its text, in the order of the study."""
+    """The name of each level by its text, in the order of the study."""
     return dict(zip(map(level_text, levels), level_names(levels), strict=True))
 
 
 def _headings(groups: Mapping[str, Sequence[Level]]) -> dict[str, str]:
-    """The heading of each level that has one, in the order of the headings and of their lists."""
+    """The heading of each level that has one, in the order of the groups and of their members."""
     return {level_text(level): one_line(heading) for heading, members in groups.items() for level in members}
 
 
 def _grouped(texts: tuple[str, ...], under: Mapping[str, str]) -> tuple[str, ...]:
-    """The levels without a heading, then those with one, heading by heading in its own order."""
+    """The levels without a heading, then those with one, group by group in its own order."""
     return (*(text for text in texts if text not in under), *(text for text in under if text in texts))

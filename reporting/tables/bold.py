@@ -1,4 +1,4 @@
-"""The best cells of a column: those that print like the best, or that a test cannot tell apart from it."""
+"""The best cells of a column: those printed like the best, or not significantly different from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..statistics.paired_tests import paired_p
 from .tally import CellKey, Tally
 
 SIGNIFICANCE_LEVEL = 0.05
-"""Cells of which a test gives a corrected p below this are told apart."""
+"""A corrected p below this is significant."""
 
 
 def best_places(
@@ -23,10 +23,9 @@ def best_places(
     metric: Metric,
     spec: TableSpec,
 ) -> list[CellKey]:
-    """The best places of a column; none where there is nothing to beat, or neither side is better.
+    """The best places of a column; none with fewer than two values, or if neither direction is better.
 
-    Cells without a value are no candidates. With `best = "shown"` digits decide, so that a table never prints
-    one of two equal numbers bold.
+    With `best = "shown"` the printed digits decide, so that of two equal numbers never just one is bold.
     """
     known = [place for place in column if place in estimates]
     if len(known) < 2 or metric.higher_is_better is None:
@@ -36,18 +35,20 @@ def best_places(
     if spec.best == "shown":
         shown = metric.format(estimates[first].value)
         return [place for place in known if metric.format(estimates[place].value) == shown]
-    apart = _significantly_different(first, [place for place in known if place != first], tallies, spec)
-    return [place for place in known if place not in apart]
+    different = _significantly_different(first, [place for place in known if place != first], tallies, spec)
+    return [place for place in known if place not in different]
 
 
 def _significantly_different(
     first: CellKey, others: Sequence[CellKey], tallies: Mapping[CellKey, Tally], spec: TableSpec
 ) -> set[CellKey]:
-    """Those that the test tells apart from the first, corrected for how many they are.
+    """Those that differ significantly from the first, corrected for the number of tests.
 
-    A place that shares no seed with the first cannot be told apart from it.
+    A place that shares no seed with the first cannot be tested.
     """
     own = tallies[first].values_by_unit
-    met = [place for place in others if own.keys() & tallies[place].values_by_unit.keys()]
-    p_values = holm_adjusted([paired_p(own, tallies[place].values_by_unit, test=spec.test) for place in met])
-    return {place for place, p in zip(met, p_values, strict=True) if p < SIGNIFICANCE_LEVEL}
+    paired = [place for place in others if own.keys() & tallies[place].values_by_unit.keys()]
+    p_values = holm_adjusted(
+        [paired_p(own, tallies[place].values_by_unit, test=spec.test) for place in paired]
+    )
+    return {place for place, p in zip(paired, p_values, strict=True) if p < SIGNIFICANCE_LEVEL}

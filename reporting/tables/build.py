@@ -38,30 +38,30 @@ def build_table(
 ) -> Table:
     """The table that `spec` describes, over the study's trials in `outcomes`, the store's latest attempts.
 
-    `published` puts the paper's numbers beside ours, `paper_only` also the rows that only the paper has.
+    `published` adds the paper's numbers, `paper_only` also the rows and columns that only the paper has.
     `begun` are the trials with a checkpoint. TableError if the specification does not fit the study.
     """
     if wrong := table_faults(spec, study.design, study.paper):
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))
     trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]
-    tallies, lost = _tallies(study.name, spec, trials, outcomes, begun)
-    filler = _make_filler(study, spec, tallies, lost, published=published)
+    tallies, pick_remarks = _tallies(study.name, spec, trials, outcomes, begun)
+    filler = _make_filler(study, spec, tallies, pick_remarks, published=published)
     ids = list(dict.fromkeys(trial.id for trial in trials))
     levels = selected_levels(spec.select, study.factors)
-    made = _assemble_table(filler, levels, provenance(ids, outcomes), study.source_sheet)
-    # what the file's caption says of the settings may not hold; levels show by themselves
+    table = _assemble_table(filler, levels, provenance(ids, outcomes), study.source_sheet)
+    # the file's caption may describe settings that are overridden; levels are visible in the table
     if changed := [change for change in study.overrides if not change.startswith("factors.")]:
         sentence = one_line(f"Other than in the study's file: {', '.join(changed)}.")
-        made = replace(made, caption=(made.caption[0], sentence, *made.caption[1:]))
-    theirs = filler.published_match
-    if theirs and paper_only:
-        made = add_paper_only(made, theirs, filler.rows, filler.columns)
-    return add_published_columns(made) if theirs and spec.published.show == "columns" else made
+        table = replace(table, caption=(table.caption[0], sentence, *table.caption[1:]))
+    match = filler.published_match
+    if match and paper_only:
+        table = add_paper_only(table, match, filler.rows, filler.columns)
+    return add_published_columns(table) if match and spec.published.show == "columns" else table
 
 
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
-    """Where the numbers come from, told by the rows of these trials alone: how many, what made them, when."""
+    """Where the numbers come from, by the rows of these trials: how many, made by what, on what and when."""
     known = outcomes.filter(pl.col("trial").is_in(trials)).select("version", "commit", "device", "finished")
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
     parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
@@ -79,11 +79,11 @@ def _make_filler(
     study: Study,
     spec: TableSpec,
     tallies: Mapping[CellKey, Tally],
-    lost: Mapping[CellKey, str],
+    pick_remarks: Mapping[CellKey, str],
     *,
     published: bool,
 ) -> CellFiller:
-    """What fills the cells of a table: its rows and columns, what is in them, and the paper's beside."""
+    """The filler of a table's cells: its rows and columns, their tallies, and the paper's numbers."""
     levels = selected_levels(spec.select, study.factors)
     rows, columns = rows_of(spec, levels), columns_of(spec, levels)
     paper = published_tables().get((study.paper or "", spec.published_table)) if published else None
@@ -93,7 +93,7 @@ def _make_filler(
         columns=columns,
         tallies={place: tally for place, tally in tallies.items() if place[2] in spec.value},
         fallbacks={place[:2]: tally for place, tally in tallies.items() if place[2] == spec.otherwise},
-        pick_remarks=lost,
+        pick_remarks=pick_remarks,
         over_budget=_over_budget(study, spec),
         published_match=match_published(paper, spec.published, rows, columns) if paper else None,
         footnotes=Footnotes(),
@@ -106,12 +106,9 @@ def _assemble_table(
     provenance: str,
     source_sheet: SourceSheet,
 ) -> Table:
-    """The table of what a filler fills, with the sentences around it.
-
-    The cells come first, since filling them makes the footnotes.
-    """
+    """The table of a filler's cells, with the sentences around it."""
     spec, rows, columns = filler.spec, filler.rows, filler.columns
-    cells = filler.fill()
+    cells = filler.fill()  # makes the footnotes too
     return Table(
         name=spec.name,
         caption=caption_sentences(
@@ -147,8 +144,8 @@ def _tallies(
     outcomes: pl.DataFrame,
     begun: Collection[str],
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """The tally that each place shows, and a remark on the levels without a value that it was picked from."""
-    found = tally_trials(
+    """The tally of each place, and a remark on levels without a value among those that it is picked from."""
+    tallies = tally_trials(
         study,
         trials,
         outcomes,
@@ -160,14 +157,14 @@ def _tallies(
         begun=begun,
     )
     if spec.pick is None:
-        return {place: tallies[0] for place, tallies in found.items()}, {}
-    return pick_best(spec, found)
+        return {place: together for place, (together,) in tallies.items()}, {}
+    return pick_best(spec, tallies)
 
 
 def _over_budget(study: Study, spec: TableSpec) -> set[tuple[str, str]]:
     """The rows and columns of trials that the study's budget does not allow."""
-    kept = (trial.levels for trial in study.over_budget if is_selected(spec.select, trial.levels))
+    selected = (trial.levels for trial in study.over_budget if is_selected(spec.select, trial.levels))
     return {
         (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
-        for levels in kept
+        for levels in selected
     }

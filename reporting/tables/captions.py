@@ -1,4 +1,4 @@
-"""The sentences over a table: what its numbers are, over how many trials, and what its signs mean."""
+"""The caption of a table: what its numbers are, over how many trials, and what its signs mean."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def caption_sentences(
     published_match: PublishedMatch | None,
     source_sheet: SourceSheet,
 ) -> tuple[str, ...]:
-    """Every sentence of a table's caption; `levels` has what is selected of each factor."""
+    """Every sentence of a table's caption; `levels` has the selected levels of each factor."""
     titles = dict.fromkeys(column.metric.title for column in columns)
-    what = one_line(spec.caption or _joined(tuple(titles))).removesuffix(".")
-    sentences = [f"{what}{_average(spec, levels, tallies)}."]
+    subject = one_line(spec.caption or _joined(tuple(titles))).removesuffix(".")
+    sentences = [f"{subject}{_average(spec, levels, tallies)}."]
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = find_metric(other).title
         sentences.append(f"In parentheses, where there is none: {title[0].lower()}{title[1:]}.")
@@ -68,7 +68,7 @@ def sources_sentence(sheet: SourceSheet) -> str:
 
 
 def _joined(titles: Sequence[str]) -> str:
-    """The titles as one, each but the first in the middle of a sentence."""
+    """The titles as one sentence, capitalised only at its beginning."""
     first, *others = titles
     return "; ".join(
         [first, *(title if title[:2].isupper() else title[0].lower() + title[1:] for title in others)]
@@ -76,10 +76,10 @@ def _joined(titles: Sequence[str]) -> str:
 
 
 def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
-    """What each number is over its trials, as planned; nothing where the study has none of them."""
+    """How each number summarises its planned trials; empty if the study has none of them."""
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
-    lumped = math.prod(counts.values())
-    seeds = sorted({tally.trials if tally.label else tally.trials // lumped for tally in tallies})
+    combinations = math.prod(counts.values())
+    seeds = sorted({tally.trials if tally.label else tally.trials // combinations for tally in tallies})
     if not seeds:
         return ""
     low, high = seeds[0], seeds[-1]
@@ -88,23 +88,23 @@ def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: 
     if spec.pick is None:
         over += "".join(f" and {count} levels of {factor}" for factor, count in counts.items())
     averaged = "" if over == "one seed" else f"{_CENTERS[spec.center]} {_SPREADS[spec.spread]} of "
-    each = " and ".join(f"{count} levels of {factor}" for factor, count in counts.items())
-    return f": {averaged}{over}" + (f", each cell at its best of {each}" if spec.pick and counts else "")
+    choices = " and ".join(f"{count} levels of {factor}" for factor, count in counts.items())
+    return f": {averaged}{over}" + (f", each cell at its best of {choices}" if spec.pick and counts else "")
 
 
 def _best(spec: TableSpec, columns: Sequence[TableColumn], cells: Sequence[Cell]) -> list[str]:
-    """What bold means, where it occurs, and what so few seeds can never show."""
+    """What bold means, if any cell is, and whether so few seeds can never be significant."""
     if not any(cell.best for cell in cells):
         return []
     sides = {column.metric.higher_is_better for column in columns} - {None}
     side = "best" if len(sides) > 1 else "highest" if True in sides else "lowest"
     if spec.best == "shown":
         return [f"Bold: {side} in its column, with all that tie at the digits shown."]
-    told = f"Bold: {side} in its column, with all that a {TESTS[spec.test]}"
-    sentences = [f"{told} (Holm over the column, p < {SIGNIFICANCE_LEVEL}) cannot tell apart from it."]
-    least = _min_attainable_p(columns, cells)
-    if least >= SIGNIFICANCE_LEVEL:
-        sentences.append(f"With so few values it can tell none apart: p is never below {least:.2g}.")
+    best = f"Bold: {side} in its column, with all that a {TESTS[spec.test]}"
+    sentences = [f"{best} (Holm over the column, p < {SIGNIFICANCE_LEVEL}) cannot tell apart from it."]
+    min_p = _min_attainable_p(columns, cells)
+    if min_p >= SIGNIFICANCE_LEVEL:
+        sentences.append(f"With so few values it can tell none apart: p is never below {min_p:.2g}.")
     return sentences
 
 
@@ -114,12 +114,12 @@ def _min_attainable_p(columns: Sequence[TableColumn], cells: Sequence[Cell]) -> 
         [cell.count for cell in cells[number :: len(columns)] if cell.estimate]
         for number in range(len(columns))
     ]
-    several = [each for each in counts if len(each) > 1]
-    return min((min(1.0, smallest_p(max(each)) * (len(each) - 1)) for each in several), default=1.0)
+    compared = [column for column in counts if len(column) > 1]
+    return min((min(1.0, smallest_p(max(column)) * (len(column) - 1)) for column in compared), default=1.0)
 
 
 def _published(spec: TableSpec, published_match: PublishedMatch, cells: Sequence[Cell]) -> str:
-    """Where the numbers in small type come from, and what is in parentheses behind them."""
+    """Where the numbers in small type come from, and what the parentheses after them are."""
     source = f"published, {published_match.paper.paper} {published_match.paper.name}"
     if spec.published.show == "columns":
         return f"Under published: {source.removeprefix('published, ')}."

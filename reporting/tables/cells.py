@@ -1,4 +1,4 @@
-"""The cells of a table, from tallies to what is printed: numbers, words, bold and marks."""
+"""The cells of a table, made of tallies: numbers, words, bold and marks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .tally import CellKey, Tally
 class CellFiller:
     """Fills the cells of one table.
 
-    `tallies` has the trials of each place that the study has, `fallbacks` by row and column those of the
-    metric that is shown where they have no value. `pick_remarks` tell which levels, of those that a place is
-    picked from, have no value; `over_budget` has the rows and columns whose trials the budget does not allow.
+    `tallies` has the trials of each place in the study, `fallbacks` by row and column those of the metric
+    that is shown if they have no value. `pick_remarks` say which of the levels that a place is picked from
+    have no value; `over_budget` has the rows and columns whose trials the budget does not allow.
     """
 
     spec: TableSpec
@@ -37,12 +37,13 @@ class CellFiller:
     footnotes: Footnotes
 
     def fill(self) -> tuple[tuple[Cell, ...], ...]:
-        """The cell of every place, by row; in reading order, so that footnotes are lettered as met."""
-        found = {
-            place: tally.estimate(self.spec.center, self.spec.spread) for place, tally in self.tallies.items()
+        """The cell of every place, by row; filled in reading order, in which footnotes are lettered."""
+        estimates = {
+            place: estimate
+            for place, tally in self.tallies.items()
+            if (estimate := tally.estimate(self.spec.center, self.spec.spread)) is not None
         }
-        estimates = {place: estimate for place, estimate in found.items() if estimate is not None}
-        wins = {
+        best = {
             place
             for column in self.columns
             for place in best_places(
@@ -54,23 +55,23 @@ class CellFiller:
             )
         }
         return tuple(
-            tuple(self._cell(row.level, column, estimates, wins) for column in self.columns)
+            tuple(self._cell(row.level, column, estimates, best) for column in self.columns)
             for row in self.rows
         )
 
     def _place(self, row: str, column: TableColumn) -> CellKey:
-        """Where a cell's trials are in the tallies."""
+        """The key of a cell in the tallies."""
         return row, column.level, column.metric.name
 
     def _cell(
-        self, row: str, column: TableColumn, estimates: Mapping[CellKey, Estimate], wins: Collection[CellKey]
+        self, row: str, column: TableColumn, estimates: Mapping[CellKey, Estimate], best: Collection[CellKey]
     ) -> Cell:
-        """One cell; nothing of ours where the study has no such trial."""
+        """One cell; it has only the paper's number if the study has no such trial."""
         place, metric = self._place(row, column), column.metric
         tally, estimate = self.tallies.get(place), estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None
         marks = tuple(map(self.footnotes.mark, self._remarks(place, tally, published)))
-        printed = self._published_text(published, estimate, column) if published else ""
+        published_text = self._published_text(published, estimate, column) if published else ""
         if tally is None:
             refused = (row, column.level) in self.over_budget
             return Cell(
@@ -78,29 +79,29 @@ class CellFiller:
                 text=CellStatus.REFUSED.value if refused else "",
                 marks=marks,
                 published=published,
-                published_text=printed,
+                published_text=published_text,
             )
-        if not tally.values and (other := self._fallback_cell(row, column)) is not None:
-            return replace(other, marks=marks, published=published, published_text=printed)
+        if not tally.values and (fallback := self._fallback_cell(row, column)) is not None:
+            return replace(fallback, marks=marks, published=published, published_text=published_text)
         spread, interval = spread_texts(estimate, metric, self.spec)
-        less = self._baseline_difference(row, column, estimates)
+        difference = self._baseline_difference(row, column, estimates)
         return Cell(
             status=tally.status,
             estimate=estimate,
             text=metric.format(estimate.value) if estimate else tally.placeholder,
             spread=spread,
             interval=interval,
-            difference_text="" if less is None else with_sign(metric.format(less)),
-            difference=less,
-            best=place in wins,
+            difference_text="" if difference is None else with_sign(metric.format(difference)),
+            difference=difference,
+            best=place in best,
             marks=marks,
             picked=tally.label,
             published=published,
-            published_text=printed,
+            published_text=published_text,
         )
 
     def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
-        """The cell of the metric that stands where there is none of the column's; None without a value."""
+        """The cell of the metric that is shown if the column's has no value; None if it has none either."""
         tally = self.fallbacks.get((row, column.level))
         estimate = tally.estimate(self.spec.center, self.spec.spread) if tally else None
         if tally is None or estimate is None or self.spec.otherwise is None:
@@ -120,18 +121,18 @@ class CellFiller:
         """The sentences of a cell's footnotes."""
         remarks: list[str] = []
         if tally is not None:
-            several = bool(self.spec.over) and not tally.label  # levels, each with its seeds
+            over_levels = bool(self.spec.over) and not tally.label
             remarks += [tally.label] if tally.label else []
-            instead = None if tally.values else self.fallbacks.get(place[:2])
-            remarks += (instead or tally).remarks("trials" if several else "seeds")
-        if lost := self.pick_remarks.get(place, ""):
-            remarks.append(lost)
+            fallback = None if tally.values else self.fallbacks.get(place[:2])
+            remarks += (fallback or tally).remarks("trials" if over_levels else "seeds")
+        if pick_remark := self.pick_remarks.get(place, ""):
+            remarks.append(pick_remark)
         return remarks
 
     def _baseline_difference(
         self, row: str, column: TableColumn, estimates: Mapping[CellKey, Estimate]
     ) -> float | None:
-        """What a cell is above or below the baseline of its column; None for the baseline itself."""
+        """A cell less the baseline of its column; None for the baseline itself."""
         if self.spec.baseline is None or row == level_text(self.spec.baseline):
             return None
         own = estimates.get(self._place(row, column))
@@ -153,7 +154,7 @@ class CellFiller:
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spec: TableSpec) -> tuple[str, str]:
-    """What stands behind the ± of a number, and its interval, of which it has at most one.
+    """The text after the ± of a number, and its interval; at most one is not empty.
 
     A cost that all seeds share has neither.
     """

@@ -1,4 +1,4 @@
-"""The tables of a paper: its own numbers, and ours among them where a study has made some of them again."""
+"""The tables of a paper: its own numbers, and ours beside them where a study reproduces them."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _ARROWS = {True: " ↑", False: " ↓", None: ""}
 
 def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedTable, ...]:
     """The tables of a paper in its order, or the one of that name; TableError if there is none."""
-    found = {its: each for (whose, its), each in published_tables().items() if whose == paper}
-    if not found:
-        papers = {whose for whose, _ in published_tables()}
+    tables = {table.name: table for table in published_tables().values() if table.paper == paper}
+    if not tables:
+        papers = {known for known, _ in published_tables()}
         raise TableError(f"there are no published numbers of '{paper}'{nearest_hint(paper, papers)}")
-    if name is not None and name not in found:
-        raise TableError(f"{paper} has no published table '{name}'{nearest_hint(name, found)}")
-    return tuple(each for its, each in found.items() if name in (None, its))
+    if name is not None and name not in tables:
+        raise TableError(f"{paper} has no published table '{name}'{nearest_hint(name, tables)}")
+    return tuple(tables.values()) if name is None else (tables[name],)
 
 
 def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
-    """The studies of a paper by name: those that come with the package, and those that ran into a store."""
+    """The studies of a paper by name: those that come with the package, and those in a store."""
     texts = {
         path.stem: path.read_text(encoding="utf-8")
         for path in (Path(__file__).parents[2] / "studies").glob("*.toml")
@@ -47,37 +47,37 @@ def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
     for name in store.trials()["study"].unique():
         if record := store.load_study_record(name):
             texts[name] = record["text"]
-    own = [name for name, text in texts.items() if _parse_paper(text) == paper]
-    return tuple(load_last_run(name, store) for name in sorted(own))
+    names = [name for name, text in texts.items() if _paper_of(text) == paper]
+    return tuple(load_last_run(name, store) for name in sorted(names))
 
 
 def paper_tables(
-    printed: Iterable[PublishedTable],
+    published: Iterable[PublishedTable],
     studies: Sequence[Study],
     outcomes: pl.DataFrame,
     begun: Collection[str] = (),
 ) -> tuple[Table, ...]:
     """Each published table beside every study of it that has a trial in `outcomes`, else by itself.
 
-    Beside ours stand also the rows and columns that only the paper has.
+    The rows and columns that only the paper has are always there.
     """
-    held = set(outcomes["trial"])
-    ran = [study for study in studies if any(trial.id in held for trial in study.trials)]
-    made: list[Table] = []
-    for theirs in printed:
+    stored = set(outcomes["trial"])
+    ran = [study for study in studies if any(trial.id in stored for trial in study.trials)]
+    tables: list[Table] = []
+    for theirs in published:
         ours = [(study, spec) for study in ran for spec in study.tables if _reproduces(theirs, study, spec)]
         for study, spec in ours:
-            one = build_table(study, spec, outcomes, published=True, paper_only=True, begun=begun)
+            table = build_table(study, spec, outcomes, published=True, paper_only=True, begun=begun)
             name = f"{theirs.paper}-{theirs.name}-{study.name}"
-            made.append(replace(one, name=name, provenance=f"study {study.name} · {one.provenance}"))
-        made += [] if ours else [published_only_table(theirs)]
-    return tuple(made)
+            tables.append(replace(table, name=name, provenance=f"study {study.name} · {table.provenance}"))
+        tables += [] if ours else [published_only_table(theirs)]
+    return tuple(tables)
 
 
 def published_only_table(theirs: PublishedTable) -> Table:
-    """A published table as the paper has it; what its notes say stands in the caption or in footnotes."""
-    known = list(theirs.cells.values())
-    remarks, units = {number.remaining_note for number in known}, {number.unit for number in known}
+    """A published table as the paper has it; its notes become the caption or footnotes."""
+    numbers = list(theirs.cells.values())
+    remarks, units = {number.remaining_note for number in numbers}, {number.unit for number in numbers}
     notes, noted, arrows = Footnotes(), len(remarks) > 1, len(units) > 1
     cells = tuple(
         tuple(_cell(theirs.cells.get((row, column)), notes, noted=noted) for column in theirs.columns)
@@ -95,46 +95,46 @@ def published_only_table(theirs: PublishedTable) -> Table:
         ),
         cells=cells,
         footnotes=notes.as_tuple(),
-        provenance=f"{len(known)} published numbers · {theirs.paper} {theirs.name}",
+        provenance=f"{len(numbers)} published numbers · {theirs.paper} {theirs.name}",
         keys=keys,
         column_headings=(tuple(key.metric for key in keys),) if any(key.metric for key in keys) else (),
     )
 
 
 def _key(column: str) -> ColumnKey:
-    """A paper's column as a metric and a level, where its name has both, else as a level."""
+    """A paper's column as a metric and a level if its name has both, else as a level."""
     metric, colon, level = column.partition(":")
     return ColumnKey(metric=metric, level=level) if colon else ColumnKey(metric="", level=column)
 
 
-def _parse_paper(text: str) -> str | None:
-    """The paper that a study file names, told without making its trials."""
+def _paper_of(text: str) -> str | None:
+    """The paper that a study file names, read without making its trials."""
     study = tomllib.loads(text).get("study", {})
     return study.get("paper") if isinstance(study, dict) else None
 
 
 def _reproduces(theirs: PublishedTable, study: Study, spec: TableSpec) -> bool:
-    """Whether a study's table is the published one, made again."""
+    """Whether a study's table reproduces the published one."""
     return (study.paper, spec.published_table) == (theirs.paper, theirs.name)
 
 
 def _caption(theirs: PublishedTable, units: Collection[str], remarks: Collection[str]) -> Iterable[str]:
-    """Whose numbers these are, in which unit, and what the paper says of all of them."""
-    told = [] if len(units) > 1 else [unit + _SIDES[HIGHER_IS_BETTER_BY_UNIT[unit]] for unit in units]
-    yield " ".join([f"Published: {theirs.paper} {theirs.name}", *(f"({each})" for each in told)]) + "."
+    """The table's name in the paper, the unit of all its numbers, and the note on all of them."""
+    shown = [f" ({unit}{_SIDES[HIGHER_IS_BETTER_BY_UNIT[unit]]})" for unit in units]
+    yield f"Published: {theirs.paper} {theirs.name}{''.join(shown) if len(shown) == 1 else ''}."
     if len(remarks) == 1 and any(remarks):
         remark = "".join(remarks)
         yield remark[0].upper() + remark[1:] + "."
 
 
 def _arrow(theirs: PublishedTable, column: str) -> str:
-    """The better side of a column whose unit says it."""
+    """The arrow to the better direction of a column, if its unit has one."""
     units = {theirs.cells[row, column].unit for row in theirs.rows if (row, column) in theirs.cells}
     return _ARROWS[HIGHER_IS_BETTER_BY_UNIT[units.pop()]] if len(units) == 1 else ""
 
 
 def _cell(number: PublishedNumber | None, notes: Footnotes, *, noted: bool) -> Cell:
-    """A cell with the paper's number, and a mark for what the paper says of it where that is `noted`."""
+    """A cell with the paper's number, and a mark for its note if notes are in footnotes (`noted`)."""
     if number is None:
         return Cell(status=CellStatus.UNPLANNED)
     marks = (notes.mark(number.remaining_note),) if noted and number.remaining_note else ()

@@ -1,4 +1,4 @@
-"""A table with more of its paper in it: rows and columns that only the paper has, its numbers in columns."""
+"""Adds a paper's numbers to a table: rows and columns that only the paper has, or its numbers in columns."""
 
 from __future__ import annotations
 
@@ -15,80 +15,76 @@ PAPER_ONLY_HEADING = "published only"
 
 
 def add_paper_only(
-    made: Table, theirs: PublishedMatch, rows: Sequence[TableRow], columns: Sequence[TableColumn]
+    table: Table, match: PublishedMatch, rows: Sequence[TableRow], columns: Sequence[TableColumn]
 ) -> Table:
-    """The table with the rows and the columns that only the paper has, below and behind ours.
+    """The table with the rows and columns that only the paper has, after ours and under their own heading.
 
-    They keep the paper's names and order, and have a heading that says whose they are. What the study has no
-    trial for is UNPLANNED there too.
+    They keep the paper's names and order; their cells are UNPLANNED.
     """
-    cells, more = theirs.paper.cells, theirs.paper_only_columns
-    ours = [theirs.columns.get((column.metric.name, column.level), "") for column in columns]
-    keys = [theirs.rows.get(row.level, "") for row in rows]
-    wide = [
-        (*row, *(_paper_only_cell(cells.get((key, column))) for column in more))
-        for key, row in zip(keys, made.cells, strict=True)
+    cells, new_columns = match.paper.cells, match.paper_only_columns
+    column_keys = [match.columns.get((column.metric.name, column.level), "") for column in columns]
+    row_keys = [match.rows.get(row.level, "") for row in rows]
+    widened = [
+        (*row, *(_paper_only_cell(cells.get((key, column))) for column in new_columns))
+        for key, row in zip(row_keys, table.cells, strict=True)
     ]
-    below = [
-        tuple(_paper_only_cell(cells.get((row, key))) for key in (*ours, *more))
-        for row in theirs.paper_only_rows
+    new_rows = [
+        tuple(_paper_only_cell(cells.get((row, key))) for key in (*column_keys, *new_columns))
+        for row in match.paper_only_rows
     ]
     return replace(
-        made,
-        rows=(*made.rows, *theirs.paper_only_rows),
-        columns=(*made.columns, *more),
-        cells=(*wide, *below),
-        groups=(*(made.groups or ("",) * len(rows)), *(PAPER_ONLY_HEADING,) * len(below))
-        if below
-        else made.groups,
-        column_headings=_extend_headings(made.column_headings or (("",) * len(columns),), len(more))
-        if more
-        else made.column_headings,
-        keys=(*made.keys, *(ColumnKey(metric="", level=key) for key in more)),
+        table,
+        rows=(*table.rows, *match.paper_only_rows),
+        columns=(*table.columns, *new_columns),
+        cells=(*widened, *new_rows),
+        groups=(*(table.groups or ("",) * len(rows)), *(PAPER_ONLY_HEADING,) * len(new_rows))
+        if new_rows
+        else table.groups,
+        column_headings=_extend_headings(table.column_headings or (("",) * len(columns),), len(new_columns))
+        if new_columns
+        else table.column_headings,
+        keys=(*table.keys, *(ColumnKey(metric="", level=key) for key in new_columns)),
     )
 
 
-def add_published_columns(made: Table) -> Table:
-    """The table with a column of the paper's numbers behind each of ours that has some, under one heading.
+def add_published_columns(table: Table) -> Table:
+    """The table with a column of the paper's numbers after each of ours that has some, under one heading.
 
     The column's own name becomes that heading. The new columns have no key: in long form, a cell of ours has
     the paper's number already.
     """
-    has = [any(row[number].published_text for row in made.cells) for number in range(len(made.columns))]
-    wide = [number for number, its in enumerate(has) for _ in range(1 + its)]
-    theirs = [place > 0 and wide[place - 1] == number for place, number in enumerate(wide)]
-    heads = tuple(
-        "published" if their else "ours" if has[number] else made.columns[number]
-        for number, their in zip(wide, theirs, strict=True)
-    )
+    has = [any(row[number].published_text for row in table.cells) for number in range(len(table.columns))]
+    layout = [(number, new) for number, doubled in enumerate(has) for new in ((False, True)[: 1 + doubled])]
     return replace(
-        made,
-        columns=heads,
-        keys=tuple(None if their else made.keys[number] for number, their in zip(wide, theirs, strict=True)),
+        table,
+        columns=tuple(
+            "published" if new else "ours" if has[number] else table.columns[number] for number, new in layout
+        ),
+        keys=tuple(None if new else table.keys[number] for number, new in layout),
         column_headings=(
-            *(tuple(line[number] for number in wide) for line in made.column_headings),
-            tuple(made.columns[number] if has[number] else "" for number in wide),
+            *(tuple(line[number] for number, _ in layout) for line in table.column_headings),
+            tuple(table.columns[number] if has[number] else "" for number, _ in layout),
         ),
         cells=tuple(
             tuple(
                 Cell(status=CellStatus.PUBLISHED, text=row[number].published_text)
-                if their
+                if new
                 else replace(row[number], published_text="")
-                for number, their in zip(wide, theirs, strict=True)
+                for number, new in layout
             )
-            for row in made.cells
+            for row in table.cells
         ),
     )
 
 
-def _extend_headings(bands: tuple[tuple[str, ...], ...], more: int) -> tuple[tuple[str, ...], ...]:
-    """The headings of columns with that of so many columns behind them."""
-    first, *others = bands
-    return ((*first, *(PAPER_ONLY_HEADING,) * more), *((*line, *("",) * more) for line in others))
+def _extend_headings(lines: tuple[tuple[str, ...], ...], count: int) -> tuple[tuple[str, ...], ...]:
+    """The lines of headings with that of `count` new columns at the end."""
+    first, *others = lines
+    return ((*first, *(PAPER_ONLY_HEADING,) * count), *((*line, *("",) * count) for line in others))
 
 
 def _paper_only_cell(number: PublishedNumber | None) -> Cell:
-    """A cell that the study has nothing for."""
+    """A cell without trials of the study."""
     return Cell(
         status=CellStatus.UNPLANNED,
         published=number,

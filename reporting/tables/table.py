@@ -1,4 +1,4 @@
-"""What a table is: plain frozen data with every number, word and footnote in place, for any renderer."""
+"""A table: plain frozen data with every number, word and footnote in place, for any renderer."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class CellStatus(StrEnum):
 class Cell:
     """One combination of a row and a column, over all its trials.
 
-    `text` is that of the centre, or a word in its place; `spread` that of what stands behind a ±, `interval`
-    that of an interval, `difference_text` that of `difference`: the centre less the baseline's. `picked` says
-    which levels the trials have, `metric` what is shown where it is not what the column shows.
-    `published_text` is that of the published number and of what stands beside it.
+    `text` is the centre or a word in its place, `spread` what follows a ±, `interval` an interval, and
+    `difference_text` is `difference`: the centre less the baseline's. `picked` names the levels that were
+    picked, `metric` the metric shown if it is not the column's. `published_text` is the published number
+    with what is in parentheses after it.
     """
 
     status: CellStatus
@@ -71,13 +71,13 @@ class Cell:
 
     @property
     def count(self) -> int:
-        """How many values it is over."""
+        """The number of values that it summarises."""
         return self.estimate.n if self.estimate else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footnote:
-    """What a mark beside a cell means."""
+    """The sentence for a mark beside a cell."""
 
     mark: str
     text: str
@@ -85,7 +85,7 @@ class Footnote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnKey:
-    """What a column is for a program: its metric, and its level, empty where metrics alone are columns."""
+    """A column for programs: its metric, and its level, empty where metrics alone are columns."""
 
     metric: str
     level: str
@@ -128,7 +128,7 @@ class Table:
 def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple[str, int]]:
     """Each heading of a line with how many columns it is over; `paths` has all headings of each column.
 
-    It is cut where a heading above it is, and an empty one is over a single column.
+    It ends where a heading above it ends, and an empty one is over a single column.
     """
     places = range(len(paths))
     for (path, _), run in groupby(places, lambda at: (paths[at][: depth + 1], not paths[at][depth] and at)):
@@ -150,5 +150,5 @@ class Footnotes:
         return self._marks.setdefault(sentence, letters)
 
     def as_tuple(self) -> tuple[Footnote, ...]:
-        """Every footnote that was asked for."""
+        """Every footnote, in the order of the marks."""
         return tuple(Footnote(mark=mark, text=sentence) for sentence, mark in self._marks.items())

@@ -1,4 +1,4 @@
-"""The values of each cell's trials, and why some have none: a metric at a time."""
+"""The values of each cell's trials for a metric, and why some have none."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ CellKey = tuple[str, str, str]
 """A row, a column and a metric."""
 
 NOT_RUN = "–"
-"""What stands in a cell whose trials have not run."""
+"""The text of a cell whose trials have not run."""
 
 _LOCATED_SCHEMA = {**dict.fromkeys(("trial", "row", "column", "over"), pl.String), "unit": pl.Int64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What one cell's trials have of a metric.
+    """The values of a metric in one cell's trials.
 
-    `units` has for each value the number of its seed, or of its seed and the levels that the cell is over:
-    what cells are paired by. `gaps` has status and reason of each trial without a value. `label` says which
-    levels of the factors picked from the trials have; it is empty if they have all.
+    `units` has for each value the number of the unit that cells are paired by: its seed, or its seed and the
+    levels that the cell is over. `gaps` has status and reason of each trial without a value. `label` names
+    the levels that the trials have of the factors picked from; it is empty if they have all.
     """
 
     trials: int
@@ -51,7 +51,7 @@ class Tally:
 
     @property
     def placeholder(self) -> str:
-        """What stands in the place of a value."""
+        """The text in place of a value."""
         return NOT_RUN if self._gap_status is ValueStatus.MISSING else self._gap_status.text
 
     @property
@@ -60,7 +60,7 @@ class Tally:
 
     @property
     def values_by_unit(self) -> dict[int, float]:
-        """The values by what they are paired by."""
+        """The values by the unit that they are paired by."""
         return dict(zip(self.units, self.values, strict=True))
 
     def estimate(self, center: Center = "mean", spread: Spread = "sd") -> Estimate | None:
@@ -68,9 +68,9 @@ class Tally:
         return estimate(self.values, center=center, spread=spread) if self.values else None
 
     def remarks(self, noun: str = "seeds") -> list[str]:
-        """What a reader must know of the trials without a value: a sentence for each reason.
+        """A sentence for each reason why trials have no value.
 
-        Where all have the same, and the word in the cell says it, there is none.
+        There is none if all have the same and the word in the cell says it.
         """
         return [
             why if self.trials == 1 else f"{n} of {self.trials} {noun} {why}"
@@ -101,7 +101,7 @@ def tally_trials(
     that have begun and may have ended since. Without a factor in columns, a place's column is empty.
     """
     located = _locate_trials(trials, rows, columns, over)
-    found: dict[CellKey, tuple[Tally, ...]] = {}
+    tallies: dict[CellKey, tuple[Tally, ...]] = {}
     for metric in metrics:
         values = trial_values(study, located["trial"], outcomes, metric, begun=begun)
         valued = located.join(values, on="trial", how="left", maintain_order="left")
@@ -109,14 +109,14 @@ def tally_trials(
             valued = valued.with_columns(unit="seed")
         for row, column, tally in _tallies(valued, separate=separate):
             place = row, column, metric
-            found[place] = (*found.get(place, ()), tally)
-    return found
+            tallies[place] = (*tallies.get(place, ()), tally)
+    return tallies
 
 
 def _locate_trials(
     trials: Sequence[Trial], rows: str, columns: str | None, over: Sequence[str]
 ) -> pl.DataFrame:
-    """Each trial with where it stands, and the number of what it is paired by."""
+    """Each trial with its row and column, and the number of the unit that it is paired by."""
     units: dict[object, int] = {}
     text = lru_cache(maxsize=None, typed=True)(level_text)
     names = {factor: _names(trials, factor) for factor in over}
@@ -133,7 +133,7 @@ def _locate_trials(
 
 
 def _names(trials: Sequence[Trial], factor: str) -> dict[str, str]:
-    """What the levels that trials have of a factor are called, by their texts."""
+    """The names of the levels that trials have of a factor, by their texts."""
     levels = {level_text(trial.levels[factor]): trial.levels[factor] for trial in trials}
     return dict(zip(levels, level_names(list(levels.values())), strict=True))
 
