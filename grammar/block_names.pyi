@@ -181,6 +181,8 @@ class _ExtendedNeuralGpu(Recipe):
         maps: int | Placeholder = 0,
         kernel: int | Placeholder = 3,
         tape: Literal["first", "all"] | Placeholder = "first",
+        input_norm: bool | Placeholder = False,
+        first_unit: bool | Placeholder = False,
     ) -> Recipe:
         """Neural GPU with a decoder that reads all outputs so far from a tape: d_0 = s_n, that of neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t.
 
@@ -189,6 +191,8 @@ class _ExtendedNeuralGpu(Recipe):
         maps: maps of the image; 0: d_model; whole number, 0 to 65536.
         kernel: length and width of a kernel; whole number, 3 to 64.
         tape: the columns of the tape that an output is written to, across the image's width; first or all.
+        input_norm: whether a map with a bias and a norm over the maps make the first image, its empty places too; true or false.
+        first_unit: whether a gated unit of its own stands before the steps; true or false.
 
         Kaiser and Bengio 2016, section 2.2; the order of steps is that of their program.
         """
@@ -329,6 +333,8 @@ class _MarkovNeuralGpu(Recipe):
         width: int | Placeholder = 4,
         maps: int | Placeholder = 0,
         kernel: int | Placeholder = 3,
+        input_norm: bool | Placeholder = False,
+        first_unit: bool | Placeholder = False,
     ) -> Recipe:
         """Neural GPU, each of whose outputs depends on the one before: o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n that of neural_gpu.
 
@@ -336,6 +342,8 @@ class _MarkovNeuralGpu(Recipe):
         width: width of the image; whole number, 1 to 256.
         maps: maps of the image; 0: d_model; whole number, 0 to 65536.
         kernel: length and width of a kernel; whole number, 3 to 64.
+        input_norm: whether a map with a bias and a norm over the maps make the first image, its empty places too; true or false.
+        first_unit: whether a gated unit of its own stands before the steps; true or false.
 
         Kaiser and Bengio 2016, section 2.1.
         """
@@ -364,6 +372,8 @@ class _NeuralGpu(Recipe):
         width: int | Placeholder = 4,
         maps: int | Placeholder = 0,
         kernel: int | Placeholder = 3,
+        input_norm: bool | Placeholder = False,
+        first_unit: bool | Placeholder = False,
     ) -> Recipe:
         """Neural GPU, whose outputs are independent of each other: CGRU(s) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + B); u = hardsig(U′ ∗ s + B′); r = hardsig(U″ ∗ s + B″); s_n = (CGRU_l ∘ … ∘ CGRU_1)ⁿ(s_0), n the length; o_i from s_n[i, 0].
 
@@ -371,8 +381,10 @@ class _NeuralGpu(Recipe):
         width: width of the image; whole number, 1 to 256.
         maps: maps of the image; 0: d_model; whole number, 0 to 65536.
         kernel: length and width of a kernel; whole number, 3 to 64.
+        input_norm: whether a map with a bias and a norm over the maps make the first image, its empty places too; true or false.
+        first_unit: whether a gated unit of its own stands before the steps; true or false.
 
-        Kaiser and Sutskever 2016; Kaiser and Bengio 2016, section 2.
+        Kaiser and Sutskever 2016; Kaiser and Bengio 2016, section 2; `input_norm` and `first_unit` are those of their program.
         """
 
 neural_gpu: _NeuralGpu

@@ -16,10 +16,10 @@ Norm = Literal["pre", "post", "none"]
 Position = Literal["timing", "none"]
 """How a model tells positions apart: by a timing signal that is added, or not at all."""
 
-EmbeddingInit = Literal["scaled", "unit", "unit_scaled", "uniform"]
+EmbeddingInit = Literal["scaled", "unit", "unit_scaled", "uniform", "unit_uniform"]
 """How embeddings begin, and whether they are multiplied by √d_model where they are used.
 
-As N(0, 1 / width) and multiplied, as N(0, 1), as N(0, 1) and multiplied, or as U(-0.05, 0.05).
+As N(0, 1 / width) and multiplied, as N(0, 1), as N(0, 1) and multiplied, as U(-0.05, 0.05), or within ± 1.7.
 """
 
 Init = Literal["glorot", "he", "lecun", "uniform"]
@@ -63,14 +63,14 @@ class Cluster:
 class ModelConfig:
     """A model but for its body.
 
-    Inputs are symbols of `vocab`, or `columns` real numbers at each position. Outputs are a distribution over
-    `vocab`, or as many real numbers as `targets` says. `cutoffs` begin clusters of rarer
-    symbols, in the input as in the softmax; the first is as wide as the model, and mapped all the same with
+    Inputs are symbols of `vocab`, or `columns` real numbers at each position. Outputs are a distribution
+    over `vocab`, or as many real numbers as `targets` says. `cutoffs` begin clusters of rarer symbols, in
+    the input as in the softmax; the first is as wide as the model, and mapped all the same with
     `project_first_cluster`. Where it is `tied`, the softmax has the embedding's weights, and biases only
-    with `tied_bias`. Maps of feed-forward blocks, the queries, keys and values of `sa`, and its outputs
-    begin as N(0, std²) where their `std` is given. Of a model that reads one sequence and writes another,
-    `source_vocab` has the symbols of the first, if they are not as many as `vocab`. With `zero_past` the
-    blocks of a stream begin behind zero vectors.
+    with `tied_bias`; where it is not, it has none without `output_bias`. Maps of feed-forward blocks, the
+    queries, keys and values of `sa`, and its outputs begin as N(0, std²) where their `std` is given. Of a
+    model that reads one sequence and writes another, `source_vocab` has the symbols of the first, if they
+    are not as many as `vocab`. With `zero_past` the blocks of a stream begin behind zero vectors.
     """
 
     d_model: int
@@ -99,6 +99,7 @@ class ModelConfig:
     columns: int | None = None
     targets: int | None = None
     output_act: OutputActivation = "none"
+    output_bias: bool = True
     zero_past: bool = False
 
     def faults(self) -> list[str]:
@@ -219,6 +220,10 @@ class ModelConfig:
         return (
             (symbols or not self.tied, "expected symbols in and out where the weights are tied, got numbers"),
             (symbols or not self.cutoffs, "expected symbols in and out where there are cutoffs, got numbers"),
+            (
+                self.output_bias or not self.tied,
+                "expected weights that are not tied where there is no output_bias, got tied ones",
+            ),
             (self.tied or not self.tied_bias, "expected tied weights where there is a tied_bias, got none"),
             (
                 bool(self.cutoffs) or not self.project_first_cluster,
@@ -261,6 +266,7 @@ class ModelKeywords(TypedDict, total=False):
     columns: int | None
     targets: int | None
     output_act: OutputActivation
+    output_bias: bool
     zero_past: bool
 
 

@@ -81,6 +81,8 @@ class Embedding(nn.Embedding, Initialisable):
                 nn.init.normal_(self.weight, generator=generator)
             case "uniform":  # the default of Keras
                 nn.init.uniform_(self.weight, -0.05, 0.05, generator=generator)
+            case "unit_uniform":  # the program of Kaiser and Bengio 2016
+                nn.init.uniform_(self.weight, -1.7, 1.7, generator=generator)
 
 
 def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator | None) -> None:

@@ -80,8 +80,7 @@ class AdaptiveEmbedding(nn.Module):
 class AdaptiveSoftmax(nn.Module):
     """A distribution over the first cluster's symbols and the other clusters, and one within each of those.
 
-    Grave et al. 2017, section 4. With an embedding its tables and projections are used, and biases only if
-    there is a `tied_bias`.
+    Grave et al. 2017, section 4. With an embedding its tables and projections are used.
     """
 
     words: Linear | TiedLinear
@@ -92,16 +91,15 @@ class AdaptiveSoftmax(nn.Module):
         width: int,
         tied: AdaptiveEmbedding | None,
         *,
-        tied_bias: bool = False,
+        bias: bool,
         bias_init: BiasInit = "zero",
     ) -> None:
         super().__init__()
         self.clusters = tuple(clusters)
-        bias = tied is None or tied_bias
         self.choice = Linear(width, len(clusters) - 1, bias=bias, bias_init=bias_init)
         if tied is None:
             words, *tables = (
-                Linear(each.width, each.size, bias=True, bias_init=bias_init) for each in clusters
+                Linear(each.width, each.size, bias=bias, bias_init=bias_init) for each in clusters
             )
             projected = [each for each in clusters if each.projected]
             projections = [Linear(width, each.width, bias=False) for each in projected]

@@ -30,7 +30,9 @@ class TransductionModel(BaseModel[AnyTransducer]):
         self.source = Embedding(config.source.symbols, config.d_model, rule=config.embedding)
         self.target = Embedding(config.symbols, config.d_model, rule=config.embedding)
         self.body = build_transducer_block(recipe.root, Context(config=config))
-        self.output = Linear(self.body.output_width, config.symbols, bias=True, bias_init=config.bias_init)
+        self.output = Linear(
+            self.body.output_width, config.symbols, bias=config.output_bias, bias_init=config.bias_init
+        )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits of every symbol of the target, given those before it."""

@@ -193,15 +193,19 @@ def _build_input_layer(config: ModelConfig) -> nn.Module:
 def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:
     """What makes outputs of vectors."""
     if config.targets is not None:
-        return Linear(config.d_model, config.targets, bias=True, bias_init=config.bias_init)
+        return Linear(config.d_model, config.targets, bias=config.output_bias, bias_init=config.bias_init)
     if config.cutoffs:
         tied = embedding if config.tied and isinstance(embedding, AdaptiveEmbedding) else None
         return AdaptiveSoftmax(
-            config.clusters, config.d_model, tied, tied_bias=config.tied_bias, bias_init=config.bias_init
+            config.clusters,
+            config.d_model,
+            tied,
+            bias=config.output_bias if tied is None else config.tied_bias,
+            bias_init=config.bias_init,
         )
     if config.tied and isinstance(embedding, Embedding):
         return TiedLinear(embedding.weight, bias=config.tied_bias, bias_init=config.bias_init)
-    return Linear(config.d_model, config.symbols, bias=True, bias_init=config.bias_init)
+    return Linear(config.d_model, config.symbols, bias=config.output_bias, bias_init=config.bias_init)
 
 
 def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:

@@ -47,7 +47,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The transducer of `extended_neural_gpu(layers, width, maps, kernel, tape)`."""
+        """The transducer of `extended_neural_gpu(layers, width, maps, kernel, tape, …)`."""
         return cls(
             reader=build_image_encoder(settings, context),
             decoder=build_cgru_stack(settings, context, taped=True),

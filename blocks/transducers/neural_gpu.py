@@ -64,7 +64,7 @@ class NeuralGPU(ImageTransducer[NeuralGPUState]):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The transducer of `neural_gpu(layers, width, maps, kernel)`."""
+        """The transducer of `neural_gpu(layers, width, maps, kernel, …)`."""
         maps = image_maps(settings, context.width)
         return cls(reader=build_image_encoder(settings, context), output_width=maps)
 
@@ -90,7 +90,7 @@ class MarkovNeuralGPU(ImageTransducer[NeuralGPUState]):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The transducer of `markov_neural_gpu(layers, width, maps, kernel)`."""
+        """The transducer of `markov_neural_gpu(layers, width, maps, kernel, …)`."""
         output_width = image_maps(settings, context.width) + context.width
         return cls(reader=build_image_encoder(settings, context), output_width=output_width)
 

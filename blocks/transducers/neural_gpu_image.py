@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...grammar.vocabulary.neural_gpu import image_maps
-from ...grammar.vocabulary.spec import Settings, as_int
+from ...grammar.vocabulary.spec import Settings, as_bool, as_int
 from ..core.activations import saturating_sigmoid
 from ..core.block import Context
 from ..core.dropout import Dropout
@@ -129,12 +129,24 @@ class ImageEncoder(nn.Module):
     """The encoder: the source in column 0, then as many steps as the image is long.
 
     Every sequence has an image of its own size, the longer of source and target: beyond it there are zeros,
-    and after as many steps as it is long it stays.
+    and after as many steps as it is long it stays. With a norm what is mapped and normalised is all of the
+    image, its empty places too; `first` is applied once, before the steps (the program of Kaiser and Bengio
+    2016).
     """
 
-    def __init__(self, *, inputs: int, width: int, maps: int, stack: CGRUStack) -> None:
+    def __init__(
+        self,
+        *,
+        width: int,
+        stack: CGRUStack,
+        entry: Linear | None,
+        norm: nn.LayerNorm | None,
+        first: ImageCGRU | None,
+    ) -> None:
         super().__init__()
-        self.entry = None if inputs == maps else Linear(inputs, maps, bias=False)
+        self.entry = entry
+        self.norm = norm
+        self.first = first
         self.stack = stack
         self.width = width
 
@@ -159,17 +171,32 @@ class ImageEncoder(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """The image of `length` positions; `sizes` (batch,) are those of each sequence, None: all."""
         x = zero_masked(source, source_mask)[:, :length]
-        x = x if self.entry is None else self.entry(x).to(x.dtype)  # (batch, source's length, maps)
-        image = functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
+        image = self._first_image(x, length)
         if sizes is None:
+            image = image if self.first is None else self.first(image, None)
             for _ in range(length):
                 image = self.stack(image, None)
             return image, None
         steps = torch.arange(length, device=source.device) < sizes[:, None]  # (batch, length)
         mask = steps[:, None, :, None].to(image.dtype)
+        image = image if self.norm is None else image * mask
+        image = image if self.first is None else self.first(image, mask)
         for going in steps[:, :, None, None, None].unbind(1):
             image = torch.where(going, self.stack(image, mask), image)
         return image, mask
+
+    def _first_image(self, source: Tensor, length: int) -> Tensor:
+        """The image of `length` positions before anything is computed; source (batch, n, inputs)."""
+        if self.entry is None or self.norm is None:
+            x = source if self.entry is None else self.entry(source).to(source.dtype)
+            return functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
+        assert self.entry.bias is not None, "behind a norm stands a map with a bias"
+        if source.shape[1] < length:
+            source = functional.pad(source, (0, 0, 0, length - source.shape[1]))
+        column = self.norm(self.entry(source)).to(source.dtype)  # (batch, length, maps)
+        empty = self.norm(self.entry.bias).to(source.dtype)  # what the map makes of zeros
+        beside = empty.expand(len(source), self.width - 1, length, -1)
+        return torch.cat([column.unsqueeze(1), beside], 1)
 
 
 def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = False) -> CGRUStack:
@@ -185,8 +212,15 @@ def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = Fals
 
 def build_image_encoder(settings: Settings, context: Context) -> ImageEncoder:
     """The encoder as the settings of the family say."""
-    maps, stack = image_maps(settings, context.width), build_cgru_stack(settings, context)
-    return ImageEncoder(inputs=context.width, width=as_int(settings, "width"), maps=maps, stack=stack)
+    inputs, maps, kernel = context.width, image_maps(settings, context.width), as_int(settings, "kernel")
+    normed = as_bool(settings, "input_norm")
+    return ImageEncoder(
+        width=as_int(settings, "width"),
+        entry=Linear(inputs, maps, bias=normed) if normed or inputs != maps else None,
+        norm=nn.LayerNorm(maps, eps=context.config.norm_eps) if normed else None,
+        first=ImageCGRU(maps=maps, kernel=kernel, taped=False) if as_bool(settings, "first_unit") else None,
+        stack=build_cgru_stack(settings, context),
+    )
 
 
 def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -44,7 +44,10 @@ def output_part(config: ModelConfig, positions: int, inputs: int | None = None) 
     outputs, plane = config.outputs, positions * inputs
     projected = plane if config.project_first_cluster else 0
     if config.targets is not None:
-        parameters, loss = outputs * (inputs + 1), (2 + (config.output_act != "none")) * outputs
+        parameters, loss = (
+            outputs * (inputs + config.output_bias),
+            (2 + (config.output_act != "none")) * outputs,
+        )
     else:
         parameters, loss = _softmax_parameters(config, inputs), outputs + 2
     return ModelPart(
@@ -60,12 +63,12 @@ def output_part(config: ModelConfig, positions: int, inputs: int | None = None) 
 def _softmax_parameters(config: ModelConfig, inputs: int) -> int:
     """Those of the softmax beside what it has in common with the embedding.
 
-    The head has a vector for each cluster but the first. What is not tied has biases, and its own tables
-    and projections.
+    The head has a vector for each cluster but the first. What is not tied has its own tables and
+    projections, and biases unless the output has none.
     """
-    others = len(config.cutoffs)
+    others, bias = len(config.cutoffs), int(config.output_bias)
     if config.tied:
         return others * inputs + (config.symbols + others if config.tied_bias else 0)
-    tables = sum(cluster.size * (cluster.width + 1) for cluster in config.clusters[1:])
+    tables = sum(cluster.size * (cluster.width + bias) for cluster in config.clusters[1:])
     projections = sum(inputs * cluster.width for cluster in config.clusters if cluster.projected)
-    return (config.clusters[0].size + others) * (inputs + 1) + tables + projections
+    return (config.clusters[0].size + others) * (inputs + bias) + tables + projections

@@ -20,7 +20,19 @@ from .cost_tree import (
     total_cost,
 )
 from .registry import register
-from .spec import UNBOUNDED, Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word
+from .spec import (
+    UNBOUNDED,
+    Cost,
+    CostContext,
+    Parameter,
+    Reach,
+    Role,
+    Settings,
+    Spec,
+    as_bool,
+    as_int,
+    as_word,
+)
 
 PARAMETERS = (
     Parameter(name="layers", kind="integer", default=2, low=1, high=64, meaning="gated units in one step"),
@@ -39,6 +51,20 @@ TAPE = Parameter(
     default="first",
     words=("first", "all"),
     meaning="the columns of the tape that an output is written to, across the image's width",
+)
+
+INPUT_NORM = Parameter(
+    name="input_norm",
+    kind="boolean",
+    default=False,
+    meaning="whether a map with a bias and a norm over the maps make the first image, its empty places too",
+)
+
+FIRST_UNIT = Parameter(
+    name="first_unit",
+    kind="boolean",
+    default=False,
+    meaning="whether a gated unit of its own stands before the steps",
 )
 
 _SAVED_IMAGES_PER_UNIT = 8
@@ -90,26 +116,43 @@ def _unit(settings: Settings, context: CostContext) -> ModelPart:
     )
 
 
-def _input_map_parameters(settings: Settings, context: CostContext) -> int:
-    """The parameters of the map from the model's width to the image's maps, where they differ."""
+def _output_map_parameters(settings: Settings, context: CostContext) -> int:
+    """The parameters of the map from the model's width to the tape's maps, where they differ."""
     channels = image_maps(settings, context.width)
     return 0 if channels == context.width else channels * context.width
 
 
 def _encoder_parts(settings: Settings, context: CostContext) -> tuple[ModelPart, ...]:
-    """The map of the embeddings, if there is one, and the steps that read the source."""
-    steps, entry = _steps(settings, context), _input_map_parameters(settings, context)
-    if not entry:
-        return (replace(steps, predecessors=(SOURCE_EMBEDDING,)),)
-    made = ModelPart(
-        label="map to the image",
-        kind=PartKind.BLOCK,
-        parameters=entry,
-        flops=2 * context.length * entry,
-        saves_input=True,
-        predecessors=(SOURCE_EMBEDDING,),
+    """The map of the embeddings and the unit before the steps, if there are any, and the steps themselves."""
+    parts = [*_input_map(settings, context)]
+    if as_bool(settings, "first_unit"):
+        parts.append(replace(_unit(settings, context), label="first unit"))
+    first, *others = (*parts, _steps(settings, context))
+    return (replace(first, predecessors=(SOURCE_EMBEDDING,)), *others)
+
+
+def _input_map(settings: Settings, context: CostContext) -> tuple[ModelPart, ...]:
+    """What makes maps of the embeddings, where these are not the image's maps as they are.
+
+    A norm saves its input and two numbers a position. What it makes of an empty place of the image is
+    computed once.
+    """
+    channels, length = image_maps(settings, context.width), context.length
+    normed = as_bool(settings, "input_norm")
+    weights = channels * context.width
+    if not normed and channels == context.width:
+        return ()
+    return (
+        ModelPart(
+            label="map to the image",
+            kind=PartKind.BLOCK,
+            parameters=weights + (3 * channels if normed else 0),
+            flops=2 * length * weights,
+            saved=length * (channels + 2) if normed else 0,
+            saved_once=2 if normed else 0,
+            saves_input=True,
+        ),
     )
-    return (made, steps)
 
 
 def _neural_gpu_cost(settings: Settings, context: CostContext) -> Cost:
@@ -152,7 +195,7 @@ def _tape(settings: Settings, context: CostContext) -> ModelPart:
     what enters the map to the image and what leaves it, or without one what enters each unit.
     Generation keeps what the tape adds.
     """
-    entry, channels = _input_map_parameters(settings, context), image_maps(settings, context.width)
+    entry, channels = _output_map_parameters(settings, context), image_maps(settings, context.width)
     layers, width, kernel = (as_int(settings, name) for name in ("layers", "width", "kernel"))
     written, before = context.length - 1, (kernel - 1) // 2
     columns = width if as_word(settings, "tape") == "all" else min(width, before + 1)
@@ -182,10 +225,13 @@ NEURAL_GPU = register(
     Spec(
         name="neural_gpu",
         role=Role.TRANSDUCER,
-        parameters=PARAMETERS,
+        parameters=(*PARAMETERS, INPUT_NORM, FIRST_UNIT),
         summary="Neural GPU, whose outputs are independent of each other",
         equation=f"{_UNIT}; s_n = (CGRU_l ∘ … ∘ CGRU_1)ⁿ(s_0), n the length; o_i from s_n[i, 0]",
-        source="Kaiser and Sutskever 2016; Kaiser and Bengio 2016, section 2",
+        source=(
+            "Kaiser and Sutskever 2016; Kaiser and Bengio 2016, section 2; `input_norm` and `first_unit` are "
+            "those of their program"
+        ),
         cost=_neural_gpu_cost,
         reach=_reach,
     )
@@ -195,7 +241,7 @@ MARKOV_NEURAL_GPU = register(
     Spec(
         name="markov_neural_gpu",
         role=Role.TRANSDUCER,
-        parameters=PARAMETERS,
+        parameters=(*PARAMETERS, INPUT_NORM, FIRST_UNIT),
         summary="Neural GPU, each of whose outputs depends on the one before",
         equation="o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n that of neural_gpu",
         source="Kaiser and Bengio 2016, section 2.1",
@@ -208,7 +254,7 @@ EXTENDED_NEURAL_GPU = register(
     Spec(
         name="extended_neural_gpu",
         role=Role.TRANSDUCER,
-        parameters=(*PARAMETERS, TAPE),
+        parameters=(*PARAMETERS, TAPE, INPUT_NORM, FIRST_UNIT),
         summary="Neural GPU with a decoder that reads all outputs so far from a tape",
         equation=(
             "d_0 = s_n, that of neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), "

@@ -20,7 +20,10 @@ from .reach_limits import ReachLimit, predict_reach_limits
 from .status import study_outcomes, trials_missing_weights
 from .time_estimates import TimeEstimate, TimeEstimator, total_time
 
-SIZE_KEYS = ("recipe", "d_model", "norm", "residual", "tied", "tied_bias", "cutoffs", "project_first_cluster")
+SIZE_KEYS = (
+    *("recipe", "d_model", "norm", "residual", "tied", "tied_bias", "output_bias"),
+    *("cutoffs", "project_first_cluster"),
+)
 """The keys of [model] that determine parameters and operations."""
 
 _SIZE_PATHS = tuple(("model", key) for key in SIZE_KEYS)

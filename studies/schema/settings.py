@@ -95,7 +95,7 @@ class ModelSettings(StrictModel):
     """added to the variance that a norm divides by"""
     embedding: EmbeddingInit = "scaled"
     """how embeddings start: N(0, 1 / d_model), multiplied by √d_model where they are used; unit: N(0, 1);
-    unit_scaled: that, multiplied; uniform: U(-0.05, 0.05)"""
+    unit_scaled: that, multiplied; uniform: U(-0.05, 0.05); unit_uniform: U(-1.7, 1.7)"""
     tied: bool = False
     """whether the output layer shares the embedding's weights"""
     tied_bias: bool = False
@@ -118,6 +118,8 @@ class ModelSettings(StrictModel):
     uniform within 1 / √inputs those of all maps and convolutions, as torch does"""
     output_act: OutputActivation = "none"
     """of tasks with numbers: the activation of what the output layer gives"""
+    output_bias: bool = True
+    """whether an output layer with weights of its own has biases"""
     zero_past: bool = False
     """of texts in streams: whether blocks begin behind as many zero vectors as they see, or with nothing"""
 

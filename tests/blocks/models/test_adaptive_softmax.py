@@ -23,7 +23,7 @@ def parts(*, cutoffs=CUTS, tied, tied_bias=False, project_first_cluster=False, s
         d_model=WIDTH, vocab=VOCAB, cutoffs=cutoffs, project_first_cluster=project_first_cluster
     ).clusters
     embedding = AdaptiveEmbedding(clusters, WIDTH)
-    softmax = AdaptiveSoftmax(clusters, WIDTH, embedding if tied else None, tied_bias=tied_bias)
+    softmax = AdaptiveSoftmax(clusters, WIDTH, embedding if tied else None, bias=tied_bias or not tied)
     for module in (embedding, softmax):
         initialise(module, make_generator(seed))
         for name, parameter in module.named_parameters():

@@ -27,6 +27,9 @@ FRAMES = {
     "symbols to targets": {"vocab": VOCAB, "targets": 1},
     "columns to targets": {"columns": 2, "targets": 3, "embedding_dropout": 0.1, "init": "uniform"},
     "columns to activations": {"columns": 2, "targets": 3, "input_dropout": 0.1, "output_act": "leaky_relu"},
+    "symbols without biases": {"vocab": VOCAB, "output_bias": False},
+    "targets without biases": {"vocab": VOCAB, "targets": 2, "output_bias": False},
+    "clusters without biases": {"vocab": VOCAB, "cutoffs": CUTS, "output_bias": False},
     "clusters": {"vocab": VOCAB, "cutoffs": CUTS},
     "tied clusters": {"vocab": VOCAB, "cutoffs": CUTS, "tied": True, "embedding_dropout": 0.1},
     "tied with biases": {"vocab": VOCAB, "tied": True, "tied_bias": True},
@@ -178,6 +181,7 @@ def test_the_feedforward_attention_model_is_the_papers(output_act):
         ("unit", 1.0, 1.0),
         ("unit_scaled", 1.0, WIDTH**0.5),
         ("uniform", 0.05 / 3**0.5, 0.05 / 3**0.5),
+        ("unit_uniform", 1.7 / 3**0.5, 1.7 / 3**0.5),
     ],
 )
 def test_embeddings_begin_and_are_used_as_their_rule_says(embedding, drawn, used):
@@ -474,7 +478,7 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             "  expected attention_std above 0, got -1.0",
             "  expected norm to be pre, post or none, got 'off'",
             "  expected position to be timing or none, got 'learnt'",
-            "  expected embedding to be scaled, unit, unit_scaled or uniform, got 'large'",
+            "  expected embedding to be scaled, unit, unit_scaled, uniform or unit_uniform, got 'large'",
             "  expected init to be glorot, he, lecun or uniform, got 'zero'",
             "  expected bias_init to be zero, glorot or uniform, got 'ones'",
             "  expected output_act to be none, relu, gelu, gelu_tanh, tanh or leaky_relu, got 'sine'",

@@ -31,6 +31,8 @@ RECIPES = [
     "neural_gpu(layers=1, width=2)",
     "markov_neural_gpu(layers=1, width=2)",
     "extended_neural_gpu(layers=1, width=2)",
+    "neural_gpu(layers=1, width=2, maps=5, input_norm=true, first_unit=true)",
+    "extended_neural_gpu(layers=1, width=2, input_norm=true, first_unit=true)",
 ]
 
 

@@ -41,11 +41,23 @@ def apply_linear(linear, x):
     return x if linear is None else x @ linear.weight.T
 
 
+def layer_norm(norm, x):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / torch.sqrt((centred**2).mean(-1, keepdim=True) + norm.eps) * norm.weight + norm.bias
+
+
 def encode_image(reader, source, length):
     """The image after as many steps as it is long; source (n, inputs)."""
-    start = apply_linear(reader.entry, source)
-    image = start.new_zeros(length, reader.width, start.shape[1])
-    image[: len(source), 0] = start
+    if reader.norm is None:
+        start = apply_linear(reader.entry, source)
+        image = start.new_zeros(length, reader.width, start.shape[1])
+        image[: len(source), 0] = start
+    else:
+        image = source.new_zeros(length, reader.width, source.shape[1])
+        image[: len(source), 0] = source
+        image = layer_norm(reader.norm, image @ reader.entry.weight.T + reader.entry.bias)
+    if reader.first is not None:
+        image = cgru_step(reader.first, image)
     for _ in range(length):
         for cell in reader.stack.units:
             image = cgru_step(cell, image)

@@ -33,6 +33,9 @@ RECIPES = [
     "extended_neural_gpu(layers=1, width=2, kernel=5)",
     "extended_neural_gpu(width=3, tape=all)",
     "extended_neural_gpu(layers=1, width=4, maps=3, kernel=4, tape=all)",
+    *(f"{name}(layers=1, width=2, input_norm=true, first_unit=true)" for name in NAMES),
+    "neural_gpu(layers=1, width=1, maps=5, kernel=4, input_norm=true)",
+    "neural_gpu(layers=1, width=2, maps=5, kernel=4, first_unit=true)",
 ]
 SHAPES = [(1, 1), (4, 4), (5, 2), (2, 5)]  # of source and target
 

@@ -87,6 +87,7 @@ BODY = 2 * WIDTH + WIDTH * 4 + 4 + 4 * WIDTH + WIDTH  # a norm and ff(4)
             6 * 16 + 4 * 4 + 20 * 1 + 16 * (4 + 1) + 2 * WIDTH + 2 * WIDTH,
             2 * LENGTH * WIDTH * (4 + 1 + 6 + 2),
         ),
+        ({"vocab": 7, "output_bias": False}, 2 * 7 * WIDTH + 2 * WIDTH, 2 * LENGTH * WIDTH * 7),
         ({"vocab": 7, "tied": True, "tied_bias": True}, 7 * WIDTH + 7 + 2 * WIDTH, 2 * LENGTH * WIDTH * 7),
         (
             {

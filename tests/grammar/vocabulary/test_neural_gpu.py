@@ -36,6 +36,10 @@ def _stated(text: str, *, causal: bool = False) -> tuple[Cost, Reach]:
         ("markov_neural_gpu(layers=1, maps=20)", 16 * 20 + 3 * (9 * 20 * 20 + 20), 20 + 16),
         ("extended_neural_gpu", 2 * UNIT + 2 * (UNIT + TAPE), 16),
         ("extended_neural_gpu(tape=all)", 2 * UNIT + 2 * (UNIT + TAPE), 16),
+        ("neural_gpu(first_unit=true)", 3 * UNIT, 16),
+        ("neural_gpu(input_norm=true)", 16 * 16 + 3 * 16 + 2 * UNIT, 16),
+        ("markov_neural_gpu(maps=20, input_norm=true)", 16 * 20 + 3 * 20 + 2 * 3 * (9 * 20 * 20 + 20), 36),
+        ("extended_neural_gpu(input_norm=true)", 16 * 16 + 3 * 16 + 2 * UNIT + 2 * (UNIT + TAPE), 16),
         ("extended_neural_gpu(layers=1, maps=20)", 2 * 16 * 20 + 3 * (3 * 9 * 20 * 20 + 2 * 20), 20),
     ],
 )
@@ -49,6 +53,7 @@ def test_parameters_are_those_counted_by_hand(text: str, parameters: int, output
     [
         ("neural_gpu", 10 * 2 * STEP, 16),
         ("markov_neural_gpu", 10 * 2 * STEP, 16),
+        ("neural_gpu(input_norm=true, first_unit=true)", (10 * 2 + 1) * STEP + 2 * 10 * 16 * 16, 16),
         # an output on the tape, the last one left out, moves two columns by three positions in three maps
         ("extended_neural_gpu", 20 * 2 * STEP + 9 * 2 * 2 * (2 * 3 * 3) * 16 * 16, 4 * 16 * (1 + 2 * 3)),
         ("extended_neural_gpu(tape=all)", 20 * 2 * STEP + 9 * 2 * 2 * (4 * 3 * 3) * 16 * 16, 4 * 16 * 7),

@@ -31,6 +31,7 @@ MODELS = [
     {"tied": True, "embedding": "unit", "norm": "post"},
     {"cutoffs": (5, 20)},
     {"tied": True, "tied_bias": True},
+    {"output_bias": False},
     {"cutoffs": (5, 20), "tied": True, "tied_bias": True, "project_first_cluster": True},
     {"cutoffs": (5, 20), "tied": True, "attention_dropout": 0.3, "embedding_dropout": 0.1},
 ]
