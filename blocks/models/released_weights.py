@@ -136,6 +136,7 @@ def _config_faults(model: Model) -> Iterator[str]:
         ),
         (not config.tied or clusters, "tied=False without cutoffs", config.tied),
         (config.tied_bias or not config.tied, "tied_bias=True", config.tied_bias),
+        (config.output_bias, "output_bias=True", config.output_bias),
     )
     yield from (f"expected {wanted}, got {got}" for holds, wanted, got in rules if not holds)
 

@@ -119,7 +119,10 @@ def test_what_does_not_fit_is_told_at_once_and_the_model_stays_as_it_was(tmp_pat
 def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons():
     other = "sa(pos=relative, span=12, heads=2, head_width=4, self=true, pos_values=true)"
     model = build(
-        f"{other} >> ff(4, act=gelu) >> ff(4) >> attn_split(N=2) >> all_attn(N=0)", d_model=16, vocab=9
+        f"{other} >> ff(4, act=gelu) >> ff(4) >> attn_split(N=2) >> all_attn(N=0)",
+        d_model=16,
+        vocab=9,
+        output_bias=False,
     )
     with pytest.raises(WeightsError) as caught:
         load_adaptive_span_weights(model, "nothing.pt")
@@ -131,6 +134,7 @@ def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons():
             "  expected position=none, got timing",
             "  expected zero_past=True, got False",
             "  expected embedding=unit, got scaled",
+            "  expected output_bias=True, got False",
             "  sub-layer 1: expected self=false, got true",
             "  sub-layer 1: expected pos_values=false, got true",
             "  sub-layer 1: expected heads together as wide as the model, 16, got 8",
