@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -35,6 +35,16 @@ PATIENCE_S = 600
 def folder(tmp_path):
     (tmp_path / "crash.toml").write_text(STUDY, encoding="utf-8")
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The table of a run in one process that nothing happens to."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "crash.toml").write_text(STUDY, encoding="utf-8")
+    words = ["study", "run", "crash.toml", "--results", "results", "--local"]
+    subprocess.run(command(*words), cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
+    return table(folder)
 
 
 def command(*words):
@@ -86,27 +96,33 @@ def descendants(process, name):
     return found
 
 
+@contextmanager
+def all_end(process):
+    """Behind it a process and all under it have ended; Ray's agents, which wait for a minute, are killed."""
+    family = psutil.Process(process.pid).children(recursive=True)
+    agents = [each for each in descendants(process, "Agent") if each in family]
+    yield
+    psutil.wait_procs([each for each in family if each not in agents], timeout=PATIENCE_S)
+    for each in agents:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    psutil.wait_procs(agents, timeout=PATIENCE_S)
+
+
 def rows(folder):
     frame = Store(folder / "results").trials().select("trial", "attempt", "status", "started", "finished")
     return {row["trial"]: row for row in frame.to_dicts()}
 
 
-def table(folder, results="results"):
-    words = ["table", "render", "crash", "--format", "markdown", "--results", results]
+def table(folder):
+    words = ["table", "render", "crash", "--format", "markdown", "--results", "results"]
     done = subprocess.run(
         command(*words), cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=True
     )
     return done.stdout
 
 
-def undisturbed(folder):
-    """The table of a run in one process that nothing happens to."""
-    words = ["study", "run", "crash.toml", "--results", "whole", "--local"]
-    subprocess.run(command(*words), cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
-    return table(folder, "whole")
-
-
-def check_end(folder, process, before):
+def check_end(folder, process, before, undisturbed):
     """The last run ends well, what was stored before is untouched, and the table is the undisturbed one."""
     output, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, output
@@ -115,31 +131,29 @@ def check_end(folder, process, before):
     assert {row["status"] for row in after.values()} == {"done"}
     assert {row["attempt"] for row in after.values()} == {0}
     assert {trial: after[trial] for trial in before} == before
-    assert table(folder) == undisturbed(folder)
+    assert table(folder) == undisturbed
 
 
-def test_a_study_survives_the_death_of_its_driver_of_a_worker_and_of_its_head(folder):
+def test_a_study_survives_the_death_of_its_driver_of_a_worker_and_of_its_head(folder, undisturbed):
     first = begin(folder)
     until(folder, 1, first)
-    family = psutil.Process(first.pid).children(recursive=True)
-    first.send_signal(signal.SIGKILL)
-    first.communicate()
-    psutil.wait_procs(family, timeout=PATIENCE_S)
+    with all_end(first):
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
     before = rows(folder)
 
     second = begin(folder)
     until(folder, len(before) + 1, second)
     wait_for(lambda: descendants(second, "ray::ResourceTrainable"))[0].kill()  # Tune's wrap around the actor
     until(folder, len(before) + 3, second)
-    family = psutil.Process(second.pid).children(recursive=True)
-    descendants(second, "gcs_server")[0].kill()
-    second.communicate(timeout=PATIENCE_S)
-    assert second.returncode != 0
-    psutil.wait_procs(family, timeout=PATIENCE_S)
+    with all_end(second):
+        descendants(second, "gcs_server")[0].kill()
+        second.communicate(timeout=PATIENCE_S)
+        assert second.returncode != 0
     before = rows(folder)
     assert 0 < len(before) < 8
 
-    check_end(folder, begin(folder), before)
+    check_end(folder, begin(folder), before, undisturbed)
 
 
 def free_port():
@@ -184,7 +198,7 @@ def _listens(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_study_on_a_cluster_survives_the_death_of_the_head(folder):
+def test_a_study_on_a_cluster_survives_the_death_of_the_head(folder, undisturbed):
     with cluster() as (address, head):
         first = begin(folder, "--address", address)
         until(folder, 2, first)
@@ -194,4 +208,4 @@ def test_a_study_on_a_cluster_survives_the_death_of_the_head(folder):
     before = rows(folder)
     assert 0 < len(before) < 8
     with cluster() as (address, _):
-        check_end(folder, begin(folder, "--address", address), before)
+        check_end(folder, begin(folder, "--address", address), before, undisturbed)
