@@ -119,9 +119,8 @@ def _sign(context: ClaimContext, winner: cst.FunctionCall, candidates: list[Cand
     names = {metric_family(each.metric) for _, value in candidates for each in iter_quantities(value)}
     sides = {context.scope.metrics[name].higher_is_better for name in names}
     if len(sides) > 1 or None in sides:
-        message = (
-            f"expected metrics with one better side, got {', '.join(sorted(names))}; say argmax or argmin"
-        )
+        listed = ", ".join(sorted(names))
+        message = f"expected metrics with one better direction, got {listed}; say argmax or argmin"
         context.report_error(winner.function.start, winner.function.end, message)
         return None
     return ">" if (True in sides) == (function == "best") else "<"

@@ -1,4 +1,4 @@
-"""[[curve]]: what a figure shows of a study, and whether it fits: known factors, a known metric."""
+"""[[curve]]: what a figure shows of a study, and whether it fits the study's factors and metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .settings import Level, Name
 Band = Literal["sd", "se", "ci", "minmax"]
 
 TIME_AXES = {"epoch": "Epoch", "step": "Step"}
-"""What a learning curve runs over, with its title."""
+"""The axes of a learning curve, with their titles."""
 
 INDEX_AXES = ("index", "index2")
 """The first and the second index of a metric such as `attention[3,7]`."""
@@ -33,7 +33,7 @@ _KEYS_BY_KIND = {
     "heat": {"y", "panels"},
     "pareto": {"series", "panels", "band", "logx", "logy", "accent"},
 }
-"""The keys of each kind beside those that all have."""
+"""The keys of each kind besides the common ones."""
 
 _COMMON_KEYS = {"name", "kind", "value", "x", "select", "caption"}
 
@@ -57,11 +57,11 @@ class CurveSpec(StrictModel):
     panels: str | None = None
     """the factor with a panel for each of its levels"""
     select: dict[str, Any] = Field(default={})
-    """for a factor that is not drawn whole, the level or list of levels that is kept"""
+    """for a factor, the level or the list of levels that is kept"""
     band: Band = "sd"
-    """what bands and whiskers show: deviation, standard error, 95 % interval, or from end to end"""
+    """what bands and whiskers show: standard deviation, standard error, 95 % interval, or the range"""
     logx: bool = False
-    """whether `x` is logarithmic; 0 stands in front"""
+    """whether `x` is logarithmic; 0 is drawn before its start"""
     logy: bool = False
     """whether the metric's axis is logarithmic"""
     accent: Any = None
@@ -73,13 +73,13 @@ class CurveSpec(StrictModel):
 
     @property
     def roles(self) -> dict[str, str]:
-        """What stands where: x, y, series and panels, as far as they are given."""
-        every = {"x": self.x, "y": self.y, "series": self.series, "panels": self.panels}
-        return {role: name for role, name in every.items() if name is not None}
+        """The names in the roles x, y, series and panels, as far as they are given."""
+        roles = {"x": self.x, "y": self.y, "series": self.series, "panels": self.panels}
+        return {role: name for role, name in roles.items() if name is not None}
 
     @property
     def needs_history(self) -> bool:
-        """Whether it needs more than the last values: those of every epoch, or of every index."""
+        """Whether it needs more than the final values: those of every epoch, or of every index."""
         return self.kind == "box" or not {*TIME_AXES, *INDEX_AXES}.isdisjoint(self.roles.values())
 
     @property
@@ -91,44 +91,40 @@ class CurveSpec(StrictModel):
 def curve_faults(spec: CurveSpec, design: Design, paper: str | None) -> list[tuple[KeyPath, str]]:
     """Everything in a figure's specification that does not fit a study: the key's path, and what is wrong.
 
-    Levels are looked at once the factors are right: what follows from a fault is not told beside it.
+    Levels are checked only if the factors are right, so that no fault follows from another.
     """
     factors = design.known_levels
-    wrong = [*_key_faults(spec), *select_faults(spec.select, factors), *_role_faults(spec, factors)]
-    if not wrong:
-        wrong += _level_faults(spec, design)
+    faults = [*_key_faults(spec), *select_faults(spec.select, factors), *_role_faults(spec, factors)]
+    if not faults:
+        faults += _level_faults(spec, design)
     if metric_family(spec.value) not in METRICS_AND_COSTS:
-        wrong.append(
+        faults.append(
             (("value",), f"unknown metric '{spec.value}'{nearest_hint(spec.value, METRICS_AND_COSTS)}")
         )
     elif spec.kind == "pareto" and find_metric(spec.value).higher_is_better is None:
-        wrong.append((("value",), f"expected a metric with a better side, got '{spec.value}'"))
-    printed = [name for known, name in published_tables() if known == paper]
-    if "published" in _KEYS_BY_KIND[spec.kind] and spec.published not in (None, *printed):
-        where = f"no published table '{spec.published}' of {paper or 'a paper: [study] names none'}"
-        wrong.append((("published",), where + nearest_hint(spec.published, printed)))
-    return wrong
+        faults.append((("value",), f"expected a metric with a better direction, got '{spec.value}'"))
+    published = [name for known, name in published_tables() if known == paper]
+    if "published" in _KEYS_BY_KIND[spec.kind] and spec.published not in (None, *published):
+        unknown = f"no published table '{spec.published}' of {paper or 'a paper: [study] names none'}"
+        faults.append((("published",), unknown + nearest_hint(spec.published, published)))
+    return faults
 
 
 def _key_faults(spec: CurveSpec) -> Iterator[tuple[KeyPath, str]]:
-    """Keys that the kind does not have, and the one that a heat map cannot do without."""
+    """Keys that the kind does not have, and the one that a heat map needs."""
     for key in CurveSpec.model_fields:
         if key in spec.model_fields_set - _COMMON_KEYS - _KEYS_BY_KIND[spec.kind]:
-            takers = [kind for kind, keys in _KEYS_BY_KIND.items() if key in keys]
-            yield (key,), f"kind '{spec.kind}' has no {key}; {' and '.join(takers)} {_have(takers)}"
+            kinds = [kind for kind, keys in _KEYS_BY_KIND.items() if key in keys]
+            verb = "has" if len(kinds) == 1 else "have"
+            yield (key,), f"kind '{spec.kind}' has no {key}; {' and '.join(kinds)} {verb}"
     if spec.kind == "heat" and spec.y is None:
         yield (), "missing key 'y'"
     if spec.published is not None and spec.x in TIME_AXES:
-        yield (("published",), "a paper's numbers stand at levels, not over time")
-
-
-def _have(takers: list[str]) -> str:
-    """The verb for one kind or for several."""
-    return "has" if len(takers) == 1 else "have"
+        yield (("published",), "a paper's numbers are given by level, not over time")
 
 
 def _role_faults(spec: CurveSpec, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[tuple[KeyPath, str]]:
-    """What stands where it cannot: no factor, or the same twice."""
+    """Roles with a name that is not a factor, or with the name of another role."""
     met: dict[str, str] = {}
     for role, name in spec.roles.items():
         others = _special_values(spec.kind, role)
@@ -143,7 +139,7 @@ def _role_faults(spec: CurveSpec, factors: Mapping[str, tuple[Level, ...]]) -> I
 
 
 def _special_values(kind: str, role: str) -> tuple[str, ...]:
-    """What may stand in a role beside a factor; it goes before a factor of the same name."""
+    """The names that a role can have besides factors; they take precedence over a factor of the same name."""
     if kind == "pareto" and role == "x":
         return tuple(METRICS_AND_COSTS)
     if kind == "line" and role == "x":
@@ -154,15 +150,15 @@ def _special_values(kind: str, role: str) -> tuple[str, ...]:
 
 
 def _level_faults(spec: CurveSpec, design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """Levels that cannot be drawn so: words on a line, loose factors, an accent that is none of them."""
+    """Levels that cannot be drawn: words on a line, factors without a role, an accent that is not a level."""
     levels = selected_levels(spec.select, design.factors)
     if spec.kind == "line" and spec.x in levels:
         words = [format_value(level) for level in levels[spec.x] if isinstance(level, str | bool)]
         if words:
             yield ("x",), f"expected a factor of numbers, got {', '.join(words)}"
-    places = [name for name in spec.roles.values() if name in levels]
-    if spec.kind != "pareto" and (found := describe_mixed_levels(places, spec.select, design)):
-        yield ("x",), f"expected every other factor but {SEED} to have one level, got {found}"
+    factors = [name for name in spec.roles.values() if name in levels]
+    if spec.kind != "pareto" and (mixed := describe_mixed_levels(factors, spec.select, design)):
+        yield ("x",), f"expected every other factor but {SEED} to have one level, got {mixed}"
     if spec.accent is None:
         return
     known = selected_levels(spec.select, design.known_levels)

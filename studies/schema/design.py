@@ -14,16 +14,17 @@ from .settings import Level
 DesignKind = Literal["grid", "one_at_a_time", "zip"]
 
 MAX_TRIALS = 100_000
-"""More trials than these are refused before they are made."""
+"""More trials than these are a fault, reported before they are made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
     """How cells are made of factors; `seed` is a factor too, and crosses the cells of every design.
 
-    `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]], each whole.
-    `baseline` has the levels that [study] names, `matched_size` the one name of it that is no factor, with
-    its value: it is solved. `as_written` is the design of the file without its overrides, if it has any.
+    `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
+    levels. `baseline` has the levels that [study] names, `matched_size` the one name there that is not a
+    factor, with its value: the size that is solved. `as_written` is the design of the file without its
+    overrides, if there are any.
     """
 
     kind: DesignKind
@@ -36,18 +37,18 @@ class Design:
     @property
     def factors(self) -> dict[str, tuple[Level, ...]]:
         """Every factor with all its levels: those of [factors], then those that only listed cells have."""
-        found = {name: list(levels) for name, levels in self.combined_factors.items()}
+        factors = {name: list(levels) for name, levels in self.combined_factors.items()}
         for cell in self.listed_cells.values():
             for name, level in cell.items():
-                if not has_level(found.setdefault(name, []), level):
-                    found[name].append(level)
+                if not has_level(factors.setdefault(name, []), level):
+                    factors[name].append(level)
         if list(self.combined_factors)[-1] == SEED:
-            found[SEED] = found.pop(SEED)
-        return {name: tuple(levels) for name, levels in found.items()}
+            factors[SEED] = factors.pop(SEED)
+        return {name: tuple(levels) for name, levels in factors.items()}
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
-        """Every factor with the levels that may be named: its own, then those that overrides have removed."""
+        """Every factor with the levels that can be named: its own, then those that overrides have removed."""
         written = self.as_written.factors if self.as_written else {}
         return {
             name: (*levels, *(level for level in written.get(name, ()) if not has_level(levels, level)))
@@ -60,11 +61,11 @@ class Design:
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
     def baseline_level(self, name: str) -> Level:
-        """The level of a factor in the baseline: the one that is named, else the first."""
+        """The level of a factor in the baseline: the named one, else the first."""
         return self.baseline.get(name, self.combined_factors[name][0])
 
     def count(self) -> int:
-        """How many cells with seeds there are at most, without making them."""
+        """An upper bound of the cells times seeds, without making them."""
         sizes = [len(levels) for levels in self.crossed.values()]
         match self.kind:
             case "grid":
@@ -87,7 +88,7 @@ class Design:
                 yield {name: cell[name] for name in order}
 
     def _combined_cells(self) -> Iterator[dict[str, Level]]:
-        """The cells of the design, none where a study lists all of its cells."""
+        """The cells of the design; none if a study lists all of its cells."""
         crossed = self.crossed
         if self.listed_cells and not crossed:
             return
@@ -110,10 +111,10 @@ class Design:
 
 
 def level_key(level: Level) -> str:
-    """What two levels share if they are the same: `1` and `1.0` are not."""
+    """The key of a level, equal for equal levels of one type: `1` and `1.0` differ."""
     return repr(level)
 
 
 def has_level(levels: Iterable[Level], level: Level) -> bool:
-    """Whether a level is one of these, its type too."""
+    """Whether a level is one of these, of the same type."""
     return level_key(level) in map(level_key, levels)

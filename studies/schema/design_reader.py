@@ -1,7 +1,6 @@
-"""What [study] and [[cells]] say of a study's cells, read and held against its factors.
+"""Reads the design from [study] and [[cells]], and checks it against the factors.
 
-Names that fill holes are levels of factors, and the one size that `match` solves. What is wrong here is told
-here; whether levels fit the holes that they fill is found where all of them are tried.
+Whether levels fit the holes that they fill is checked later, when all of them are tried.
 """
 
 from __future__ import annotations
@@ -22,31 +21,31 @@ BASELINE_PATH: KeyPath = ("study", "baseline")
 
 
 def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Design:
-    """The design of a study; what is wrong with it is noted, and left out.
+    """The design of a study; faulty parts are noted and left out.
 
-    A study without factors takes those that its cells name, in the order in which they are met. A cell has
+    A study without factors has those that its cells name, in the order in which they are met. A cell has
     the baseline's level of each factor that it does not name.
     """
     factors = read_factors(diagnostics)
-    own = {name: levels for name, levels in factors.items() if name != SEED}
+    crossed = {name: levels for name, levels in factors.items() if name != SEED}
     tables = _tables(diagnostics)
-    names = tuple(own or dict.fromkeys(name for table in tables for name in table if name != SEED))
-    given = _baseline(diagnostics, header, names)
+    names = tuple(crossed or dict.fromkeys(name for table in tables for name in table if name != SEED))
+    baseline = _baseline(diagnostics, header, names)
     listed: dict[int, Mapping[str, Level]] = {}
     seen: set[tuple[str, ...]] = set()
     for index, table in enumerate(tables):
-        if _is_cell(diagnostics, (TABLE, index), table, names, given):
-            cell = {name: table[name] if name in table else given[name] for name in names}
+        if _is_cell(diagnostics, (TABLE, index), table, names, baseline):
+            cell = {name: table[name] if name in table else baseline[name] for name in names}
             key = tuple(map(level_key, cell.values()))
             if key in seen:
                 diagnostics.report_error((TABLE, index), "this cell is listed twice")
             seen.add(key)
             listed[index] = cell
     design = Design(
-        kind=_kind(diagnostics, header, own),
+        kind=_kind(diagnostics, header, crossed),
         combined_factors=factors,
         listed_cells=listed,
-        baseline=given,
+        baseline=baseline,
         matched_size=_size(diagnostics, header, names),
     )
     _check_levels(diagnostics, design)
@@ -55,18 +54,18 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
 
 
 def _tables(diagnostics: Diagnostics) -> list[Mapping[str, Any]]:
-    """The tables of [[cells]]; none of them where one is no table."""
-    found = diagnostics.document.data.get(TABLE, [])
-    if isinstance(found, list) and all(isinstance(table, Mapping) for table in found):
-        return found
-    diagnostics.report_error((TABLE,), f"expected [[cells]], got {format_value(found)}")
+    """The tables of [[cells]]; none of them if one is not a table."""
+    tables = diagnostics.document.data.get(TABLE, [])
+    if isinstance(tables, list) and all(isinstance(table, Mapping) for table in tables):
+        return tables
+    diagnostics.report_error((TABLE,), f"expected [[cells]], got {format_value(tables)}")
     return []
 
 
 def _kind(
     diagnostics: Diagnostics, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
 ) -> Any:  # noqa: ANN401 -- a design's kind
-    """How the factors are combined; those that cannot be paired are noted, and taken as a grid."""
+    """How the factors are combined; if they cannot be paired, that is noted, and they are a grid."""
     kind = header.design if header else "grid"
     if kind == "zip" and len({len(levels) for levels in factors.values()}) > 1:
         lengths = ", ".join(f"{name} has {len(levels)}" for name, levels in factors.items())
@@ -81,7 +80,7 @@ def _is_level(diagnostics: Diagnostics, path: KeyPath, level: object, names: Col
     """Whether a key is a factor's name and its value can be a level of it; if not, that is noted."""
     name = str(path[-1])
     if name == SEED:
-        diagnostics.report_error(path, "seeds cross every cell: they stand in [factors]", key=True)
+        diagnostics.report_error(path, "seeds cross every cell: list them in [factors]", key=True)
     elif name not in names:
         diagnostics.report_error(path, f"unknown factor '{name}'{nearest_hint(name, names)}", key=True)
     elif not is_name(diagnostics, path):
@@ -98,14 +97,14 @@ def _is_cell(
     path: KeyPath,
     table: Mapping[str, Any],
     names: Collection[str],
-    given: Collection[str],
+    baseline: Collection[str],
 ) -> bool:
     """Whether a table of [[cells]] has a level for each factor that the baseline has none for.
 
-    Names that are no factors and levels that are none are noted too, each at its key or value.
+    Unknown factors and invalid levels are noted too, each at its key or value.
     """
     fits = [_is_level(diagnostics, (*path, name), level, names) for name, level in table.items()]
-    missing = [name for name in names if name not in table and name not in given]
+    missing = [name for name in names if name not in table and name not in baseline]
     for name in missing:
         diagnostics.report_error(path, f"missing factor '{name}'")
     return all(fits) and not missing
@@ -116,7 +115,7 @@ def _baseline(
 ) -> dict[str, Level]:
     """The levels of factors in the baseline.
 
-    Other names are noted, unless they have a number and `match` asks for one to be solved.
+    Other names are noted, unless `match` is given and they have a number, which may be the size to solve.
     """
     sizes = _sizes(header, names) if header and header.match else {}
     return {
@@ -127,17 +126,17 @@ def _baseline(
 
 
 def _sizes(header: StudySettings, names: Collection[str]) -> dict[str, int | float]:
-    """The numbers in the baseline whose names are no factors."""
+    """The numbers in the baseline whose names are not factors."""
     others = {name: value for name, value in header.baseline.items() if name not in (*names, SEED)}
-    return {name: value for name, value in others.items() if type(value) in (int, float)}  # true is no number
+    return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
 
 
 def _size(
     diagnostics: Diagnostics, header: StudySettings | None, names: Collection[str]
 ) -> tuple[str, int] | None:
-    """The size that `match` solves: the one name of the baseline that is no factor, with its value.
+    """The size that `match` solves: the one name of the baseline that is not a factor, with its value.
 
-    None without `match`, and where there is not exactly one with a whole number, which is noted.
+    None without `match`, or if there is not exactly one with an integer, which is noted.
     """
     if header is None or header.match is None:
         if header and "tolerance" in header.model_fields_set:
@@ -160,7 +159,7 @@ def _size(
 
 
 def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
-    """Note levels of the baseline that no factor has, with the nearest one that it has."""
+    """Note levels of the baseline that their factors do not have."""
     factors = design.factors
     for name, level in design.baseline.items():
         if name in factors and not has_level(factors[name], level):
@@ -171,7 +170,7 @@ def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
 
 
 def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed: Collection[int]) -> None:
-    """Note what belongs to a grid in a study whose points a search chooses."""
+    """Note keys and cells of a grid in a study whose points a search chooses."""
     if not diagnostics.has_search or header is None:
         return
     for key in ("design", "match"):

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 def read_factors(diagnostics: Diagnostics) -> dict[str, tuple[Level, ...]]:
     """Every factor with its levels, in the order of the file; `seed` is added if it is not there.
 
-    Levels that are no levels are spoiled; a factor that has none at all has an empty tuple.
+    Invalid levels are noted and kept; a factor without a list of levels has an empty tuple.
     """
     table = diagnostics.table("factors")
     factors = {
@@ -31,7 +31,7 @@ def read_factors(diagnostics: Diagnostics) -> dict[str, tuple[Level, ...]]:
 
 
 def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
-    """Whether a hole can be named as the key at a path; if not, that is noted."""
+    """Whether the key at a path can be the name of a hole; if not, that is noted."""
     fits = _NAME.fullmatch(str(path[-1])) is not None
     if not fits:
         message = f"expected a letter, then letters, digits and '_', got {path[-1]!r}"
@@ -40,9 +40,9 @@ def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
 
 
 def _levels(diagnostics: Diagnostics, name: str, levels: Any) -> tuple[Level, ...]:  # noqa: ANN401 -- TOML holds anything
-    """The levels of a factor; what is wrong with it or with one of them is noted.
+    """The levels of a factor; faults of it and of its levels are noted.
 
-    Two levels are the same if both their types and their values are: `1` and `1.0` are not.
+    Two levels are the same if both their types and their values are: `1` and `1.0` differ.
     """
     path = ("factors", name)
     if not isinstance(levels, list) or not levels:
@@ -50,9 +50,8 @@ def _levels(diagnostics: Diagnostics, name: str, levels: Any) -> tuple[Level, ..
         return ()
     seen: set[tuple[type, Level]] = set()
     for index, level in enumerate(levels):
-        wrong = level_fault(name, level)
-        if wrong:
-            diagnostics.report_invalid((*path, index), wrong)
+        if message := level_fault(name, level):
+            diagnostics.report_invalid((*path, index), message)
         elif (type(level), level) in seen:
             diagnostics.report_error((*path, index), f"the level {format_value(level)} is listed twice")
         else:

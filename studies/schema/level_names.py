@@ -1,4 +1,4 @@
-"""How tables and figures write levels and reasons: on one line, and so that no terminal obeys them."""
+"""How tables and figures write levels and reasons: on one line, without control characters."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _CALL = re.compile(r"\b([A-Za-z_]\w*)(\([^()]*\))?")
 
 
 def one_line(text: str) -> str:
-    """The text with single spaces, and a sign for every character that cannot be printed."""
+    """The text with single spaces, and a replacement for every character that cannot be printed."""
     return "".join(
-        sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in " ".join(text.split())
+        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(text.split())
     )
 
 
@@ -30,37 +30,37 @@ def level_text(level: Level) -> str:
 
 
 def level_name(level: Level) -> str:
-    """A level as people read it: one that is a fragment by its name alone, `{all_attn}` as `all_attn`."""
+    """A level as readers see it: a fragment by its name alone, `{all_attn}` as `all_attn`."""
     text = level_text(level)
     fragment = _FRAGMENT.fullmatch(text)
     return fragment[1] if fragment else text
 
 
 def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """The levels of a factor as people read them; those that would be called alike as they are spelled."""
+    """The levels of a factor as readers see them; those whose names would be equal are spelled out."""
     names = [level_name(level) for level in levels]
-    times = Counter(names)
+    counts = Counter(names)
     return tuple(
-        name if times[name] == 1 else level_text(level) for name, level in zip(names, levels, strict=True)
+        name if counts[name] == 1 else level_text(level) for name, level in zip(names, levels, strict=True)
     )
 
 
 def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """The levels as a figure calls them: without arguments that a block has wherever it stands in them.
+    """The names of levels in a figure: without arguments that a block has wherever it occurs in them.
 
     `sa + conv(k=20)` beside `conv(k=20)` is `sa + conv`; beside `conv(k=3)` it keeps them.
     """
-    texts, same = level_names(levels), _shared_arguments(levels)
-    return tuple(_CALL.sub(lambda call: call[1] if call[1] in same else call[0], text) for text in texts)
+    texts, shared = level_names(levels), _shared_arguments(levels)
+    return tuple(_CALL.sub(lambda call: call[1] if call[1] in shared else call[0], text) for text in texts)
 
 
 def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
-    """The blocks whose arguments `short_levels` leaves out, with these: `conv(k=20)`."""
+    """The blocks whose arguments `short_level_names` leaves out, with the arguments: `conv(k=20)`."""
     return tuple(name + arguments for name, arguments in _shared_arguments(levels).items() if arguments)
 
 
 def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
-    """The arguments of each name that has the same ones wherever it stands."""
+    """The arguments of each name that has the same ones wherever it occurs."""
     calls: dict[str, set[str]] = {}
     for text in level_names(levels):
         for name, arguments in _CALL.findall(text):

@@ -1,4 +1,4 @@
-"""[[table]] and [[curve]]: what a study prints and draws, held against its factors and the metrics."""
+"""[[table]] and [[curve]]: what a study prints and draws, checked against its factors and the metrics."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> 
 
 
 def _read(
-    diagnostics: Diagnostics, name: str, model: type[SpecT], wrong: Callable[[SpecT], Iterable[KeyFault]]
+    diagnostics: Diagnostics, name: str, model: type[SpecT], faults_of: Callable[[SpecT], Iterable[KeyFault]]
 ) -> tuple[SpecT, ...]:
-    """Every table of an array of tables; what is wrong in one is noted, and what does not fit is kept."""
+    """Every valid table of an array of tables, whether it fits the study or not; all faults are noted."""
     specs: list[SpecT] = []
     for index, table in enumerate(diagnostics.tables(name)):
         path = (name, index)
         spec = diagnostics.validate(model, path, table)
         if spec is None:
             continue
-        for key, message in wrong(spec):
+        for key, message in faults_of(spec):
             diagnostics.report_error((*path, *key), message)
         if spec.name in (other.name for other in specs):
             diagnostics.report_error((*path, "name"), f"the name '{spec.name}' is taken by another {name}")

@@ -20,7 +20,7 @@ from .settings import Level, SearchSettings
 def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
     """The search of a study that has one, and the dimensions of [search.space] by name.
 
-    What is wrong with either is noted; a dimension that cannot be read is left out.
+    Faults of either are noted; a dimension that cannot be read is left out.
     """
     if not diagnostics.has_search:
         return None, {}
@@ -45,17 +45,17 @@ def check_search(
     diagnostics: Diagnostics,
     settings: SearchSettings,
     factors: Mapping[str, tuple[Level, ...]],
-    found: Mapping[str, Dimension],
+    dimensions: Mapping[str, Dimension],
 ) -> None:
-    """Note a search that has nothing to choose, or that cannot choose it in its way, and names used twice."""
-    real = [name for name, one in found.items() if isinstance(one, RealDimension)]
-    if not found and not diagnostics.faults:
+    """Note a search without dimensions, one whose sampler cannot choose them, and names used twice."""
+    real = [name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)]
+    if not dimensions and not diagnostics.faults:
         diagnostics.report_error(
             ("search",), "nothing to search: no dimension in [search.space] or in the recipe"
         )
     if real and settings.sampler == "grid":
         diagnostics.report_error(
-            ("search", "sampler"), f"a grid has no end over real dimensions: {', '.join(real)}"
+            ("search", "sampler"), f"a grid cannot enumerate real dimensions: {', '.join(real)}"
         )
     for name in settings.space:
         if name in factors:
@@ -65,42 +65,42 @@ def check_search(
 def search_dimensions(
     factors: Mapping[str, tuple[Level, ...]], space: Mapping[str, Dimension], own: Mapping[str, Dimension]
 ) -> dict[str, Dimension]:
-    """What a search chooses: factors of several levels, [search.space], the recipe's own dimensions.
+    """What a search chooses: factors with several levels, [search.space], and the recipe's `own` dimensions.
 
     The options of a choice are plain data, parts of a recipe as text.
     """
     choices = {
         name: ChoiceDimension(levels) for name, levels in factors.items() if name != SEED and len(levels) > 1
     }
-    return {**choices, **space, **{name: _with_plain_options(found) for name, found in own.items()}}
+    plain = {name: _with_plain_options(dimension) for name, dimension in own.items()}
+    return {**choices, **space, **plain}
 
 
 def read_dimension(text: str) -> Dimension:
-    """The dimension that a text of [search.space] says; RecipeError with all faults if it says none.
+    """The dimension of a text in [search.space]; RecipeError with all faults if it is not one.
 
     It is `integer(lo, hi, step=, log=)`, `real(lo, hi, log=)` or `choice(option, …)`.
     """
     faults = FaultCollector(text)
     syntax = parse_syntax(text, faults)
-    found: Dimension | None = None
+    dimension: Dimension | None = None
     if isinstance(syntax, CallSyntax) and syntax.name in NUMBER_FORMS:
-        found = parse_range(
-            syntax, Parameter(name=syntax.name, kind=syntax.name, meaning="a dimension"), faults
-        )
+        parameter = Parameter(name=syntax.name, kind=syntax.name, meaning="a dimension")
+        dimension = parse_range(syntax, parameter, faults)
     elif isinstance(syntax, CallSyntax) and syntax.name == "choice" and syntax.arguments:
-        found = ChoiceDimension(tuple(_option(text, argument, faults) for argument in syntax.arguments))
+        dimension = ChoiceDimension(tuple(_option(text, argument, faults) for argument in syntax.arguments))
     elif not faults:
         faults.add(0, len(text), "expected integer(lo, hi), real(lo, hi) or choice(option, …)")
-    if found is None or faults:
+    if dimension is None or faults:
         raise RecipeError(text, faults)
-    return found
+    return dimension
 
 
-def representative_values(found: Dimension) -> tuple[Level, ...]:
-    """The values of a dimension that stand for all of it: both ends, or every option."""
-    if isinstance(found, ChoiceDimension):
-        return tuple(option_label(option) for option in found.options)
-    return (found.low, found.high)
+def representative_values(dimension: Dimension) -> tuple[Level, ...]:
+    """The values of a dimension that are checked before a search: both ends, or every option."""
+    if isinstance(dimension, ChoiceDimension):
+        return tuple(option_label(option) for option in dimension.options)
+    return (dimension.low, dimension.high)
 
 
 def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Level:
@@ -118,10 +118,10 @@ def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Leve
             return text[argument.start : argument.end]
 
 
-def _with_plain_options(found: Dimension) -> Dimension:
+def _with_plain_options(dimension: Dimension) -> Dimension:
     """The dimension with the options of a choice as plain data."""
     return (
-        ChoiceDimension(tuple(option_label(option) for option in found.options))
-        if isinstance(found, ChoiceDimension)
-        else found
+        ChoiceDimension(representative_values(dimension))
+        if isinstance(dimension, ChoiceDimension)
+        else dimension
     )

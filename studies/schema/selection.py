@@ -1,4 +1,4 @@
-"""`select`: the levels that a table keeps of the factors that it does not show whole."""
+"""`select`: the levels that a table or a figure keeps of a factor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .settings import Level
 def selected_levels(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> dict[str, tuple[Level, ...]]:
-    """Every factor with the levels that `select` leaves of it, in the order of the study."""
+    """Every factor with the levels that `select` keeps of it, in the order of the study."""
     return {
         factor: tuple(level for level in levels if _keeps(select, factor, level))
         for factor, levels in factors.items()
@@ -25,70 +25,67 @@ def selected_levels(
 
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
-    """Whether a trial of these levels is kept."""
+    """Whether a trial with these levels is kept."""
     return all(_keeps(select, factor, level) for factor, level in levels.items())
 
 
 def select_faults(
     select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
 ) -> Iterator[tuple[KeyPath, str]]:
-    """Factors and levels that are none of these, and a list that would leave none."""
-    for factor, wanted in select.items():
+    """Unknown factors and levels, and empty lists of levels."""
+    for factor, kept in select.items():
         if factor not in factors:
             yield ("select", factor), f"unknown factor '{factor}'{nearest_hint(factor, factors)}"
-        elif wanted == []:
+        elif kept == []:
             yield ("select", factor), "expected at least one level, got an empty list"
         else:
-            yield from _level_faults(factor, wanted, factors[factor])
+            yield from _level_faults(factor, kept, factors[factor])
 
 
 def unknown_level_message(level: Level, known: tuple[Level, ...]) -> str:
-    """The message on a level that a factor does not have; nothing if it has it."""
+    """The message on a level that a factor does not have; empty if it has it."""
     if has_level(known, level):
         return ""
     return f"no level {format_value(level)}{nearest_hint(str(level), map(str, known))}"
 
 
-def _level_faults(factor: str, wanted: object, known: tuple[Level, ...]) -> Iterator[tuple[KeyPath, str]]:
-    for index, level in enumerate(_listed(wanted)):
+def _level_faults(factor: str, kept: object, known: tuple[Level, ...]) -> Iterator[tuple[KeyPath, str]]:
+    for index, level in enumerate(_as_list(kept)):
         if message := unknown_level_message(level, known):
-            place = ("select", factor, index) if isinstance(wanted, list) else ("select", factor)
-            yield place, message
+            yield ("select", factor, index) if isinstance(kept, list) else ("select", factor), message
 
 
 def _keeps(select: Mapping[str, Any], factor: str, level: Level) -> bool:
-    return factor not in select or has_level(_listed(select[factor]), level)
+    return factor not in select or has_level(_as_list(select[factor]), level)
 
 
-def _listed(levels: object) -> list[Any]:
+def _as_list(levels: object) -> list[Any]:
     return levels if isinstance(levels, list) else [levels]
 
 
-def describe_mixed_levels(places: Collection[str], select: Mapping[str, Any], design: Design) -> str:
-    """What varies at one place beside the seeds: factors with levels as a message has them, or nothing.
+def describe_mixed_levels(shown: Collection[str], select: Mapping[str, Any], design: Design) -> str:
+    """The factors, with their levels, that one place of a table or a figure would mix; empty if none.
 
-    `places` are the factors that say where a trial stands.
+    `shown` are the factors that decide the place of a trial; seeds are always mixed.
     """
     levels = selected_levels(select, design.factors)
-    loose = [name for name in levels if name not in (*places, SEED)]
-    found = {name: levels[name] for name in loose if len(levels[name]) > 1}
-    if found and (design.kind != "grid" or design.listed_cells):
-        found = _mixed_in_one_place(places, select, list(found), design)
-    texts = (f"{name} ({', '.join(map(level_text, each))})" for name, each in found.items())
-    return " and ".join(texts)
+    mixed = {name: levels[name] for name in levels if name not in (*shown, SEED) and len(levels[name]) > 1}
+    if mixed and (design.kind != "grid" or design.listed_cells):
+        mixed = _mixed_in_one_place(shown, select, list(mixed), design)
+    return " and ".join(f"{name} ({', '.join(map(level_text, mixed[name]))})" for name in mixed)
 
 
 def _mixed_in_one_place(
-    places: Collection[str], select: Mapping[str, Any], loose: list[str], design: Design
+    shown: Collection[str], select: Mapping[str, Any], others: list[str], design: Design
 ) -> dict[str, tuple[Level, ...]]:
-    """Those of the factors that vary at one place where not all levels meet, and how they vary there."""
-    met: dict[tuple[str, ...], dict[str, dict[str, Level]]] = {}
+    """The levels of the other factors in the place that mixes most, where not all levels are combined."""
+    levels_at: dict[tuple[str, ...], dict[str, dict[str, Level]]] = {}
     if design.count() > MAX_TRIALS:
-        return {}  # it is refused for that
+        return {}  # a fault of its own
     for cell in design.cells():
         if is_selected(select, cell):
-            place = tuple(level_key(cell[name]) for name in places)
-            for name in loose:
-                met.setdefault(place, {}).setdefault(name, {})[level_text(cell[name])] = cell[name]
-    worst = max(met.values(), key=lambda names: sum(map(len, names.values())), default={})
-    return {name: tuple(each.values()) for name, each in worst.items() if len(each) > 1}
+            place = tuple(level_key(cell[name]) for name in shown)
+            for name in others:
+                levels_at.setdefault(place, {}).setdefault(name, {})[level_text(cell[name])] = cell[name]
+    worst = max(levels_at.values(), key=lambda factors: sum(map(len, factors.values())), default={})
+    return {name: tuple(levels.values()) for name, levels in worst.items() if len(levels) > 1}

@@ -38,7 +38,7 @@ Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 @lru_cache(maxsize=65536)
 def read_recipe(text: str) -> Recipe:
-    """The recipe that a text says, each text read once; RecipeError if it is not one."""
+    """The recipe of a text, each parsed once; RecipeError if it is not one."""
     return parse(text)
 
 
@@ -48,7 +48,7 @@ class StudySettings(StrictModel):
     name: Name
     """the study's name in commands and in the store"""
     title: str
-    """what the study asks, in one line"""
+    """the question of the study, in one line"""
     paper: str | None = None
     """the paper whose published numbers are shown beside the study's own"""
     design: Literal["grid", "one_at_a_time", "zip"] = "grid"
@@ -60,16 +60,16 @@ class StudySettings(StrictModel):
     keep_weights: bool = False
     """whether the store keeps the trained models and what they write, to be measured later"""
     tolerance: float = Field(default=0.005, ge=0, lt=1)
-    """how much a matched model's parameters may differ from the baseline's, as a fraction of those"""
+    """how far a matched model's parameters may be from the baseline's, as a fraction of those"""
     max_parameters: int | None = Field(default=None, ge=1)
     """cells and search points whose models have more parameters are not run"""
     max_step_flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the same for the operations of a training step, forward and backward, on a batch of sequences as long
-    as the task says, or of 40 tokens where the length grows"""
+    """the same for the operations of a training step, forward and backward, on a batch of sequences of the
+    task's length, or of 40 tokens where it grows"""
 
 
 class ModelSettings(StrictModel):
-    """`[model]`: the body and what stands around it; `recipe` becomes the canonical text."""
+    """`[model]`: the body and the layers around it; `recipe` becomes the canonical text."""
 
     recipe: str
     """the body, in the recipe language"""
@@ -82,46 +82,47 @@ class ModelSettings(StrictModel):
     position: Position = "timing"
     """sinusoids added before every mixer, or none"""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """probability of dropping a number, after each sub-layer and inside feed-forward blocks"""
+    """probability of dropping an activation, after each sub-layer and inside feed-forward blocks"""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
     """probability of dropping an attention weight"""
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """probability of dropping a number of an embedding, or of the output layer's input"""
+    """probability of dropping an element of an embedding, or of the output layer's input"""
     input_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """probability of dropping a number of what enters the body, position and all"""
+    """probability of dropping an element of the body's input, positions included"""
     feedforward_dropout: float | None = Field(default=None, ge=0, lt=1)
-    """probability of dropping a number inside feed-forward blocks; where it is not given, `dropout`"""
+    """probability of dropping an activation inside feed-forward blocks; by default `dropout`"""
     norm_eps: float = Field(default=1e-5, gt=0, allow_inf_nan=False)
     """added to the variance that a norm divides by"""
     embedding: EmbeddingInit = "scaled"
-    """how embeddings start: N(0, 1 / d_model), multiplied by √d_model where they are used; unit: N(0, 1);
-    unit_scaled: that, multiplied; uniform: U(-0.05, 0.05); unit_uniform: U(-1.7, 1.7)"""
+    """how embeddings are initialised: scaled: N(0, 1 / d_model), multiplied by √d_model where they are used;
+    unit: N(0, 1); unit_scaled: N(0, 1), multiplied by √d_model; uniform: U(-0.05, 0.05);
+    unit_uniform: U(-1.7, 1.7)"""
     tied: bool = False
     """whether the output layer shares the embedding's weights"""
     tied_bias: bool = False
-    """whether an output layer that does so has biases of its own, one for each symbol and each cluster"""
+    """whether a tied output layer has biases, one for each symbol and each cluster"""
     cutoffs: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
     """adaptive input and softmax: where clusters of rare symbols begin, each a quarter as wide as the last"""
     project_first_cluster: bool = False
-    """whether a map stands behind the embeddings of the first cluster too, which are as wide as the model"""
+    """whether the embeddings of the first cluster, which are as wide as the model, are mapped too"""
     init: Init = "glorot"
     """how maps are initialised: Glorot uniform, he: N(0, 2 / inputs), lecun: N(0, 1 / inputs), or uniform
     within 1 / √inputs"""
     feedforward_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the maps of `ff` start as N(0, this²), by `init` where it is not given"""
+    """the maps of `ff` are initialised from N(0, this²); by default as `init` says"""
     attention_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """so those of the queries, keys and values of `sa` without relative positions"""
+    """the same for the queries, keys and values of `sa` without relative positions"""
     attention_output_std: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """so the map of what its heads give"""
+    """the same for the map after its heads"""
     bias_init: BiasInit = "zero"
-    """how biases are initialised: zero, Glorot uniform those of convolutions and of the output layer, or
-    uniform within 1 / √inputs those of all maps and convolutions, as torch does"""
+    """how biases are initialised: zero; glorot: uniform, those of convolutions and of the output layer;
+    uniform: within 1 / √inputs, those of all maps and convolutions, as torch does"""
     output_act: OutputActivation = "none"
-    """of tasks with numbers: the activation of what the output layer gives"""
+    """for tasks with numbers: the activation after the output layer"""
     output_bias: bool = True
     """whether an output layer with weights of its own has biases"""
     zero_past: bool = False
-    """of texts in streams: whether blocks begin behind as many zero vectors as they see, or with nothing"""
+    """for texts in streams: whether blocks see zero vectors before the beginning, or nothing"""
 
     @field_validator("recipe", mode="before")
     @classmethod
@@ -148,13 +149,13 @@ class OptimizerSettings(StrictModel):
     lr: float = Field(gt=0, allow_inf_nan=False)
     """the highest learning rate"""
     weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """how strongly weights are pulled to 0"""
+    """how strongly weights decay to 0"""
     betas: Annotated[
         tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]], Field(strict=False)
     ] = (0.9, 0.999)
-    """of rules with two moments, such as adam: the moments' decay rates"""
+    """for rules with two moments, such as adam: the moments' decay rates"""
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
-    """of rules with a denominator, which are all but sgd: added to it"""
+    """for rules with a denominator, all but sgd: added to it"""
 
 
 class ScheduleSettings(StrictModel):
@@ -163,8 +164,8 @@ class ScheduleSettings(StrictModel):
     It rises linearly over the first `warmup` steps. Then constant stays, linear falls in a line and cosine in
     half a wave to 0 at the last step, and inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017,
     equation 3, whose highest value is (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss
-    on the dev split has not improved for `patience` epochs, milestones after each of the steps it lists.
-    recent is multiplied by `decay` when a mean training loss of `every` steps is worse than all of the last
+    on the dev split has not improved for `patience` epochs, milestones after each of its steps. recent is
+    multiplied by `decay` when the mean training loss of `every` steps is worse than all of the last
     `patience` such means (the program of Kaiser and Bengio 2016).
     """
 
@@ -175,17 +176,17 @@ class ScheduleSettings(StrictModel):
     warmup: int = Field(default=0, ge=0)
     """steps over which the learning rate rises linearly"""
     patience: int = Field(default=5, ge=1)
-    """of plateau: epochs without a better loss before the rate falls; of recent: means compared with"""
+    """for plateau: epochs without a better loss before the rate falls; for recent: earlier means compared"""
     milestones: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
-    """of milestones: steps after which the learning rate falls to a tenth"""
+    """for milestones: steps after which the learning rate falls to a tenth"""
     decay: float = Field(default=0.995, gt=0, lt=1)
-    """of recent: what the learning rate is multiplied by"""
+    """for recent: the factor that the learning rate is multiplied by"""
     every: int = Field(default=100, ge=1)
-    """of recent: the steps of one mean"""
+    """for recent: the number of steps in one mean"""
 
     @model_validator(mode="after")
     def check_steps(self) -> ScheduleSettings:
-        """An inverse square root needs a step to fall from, and so do milestones."""
+        """An inverse square root needs a warm-up, and the milestones schedule needs milestones."""
         if self.name == "inverse_sqrt" and self.warmup < 1:
             raise ValueError("inverse_sqrt needs a warmup of at least 1 step")
         if (self.name == "milestones") != bool(self.milestones):
@@ -205,15 +206,15 @@ class CurriculumSettings(StrictModel):
 class ScheduledSamplingSettings(StrictModel):
     """`train.scheduled_sampling`: how often a model reads its own guesses, and how these are drawn.
 
-    The share begins at `start` and doubles each `double_every` steps, until it is `sampling`. For each place
-    it is drawn once for all targets of a batch whether they read guesses there. A guess is drawn from the
-    probabilities that the model gives behind what it has read (the program of Kaiser and Bengio 2016).
+    The share begins at `start` and doubles every `double_every` steps until it is `sampling`. Whether guesses
+    are read at a position is drawn once for all targets of a batch. A guess is drawn from the model's
+    probabilities given what it has read (the program of Kaiser and Bengio 2016).
     """
 
     start: float = Field(gt=0, le=1)
     """the share at the first step"""
     double_every: int = Field(ge=1)
-    """the steps in which it doubles"""
+    """the number of steps in which it doubles"""
 
 
 class StopSettings(StrictModel):
@@ -226,11 +227,11 @@ class StopSettings(StrictModel):
 
 
 Precision = Literal["float32", "tf32", "bf16"]
-"""How many bits of the numbers that it multiplies a device reads: 32, or of each mantissa 10 or 7."""
+"""The precision of products: 32 bits, or mantissas of 10 or 7 bits."""
 
 
 class TrainSettings(StrictModel):
-    """`[train]`: how the weights are found."""
+    """`[train]`: how the model is trained."""
 
     optimizer: OptimizerSettings
     """the rule that moves the weights"""
@@ -241,10 +242,10 @@ class TrainSettings(StrictModel):
     clip_tensor_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the largest norm that the gradient of any single weight tensor may have"""
     clip_step_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the largest norm that the gradient of any single map may have: beyond it the map's step shrinks to the
-    ratio of both, while the optimiser's averages are of the gradient as it is"""
+    """the largest norm that the gradient of any single map may have: above it the map's step is scaled by
+    the ratio of the two, while the optimiser averages the gradient itself"""
     span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """weight in the loss of the spans that attention learns"""
+    """weight of the learnt attention spans in the loss"""
     batch_size: int = Field(ge=1)
     """sequences in a training step"""
     accumulate: int = Field(default=1, ge=1)
@@ -254,11 +255,11 @@ class TrainSettings(StrictModel):
     steps_per_epoch: int = Field(ge=1)
     """training steps in an epoch"""
     sampling: float = Field(default=0.0, ge=0, le=1)
-    """of two sequences: the share of the target's symbols in whose place the model reads its own guesses"""
+    """for pairs of sequences: the share of the target's symbols that the model reads its own guesses for"""
     scheduled_sampling: ScheduledSamplingSettings | None = None
-    """how that share grows; guesses are then drawn, one after the other, and else the likeliest"""
+    """how that share grows; guesses are then drawn one after the other, otherwise they are the likeliest"""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    """of two sequences: the probability that is spread over all symbols of the target's vocabulary"""
+    """for pairs of sequences: the probability that is spread over all symbols of the target's vocabulary"""
     precision: Precision = "float32"
     """how exactly products are computed, in all operations alike; weights stay in 32 bits"""
     compile: bool = False
@@ -266,22 +267,24 @@ class TrainSettings(StrictModel):
     stop: StopSettings | None = None
     """when training ends before the last epoch"""
     curriculum: CurriculumSettings | None = None
-    """of the algorithmic tasks: how the length grows, from the first on"""
+    """for the algorithmic tasks: how the length grows, from the first on"""
 
     @model_validator(mode="after")
     def check_sampling(self) -> TrainSettings:
-        """What grows has an end."""
-        if (grows := self.scheduled_sampling) is not None and grows.start > self.sampling:
+        """A share that grows ends above its start."""
+        if (schedule := self.scheduled_sampling) is not None and schedule.start > self.sampling:
             raise ValueError(
-                f"scheduled_sampling grows from {grows.start:g} to sampling, got {self.sampling:g}"
+                f"scheduled_sampling grows from {schedule.start:g} to sampling, got {self.sampling:g}"
             )
         return self
 
     @model_validator(mode="after")
     def check_accumulate(self) -> TrainSettings:
-        """A batch is taken in parts of one size."""
+        """A batch is split into equal parts."""
         if self.batch_size % self.accumulate:
-            raise ValueError(f"a batch of {self.batch_size} cannot be taken in {self.accumulate} equal parts")
+            raise ValueError(
+                f"a batch of {self.batch_size} cannot be split into {self.accumulate} equal parts"
+            )
         return self
 
 
@@ -301,15 +304,15 @@ class DecodeSettings(StrictModel):
     """
 
     beam: Annotated[tuple[Annotated[int, Field(ge=1, le=64)], ...], Field(strict=False)] = ()
-    """numbers of hypotheses to try; that of `[task]` where there are none"""
+    """beam sizes to try; by default that of `[task]`"""
     length_penalty: Annotated[tuple[Penalty, ...], Field(strict=False)] = ()
-    """penalties to try, so; of no effect with a beam of 1 and on models that try lengths"""
+    """the same for length penalties; without effect with a beam of 1 and on models that try lengths"""
     coverage_penalty: Annotated[tuple[Penalty, ...], Field(strict=False)] = ()
-    """so, for models with attention weights"""
+    """the same for coverage penalties, which need attention weights"""
     tokenizers: Annotated[
         tuple[Literal["13a", "intl", "char", "zh", "none"], ...], Field(strict=False, min_length=1)
     ] = ("13a",)
-    """sacrebleu's tokenisations that BLEU is counted with; the first decides on the dev split"""
+    """sacrebleu's tokenisations that BLEU is computed with; the first decides on the dev split"""
 
 
 class SearchSettings(StrictModel):

@@ -1,4 +1,4 @@
-"""[source]: where each setting comes from, the paper, the authors' program or the study's own author."""
+"""[source]: where each setting comes from: the paper, its authors' program or the author of the study."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcedSetting:
-    """One setting by its dotted name; `is_default` where the file does not give it, nor a source for it.
+    """One setting by its dotted name; `is_default` if the file gives neither its value nor its source.
 
     `source` is None in a study without the table [source].
     """
@@ -58,20 +58,20 @@ class SourceSheet:
     is_given: bool
 
     def names(self, origin: Origin, *, is_default: bool = False) -> tuple[str, ...]:
-        """The settings that come from there."""
+        """The names of the settings with this origin."""
         return tuple(
-            each.name
-            for each in self.settings
-            if each.source and each.source.origin == origin and each.is_default is is_default
+            setting.name
+            for setting in self.settings
+            if setting.source and setting.source.origin == origin and setting.is_default is is_default
         )
 
 
 def read_source_sheet(diagnostics: Diagnostics) -> SourceSheet:
-    """The sheet of a study; what is wrong with its table `[source]`, if it has one, is noted.
+    """The sheet of a study; faults of its table `[source]`, if it has one, are noted.
 
     Every key that the file gives in [model], [task], [train], [recipes] and [factors] needs a source, and so
-    do its cells; a source of a table is that of all its keys. A value that is a hole has the source of what
-    fills it. What an override gives is ours, and so is a default without a source of its own.
+    do its cells; the source of a table is that of all its keys. A hole has the source of what fills it. An
+    override is ours, and so is a default without a source of its own.
     """
     document = diagnostics.document
     is_given, data = TABLE in document.data, document.data
@@ -88,8 +88,8 @@ def read_source_sheet(diagnostics: Diagnostics) -> SourceSheet:
         if path not in as_written or as_written[path] != value:
             source = Source(origin="ours", detail="set for this run")
         elif source is None and is_given:
-            wanted = f'expected {".".join(map(str, path))} = "paper: section 3.1" in [source]'
-            diagnostics.report_error(path, f"no source: {wanted}, or program: or ours: with why")
+            expected = f'expected {".".join(map(str, path))} = "paper: section 3.1" in [source]'
+            diagnostics.report_error(path, f"no source: {expected}, or program: or ours: with why")
         settings.append(_setting(path, value, source, is_default=False))
     for path, value in defaults.items():
         source = sources.get(path) or (Source(origin="ours", detail="default") if is_given else None)
@@ -103,26 +103,26 @@ def _setting(path: KeyPath, value: object, source: Source | None, *, is_default:
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tuple[KeyPath, Source]]:
-    """The valid sources in a part of the table, each by the path of its setting; other parts are noted."""
+    """The valid sources in a part of the table by the paths of their settings; invalid ones are noted."""
     if isinstance(value, Mapping):
         for key, inner in cast("Mapping[str, object]", value).items():
             yield from _read(diagnostics, (*path, key), inner)
         return
-    found = _TEXT.fullmatch(value) if isinstance(value, str) else None
-    if found is None or len(path) == 1:
-        wanted = "expected a text as paper: section 3.1, program: train.py or ours: why"
-        diagnostics.report_error(path, f"{wanted}, got {format_value(value)}")
+    match = _TEXT.fullmatch(value) if isinstance(value, str) else None
+    if match is None or len(path) == 1:
+        expected = "expected a text as paper: section 3.1, program: train.py or ours: why"
+        diagnostics.report_error(path, f"{expected}, got {format_value(value)}")
         return
-    yield path[1:], Source(origin=cast("Origin", found[1]), detail=found[2])
+    yield path[1:], Source(origin=cast("Origin", match[1]), detail=match[2])
 
 
 def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings: Iterable[KeyPath]) -> None:
-    """Note sources of what is no setting; the keys of every task are known, since one may be overridden."""
+    """Note sources of unknown settings; all tasks' keys are known, since the task may be overridden."""
     keys = {("task", key) for name in task_names() for key in _spec_keys(name)}
     known = {path[:depth] for path in (*settings, *keys) for depth in range(1, len(path) + 1)}
     names = [".".join(map(str, path)) for path in known]
     for path in sources:
-        if path not in known and not any(path[: len(each)] == each for each in known if len(each) > 1):
+        if path not in known and not any(path[: len(table)] == table for table in known if len(table) > 1):
             name = ".".join(map(str, path))
             diagnostics.report_error(
                 (TABLE, *path), f"there is no setting {name}{hint(name, names)}", key=True
@@ -150,7 +150,7 @@ def _leaves(path: KeyPath, value: object) -> Iterator[tuple[KeyPath, object]]:
 
 
 def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator[tuple[KeyPath, object]]:
-    """The defaults of what is not given, those of the tasks that the study has among them."""
+    """The defaults of keys that are not given, also those of the study's tasks."""
     schemas = [("model", ModelSettings), ("train", TrainSettings)]
     specs = filter(None, map(lookup_task, _task_names_of(data)))
     schemas[1:1] = [("task", spec.settings) for spec in specs]
@@ -162,7 +162,7 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
 def _schema_defaults(
     path: KeyPath, schema: type[StrictModel], given: Collection[KeyPath]
 ) -> Iterator[tuple[KeyPath, object]]:
-    """Those of the keys of a table that are not given, and of its inner tables."""
+    """The defaults of a table's keys that are not given, and of its inner tables."""
     for name, field in schema.model_fields.items():
         inner, place = _table_of(field.annotation), (*path, name)
         if inner is not None and (field.default is not None or place in given):
@@ -173,24 +173,22 @@ def _schema_defaults(
 
 def _table_of(annotation: object) -> type[StrictModel] | None:
     """The class of a table, which may be optional; None for anything else."""
-    kinds = [each for each in (annotation, *get_args(annotation)) if isinstance(each, type)]
-    return next((each for each in kinds if issubclass(each, StrictModel)), None)
+    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+    return next((kind for kind in kinds if issubclass(kind, StrictModel)), None)
 
 
 def _task_names_of(data: Mapping[str, Any]) -> list[str]:
-    """The tasks of a study: the one that it names, or the levels of what fills the name."""
+    """The tasks of a study: the one that it names, or the levels of the factor that names it."""
     leaves = dict(_leaves((), {name: data.get(name) for name in ("task", "factors", "cells")}))
     name = leaves.get(("task", "name"))
     hole = _HOLE.fullmatch(name) if isinstance(name, str) else None
     if hole is None:
         return [name] if isinstance(name, str) else []
     levels, cells = leaves.get(("factors", hole[1])), leaves.get(("cells",))
-    listed = (
-        [cell.get(hole[1]) for cell in cells if isinstance(cell, dict)] if isinstance(cells, list) else []
-    )
-    return [
-        each for each in (*(levels if isinstance(levels, list) else []), *listed) if isinstance(each, str)
-    ]
+    names = [*levels] if isinstance(levels, list) else []
+    if isinstance(cells, list):
+        names += [cell.get(hole[1]) for cell in cells if isinstance(cell, dict)]
+    return [name for name in names if isinstance(name, str)]
 
 
 def _spec_keys(name: str) -> Iterable[str]:

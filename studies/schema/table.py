@@ -11,20 +11,20 @@ from ..text.strict_model import StrictModel
 from .settings import Name
 
 Center = Literal["mean", "median", "iqm"]
-"""What stands for several values: their mean, their median, or the mean of their middle half."""
+"""How several values are summarised: by their mean, their median, or the mean of their middle half."""
 
 Spread = Literal["sd", "se", "ci"]
-"""What stands behind a centre: a standard deviation, a standard error, or a confidence interval."""
+"""What follows a centre: a standard deviation, a standard error, or a confidence interval."""
 
 Test = Literal["permutation", "wilcoxon"]
-"""The paired tests that can decide a tie."""
+"""The paired tests that can decide which cells are bold."""
 
 Names = Annotated[tuple[str, ...], Field(strict=False)]
 """One name or several, as a text or a list of them."""
 
 
 class GroupSpec(StrictModel):
-    """`groups`: the headings over rows and columns, each with the levels or metrics that stand under it."""
+    """`groups`: the headings over rows and columns, each with the levels or metrics under it."""
 
     rows: dict[str, list[Any]] = Field(default={})
     """headings of rows, each with a list of levels"""
@@ -42,7 +42,7 @@ class PublishedSpec(StrictModel):
     columns: dict[str, str] = Field(default={})
     """the paper's names of columns, by level, metric or `"metric:level"`"""
     show: Literal["below", "difference", "columns"] = "below"
-    """where the paper's numbers stand: below ours, there with our difference from them, or in columns"""
+    """where the paper's numbers are: below ours, below with our difference from them, or in columns"""
 
 
 class TableSpec(StrictModel):
@@ -61,15 +61,15 @@ class TableSpec(StrictModel):
     published: PublishedSpec = PublishedSpec()
     """the paper's table, as a text, or with these keys"""
     center: Center = "mean"
-    """what stands for the values of all seeds; iqm is the interquartile mean"""
+    """how the values of all seeds are summarised; iqm is the interquartile mean"""
     spread: Spread = "sd"
     """what follows it: standard deviation, standard error, or 95 % confidence interval"""
     best: Literal["shown", "test"] = "shown"
-    """which values are bold: all that print like the best, or all that `test` cannot tell from it"""
+    """which values are bold: all that are printed like the best, or all that `test` cannot tell from it"""
     test: Test = "permutation"
-    """the test of pairs with the same seed, with Holm's correction over a column"""
+    """the paired test, by seed, with Holm's correction over a column"""
     baseline: Any = None
-    """the row from which all others show their differences"""
+    """the row that the differences of all others are shown from"""
     groups: GroupSpec = GroupSpec()
     """headings over rows and columns"""
     select: dict[str, Any] = Field(default={})
@@ -77,9 +77,9 @@ class TableSpec(StrictModel):
     over: Names = ()
     """factors over which a cell is aggregated, besides its seeds"""
     pick: Literal["best"] | None = None
-    """a cell is at its best level of `over` by the first metric, instead of their mean"""
+    """each cell shows its best level of `over` by the first metric, instead of the mean over all"""
     otherwise: str | None = None
-    """a metric that is shown in parentheses where a cell has no `value`"""
+    """a metric that is shown in parentheses in cells without a `value`"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
     """decimals by metric, where they are not the metric's own"""
 

@@ -1,4 +1,4 @@
-"""Whether a table fits its study: known factors, levels and metrics, and nothing mixed without saying so."""
+"""Whether a table fits its study: known factors, levels and metrics, and no factors mixed by accident."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ KeyFault = tuple[KeyPath, str]
 def table_faults(spec: TableSpec, design: Design, paper: str | None) -> list[KeyFault]:
     """Everything in a table's specification that does not fit a study of this design.
 
-    It may name levels that overrides have removed: there is nothing of them to show.
+    It may name levels that overrides have removed; these are just not shown.
     """
     factors = design.known_levels
-    wrong = [*_factor_faults(spec, factors), *select_faults(spec.select, factors)]
-    levels = factors if wrong else selected_levels(spec.select, factors)
-    if not wrong:
-        wrong += _mixed_level_faults(spec, design)
+    faults = [*_factor_faults(spec, factors), *select_faults(spec.select, factors)]
+    levels = factors if faults else selected_levels(spec.select, factors)
+    if not faults:
+        faults += _mixed_level_faults(spec, design)
     if spec.rows in factors and (spec.columns is None or spec.columns in factors):
-        wrong += [*_baseline_faults(spec, levels), *_group_faults(spec, levels)]
-    wrong += _metric_faults(spec)
-    return [*wrong, *_published_faults(spec, factors, paper)]
+        faults += [*_baseline_faults(spec, levels), *_group_faults(spec, levels)]
+    return [*faults, *_metric_faults(spec), *_published_faults(spec, factors, paper)]
 
 
 def _factor_faults(spec: TableSpec, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-    """Names that are no factors, and a factor in two places."""
+    """Names that are not factors, and factors named twice."""
     met: dict[str, str] = {}
     places: list[tuple[KeyPath, str]] = [(("rows",), spec.rows)]
     if spec.columns is not None:
@@ -50,33 +49,34 @@ def _factor_faults(spec: TableSpec, factors: Mapping[str, tuple[Level, ...]]) ->
             yield path, f"expected a factor other than {met[factor]}, got '{factor}'"
         met.setdefault(factor, "the rows'" if path[0] == "rows" else "the columns'")
     if SEED in spec.over:
-        yield ("over", spec.over.index(SEED)), "every cell is over its seeds already"
+        yield ("over", spec.over.index(SEED)), "every cell is aggregated over its seeds already"
     if spec.pick and not spec.over:
         yield ("pick",), 'expected factors to pick from, as in over = "lr"'
 
 
 def _mixed_level_faults(spec: TableSpec, design: Design) -> Iterator[KeyFault]:
-    """The factors, with their levels, that a cell of the table would mix without saying so."""
-    places = [name for name in (spec.rows, spec.columns, *spec.over) if name is not None]
-    if found := describe_mixed_levels(places, spec.select, design):
+    """The factors, with their levels, that a cell of the table would mix by accident."""
+    shown = [name for name in (spec.rows, spec.columns, *spec.over) if name is not None]
+    if mixed := describe_mixed_levels(shown, spec.select, design):
         key = "rows" if spec.columns is None else "columns"
-        yield (key,), f"expected every other factor but {SEED} to have one level, got {found}"
+        yield (key,), f"expected every other factor but {SEED} to have one level, got {mixed}"
 
 
 def _baseline_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-    """A baseline that is no row, and one whose differences would stand where others are asked for."""
+    """A baseline that is not a row, and a second kind of differences beside its own."""
     if spec.baseline is None:
         return
     if message := unknown_level_message(spec.baseline, levels[spec.rows]):
         yield ("baseline",), message
     if spec.published.show == "difference":
-        yield ("published", "show"), "the differences from the baseline stand there"
+        path = ("published", "show")
+        yield path, "expected below or columns, since differences are from the baseline, got difference"
 
 
 def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-    """Levels under a heading that are none, or under two.
+    """Unknown levels under a heading, and levels under two headings.
 
-    The members of a heading over columns are metrics where metrics alone are columns.
+    The members of a heading over columns are metrics if metrics alone are columns.
     """
     columns = levels[spec.columns] if spec.columns else spec.value
     for side, groups, known in (
@@ -96,7 +96,7 @@ def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> I
 
 
 def _metric_faults(spec: TableSpec) -> Iterator[KeyFault]:
-    """Metrics that no trial has, and one that cannot tell which level is best.
+    """Unknown metrics, and one that cannot decide which level is best.
 
     A metric with an index is known by its family.
     """
@@ -107,60 +107,58 @@ def _metric_faults(spec: TableSpec) -> Iterator[KeyFault]:
         elif name in spec.value[:number]:
             yield path, f"the metric '{name}' is listed twice"
         elif number == 0 and spec.pick and find_metric(name).higher_is_better is None:
-            yield ("pick",), f"neither side of '{name}' is better"
+            yield ("pick",), f"expected a metric with a better direction, got '{name}'"
     yield from _otherwise_faults(spec)
-    shows = {*spec.value, *([spec.otherwise] if spec.otherwise else [])}
+    shown = {*spec.value, *([spec.otherwise] if spec.otherwise else [])}
     for name in spec.digits:
-        if name not in shows:
-            yield ("digits", name), f"unknown metric '{name}'{nearest_hint(name, shows)}"
+        if name not in shown:
+            yield ("digits", name), f"unknown metric '{name}'{nearest_hint(name, shown)}"
 
 
 def _otherwise_faults(spec: TableSpec) -> Iterator[KeyFault]:
-    """A metric that would stand for others of which it cannot be told which it stands for."""
+    """A metric in place of `value` that is unknown, undecided, ambiguous or shown already."""
     path: KeyPath = ("otherwise",)
     if spec.otherwise is None:
         return
     if metric_family(spec.otherwise) not in METRICS_AND_COSTS:
         yield path, f"unknown metric '{spec.otherwise}'{nearest_hint(spec.otherwise, METRICS_AND_COSTS)}"
     elif spec.pick and find_metric(spec.otherwise).higher_is_better is None:
-        yield path, f"neither side of '{spec.otherwise}' is better"
+        yield path, f"expected a metric with a better direction, got '{spec.otherwise}'"
     if spec.otherwise in spec.value:
-        yield path, f"the metric '{spec.otherwise}' stands there already"
+        yield path, f"expected a metric other than value, got '{spec.otherwise}'"
     if len(spec.value) > 1:
-        yield path, f"expected one metric in value, which it stands for, got {len(spec.value)}"
+        yield path, f"expected one metric in value, in place of which it is shown, got {len(spec.value)}"
     if spec.baseline is not None:
-        yield path, "the differences from the baseline stand in parentheses"
+        yield path, "expected no baseline, whose differences are in parentheses too"
 
 
 def _published_faults(
     spec: TableSpec, factors: Mapping[str, tuple[Level, ...]], paper: str | None
 ) -> Iterator[KeyFault]:
-    """A table that the paper does not have, and names of it, or of ours, that are none.
+    """An unknown table of the paper, and unknown rows and columns of that table or of ours.
 
-    Names are only looked at where the table is known, since nothing could be said of them otherwise.
+    Names of rows and columns are only checked if the table is known.
     """
-    printed = {name: table for (known, name), table in published_tables().items() if known == paper}
-    if spec.published.table is not None and spec.published.table not in printed:
-        where = f"no published table '{spec.published.table}' of {paper or 'a paper: [study] names none'}"
-        yield ("published",), where + nearest_hint(spec.published.table, printed)
-    if spec.published_table not in printed or spec.rows not in factors:
+    tables = {name: table for (known, name), table in published_tables().items() if known == paper}
+    if spec.published.table is not None and spec.published.table not in tables:
+        unknown = f"no published table '{spec.published.table}' of {paper or 'a paper: [study] names none'}"
+        yield ("published",), unknown + nearest_hint(spec.published.table, tables)
+    if spec.published_table not in tables or spec.rows not in factors:
         return
-    table, ours = printed[spec.published_table], list(spec.value)
+    table, columns = tables[spec.published_table], list(spec.value)
     if spec.columns is not None and spec.columns in factors:
         texts = [level_text(level) for level in factors[spec.columns]]
-        ours += [*texts, *(f"{name}:{text}" for name in spec.value for text in texts)]
+        columns += [*texts, *(f"{name}:{text}" for name in spec.value for text in texts)]
     rows = list(map(level_text, factors[spec.rows]))
     sides = (
-        ("rows", spec.published.rows, rows, table.rows),
-        ("columns", spec.published.columns, ours, table.columns),
+        ("row", spec.published.rows, rows, table.rows),
+        ("column", spec.published.columns, columns, table.columns),
     )
-    for side, names, known, theirs in sides:
+    for side, names, ours, theirs in sides:
         for our, their in names.items():
-            if our not in known:
-                yield (
-                    ("published", side, our),
-                    f"no {side.removesuffix('s')} '{our}'{nearest_hint(our, known)}",
-                )
+            path = ("published", f"{side}s", our)
+            if our not in ours:
+                yield path, f"no {side} '{our}'{nearest_hint(our, ours)}"
             if their not in theirs:
-                what = f"{table.paper} {table.name} has no {side.removesuffix('s')} '{their}'"
-                yield ("published", side, our), what + nearest_hint(their, theirs)
+                unknown = f"{table.paper} {table.name} has no {side} '{their}'"
+                yield path, unknown + nearest_hint(their, theirs)

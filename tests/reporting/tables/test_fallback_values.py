@@ -173,15 +173,21 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
             {"otherwise": "best_acuracy"},
             [(("otherwise",), "unknown metric 'best_acuracy'; nearest: best_accuracy")],
         ),
-        ({"otherwise": "flops"}, [(("otherwise",), "neither side of 'flops' is better")]),
-        ({"value": "best_accuracy"}, [(("otherwise",), "the metric 'best_accuracy' stands there already")]),
+        (
+            {"otherwise": "flops"},
+            [(("otherwise",), "expected a metric with a better direction, got 'flops'")],
+        ),
+        (
+            {"value": "best_accuracy"},
+            [(("otherwise",), "expected a metric other than value, got 'best_accuracy'")],
+        ),
         (
             {"value": ["solved_epochs", "loss"]},
-            [(("otherwise",), "expected one metric in value, which it stands for, got 2")],
+            [(("otherwise",), "expected one metric in value, in place of which it is shown, got 2")],
         ),
         (
             {"baseline": "last"},
-            [(("otherwise",), "the differences from the baseline stand in parentheses")],
+            [(("otherwise",), "expected no baseline, whose differences are in parentheses too")],
         ),
         (
             {"digits": {"loss": 2}},

@@ -197,7 +197,7 @@ def test_a_point_that_does_not_fit_is_told(values, told):
             ('"tpe"', '"grid"'),
             '  21 | sampler = "grid"\n'
             "                 ^^^^^^\n"
-            "       [search] sampler: a grid has no end over real dimensions: dropout",
+            "       [search] sampler: a grid cannot enumerate real dimensions: dropout",
         ),
         (
             ('"tpe"', '"bayes"'),

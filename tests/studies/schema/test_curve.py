@@ -80,7 +80,7 @@ study: 12 faults
        ^^^^^  [[curve]] unknown key 'bands'; nearest: band
   53 | value = "memory_change"
                ^^^^^^^^^^^^^^^
-       [[curve]] value: expected a metric with a better side, got 'memory_change'
+       [[curve]] value: expected a metric with a better direction, got 'memory_change'
   54 | x = "second"
            ^^^^^^^^
        [[curve]] x: expected a cost or a metric, got 'second'; nearest: seconds
@@ -127,7 +127,7 @@ def test_everything_that_is_wrong_is_told_at_once():
         (
             'kind = "line"\nx = "step"\nvalue = "loss"\nseries = "mixer"\npublished = "table4"\n'
             'select = { task = "sort", filter = 8 }',
-            "published: a paper's numbers stand at levels, not over time",
+            "published: a paper's numbers are given by level, not over time",
         ),
     ],
 )
