@@ -11,7 +11,7 @@ from typing import Any
 
 from ....studies.catalog.datasets import ParallelCorpus
 from ....studies.catalog.registry import require_dataset
-from ....studies.catalog.tasks import SentencePairSettings
+from ....studies.catalog.tasks import SentencePairSettings, TranslationSettings
 from ...corpora import DataError
 from ..token_files import Split, open_split
 from ..vocabularies import load_vocabulary
@@ -68,6 +68,7 @@ def open_pairs(task: SentencePairSettings, folder: Path) -> ParallelText:
         pairs=lambda: split_pairs(corpus, folder),
         kinds=dict.fromkeys(SIDES, (task.tokens, task.pieces)),
         stride=-(-corpus.pairs // _MAX_LEARNING_PAIRS),
+        joint=isinstance(task, TranslationSettings) and task.joint_vocabulary,
     )
     files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}
     shares = corpus.held_out and asdict(corpus.held_out)
@@ -80,7 +81,7 @@ def open_or_write(spec: PairCorpusSpec, folder: Path, depends: list[Any]) -> Par
     The folder's name has a hash of all that its content depends on, `depends` besides the writing's own.
     """
     (kind, size), target = spec.kinds["source"], spec.kinds["target"]
-    depends = [FORMAT, *depends, kind, size, *target]
+    depends = [FORMAT, *depends, kind, size, *target, *(["joint"] if spec.joint else [])]
     if "bpe" in (kind, target[0]):
         depends.append(importlib.metadata.version("sentencepiece"))
     digest = hashlib.sha256(json.dumps(depends).encode()).hexdigest()

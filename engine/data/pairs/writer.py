@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
@@ -34,13 +34,14 @@ class PairCorpusSpec:
     """What is to be written: pairs that can be gone through anew, and the vocabularies that they ask for.
 
     `kinds` has for each side the kind of its vocabulary and its size, which are learnt from every pair of
-    `stride` to train on.
+    `stride` to train on. A `joint` vocabulary is that of both sides, and learnt from both.
     """
 
     name: str
     pairs: Callable[[], Iterator[Pair]]
     kinds: Mapping[str, tuple[str, int]]
     stride: int = 1
+    joint: bool = False
 
 
 def write_pairs(spec: PairCorpusSpec, place: Path) -> None:
@@ -65,6 +66,10 @@ def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
         train = (pair for pair in writing.pairs() if pair.split == "train")
         return (getattr(pair, side) for pair in islice(train, 0, None, writing.stride))
 
+    if writing.joint:
+        kind, size = writing.kinds["target"]
+        both = learn_vocabulary(kind, chain.from_iterable(map(sentences, SIDES)), size)
+        return dict.fromkeys(SIDES, both)
     return {
         side: learn_vocabulary(kind, sentences(side), size) for side, (kind, size) in writing.kinds.items()
     }

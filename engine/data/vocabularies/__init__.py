@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .base import Vocabulary
-from .spelled_words import SpelledVocabulary
+from .spelled_words import DigitSpellingVocabulary, SpelledVocabulary
 from .words import SymbolVocabulary, WordVocabulary
 
 _KINDS: dict[str, type[SpelledVocabulary | WordVocabulary | SymbolVocabulary]] = {
     "spelled": SpelledVocabulary,
+    "spelled_digits": DigitSpellingVocabulary,
     "words": WordVocabulary,
     "symbols": SymbolVocabulary,
 }

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import ClassVar, Self
 
 from ...corpora import DataError
 from .base import FIRST_SYMBOL, Vocabulary, most_frequent
@@ -13,10 +14,17 @@ from .base import FIRST_SYMBOL, Vocabulary, most_frequent
 PUNCTUATION = """.,!?"':;()«»“”‘’„…"""
 """Signs that are symbols of their own wherever they stand; the first ten are the released program's."""
 
+DIGITS_AND_SIGNS = PUNCTUATION + "0123456789][%$#@&*+}{|><=/^~_`-"
+"""With the digits and all signs of the released program."""
+
 SPACE = FIRST_SYMBOL
 _BYTES = SPACE + 1  # 256 numbers: a character that was never seen is spelt in bytes
 _CHARACTERS = _BYTES + 256
-_TOKEN = re.compile(rf"[^\s{re.escape(PUNCTUATION)}]+|.", re.DOTALL)
+
+
+def _token(marks: str) -> re.Pattern[str]:
+    """Words, which stand between white space and marks, and single characters else."""
+    return re.compile(rf"[^\s{re.escape(marks)}]+|.", re.DOTALL)
 
 
 class SpelledVocabulary(Vocabulary):
@@ -27,6 +35,9 @@ class SpelledVocabulary(Vocabulary):
     and marks. Any text comes back as it was: characters that the vocabulary lacks are spelt in UTF-8.
     """
 
+    marks: ClassVar[str] = PUNCTUATION
+    token: ClassVar[re.Pattern[str]] = _token(PUNCTUATION)
+
     def __init__(self, characters: Sequence[str], words: Sequence[str], size: int) -> None:
         self._size = size
         self._characters, self._words = tuple(characters), tuple(words)
@@ -35,13 +46,13 @@ class SpelledVocabulary(Vocabulary):
         self._of_word = {word: number for number, word in enumerate(words, start=self._first_word)}
 
     @classmethod
-    def learn(cls, sentences: Iterable[str], size: int) -> SpelledVocabulary:
+    def learn(cls, sentences: Iterable[str], size: int) -> Self:
         """The characters of all sentences, and as many words as there is room for."""
         words: Counter[str] = Counter()
         marks: set[str] = set()
         for sentence in sentences:
-            for token in _TOKEN.findall(sentence):
-                if _is_word(token):
+            for token in cls.token.findall(sentence):
+                if len(token) > 1 or not (token.isspace() or token in cls.marks):
                     words[token] += 1
                 else:
                     marks.add(token)
@@ -54,7 +65,7 @@ class SpelledVocabulary(Vocabulary):
         return cls(characters, most_frequent(words, room), size)
 
     @classmethod
-    def restore(cls, content: bytes) -> SpelledVocabulary:
+    def restore(cls, content: bytes) -> Self:
         """The vocabulary of some content."""
         kept = json.loads(content)
         return cls(kept["characters"], kept["words"], kept["size"])
@@ -75,7 +86,7 @@ class SpelledVocabulary(Vocabulary):
         waiting = after_word = (
             False  # a space that may be implied; whether a word of the vocabulary is before
         )
-        for token in _TOKEN.findall(sentence):
+        for token in self.token.findall(sentence):
             word = self._of_word.get(token)
             if waiting and (word is None or not after_word):
                 numbers.append(SPACE)
@@ -111,5 +122,8 @@ class SpelledVocabulary(Vocabulary):
         return [number] if number is not None else [_BYTES + byte for byte in sign.encode()]
 
 
-def _is_word(token: str) -> bool:
-    return len(token) > 1 or not (token.isspace() or token in PUNCTUATION)
+class DigitSpellingVocabulary(SpelledVocabulary):
+    """The same, with every digit and some forty signs as symbols of their own, as in the released program."""
+
+    marks = DIGITS_AND_SIGNS
+    token = _token(DIGITS_AND_SIGNS)

@@ -9,7 +9,7 @@ from .algorithmic import AlgorithmicTask, require_algorithmic
 from .language_model import UNBOUNDED_PAST, LanguageModelSettings
 from .long_term import LongTermSettings
 from .memory_degradation import DegradationProblem
-from .sentence_pairs import ParsingSettings, SentencePairSettings
+from .sentence_pairs import ParsingSettings, SentencePairSettings, TranslationSettings
 from .spec import (
     ModelInterface,
     TaskError,
@@ -36,6 +36,7 @@ __all__ = [
     "TaskKind",
     "TaskSettings",
     "TaskSpec",
+    "TranslationSettings",
     "lookup_task",
     "read_task_settings",
     "register_task",

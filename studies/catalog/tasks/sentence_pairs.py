@@ -17,8 +17,9 @@ class SentencePairSettings(TaskSettings, ABC):
     """The keys that translation and parsing share."""
 
     corpus: str
-    tokens: Literal["words", "bpe", "spelled"]
-    """what a token is; spelled: a word, or a letter of a rare one"""
+    tokens: Literal["words", "bpe", "spelled", "spelled_digits"]
+    """what a token is; spelled: a word, or a letter of a rare one; spelled_digits: the same, with each digit,
+    hyphen and other sign as a token of its own"""
     pieces: int = Field(default=32000, ge=300, le=1_000_000)
     """the size of each language's vocabulary"""
     longest: int = Field(default=300, ge=1)
@@ -42,10 +43,12 @@ class TranslationSettings(SentencePairSettings):
 
     corpus: Annotated[str, KnownNames(lambda: dataset_names(ParallelCorpus))]
     """the pairs, or for parsing the treebank"""
+    joint_vocabulary: bool = False
+    """whether both languages have one vocabulary, of the words that are most frequent in both together"""
 
     @property
     def interface(self) -> ModelInterface:
-        """A vocabulary for each language.
+        """A vocabulary for each language, or the same for both, with embeddings for each.
 
         If a text has fewer symbols, the rest stay unused, so that sizes depend on the study file alone.
         """

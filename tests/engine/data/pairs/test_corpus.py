@@ -25,6 +25,7 @@ from activemem.studies.catalog.datasets import (
     SourceFile,
 )
 from activemem.studies.catalog.registry import dataset_names, require_dataset
+from activemem.studies.catalog.tasks import TranslationSettings
 
 
 @dataclass
@@ -220,6 +221,28 @@ def test_pairs_are_written_in_numbers_that_give_the_sentences_back(tmp_path, kin
     with pytest.raises(DataError) as fault:
         text.train.sentences("source")
     assert str(fault.value) == "expected a split with its sentences, got one of numbers alone"
+
+
+def test_a_joint_vocabulary_is_learnt_from_both_sides_and_is_the_same_for_both(tmp_path):
+    small = columns(tmp_path)
+    asked = writing(small, tmp_path, source=("spelled_digits", 300), target=("spelled_digits", 300))
+    write_pairs(replace(asked, joint=True), tmp_path / "encoded")
+    text = open_written(tmp_path / "encoded")
+    assert text.source.content() == text.target.content()
+    (line,), (phrase,) = text.source.encode("line"), text.source.encode("phrase")  # a word of each side
+    assert text.target.decode([line, phrase]) == "line phrase"
+    first = text.train.source.tokens[: text.train.source.lines[1]].tolist()
+    assert text.source.decode(first).casefold().split()[0] == "line"
+
+
+def test_whether_the_vocabulary_is_joint_is_in_the_name_of_what_is_encoded(tmp_path):
+    table = {"name": "translation", "corpus": "multi30k-en-fr", "tokens": "words", "pieces": 10_000}
+    for joint in (False, True):
+        with pytest.raises(DataError):
+            open_pairs(TranslationSettings.model_validate({**table, "joint_vocabulary": joint}), tmp_path)
+    names = {lock.stem for lock in (tmp_path / "encoded").iterdir()}
+    assert len(names) == 2
+    assert f"multi30k-en-fr-words-10000-{ENCODED['multi30k-en-fr']}" in names
 
 
 def test_a_corpus_without_a_split_is_refused_and_leaves_nothing(tmp_path):

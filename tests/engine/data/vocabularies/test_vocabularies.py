@@ -22,6 +22,7 @@ SENTENCES = [
 ]
 FIRST_WORD = SPACE + 1 + 256 + len(set("".join(SENTENCES)) - {" "})
 SPELLED = learn_vocabulary("spelled", SENTENCES, FIRST_WORD + 5)
+DIGITS = learn_vocabulary("spelled_digits", SENTENCES, FIRST_WORD + 5)
 
 
 def written(vocabulary, sentence):
@@ -61,9 +62,19 @@ def test_words_and_spaces_of_a_model_are_read_as_they_are_meant():
 @given(st.text())
 def test_no_text_loses_anything(text):
     assert SPELLED.decode(SPELLED.encode(text)) == text
+    assert DIGITS.decode(DIGITS.encode(text)) == text
 
 
-@pytest.mark.parametrize("kind", ["spelled", "words", "bpe"])
+def test_digits_and_signs_are_symbols_of_their_own_where_they_are_asked_for():
+    assert written(DIGITS, "the cat_") == ["the", "cat", "_"]
+    assert written(DIGITS, "the-cat") == ["the", "-", "cat"]
+    assert written(DIGITS, "cat 12 cat") == ["cat", "_", "1", "2", "_", "cat"]
+    assert written(SPELLED, "the-cat") == [*"the-cat"]
+    words = [DIGITS.decode_symbols([number]) for number in range(FIRST_WORD, DIGITS.size)]
+    assert words == ["the", "The", "cat", "dog", "est"]  # in c'est-à-dire, too
+
+
+@pytest.mark.parametrize("kind", ["spelled", "spelled_digits", "words", "bpe"])
 def test_a_vocabulary_is_restored_as_it_was(kind):
     vocabulary = learn_vocabulary(kind, SENTENCES, 330)
     again = load_vocabulary(kind, vocabulary.content())
