@@ -1,23 +1,12 @@
 """A training that ends with most of what it had learnt lost has diverged: told, and in no number."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
-import activemem
-from activemem.reporting.claims.check import check_claims
-from activemem.reporting.claims.verdicts import Verdict
-from activemem.reporting.curves.build import build_curve
-from activemem.reporting.outcomes import load_outcomes
-from activemem.reporting.tables.build import build_table
-from activemem.storage import Store
 from activemem.storage.schema import TRIALS
 from activemem.studies.planning.divergence import DIVERGED, may_diverge, tell_divergence
 from activemem.studies.planning.trial_values import trial_values
-from activemem.studies.study import load_study
 
-SHIPPED = Path(activemem.__file__).parent / "studies"
 TOLD = "diverged: the loss of seed 1 rose from 3.98 to 5.59; it has "
 
 
@@ -69,32 +58,3 @@ def test_a_training_on_sequences_that_grow_longer_or_that_failed_does_not_diverg
     assert outcomes(loss=1.0).select(may_diverge()).item()
     assert not outcomes(loss=1.0, max_length=9.0).select(may_diverge()).item()
     assert not outcomes("failed", loss=1.0).select(may_diverge()).item()
-
-
-@pytest.fixture(scope="module")
-def committed():
-    study, store = load_study(SHIPPED / "translation-small.toml"), Store(SHIPPED / "results")
-    return study, store, load_outcomes(store, study)
-
-
-def test_a_table_shows_the_sound_seeds_and_tells_the_one_that_diverged(committed):
-    study, _, rows = committed
-    made = build_table(study, study.tables[0], rows)
-    cell = made.cells[0][0]
-    assert (cell.status, cell.full_text) == ("partial", "300.7")
-    notes = {note.mark: note.text for note in made.footnotes}
-    assert [notes[mark] for mark in cell.marks] == [f"1 of 2 seeds {TOLD}5,302.7"]
-
-
-def test_a_claim_over_a_seed_that_diverged_stays_undecided_and_tells_it(committed):
-    study, store, rows = committed
-    first = check_claims(study, rows, store.metrics())[0]
-    assert first.verdict is Verdict.UNDECIDED
-    assert [gap.what for gap in first.findings[0].gaps] == [f"1 of 2 seeds {TOLD}5,302.7"]
-
-
-def test_a_figure_leaves_out_what_diverged_and_says_so(committed):
-    study, store, rows = committed
-    learning = next(curve for curve in study.curves if curve.name == "learning")
-    notes = build_curve(study, learning, rows, store.metrics()).notes
-    assert "Left out of 10 trials: 1 diverged." in notes

@@ -1,0 +1,64 @@
+"""A seed that diverged is in no number of a table, a figure or a verdict, and all of them tell it."""
+
+import pytest
+
+from activemem.reporting.claims.verdicts import Verdict
+from activemem.reporting.results import StudyResults
+from activemem.storage import MetricRow, Store
+from activemem.studies.study import load_study
+
+from ..study_texts import study_text
+from .conftest import made_row
+
+TOLD = "1 of 3 seeds diverged: the loss of seed 1 rose from 3.98 to 5.59; it has 5,302.7"
+SOUND = (6.2, 4.5, 3.9)
+STUDY = study_text(
+    model={"recipe": "{model}"},
+    task={"name": "reverse_copy"},
+    train={"curriculum": None},
+    factors={"model": ["seq2seq(gru, gru)", "seq2seq(lstm, lstm)"], "seed": [0, 1, 2]},
+    table=[{"name": "ends", "rows": "model", "value": ["test_perplexity", "seconds"]}],
+    curve=[{"name": "ends", "kind": "line", "value": "loss", "x": "epoch", "series": "model"}],
+    claim=[
+        {
+            "name": "less",
+            "holds": "test_perplexity[model=seq2seq(gru, gru)] < test_perplexity[model=seq2seq(lstm, lstm)]",
+        }
+    ],
+)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """A study of six trainings, one of which diverged."""
+    study, store = load_study(STUDY), Store(tmp_path_factory.mktemp("results"))
+    for number, trial in enumerate(study.trials):
+        lost = "gru" in trial.settings.model.recipe and trial.levels["seed"] == 1
+        losses = (6.21, 3.98, 5.59) if lost else SOUND
+        end = 5302.7 if lost else 300.0 + number % 2
+        course = [
+            MetricRow(step=epoch, epoch=epoch, name="loss", value=loss)
+            for epoch, loss in enumerate(losses, 1)
+        ]
+        store.write(made_row(trial, {"test_perplexity": end, "loss": losses[-1]}, number), course)
+    return StudyResults(study, store)
+
+
+def test_a_table_shows_the_sound_seeds_and_tells_the_one_that_diverged(found):
+    made = found.table().table
+    cell, cost = made.cells[0]
+    assert (cell.status, cell.estimate.n, cost.estimate.n) == ("partial", 2, 3)
+    assert cell.estimate.value < 302
+    notes = {note.mark: note.text for note in made.footnotes}
+    assert [notes[mark] for mark in cell.marks] == [TOLD]
+    assert made.cells[1][0].status == "done"
+
+
+def test_a_claim_over_a_seed_that_diverged_stays_undecided_and_tells_it(found):
+    (claim,) = found.check_claims()
+    assert claim.verdict is Verdict.UNDECIDED
+    assert [gap.what for gap in claim.findings[0].gaps] == [TOLD]
+
+
+def test_a_figure_leaves_out_what_diverged_and_says_so(found):
+    assert "Left out of 6 trials: 1 diverged." in found.curve().curve.notes
