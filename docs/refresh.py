@@ -1,7 +1,7 @@
 """Refresh what the documents show of the program: the output of each command between its two marks.
 
-    python docs/refresh.py           write the documents anew
-    python docs/refresh.py --check   exit with 1 and name the documents that are out of date
+    python docs/refresh.py [DOCUMENT …]           write these documents anew, or all
+    python docs/refresh.py --check [DOCUMENT …]   exit with 1 and name those that are out of date
 
 A mark is `<!-- output: activemem … -->`; what follows it, up to `<!-- end -->`, is what the command prints:
 as it is for Markdown, else in a fence. `<!-- refusal: activemem … -->` is the same for a command that is to
@@ -80,7 +80,8 @@ def _show_output(found: re.Match[str]) -> str:
 def main() -> None:
     """Write or check."""
     stale: list[Path] = []
-    for path in documents():
+    named = [ROOT / word for word in sys.argv[1:] if word != "--check"]
+    for path in named or documents():
         before = path.read_text(encoding="utf-8")
         after = refresh(before, stale)
         if after != before:

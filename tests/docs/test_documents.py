@@ -5,11 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
+DOCUMENTS = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
 
 
-def test_every_output_in_the_documents_is_what_the_program_prints():
-    command = [sys.executable, "docs/refresh.py", "--check"]
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_output_in_a_document_is_what_the_program_prints(document):
+    command = [sys.executable, "docs/refresh.py", "--check", document]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, ""), f"{done.stdout}refresh with: python docs/refresh.py"
 
