@@ -46,12 +46,11 @@ _EPOCHS = ("train", "epochs")
 class Study:
     """The valid contents of a study file.
 
-    `factors` has each factor's levels in the order of the file, `seed` always among them.
-    `dimensions` is what a search chooses, by name, options as plain data; empty without a search.
-    `trials` has every trial once, in the order of the file; it is empty where a search chooses them. `cells`
-    has them cell by cell, so that a trial may be there under several levels, and `over_budget` those that are
-    over the budget and not run. `size_matches` has by trial what was solved for equal parameters. `decode` is
-    what is tried with trained models that translate.
+    `factors` has each factor's levels in the order of the file, always with `seed`. `dimensions` are what a
+    search chooses, by name, options as plain data; empty without a search. `trials` has every trial once, in
+    the order of the file; empty if a search chooses them. `cells` has the trial of every cell, the same one
+    possibly under several levels, and `over_budget` those that are not run. `size_matches` has the sizes
+    solved for equal parameters, by trial. `decode` is what is tried with trained models that translate.
     """
 
     name: str
@@ -98,17 +97,15 @@ class Study:
 
     @property
     def total(self) -> int:
-        """The number of trials: of a grid those that there are, of a search those that it may choose."""
+        """The number of trials: all of a grid, or as many as a search may choose."""
         return self.search.trials * len(self.seeds) if self.search else len(self.trials)
 
     def boundary_trials(self) -> list[Trial]:
-        """The two trials that stand for all of a search: every dimension at its first value, or its last."""
+        """The two trials that represent a search: every dimension at its first value, or at its last."""
+        values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
         return [
-            self.trial_for(
-                {name: representative_values(found)[place] for name, found in self.dimensions.items()},
-                self.seeds[0],
-            )
-            for place in (0, -1)
+            self.trial_for({name: ends[index] for name, ends in values.items()}, self.seeds[0])
+            for index in (0, -1)
         ]
 
     def point_trials(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
@@ -116,21 +113,21 @@ class Study:
         return tuple(self.trial_for(values, seed) for seed in self.seeds)
 
     def choose(self, suggest: Suggest) -> dict[str, Level]:
-        """The values of a search point by name, asked for one by one, only those that the point takes."""
+        """The values of a search point by name, suggested one by one, only those that the point uses."""
         return resolve_point(self.template, self.dimensions, self._fixed, suggest)
 
     def trial_for(self, values: Mapping[str, Level | Recipe], seed: int = 0) -> Trial:
         """The trial of a search point, whose values are named as in `dimensions`.
 
-        Values that it does not take are left out. Raises ValueError where one is missing, for names that are
-        no dimensions, and for values that do not fit.
+        Values that it does not use are left out. Raises ValueError for missing values, names that are not
+        dimensions, and values that do not fit.
         """
-        plain = {name: each.text if isinstance(each, Recipe) else each for name, each in values.items()}
-        taken = self.choose(lambda name, found: plain.get(name, representative_values(found)[0]))
-        if taken.keys() - values.keys() or values.keys() - self.dimensions.keys():
-            wanted, got = (", ".join(sorted(names)) or "none" for names in (taken, values))
-            raise ValueError(f"expected values of {wanted}, got {got}")
-        levels = {**self._fixed, **taken, SEED: seed}
+        plain = {name: value.text if isinstance(value, Recipe) else value for name, value in values.items()}
+        used = self.choose(lambda name, dimension: plain.get(name, representative_values(dimension)[0]))
+        if used.keys() - values.keys() or values.keys() - self.dimensions.keys():
+            expected, got = (", ".join(sorted(names)) or "none" for names in (used, values))
+            raise ValueError(f"expected values of {expected}, got {got}")
+        levels = {**self._fixed, **used, SEED: seed}
         return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
 
     @property
@@ -180,11 +177,10 @@ def load_study(source: str | Path, overrides: Sequence[str] = ()) -> Study:
 
 def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...]) -> Study | None:
     """The study of a document; None if it has faults, which are noted."""
-    document = diagnostics.document
     _check_tables(diagnostics)
     header = _header(diagnostics)
-    design = replace(read_design(diagnostics, header), as_written=_design_as_written(document))
-    factors = design.factors
+    design = read_design(diagnostics, header)
+    design = replace(design, as_written=_design_as_written(diagnostics.document))
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
     claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics)
@@ -192,31 +188,21 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
     decode = _read_decode(diagnostics, header)
     _check_tuned_metrics(diagnostics, tables, curves)
     draft = _checked_draft(diagnostics, design, space)
-    found = search_dimensions(factors, space, recipe_dimensions(draft)) if search else {}
-    if search:
-        check_search(diagnostics, search, factors, found)
+    dimensions = _dimensions(draft, search)
     if header is None or diagnostics.faults:
         return None
     budget = StudyBudget(max_parameters=header.max_parameters, max_step_flops=header.max_step_flops)
-    builder = GridBuilder(
-        diagnostics=diagnostics,
-        study=header.name,
-        template=draft.template,
-        design=design,
-        budget=budget,
-        tolerance=header.tolerance,
-    )
-    grid = TrialGrid() if search else builder.build()
+    grid = TrialGrid() if search else _grid(draft, header, budget)
     return Study(
         name=header.name,
         title=header.title,
         paper=header.paper,
         path=path,
-        text=document.text,
+        text=diagnostics.document.text,
         overrides=overrides,
-        factors=factors,
+        factors=design.factors,
         search=search,
-        dimensions=found,
+        dimensions=dimensions,
         tables=tables,
         curves=curves,
         claims=claims,
@@ -233,8 +219,29 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
     )
 
 
+def _dimensions(draft: Draft, search: SearchSettings | None) -> dict[str, Dimension]:
+    """What a search chooses, checked; empty without a search."""
+    if search is None:
+        return {}
+    factors = draft.design.factors
+    dimensions = search_dimensions(factors, draft.space, recipe_dimensions(draft))
+    check_search(draft.diagnostics, search, factors, dimensions)
+    return dimensions
+
+
+def _grid(draft: Draft, header: StudySettings, budget: StudyBudget) -> TrialGrid:
+    return GridBuilder(
+        diagnostics=draft.diagnostics,
+        study=header.name,
+        template=draft.template,
+        design=draft.design,
+        budget=budget,
+        tolerance=header.tolerance,
+    ).build()
+
+
 def _checked_draft(diagnostics: Diagnostics, design: Design, space: Mapping[str, Dimension]) -> Draft:
-    """What trials are made of, its recipes, holes and levels checked, and their faults noted."""
+    """The draft of a study; faults of its recipes, holes and levels are noted."""
     data = diagnostics.document.data
     template = Template(
         tables={name: data[name] for name in TRIAL_TABLES if name in data},
@@ -248,7 +255,7 @@ def _checked_draft(diagnostics: Diagnostics, design: Design, space: Mapping[str,
 
 
 def _design_as_written(document: Document) -> Design | None:
-    """The design of a file without its overrides; None where there are none, or its levels have faults."""
+    """The design of a file without its overrides; None if there are none, or if its levels have faults."""
     if document.as_written is None:
         return None
     diagnostics = Diagnostics(document.as_written)
@@ -278,7 +285,7 @@ def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> Deco
 def _check_tuned_metrics(
     diagnostics: Diagnostics, tables: Sequence[TableSpec], curves: Sequence[CurveSpec]
 ) -> None:
-    """Note what tables and figures show of a tuning, where there is nothing to try."""
+    """Note metrics of a tuning in tables and figures of a study without [decode]."""
     shown = [
         *((("table", index, "value"), name) for index, spec in enumerate(tables) for name in spec.value),
         *((("curve", index, "value"), spec.value) for index, spec in enumerate(curves)),

@@ -59,23 +59,23 @@ def run(
     from ...studies.text.command_line import command_line
     from ..machine_settings import load_settings
 
-    found = load_settings({"results": results, "data": data})
-    store = found.store
-    wanted = load_last_run(study, store)
-    train_command = command_line("study", "run", study, set=wanted.overrides, results=results)
-    _require_weights(wanted, store, train_command)
+    settings = load_settings({"results": results, "data": data})
+    store = settings.store
+    last_run = load_last_run(study, store)
+    train_command = command_line("study", "run", study, set=last_run.overrides, results=results)
+    _require_weights(last_run, store, train_command)
     from ...engine.probes import probe_study, tune_study  # loads torch
 
-    machine = Machine(cpus=found.values.cpus, gpus=found.values.gpus, data=found.data)
+    machine = Machine(cpus=settings.values.cpus, gpus=settings.values.gpus, data=settings.data)
     try:
-        lacking = _report_probes(wanted, probe_study(wanted, store, machine, sequences=sequences))
-        if wanted.decode is not None:
-            lacking |= _report_probes(wanted, tune_study(wanted, store, machine), verb="tuned")
+        failed = _report_probes(last_run, probe_study(last_run, store, machine, sequences=sequences))
+        if last_run.decode is not None:
+            failed |= _report_probes(last_run, tune_study(last_run, store, machine), verb="tuned")
     except KeyboardInterrupt:
         again = command_line("probe", "run", study, sequences=sequences, results=results)
         print_stderr(f"stopped; what was measured is stored. Continue: {again}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    if lacking:
+    if failed:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -115,23 +115,18 @@ def compare(
     from ..views import query as view
 
     store = load_settings({"results": results}).store
-    found = compare_outputs(
-        load_last_run(study, store),
-        store,
-        baseline,
-        tuned=tuned,
-        tokenizer=tokenizer.value,
-        samples=samples,
-        seed=seed,
+    last_run = load_last_run(study, store)
+    differences = compare_outputs(
+        last_run, store, baseline, tuned=tuned, tokenizer=tokenizer.value, samples=samples, seed=seed
     )
     if as_json:
-        print_json(view.records(found))
+        print_json(view.records(differences))
     else:
-        print_stdout(view.format_answer(found.drop("trial", "baseline_trial"), "rich"))
+        print_stdout(view.format_answer(differences.drop("trial", "baseline_trial"), "rich"))
 
 
 def _require_weights(study: Study, store: Store, train_command: str) -> None:
-    """End the command with a message if no trial is done, or no trial that is done has its weights."""
+    """End the command with a message if no trial is done, or if none that is done has its weights."""
     from ...studies.planning.status import study_outcomes
 
     outcomes = study_outcomes(study, store.trials())
@@ -151,11 +146,11 @@ def _require_weights(study: Study, store: Store, train_command: str) -> None:
 
 
 def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "probed") -> bool:
-    """Print what becomes of each trial, then the counts; whether one was not measured that could be."""
+    """Print the result of each trial, then the counts; whether any that could be measured was not."""
     from ...engine.probes import NO_ENCODER, NO_TRANSLATION
     from ..views.trial_names import TrialNameColumns
 
-    counts, lacking = Counter[str](), False
+    counts, failed = Counter[str](), False
     columns = TrialNameColumns(study.trials)
     for probed in probes:
         reason = probed.reason
@@ -164,20 +159,20 @@ def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "pro
             continue
         status = verb if reason is None else "left"
         counts[status] += 1
-        lacking |= reason not in (None, NO_ENCODER, NO_TRANSLATION)
+        failed |= reason not in (None, NO_ENCODER, NO_TRANSLATION)
         columns.add([probed.trial])
-        what = reason or _headline(probed.metrics)
-        print_stderr("  ".join([f"  {status:<6}", *columns.cells(probed.trial, _MAX_TRIAL_NAME_WIDTH), what]))
+        names = columns.cells(probed.trial, _MAX_TRIAL_NAME_WIDTH)
+        print_stderr("  ".join([f"  {status:<6}", *names, reason or _headline(probed.metrics)]))
         for attention in probed.ambiguous:
             print_stderr(f"  {'':<6}  not compared with {attention}: several trials have it")
-    taken = f"{counts[verb]} of {plural(counts.total(), 'trial')} {verb}"
-    others = [f"{count} {what}" for what, count in counts.items() if what != verb]
-    print_stderr(f"{study.name}: {' · '.join([taken, *others])}")
-    return lacking
+    measured = f"{counts[verb]} of {plural(counts.total(), 'trial')} {verb}"
+    others = [f"{count} {status}" for status, count in counts.items() if status != verb]
+    print_stderr(f"{study.name}: {' · '.join([measured, *others])}")
+    return failed
 
 
 def _headline(metrics: Mapping[str, float]) -> str:
-    """What was measured in a model, in a word."""
+    """The main metric of a model, as text."""
     from ...studies.catalog.metrics import TUNED_METRIC
 
     if TUNED_METRIC not in metrics:

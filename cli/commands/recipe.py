@@ -21,7 +21,9 @@ from ..options import (
 from ..output import EXIT_WRONG_INPUT, print_json, print_stderr, print_stdout
 
 if TYPE_CHECKING:
-    from ...grammar import Budget, BudgetShare, Cardinality
+    from collections.abc import Sequence
+
+    from ...grammar import Budget, BudgetShare, Cardinality, Recipe, Space
 
 app = typer.Typer(help="Check recipes and take them apart, without building anything.", no_args_is_help=True)
 
@@ -165,17 +167,24 @@ def sample(
     remaining = space.remaining(Random(seed)) if budget else None
     members = space.sample_distinct(count, Random(seed))
     if as_json:
-        page = {
-            "recipe": space.recipe.text,
-            **count_to_dict(space.count),
-            **_remaining_to_dict(remaining),
-            "seed": seed,
-        }
-        print_json({**page, "members": [{"recipe": one.text, "id": one.id} for one in members]})
+        print_json(_sample_to_dict(space, remaining, seed, members))
         return
     print_stderr(str(remaining or space.count))
-    for one in members:
-        print_stdout(one.text)
+    for member in members:
+        print_stdout(member.text)
+
+
+def _sample_to_dict(
+    space: Space, remaining: BudgetShare | None, seed: int, members: Sequence[Recipe]
+) -> dict[str, Any]:
+    """A sample for a program, with the count of the space that it is drawn from."""
+    return {
+        "recipe": space.recipe.text,
+        **count_to_dict(space.count),
+        **_remaining_to_dict(remaining),
+        "seed": seed,
+        "members": [{"recipe": member.text, "id": member.id} for member in members],
+    }
 
 
 def count_to_dict(count: Cardinality) -> dict[str, Any]:

@@ -74,35 +74,22 @@ def run(
     from ...studies.planning.subset import select_trials
     from ...studies.study import load_study
     from ...studies.text.command_line import command_line
-    from ..live.run import RunRequest, check_reachable, run_and_report
+    from ..live.run import RunRequest, run_and_report
     from ..machine_settings import load_settings
 
-    found = load_settings({"results": results, "address": address})
-    wanted = load_study(study, overrides or ())
-    order = RunRequest(
-        study=wanted,
+    where = {"results": results, "address": address}
+    how = {"local": local, "only": only, "max_trials": max_trials, "retry_failed": retry_failed}
+    settings, loaded = load_settings(where), load_study(study, overrides or ())
+    request = RunRequest(
+        study=loaded,
         local=local,
-        trial_ids=select_trials(wanted, only) if only else None,
+        trial_ids=select_trials(loaded, only) if only else None,
         max_trials=max_trials,
         retry_failed=retry_failed,
-        resume_command=command_line(
-            "study",
-            "run",
-            study,
-            set=wanted.overrides,
-            local=local,
-            only=only,
-            max_trials=max_trials,
-            retry_failed=retry_failed,
-            results=results,
-            address=address,
-        ),
-        table_command=command_line("table", "render", wanted.name, results=results),
+        resume_command=command_line("study", "run", study, set=loaded.overrides, **how, **where),
+        table_command=command_line("table", "render", loaded.name, results=results),
     )
-    found.results.mkdir(parents=True, exist_ok=True)
-    if not local:
-        check_reachable(found.values.address)
-    summary = run_and_report(order, found.store, found)
+    summary = run_and_report(request, settings)
     if summary is None or summary.stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
     if summary.failed or summary.given_up:

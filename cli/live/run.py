@@ -43,11 +43,15 @@ class RunRequest:
     table_command: str
 
 
-def run_and_report(request: RunRequest, store: Store, settings: ResolvedSettings) -> Summary | None:
+def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
     """Run a study and print a summary; None if it was interrupted at once."""
+    values, store = settings.values, settings.store
+    settings.results.mkdir(parents=True, exist_ok=True)
+    if not request.local:
+        _check_reachable(values.address)
     from ...engine.run.driver import run_study  # loads torch
 
-    started, values = time.monotonic(), settings.values
+    started = time.monotonic()
     machine = Machine(
         cpus=values.cpus,
         gpus=values.gpus,
@@ -76,14 +80,10 @@ def run_and_report(request: RunRequest, store: Store, settings: ResolvedSettings
 
 def _initial_progress(request: RunRequest, store: Store) -> StudyProgress:
     """The progress before the first event; of a search only the number of trials is known."""
-    before, to_come = study_status(request.study, store), 0
+    before, unplanned = study_status(request.study, store), 0
     if request.study.search is not None:
-        to_come = (
-            before.num_remaining
-            if request.max_trials is None
-            else min(before.num_remaining, request.max_trials)
-        )
-    return StudyProgress(total=before.total, stored=before.stored, unplanned=to_come)
+        unplanned = min(before.num_remaining, request.max_trials or before.num_remaining)
+    return StudyProgress(total=before.total, stored=before.stored, unplanned=unplanned)
 
 
 def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds: float) -> None:
@@ -92,8 +92,8 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
     heading = f"{request.study.name}: {now.summary()} · {ended}"
     for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *format_failures(now)):
         print_stderr(line)
-    for trouble in summary.given_up:
-        print_stderr(f"  given up   {trouble}")
+    for reason in summary.given_up:
+        print_stderr(f"  given up   {reason}")
     if summary.stopped:
         print_stderr(f"stopped; all epochs so far are stored. Continue: {request.resume_command}")
         return
@@ -103,7 +103,7 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
         print_stderr(f"see: {request.table_command}")
 
 
-def check_reachable(address: str | None) -> None:
+def _check_reachable(address: str | None) -> None:
     """Raise SettingsError if an address that names a host and a port does not answer."""
     if address is None or address == "auto":
         return
