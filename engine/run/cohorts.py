@@ -12,8 +12,8 @@ import torch
 from ...storage import Store
 from ..core.events import Ended, EpochFinished, Event
 from ..core.resources import Machine
-from ..trial.attempt import Attempt, TrainingFactory
 from ..trial.outcome import Job
+from ..trial.resumable_attempt import Attempt, TrainingFactory
 from ..trial.training import Training
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from ...storage import Store
-from ...studies.planning.status import trials_missing_weights
+from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study
 from ..core.events import NOBODY, Ended, Event, Listener
@@ -134,15 +134,8 @@ def _missing(
     """The trials of a grid that a run is to train; of a search the first and the last that it can choose."""
     if study.search is not None:
         return study.boundary_trials()
-    held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
-    again = {"pruned", "failed"} if retry_failed else {"pruned"}
-    bare = set(trials_missing_weights(study, store, held))
-    return [
-        trial
-        for trial in study.trials
-        if (trial_ids is None or trial.id in trial_ids)
-        and (trial.id not in held or held[trial.id] in again or trial.id in bare)
-    ]
+    statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
+    return trials_to_run(study, store, statuses, only=trial_ids, retry_failed=retry_failed)
 
 
 def _run(

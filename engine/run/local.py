@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...storage import Store
 from ..core.events import EpochFinished, Event, Listener
 from ..core.resources import Machine
-from ..trial.attempt import TrainingFactory
+from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cohort_sources import CohortSource
 from .cohorts import Lockstep, Worker, sequentially

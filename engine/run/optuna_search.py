@@ -25,9 +25,9 @@ from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..core.events import Event, Listener
-from ..trial.attempt import store_pruned
 from ..trial.checkpoints import unfinished_trials
 from ..trial.outcome import Job
+from ..trial.resumable_attempt import store_pruned
 from .optuna_space import contains, distribution, pruner, sampler, suggest
 
 MAX_REJECTED_PROPOSALS = 500

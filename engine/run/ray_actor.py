@@ -10,7 +10,7 @@ from ray import tune
 
 from ...storage import Store
 from ..core.resources import Machine
-from ..trial.attempt import TrainingFactory
+from ..trial.resumable_attempt import TrainingFactory
 from .cohorts import Lockstep, Worker, collect, sequentially
 
 REPORT_S = 0.5

@@ -22,7 +22,7 @@ from ...storage import Store
 from ...studies.schema.settings import SearchSettings
 from ..core.events import Listener
 from ..core.resources import Machine
-from ..trial.attempt import TrainingFactory
+from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cohort_sources import CohortSource
 from .interrupts import Stop

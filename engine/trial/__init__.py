@@ -1,6 +1,7 @@
 """A trial goes from its checkpoint to its row, whatever happens to it.
 
-`attempt` runs it epoch by epoch, `training` is all that its next step depends on, `checkpoints` are what it
-resumes from when its worker has died, and `outcome` makes the row. `optimisers` and `schedules` are the
-choices of [train], `precision` what it needs of the device; `provenance` says where a result comes from.
+`resumable_attempt` runs it epoch by epoch, `training` is all that its next step depends on, `checkpoints`
+are what it resumes from when its worker has died, and `outcome` makes the row. `optimiser_steps` and
+`schedules` are the choices of [train], `precision` what it needs of the device; `provenance` says where a
+result comes from.
 """

@@ -18,7 +18,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
 from ..objectives import Metrics, StepShape, build_objective
-from .optimisers import clip_grad_norm_per_tensor, optimizer, take_clipped_step
+from .optimiser_steps import clip_grad_norm_per_tensor, optimizer, take_clipped_step
 from .precision import check_precision, float32_products
 from .schedules import Schedule
 

@@ -17,8 +17,9 @@ from ..resolve.trial import Trial
 from ..schema.level_names import level_name
 from ..study import Study
 from .reach_limits import ReachLimit, predict_reach_limits
-from .status import study_outcomes, trials_missing_weights
+from .status import study_outcomes
 from .time_estimates import TimeEstimate, TimeEstimator, total_time
+from .trials_to_run import trials_missing_weights, trials_to_run
 
 SIZE_KEYS = (
     *("recipe", "d_model", "norm", "residual", "tied", "tied_bias", "output_bias"),
@@ -93,11 +94,8 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
     )
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     counts = Counter[str](one.status for one in planned if one.status != "missing")
-    left = [
-        one.estimate
-        for one in planned
-        if one.status in ("missing", "pruned") or one.trial.id in without_weights
-    ]
+    remaining = {trial.id for trial in trials_to_run(study, store, statuses, only=only)}
+    left = [one.estimate for one in planned if one.trial.id in remaining]
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
         left = [_point_estimate(tried, trials, estimator)] * max(0, study.total - len(tried))

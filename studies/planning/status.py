@@ -12,6 +12,7 @@ from ...storage import CheckpointNote, Store
 from ..schema.level_names import first_line
 from ..study import Study
 from ..text.units import plural
+from .trials_to_run import trials_missing_weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +82,3 @@ def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple
     """The trials of a grid with a checkpoint but no outcome; those of a search are not listed."""
     open_ones = (trial.id for trial in study.trials if trial.id not in stored)
     return tuple(trial for trial in open_ones if store.has_checkpoint(trial))
-
-
-def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:
-    """The done trials of a grid that keeps weights, but whose weights the store lacks.
-
-    A run trains them again.
-    """
-    if not study.keep_weights or study.search is not None:
-        return ()
-    done = (trial.id for trial in study.trials if statuses.get(trial.id) == "done")
-    return tuple(trial for trial in done if not store.weights_file(trial).exists())

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from activemem.engine.measures import bleu
-from activemem.engine.trial.attempt import Attempt
 from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
 from activemem.studies.catalog.tasks import require_task, spec
 from activemem.studies.resolve.trial import Trial

@@ -3,7 +3,7 @@
 import torch
 
 from activemem.blocks import Linear
-from activemem.engine.trial.optimisers import clip_grad_norm_per_tensor, optimizer, take_clipped_step
+from activemem.engine.trial.optimiser_steps import clip_grad_norm_per_tensor, optimizer, take_clipped_step
 from activemem.studies.schema.settings import OptimizerSettings
 
 

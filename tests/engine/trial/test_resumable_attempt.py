@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.trial.attempt import MAX_WORKER_DEATHS, Attempt, store_pruned
 from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, unfinished_trials
 from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import MAX_WORKER_DEATHS, Attempt, store_pruned
 from activemem.storage import Store
 from activemem.studies.resolve.trial import Trial
 
