@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def format_names() -> tuple[str, ...]:
-    """The name of every format, none of them loaded."""
+    """The names of all formats, without loading them."""
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 

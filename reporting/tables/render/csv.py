@@ -1,4 +1,4 @@
-"""A table as CSV in long form, for a program to read: one line a cell, numbers with all their digits."""
+"""A table as CSV in long form, for programs: one line per cell, numbers with all their digits."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SPREADS = {"sd": "deviation", "se": "standard_error", "ci": "half_width"}
 
 
 def render(table: Table) -> str:
-    """One line for each row and column; an empty field is a number that is not there.
+    """One line per cell; an empty field is a missing value.
 
-    Columns for groups, metrics, intervals, differences, levels that were picked, and units are there where
-    the table has such things.
+    There are columns for groups, metrics, intervals, differences, picked levels and units only if the table
+    has these.
     """
     records = list(iter_records(table))
     several = len({key.metric for key in table.keys if key and key.level}) > 1

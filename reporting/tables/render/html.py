@@ -1,4 +1,4 @@
-"""A table as HTML: one figure that carries its own style, for any page, light or dark; ASCII only."""
+"""A table as HTML: one figure with its own style, for any page, light or dark; ASCII only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STYLE = """\
 </style>"""
 
 
-_OVER = 'style="text-align: center; border-bottom: 1px solid"'
+_SPANNING = 'style="text-align: center; border-bottom: 1px solid"'
 
 
 def render(table: Table) -> str:
@@ -58,7 +58,7 @@ def _head(table: Table) -> str:
     lines = []
     for spans in table.heading_spans():
         cells = (
-            f'<th scope="colgroup" colspan="{over}" {_OVER}>{escape(name)}</th>' if name else "<td></td>"
+            f'<th scope="colgroup" colspan="{over}" {_SPANNING}>{escape(name)}</th>' if name else "<td></td>"
             for name, over in spans
         )
         lines.append(f"<tr><td></td>{''.join(cells)}</tr>")
@@ -67,14 +67,14 @@ def _head(table: Table) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    """Ours, and the paper's below it with its note as a title."""
+    """Our number, and the paper's below it with its note as a title."""
     ours = f"<strong>{escape(cell.full_text)}</strong>" if cell.best else escape(cell.full_text)
     if cell.marks:
         ours += f"<sup>{','.join(cell.marks)}</sup>"
-    papers = ""
+    published = ""
     if cell.published and cell.published_text:
         title = f' title="{escape(cell.published.note)}"' if cell.published.note else ""
         small = f'<small class="published"{title}>{escape(cell.published_text)}</small>'
-        papers = f"<br>{small}" if ours else small
-    kinds = f"{cell.status} best" if cell.best else f"{cell.status}"
-    return f'<td class="{kinds}">{ours}{papers}</td>'
+        published = f"<br>{small}" if ours else small
+    classes = f"{cell.status} best" if cell.best else f"{cell.status}"
+    return f'<td class="{classes}">{ours}{published}</td>'

@@ -1,4 +1,4 @@
-"""A table as LaTeX: a booktabs float for an article, shrunk to the line where it is wider."""
+"""A table as LaTeX: a booktabs float for an article, shrunk to the line if it is wider."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ..table import Cell, Table
 
-_SIGNS = {
+_ESCAPES = {
     "\\": r"\textbackslash{}",
-    "[": "{[}",  # after a line's end it would open an option,
+    "[": "{[}",  # after the end of a line it would begin an option,
     "*": "{*}",  # and this would be one
     "{": r"\{",
     "}": r"\}",
@@ -38,7 +38,7 @@ _SIGNS = {
 
 
 def render(table: Table) -> str:
-    """A `table` environment; the published numbers stand in small type on a second line of each row."""
+    """A `table` environment; the published numbers are in small type on a second line of each row."""
     heads = " & ".join(map(_escape, (table.corner, *table.columns)))
     lines = [
         r"% \usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,graphicx}",
@@ -50,7 +50,7 @@ def render(table: Table) -> str:
         r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"  \begin{{tabular}}{{@{{}}l{'r' * len(table.columns)}@{{}}}}",
         r"    \toprule",
-        *_bands(table),
+        *_heading_lines(table),
         rf"    {heads} \\",
         r"    \midrule",
     ]
@@ -69,7 +69,7 @@ def render(table: Table) -> str:
     return "\n".join([*lines, r"  \end{minipage}", r"\end{table}", ""])
 
 
-def _bands(table: Table) -> list[str]:
+def _heading_lines(table: Table) -> list[str]:
     """The headings above several columns, each with a rule below it."""
     lines = []
     for spans in table.heading_spans():
@@ -83,26 +83,26 @@ def _bands(table: Table) -> list[str]:
 
 
 def _row(name: str, cells: Sequence[Cell]) -> list[str]:
-    """A row's line, and the paper's below it; one line where nothing is ours."""
-    papers = rf"{' & '.join(map(_published, cells))} \\ \addlinespace"
+    """The line of a row and the paper's below it; just one if either has nothing."""
+    published = rf"{' & '.join(map(_published, cells))} \\ \addlinespace"
     if not any(cell.published_text for cell in cells):
         return [rf"    {name} & {' & '.join(map(_ours, cells))} \\"]
     if not any(cell.full_text or cell.marks for cell in cells):
-        return [rf"    {name} & {papers}"]
-    return [rf"    {name} & {' & '.join(map(_ours, cells))} \\", rf"    & {papers}"]
+        return [rf"    {name} & {published}"]
+    return [rf"    {name} & {' & '.join(map(_ours, cells))} \\", rf"    & {published}"]
 
 
 def _ours(cell: Cell) -> str:
-    """What is ours, its marks beside the column so that numbers stay below each other."""
+    """Our number with its marks, which take no width so that numbers are aligned."""
     text = rf"\textbf{{{_escape(cell.full_text)}}}" if cell.best else _escape(cell.full_text)
     return text + (rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else "")
 
 
 def _published(cell: Cell) -> str:
-    """What is the paper's, in small type."""
+    """The paper's number in small type."""
     return rf"{{\footnotesize {_escape(cell.published_text)}}}" if cell.published_text else ""
 
 
 def _escape(text: str) -> str:
-    """The text so that no sign in it is a command."""
-    return "".join(_SIGNS.get(sign, sign) for sign in text).replace("--", "-{}-")
+    """The text with special characters escaped."""
+    return "".join(_ESCAPES.get(char, char) for char in text).replace("--", "-{}-")

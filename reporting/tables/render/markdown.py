@@ -6,14 +6,14 @@ import re
 
 from ..table import Cell, Table
 
-_SIGNS = re.compile(r"[\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_SPECIAL = re.compile(r"[\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def render(table: Table) -> str:
     """The caption, the table with the paper's numbers in small type below ours, footnotes and provenance.
 
-    Pipes have one line of headings: those above a column stand over its own. Headings of rows are rows.
+    Markdown has one line of headings: those above a column are in the cell of its own. Groups are rows.
     """
     paths = zip(*table.column_headings, table.columns, strict=True)
     heads = ["<br>".join(_escape(name) for name in path if name) for path in paths]
@@ -33,21 +33,21 @@ def _line(cells: list[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    """Ours with its marks, and the paper's in small type on a second line."""
-    text = _bounds(cell.full_text)
+    """Our number with its marks, and the paper's in small type on a second line."""
+    text = _escape_brackets(cell.full_text)
     ours = f"**{text}**" if cell.best else text
     if cell.marks:
         ours += f"<sup>{','.join(cell.marks)}</sup>"
-    papers = f"<sub>{_escape(cell.published_text)}</sub>" if cell.published_text else ""
-    return "<br>".join(part for part in (ours, papers) if part)
+    published = f"<sub>{_escape(cell.published_text)}</sub>" if cell.published_text else ""
+    return "<br>".join(part for part in (ours, published) if part)
 
 
-def _bounds(text: str) -> str:
-    """The text of a number with its interval's brackets made plain."""
+def _escape_brackets(text: str) -> str:
+    """The text of a number with the brackets of its interval escaped."""
     return text.replace("[", "\\[").replace("]", "\\]")
 
 
 def _escape(text: str) -> str:
-    """The text so that no sign in it is markup; an underscore inside a word is none."""
-    escaped = _SIGNS.sub(lambda sign: "\\" + sign.group(), text)
-    return "".join(_MARKUP.get(sign, sign) for sign in escaped)
+    """The text with markup escaped, which an underscore inside a word is not."""
+    escaped = _SPECIAL.sub(lambda match: "\\" + match.group(), text)
+    return "".join(_ENTITIES.get(char, char) for char in escaped)

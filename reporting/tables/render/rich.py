@@ -15,39 +15,39 @@ INDENT = GAP = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextColumn:
-    """One column laid out: every text as wide as the others, ours and the paper's for each row."""
+    """The layout of a column: all texts equally wide, for each row ours and the paper's."""
 
     width: int
     head: str
     ours: tuple[str, ...]
     published: tuple[str, ...]
-    headings: tuple[str, ...]  # the headings above it
+    headings: tuple[str, ...]  # above it, the outermost first
 
 
 def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
-    """Lines of at most `width` columns where names allow it; a wider table continues below, in column groups.
+    """Lines of at most `width` characters if names allow it; a wider table is split into groups of columns.
 
-    Rows lose the arguments that a block has in all of them where that makes fewer groups. `ansi` adds bold
-    for the best and faint for the published numbers, and changes no visible character.
+    Rows lose the arguments that a block has in all of them if that makes fewer groups. `ansi` adds bold for
+    the best and faint for the published numbers, and changes no visible character.
     """
     lines = [line for sentence in table.caption for line in wrap(sentence, width)]
     cells = list(zip(*table.cells, strict=True))  # by column
     columns = [
-        _column(head, each, tuple(line[number] for line in table.column_headings), ansi=ansi)
-        for number, (head, each) in enumerate(zip(table.columns, cells, strict=True))
+        _column(head, column, tuple(line[number] for line in table.column_headings), ansi=ansi)
+        for number, (head, column) in enumerate(zip(table.columns, cells, strict=True))
     ]
     names, groups = _layout(table, table.rows, columns, width)
     short = _layout(table, short_level_names(table.rows), columns, width)
     shortened = len(short[1]) < len(groups)
     if shortened:
         names, groups = short
-    label = _label(table, names)
+    name_width = _name_width(table, names)
     for group in groups:
-        lines += ["", *_lines(table, names, _fit_headings(group), label)]
+        lines += ["", *_lines(table, names, _fit_headings(group), name_width)]
     lines.append("")
     if shortened:
-        known = f"In full: {', '.join(omitted_arguments(table.rows))}."
-        lines += wrap(known, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+        in_full = f"In full: {', '.join(omitted_arguments(table.rows))}."
+        lines += wrap(in_full, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
     for note in table.footnotes:
         head = f"  {note.mark:<4}"
         lines += wrap(note.text, width, initial_indent=head, subsequent_indent=" " * len(head))
@@ -58,26 +58,26 @@ def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
 def _layout(
     table: Table, rows: Sequence[str], columns: Sequence[TextColumn], width: int
 ) -> tuple[tuple[str, ...], list[list[TextColumn]]]:
-    """The rows' names, those under a heading moved in, and the groups of columns that stand beside them."""
+    """The rows' names, indented under a heading, and the groups of columns beside them."""
     headings = table.groups or ("",) * len(rows)
     names = tuple(" " * INDENT * bool(heading) + row for heading, row in zip(headings, rows, strict=True))
-    return names, list(_groups(columns, width - INDENT - _label(table, names)))
+    return names, list(_groups(columns, width - INDENT - _name_width(table, names)))
 
 
-def _label(table: Table, names: Sequence[str]) -> int:
-    """How wide the names of the rows are, with what stands above them."""
+def _name_width(table: Table, names: Sequence[str]) -> int:
+    """The width of the column with the names of rows and groups."""
     return max(map(len, (table.corner, *table.groups, *names)))
 
 
-def _column(head: str, cells: Sequence[Cell], bands: tuple[str, ...], *, ansi: bool) -> TextColumn:
-    """A column of cells: star, right-aligned text, star and marks, each in its own place."""
+def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi: bool) -> TextColumn:
+    """The layout of a column of cells: a star, the right-aligned text, a star and marks."""
     texts = _texts(cells)
-    papers = [cell.published_text for cell in cells]
+    published = [cell.published_text for cell in cells]
     marks = [
         ("*" if cell.best else "") + (" " + ",".join(cell.marks) if cell.marks else "") for cell in cells
     ]
     left, right = int(any(cell.best for cell in cells)), max(map(len, marks), default=0)
-    body = max(map(len, (head, *texts, *papers)))
+    body = max(map(len, (head, *texts, *published)))
     differences = any(cell.difference_text for cell in cells)
     ours = []
     for cell, text, mark in zip(cells, texts, marks, strict=True):
@@ -85,18 +85,18 @@ def _column(head: str, cells: Sequence[Cell], bands: tuple[str, ...], *, ansi: b
         shown = "*" + _ansi(bare, 1, ansi=ansi) if cell.best else bare
         space = " " * (left + body - len(text) - cell.best)
         ours.append(space + shown + f"{mark:<{right + len(text) - len(bare)}}")
-    faint = [" " * (left + body - len(text)) + _ansi(text, 2, ansi=ansi) + " " * right for text in papers]
+    faint = [" " * (left + body - len(text)) + _ansi(text, 2, ansi=ansi) + " " * right for text in published]
     return TextColumn(
         width=left + body + right,
         head=" " * left + f"{head:>{body}}" + " " * right,
         ours=tuple(ours),
         published=tuple(faint),
-        headings=bands,
+        headings=headings,
     )
 
 
 def _texts(cells: Sequence[Cell]) -> list[str]:
-    """The cells' texts, each part as wide as the column's widest, so that numbers stand below each other."""
+    """The cells' texts, each part as wide as the column's widest, so that numbers are aligned."""
     spread, interval, difference = (
         max(map(len, parts), default=0)
         for parts in zip(*((cell.spread, cell.interval, cell.difference_text) for cell in cells), strict=True)
@@ -120,7 +120,7 @@ def _ansi(text: str, code: int, *, ansi: bool) -> str:
 
 
 def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[TextColumn]]:
-    """As many columns side by side as there is room for, at least one; parted at outer headings first."""
+    """Groups of as many columns as there is room for, at least one; split at outer headings if possible."""
     runs = [run for _, run in _runs(columns, 0)] if columns[0].headings else [list(columns)]
     group: list[TextColumn] = []
     for run in runs:
@@ -132,14 +132,14 @@ def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[Text
 
 
 def _balance_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
-    """Columns in as few groups as the room allows, and none of them wider than it need be for that."""
+    """Columns in as few groups as the room allows, the widest of them as narrow as possible."""
     fewest = _fill_groups(columns, max_width)
-    tries = (_fill_groups(columns, limit) for limit in range(1, max_width))
-    return next((groups for groups in tries if len(groups) == len(fewest)), fewest)
+    candidates = (_fill_groups(columns, limit) for limit in range(1, max_width))
+    return next((groups for groups in candidates if len(groups) == len(fewest)), fewest)
 
 
 def _fill_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
-    """Columns in groups, each of as many as there is room for."""
+    """Columns in groups, each with as many as there is room for."""
     groups: list[list[TextColumn]] = []
     for column in columns:
         if groups and _total_width([*groups[-1], column]) <= max_width:
@@ -150,25 +150,25 @@ def _fill_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[Tex
 
 
 def _total_width(columns: Sequence[TextColumn]) -> int:
-    """The width of columns side by side, with the gaps in front of them."""
+    """The width of columns side by side, with the gaps before them."""
     return sum(GAP + column.width for column in _fit_headings(columns))
 
 
 def _fit_headings(group: Sequence[TextColumn]) -> list[TextColumn]:
     """The columns of one group, those below a heading together at least as wide as it is."""
-    wide = list(group)
-    for depth in range(len(wide[0].headings)):
-        last = 0
-        for heading, run in list(_runs(wide, depth)):
-            last += len(run)
-            lacking = len(heading) - sum(column.width for column in run) - GAP * (len(run) - 1)
-            if lacking > 0:
-                wide[last - 1] = _shift_column(wide[last - 1], lacking)
-    return wide
+    columns = list(group)
+    for depth in range(len(columns[0].headings)):
+        end = 0
+        for heading, run in list(_runs(columns, depth)):
+            end += len(run)
+            missing = len(heading) - sum(column.width for column in run) - GAP * (len(run) - 1)
+            if missing > 0:
+                columns[end - 1] = _shift_column(columns[end - 1], missing)
+    return columns
 
 
 def _shift_column(column: TextColumn, by: int) -> TextColumn:
-    """The column with so many spaces before each of its texts."""
+    """The column with `by` spaces before each of its texts."""
     space = " " * by
     return replace(
         column,
@@ -179,25 +179,25 @@ def _shift_column(column: TextColumn, by: int) -> TextColumn:
     )
 
 
-def _lines(table: Table, names: Sequence[str], group: Sequence[TextColumn], label: int) -> Iterator[str]:
-    """The lines of one column group: its heads, then each row and, where there is one, the paper's line."""
-    yield from _bands(group, label)
-    yield _line(table.corner, label, [column.head for column in group])
+def _lines(table: Table, names: Sequence[str], group: Sequence[TextColumn], name_width: int) -> Iterator[str]:
+    """The lines of one group of columns: its heads, then each row and, if there is one, the paper's line."""
+    yield from _heading_lines(group, name_width)
+    yield _line(table.corner, name_width, [column.head for column in group])
     for heading, numbers in table.row_groups():
         if heading:
-            yield _line(heading, label, [])
+            yield _line(heading, name_width, [])
         for row in numbers:
             ours = [column.ours[row] for column in group]
-            papers = [column.published[row] for column in group]
-            if not any(text.strip() for text in ours) and any(text.strip() for text in papers):
-                yield _line(names[row], label, papers)
+            published = [column.published[row] for column in group]
+            if not any(text.strip() for text in ours) and any(text.strip() for text in published):
+                yield _line(names[row], name_width, published)
                 continue
-            yield _line(names[row], label, ours)
-            if any(text.strip() for text in papers):
-                yield _line("", label, papers)
+            yield _line(names[row], name_width, ours)
+            if any(text.strip() for text in published):
+                yield _line("", name_width, published)
 
 
-def _bands(group: Sequence[TextColumn], label: int) -> Iterator[str]:
+def _heading_lines(group: Sequence[TextColumn], name_width: int) -> Iterator[str]:
     """The headings above several columns, each over a rule as wide as they are."""
     for depth in range(len(group[0].headings)):
         texts, rules = [], []
@@ -206,16 +206,16 @@ def _bands(group: Sequence[TextColumn], label: int) -> Iterator[str]:
             texts.append(f"{heading:^{width}}")
             rules.append(("─" if heading else " ") * width)
         if "".join(texts).strip():
-            yield _line("", label, texts)
-            yield _line("", label, rules)
+            yield _line("", name_width, texts)
+            yield _line("", name_width, rules)
 
 
 def _runs(group: Sequence[TextColumn], depth: int) -> Iterator[tuple[str, list[TextColumn]]]:
-    """Each heading of a line with the columns below it."""
+    """Each heading of a line with its columns."""
     columns = iter(group)
     for heading, count in heading_runs([column.headings for column in group], depth):
         yield heading, list(islice(columns, count))
 
 
-def _line(name: str, label: int, texts: Sequence[str]) -> str:
-    return (" " * INDENT + f"{name:<{label}}" + "".join(" " * GAP + text for text in texts)).rstrip()
+def _line(name: str, name_width: int, texts: Sequence[str]) -> str:
+    return (" " * INDENT + f"{name:<{name_width}}" + "".join(" " * GAP + text for text in texts)).rstrip()
