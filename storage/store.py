@@ -158,7 +158,7 @@ class Store:
 
     def _replace(self, dataset: str, trial: TrialRow, frame: pl.DataFrame | None) -> None:
         """Replace the rows of an attempt in a dataset; None removes them."""
-        path = self._layout.attempt_file(dataset, trial.study, trial.trial, trial.resumable_attempt)
+        path = self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
         if frame is None:
             path.unlink(missing_ok=True)
         else:
