@@ -18,9 +18,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from drawn import refresh_figures
-from keys import KEYS
-from language import GENERATED
+from recipe_language import GENERATED
+from shown_figures import refresh_figures
+from study_keys import KEYS
 
 ROOT = Path(__file__).parent.parent
 OUTPUT_MARK = re.compile(

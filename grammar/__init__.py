@@ -25,7 +25,7 @@ A call is a block of the vocabulary or one of `tied(n * part)`, `choice(option, 
 
 from ..diagnostics import Fault
 from .analysis import seq2seq
-from .analysis.analysis import Analysis, analyse, analyse_part
+from .analysis.analyse import Analysis, analyse, analyse_part
 from .canonical import render
 from .errors import RecipeError
 from .model_config import (

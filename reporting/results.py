@@ -12,7 +12,7 @@ import polars as pl
 
 from ..diagnostics import nearest_hint
 from ..storage import Store
-from ..studies.lookup import load_last_run
+from ..studies.last_run import load_last_run
 from ..studies.planning.best_points import BestPoint, best_points
 from ..studies.planning.plan import Plan, make_plan
 from ..studies.planning.status import StudyStatus, started_trials, study_status

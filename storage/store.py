@@ -10,7 +10,7 @@ from . import study_records
 from .checkpoint_notes import CheckpointNote, read_note
 from .compaction import compact, latest_copies
 from .durable_write import encode, remove_stale_files, write_durably
-from .follow import LatestAttempts
+from .latest_attempts import LatestAttempts
 from .paths import Layout
 from .quarantine import Quarantine
 from .read import RANK, read

@@ -9,8 +9,8 @@ from .catalog.tasks import TaskError as TaskError
 from .catalog.tasks import TaskSpec as TaskSpec
 from .catalog.tasks import require_task as require_task
 from .catalog.tasks import task_names as task_names
-from .lookup import load_last_run as load_last_run
-from .lookup import load_studies as load_studies
+from .last_run import load_last_run as load_last_run
+from .last_run import load_studies as load_studies
 from .planning.best_points import BestPoint as BestPoint
 from .planning.best_points import best_points as best_points
 from .planning.plan import Plan as Plan

@@ -55,7 +55,7 @@ def run(
     cannot be used, and with 2 if no trial is done.
     """
     from ...engine.core.resources import Machine
-    from ...studies.lookup import load_last_run
+    from ...studies.last_run import load_last_run
     from ...studies.text.command_line import command_line
     from ..machine_settings import load_settings
 
@@ -110,7 +110,7 @@ def compare(
     it: BLEU, its mean and 95 % interval over the resamples, the difference, and its p.
     """
     from ...reporting.output_comparison import compare_outputs
-    from ...studies.lookup import load_last_run
+    from ...studies.last_run import load_last_run
     from ..machine_settings import load_settings
     from ..views import query as view
 

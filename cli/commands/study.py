@@ -126,7 +126,7 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """Say how many of a study's trials are done, failed and left, and what the results are so far."""
-    from ...studies.lookup import load_last_run
+    from ...studies.last_run import load_last_run
     from ...studies.planning.best_points import best_points
     from ...studies.planning.status import study_status
     from ..machine_settings import load_settings

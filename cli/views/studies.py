@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...storage import Store
-from ...studies.lookup import load_studies
+from ...studies.last_run import load_studies
 from ...studies.planning.status import StudyStatus, study_status
 from ...studies.study import Study
 from ...studies.text.errors import StudyError

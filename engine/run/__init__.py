@@ -1,6 +1,6 @@
 """A run takes what a study lacks to this process or to Ray, in any order, and survives any crash.
 
-`driver` finds what is missing and hands it to `local`, which is this process, or to `ray_cluster`, whose
+`driver` finds what is missing and hands it to `in_process`, which is this process, or to `ray_cluster`, whose
 workers are `ray_actor`. Trials come from `cohort_sources`, or from `optuna_search` with its `optuna_space`,
 and run as `cohorts`. `preflight` refuses what cannot be right, and `interrupts` stops in order.
 """

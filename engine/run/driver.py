@@ -17,8 +17,8 @@ from ..core.events import NOBODY, Ended, Event, Listener
 from ..core.resources import ONE_CPU, Machine
 from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
+from .in_process import run_local
 from .interrupts import Stop, on_interrupt
-from .local import run_local
 from .preflight import check_leaks, check_precisions, prepare_corpora
 
 

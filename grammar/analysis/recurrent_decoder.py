@@ -8,7 +8,7 @@ from ..nodes import BlockNode, Value
 from ..vocabulary.cost_tree import SOURCE_EMBEDDING, TARGET_EMBEDDING, ModelPart, PartKind
 from ..vocabulary.recurrent import INPUT_MAPS
 from ..vocabulary.spec import UNBOUNDED, CostContext, Reach, Settings, as_int, as_word
-from .analysis import analyse_block
+from .analyse import analyse_block
 from .cross_attention import is_recurrent
 
 FED_CONTEXT = "input and context"

@@ -45,7 +45,7 @@ from ..vocabulary.spec import (
     as_bool,
     as_word,
 )
-from .analysis import analyse_stack
+from .analyse import analyse_stack
 from .cross_attention import CrossAttentionShape, find_cross_attentions, is_recurrent
 from .recurrent_decoder import (
     FED_CONTEXT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...diagnostics import FaultCollector, hint, nearest
-from ..syntax.cst import ArgumentSyntax, CallSyntax, ErrorSyntax
+from ..syntax.syntax_tree import ArgumentSyntax, CallSyntax, ErrorSyntax
 from ..vocabulary.spec import REQUIRED, Parameter
 
 

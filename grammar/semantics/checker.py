@@ -24,7 +24,7 @@ from ..nodes import (
     make_series,
     make_sum,
 )
-from ..syntax.cst import CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
+from ..syntax.syntax_tree import CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
 from ..vocabulary import output_kinds
 from ..vocabulary.registry import lookup, plugin_problem, registered_names
 from ..vocabulary.spec import Parameter, Spec

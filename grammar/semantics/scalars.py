@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...diagnostics import FaultCollector, hint
 from ..nodes import Scalar
-from ..syntax.cst import CallSyntax, NumberSyntax, Syntax
+from ..syntax.syntax_tree import CallSyntax, NumberSyntax, Syntax
 from ..vocabulary.registry import RESERVED_WORDS, lookup
 from ..vocabulary.spec import Parameter
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ...diagnostics import FaultCollector
 from ..nodes import IntegerDimension, RealDimension, Scalar
-from ..syntax.cst import CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
+from ..syntax.syntax_tree import CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
 from ..vocabulary.spec import REQUIRED, Parameter
 from .arguments import bind, check_complete
 from .scalars import parse_scalar

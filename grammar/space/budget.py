@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..analysis.analysis import analyse
+from ..analysis.analyse import analyse
 from ..model_config import Norm
 from ..recipe import Recipe
 

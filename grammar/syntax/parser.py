@@ -11,7 +11,15 @@ from collections.abc import Callable
 
 from ...diagnostics import FaultCollector
 from ...tokenizer import Token, TokenReader
-from .cst import ArgumentSyntax, CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
+from .syntax_tree import (
+    ArgumentSyntax,
+    CallSyntax,
+    ErrorSyntax,
+    HoleSyntax,
+    NumberSyntax,
+    OperationSyntax,
+    Syntax,
+)
 from .tokenizer import tokenize
 
 MAX_DEPTH = 32

@@ -1,7 +1,7 @@
 """A figure is data before it is drawn.
 
 `curve` is that data and `build` makes it: `samples` are its values, `aggregate` puts them into panels,
-`names` and `notes` are its words. `draw` makes the picture.
+`figure_names` and `notes` are its words. `draw` makes the picture.
 """
 
 from typing import Literal

@@ -16,7 +16,7 @@ from ...studies.study import Study
 from ..tables.build import provenance
 from . import aggregate
 from .curve import Axis, Bars, Content, Curve, CurveError, Line, Lines, Matrix, Panel
-from .names import FigureNames
+from .figure_names import FigureNames
 from .notes import axis_title, default_caption, note_sentences
 from .samples import collect_samples
 

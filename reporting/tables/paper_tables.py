@@ -17,7 +17,7 @@ from ...studies.catalog.published import (
     PublishedTable,
     published_tables,
 )
-from ...studies.lookup import load_last_run
+from ...studies.last_run import load_last_run
 from ...studies.schema.table import TableSpec
 from ...studies.study import Study
 from .build import build_table

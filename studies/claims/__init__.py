@@ -1,8 +1,8 @@
 """A claim is a statement about the cells of a study, checked before there are results.
 
 `reader` reads all claims of a study file, whose keys are in `spec`. `tokenizer` cuts a text and `parser`
-builds the tree of `cst`; `resolver` expands it into `comparisons` within the `scope` of the study and a
-`context` that collects faults. `cell_selection` finds the cells of a quantity, `level_sets` reads sets of
+builds the tree of `syntax_tree`; `resolver` expands it into `comparisons` within the `scope` of the study and
+a `context` that collects faults. `cell_selection` finds the cells of a quantity, `level_sets` reads sets of
 levels, and `best_of` compares one level with all others.
 
 The grammar, loosest binding first:

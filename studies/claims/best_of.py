@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ...diagnostics import nearest_hint
 from ..catalog.metrics import metric_family
 from ..schema.level_names import level_text
-from . import cst
+from . import syntax_tree as syntax
 from .cell_selection import select_quantities
 from .comparisons import AllOf, AnyOf, Comparison, Number, Statement, iter_quantities
 from .context import Bindings, BoundLevel, ClaimContext
@@ -23,20 +23,20 @@ RANKING_FUNCTIONS = ("best", "worst", "argmax", "argmin")
 Candidate = tuple[str, Number]
 """A level, as text, and the number it is ranked by."""
 
-NumberResolver = Callable[[ClaimContext, cst.SyntaxNode, Bindings], Number | None]
+NumberResolver = Callable[[ClaimContext, syntax.SyntaxNode, Bindings], Number | None]
 """Resolves a number; it is passed in because the resolver of numbers calls this module."""
 
 
 def resolve_membership(
-    context: ClaimContext, node: cst.MembershipTest, bound: Bindings, number: NumberResolver
+    context: ClaimContext, node: syntax.MembershipTest, bound: Bindings, number: NumberResolver
 ) -> Statement | None:
     """One of the named levels is ahead of every other level.
 
     A named level that is not compared is a fault, and so is a set that leaves no other level.
     """
     winner = node.ranking
-    if not isinstance(winner, cst.FunctionCall) or winner.function.text not in RANKING_FUNCTIONS:
-        if not isinstance(winner, cst.SyntaxErrorNode):
+    if not isinstance(winner, syntax.FunctionCall) or winner.function.text not in RANKING_FUNCTIONS:
+        if not isinstance(winner, syntax.SyntaxErrorNode):
             context.report_error(
                 winner.start,
                 winner.end,
@@ -64,7 +64,7 @@ def resolve_membership(
 
 
 def _candidates(
-    context: ClaimContext, winner: cst.FunctionCall, bound: Bindings, number: NumberResolver
+    context: ClaimContext, winner: syntax.FunctionCall, bound: Bindings, number: NumberResolver
 ) -> list[Candidate] | None:
     """The levels to compare: those of a loop, or of the one factor that a metric leaves open."""
     first = winner.arguments[0]
@@ -79,7 +79,7 @@ def _candidates(
         values = [(inner[variable].text, number(context, first, inner)) for inner in rounds]
         known = [(level, value) for level, value in values if value is not None]
         return known if known and len(known) == len(values) else None
-    if not isinstance(first, cst.MetricReference) or len(winner.arguments) > 1:
+    if not isinstance(first, syntax.MetricReference) or len(winner.arguments) > 1:
         message = f"expected a metric, or a number and 'for', in {winner.function.text}(…)"
         context.report_error(winner.start, winner.end, message)
         return None
@@ -108,7 +108,7 @@ def _named(
     return found if len(found) == len(named) else None
 
 
-def _sign(context: ClaimContext, winner: cst.FunctionCall, candidates: list[Candidate]) -> str | None:
+def _sign(context: ClaimContext, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
     """The sign between a level and one that it is ahead of; `best` and `worst` follow the metrics' direction.
 
     Metrics without a better direction, or with opposite ones, are faults.

@@ -15,8 +15,8 @@ from ..schema.level_names import level_text
 from ..schema.settings import Level
 from .comparisons import Constant, Number, Quantity
 from .context import Bindings, ClaimContext
-from .cst import LevelLiteral, MetricReference
 from .level_sets import resolve_level
+from .syntax_tree import LevelLiteral, MetricReference
 
 
 def resolve_name(context: ClaimContext, node: MetricReference, bound: Bindings) -> Number | None:

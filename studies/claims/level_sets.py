@@ -14,8 +14,8 @@ from ...grammar import RecipeError, lookup
 from ..schema.level_names import level_text
 from ..schema.settings import Level, read_recipe
 from .context import Bindings, BoundLevel, ClaimContext
-from .cst import ForClause, FunctionCall, LevelLiteral, LevelSet
 from .scope import same_level
+from .syntax_tree import ForClause, FunctionCall, LevelLiteral, LevelSet
 
 MAX_COMBINATIONS = 1000
 """The most combinations of levels, or comparisons, that a claim may have."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from ...diagnostics import FaultCollector
 from ...tokenizer import Token, TokenReader
-from .cst import (
+from .syntax_tree import (
     BooleanOperation,
     ComparisonChain,
     ForClause,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from . import cst
+from . import syntax_tree as syntax
 from .best_of import RANKING_FUNCTIONS, resolve_membership
 from .cell_selection import resolve_name, select_quantities
 from .comparisons import (
@@ -37,7 +37,7 @@ from .level_sets import MAX_COMBINATIONS, loop_bindings
 _FOLDS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max", "mean": "mean"}
 
 
-def resolve_claim(context: ClaimContext, said: cst.SyntaxNode) -> Statement | None:
+def resolve_claim(context: ClaimContext, said: syntax.SyntaxNode) -> Statement | None:
     """The statement that a claim makes of the study; None where something is wrong, which is noted."""
     found = resolve_statement(context, said, {})
     if found is None or context.faults:
@@ -52,75 +52,75 @@ def resolve_claim(context: ClaimContext, said: cst.SyntaxNode) -> Statement | No
 
 
 def resolve_statement(  # noqa: PLR0911 -- one return for each kind
-    context: ClaimContext, node: cst.SyntaxNode, bound: Bindings
+    context: ClaimContext, node: syntax.SyntaxNode, bound: Bindings
 ) -> Statement | None:
     """The statement of a node: a comparison, a combination of statements, or a loop over them.
 
     A number in its place, or a `best` without `is` or `in`, is a fault.
     """
     match node:
-        case cst.BooleanOperation():
+        case syntax.BooleanOperation():
             parts = [resolve_statement(context, part, bound) for part in node.parts]
             return _joined(AllOf if node.operator == "and" else AnyOf, parts)
-        case cst.Negation():
+        case syntax.Negation():
             part = resolve_statement(context, node.part, bound)
             return None if part is None else NotOf(part)
-        case cst.ComparisonChain():
+        case syntax.ComparisonChain():
             return _chain(context, node, bound)
-        case cst.WithinExpression():
+        case syntax.WithinExpression():
             left, right = (
                 resolve_number(context, node.left, bound),
                 resolve_number(context, node.right, bound),
             )
             return _resolve_comparison(context, node, (left, right), "within", node.margin)
-        case cst.MembershipTest():
+        case syntax.MembershipTest():
             return resolve_membership(context, node, bound, resolve_number)
-        case cst.FunctionCall() if node.function.text in ("all", "any"):
+        case syntax.FunctionCall() if node.function.text in ("all", "any"):
             rounds = loop_bindings(context, node, bound)
             parts = [resolve_statement(context, each, inner) for inner in rounds for each in node.arguments]
             return _joined(AllOf if node.function.text == "all" else AnyOf, parts)
-        case cst.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
+        case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
             message = f"expected 'is' or 'in' after {node.function.text}(…)"
             context.report_error(node.start, node.end, message)
-        case cst.SyntaxErrorNode():
+        case syntax.SyntaxErrorNode():
             pass
         case _:
             context.report_error(node.start, node.end, "expected a statement, as a > b, got a number")
     return None
 
 
-def resolve_number(context: ClaimContext, node: cst.SyntaxNode, bound: Bindings) -> Number | None:
+def resolve_number(context: ClaimContext, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:
     """The number of a node: a metric in one cell, a constant, a variable's value, a sum or a reduction.
 
     A statement in its place is a fault, and so is the level that `best` gives.
     """
     match node:
-        case cst.NumberLiteral():
+        case syntax.NumberLiteral():
             return Constant(node.value)
-        case cst.MetricReference():
+        case syntax.MetricReference():
             return resolve_name(context, node, bound)
-        case cst.SumExpression():
+        case syntax.SumExpression():
             terms = [(sign, resolve_number(context, term, bound)) for sign, term in node.terms]
             known = tuple((sign, term) for sign, term in terms if term is not None)
             return SignedSum(known) if len(known) == len(terms) else None
-        case cst.QuotientExpression():
+        case syntax.QuotientExpression():
             above = resolve_number(context, node.numerator, bound)
             below = resolve_number(context, node.denominator, bound)
             return None if above is None or below is None else Quotient(above, below)
-        case cst.FunctionCall() if node.function.text in _FOLDS:
+        case syntax.FunctionCall() if node.function.text in _FOLDS:
             return _fold(context, node, bound)
-        case cst.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
+        case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
             context.report_error(
                 node.start, node.end, f"expected a number, got the level that {node.function.text} gives"
             )
-        case cst.SyntaxErrorNode():
+        case syntax.SyntaxErrorNode():
             pass
         case _:
             context.report_error(node.start, node.end, "expected a number, got a statement")
     return None
 
 
-def _chain(context: ClaimContext, node: cst.ComparisonChain, bound: Bindings) -> Statement | None:
+def _chain(context: ClaimContext, node: syntax.ComparisonChain, bound: Bindings) -> Statement | None:
     """The comparisons of neighbouring operands; a chain holds if all of them do."""
     operands = [resolve_number(context, each, bound) for each in node.operands]
     pairs = zip(operands, node.signs, operands[1:], strict=False)
@@ -131,7 +131,7 @@ def _chain(context: ClaimContext, node: cst.ComparisonChain, bound: Bindings) ->
 
 def _resolve_comparison(
     context: ClaimContext,
-    node: cst.SyntaxNode,
+    node: syntax.SyntaxNode,
     sides: tuple[Number | None, Number | None],
     sign: str,
     margin: float = 0.0,
@@ -147,15 +147,17 @@ def _resolve_comparison(
     return NotOf(found) if sign == "!=" else found
 
 
-def _fold(context: ClaimContext, node: cst.FunctionCall, bound: Bindings) -> Number | None:
+def _fold(context: ClaimContext, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
     """The minimum, maximum or mean over a call's loops, its arguments, or the factors left open.
 
     `max(loss[task=sort])` is over every mixer; the maximum of one number alone is a fault.
     """
     function, first = _FOLDS[node.function.text], node.arguments[0]
     if not node.loops and len(node.arguments) == 1:
-        found = select_quantities(context, first, bound) if isinstance(first, cst.MetricReference) else None
-        if not isinstance(first, cst.MetricReference) or (found and len(found) == 1):
+        found = (
+            select_quantities(context, first, bound) if isinstance(first, syntax.MetricReference) else None
+        )
+        if not isinstance(first, syntax.MetricReference) or (found and len(found) == 1):
             message = f"expected several numbers, as {function}(a, b) or {function}(a for m in mixer)"
             context.report_error(node.start, node.end, message)
             return None

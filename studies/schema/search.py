@@ -9,8 +9,8 @@ from ...grammar import Parameter, RecipeError
 from ...grammar.dimensions import option_label
 from ...grammar.nodes import ChoiceDimension, Dimension, RealDimension
 from ...grammar.semantics.special_forms import NUMBER_FORMS, parse_range
-from ...grammar.syntax.cst import ArgumentSyntax, CallSyntax, NumberSyntax
 from ...grammar.syntax.parser import parse_syntax
+from ...grammar.syntax.syntax_tree import ArgumentSyntax, CallSyntax, NumberSyntax
 from ..catalog.metrics import METRICS
 from ..text.diagnostics import Diagnostics
 from .factors import SEED

@@ -1,6 +1,6 @@
 """Whoever follows a store sees what anybody sees who reads it anew, and reads no file twice."""
 
-from activemem.storage import Store, follow
+from activemem.storage import Store, latest_attempts
 
 from .factories import make_metric_rows, make_trial_id, make_trial_row
 
@@ -27,8 +27,8 @@ def test_what_comes_is_there_after_a_refresh_and_later_attempts_take_the_place_o
 
 
 def test_a_file_is_read_once_and_a_merged_one_as_a_new_one(tmp_path, monkeypatch):
-    store, read, paths = Store(tmp_path), follow.read_verified, []
-    monkeypatch.setattr(follow, "read_verified", lambda *args: paths.append(args[0]) or read(*args))
+    store, read, paths = Store(tmp_path), latest_attempts.read_verified, []
+    monkeypatch.setattr(latest_attempts, "read_verified", lambda *args: paths.append(args[0]) or read(*args))
     latest = store.follow()
     for number in range(5):
         store.write(make_trial_row(number), make_metric_rows(number))
@@ -43,7 +43,7 @@ def test_a_file_is_read_once_and_a_merged_one_as_a_new_one(tmp_path, monkeypatch
 
 
 def test_a_file_that_a_compaction_takes_away_meanwhile_is_found_in_the_merged_one(tmp_path, monkeypatch):
-    store, read = Store(tmp_path), follow.read_verified
+    store, read = Store(tmp_path), latest_attempts.read_verified
     for number in range(3):
         store.write(make_trial_row(number), make_metric_rows(number))
 
@@ -51,7 +51,7 @@ def test_a_file_that_a_compaction_takes_away_meanwhile_is_found_in_the_merged_on
         store.compact()
         return read(path, quarantine)
 
-    monkeypatch.setattr(follow, "read_verified", compact_first)
+    monkeypatch.setattr(latest_attempts, "read_verified", compact_first)
     assert same(store.follow(), store)
 
 

@@ -46,7 +46,7 @@ from ..vocabulary.cost_tree import (
 from ..vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
 from ..vocabulary.registry import lookup
 from ..vocabulary.spec import Cost, CostContext, Reach, Role, Spec
-from .model_ends import input_part, output_part
+from .input_output_costs import input_part, output_part
 
 CrossAttentionFactory = Callable[[Value, CostContext], ModelPart]
 """What stands behind a sub-layer in a decoder, made of that sub-layer and of where it stands."""
