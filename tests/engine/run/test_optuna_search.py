@@ -9,7 +9,7 @@ from activemem.engine.core.events import EpochFinished
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.optuna_search import OptunaSearch
-from activemem.storage import Store, TrialRow, follow
+from activemem.storage import Store, TrialRow, latest_attempts
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
@@ -60,9 +60,9 @@ def test_a_finished_search_runs_nothing_more(store, notes):
 
 def test_a_search_reads_each_file_once_however_many_points_it_has(store, notes, tmp_path, monkeypatch):
     readings, files = [], []
-    latest, read = Store._latest, follow.read_verified
+    latest, read = Store._latest, latest_attempts.read_verified
     monkeypatch.setattr(Store, "_latest", lambda *args: readings.append(args) or latest(*args))
-    monkeypatch.setattr(follow, "read_verified", lambda *args: files.append(args[0]) or read(*args))
+    monkeypatch.setattr(latest_attempts, "read_verified", lambda *args: files.append(args[0]) or read(*args))
     run(SEARCH, store, notes, ["search.trials=2"])
     whole = len(readings)
     run(SEARCH, Store(tmp_path / "more"), notes, ["search.trials=6"])
