@@ -19,14 +19,15 @@ from ...study_texts import study_text
 STUDY = study_text(
     study={"name": "crash", "title": "Trials of about a second"},
     model={"recipe": "{mixer} >> ff(32)", "d_model": 32},
-    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 16, "epochs": 8, "steps_per_epoch": 40},
+    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 16, "epochs": 6, "steps_per_epoch": 40},
     factors={
         "mixer": ["conv(k=5)", "sa(heads=2, head_width=8) + conv(k=5)"],
         "task": ["reverse", "addition"],
-        "seed": [0, 1],
+        "seed": [0, 1, 2],
     },
     table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "max_length"}],
 )
+TRIALS = 12
 ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled", "ACTIVEMEM_CPUS": "1"}
 PATIENCE_S = 600
 
@@ -122,38 +123,11 @@ def table(folder):
     return done.stdout
 
 
-def check_end(folder, process, before, undisturbed):
-    """The last run ends well, what was stored before is untouched, and the table is the undisturbed one."""
-    output, _ = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, output
+def untouched(folder, before):
+    """The rows of a store, among which those of before are as they were."""
     after = rows(folder)
-    assert len(after) == 8
-    assert {row["status"] for row in after.values()} == {"done"}
-    assert {row["attempt"] for row in after.values()} == {0}
     assert {trial: after[trial] for trial in before} == before
-    assert table(folder) == undisturbed
-
-
-def test_a_study_survives_the_death_of_its_driver_of_a_worker_and_of_its_head(folder, undisturbed):
-    first = begin(folder)
-    until(folder, 1, first)
-    with all_end(first):
-        first.send_signal(signal.SIGKILL)
-        first.communicate()
-    before = rows(folder)
-
-    second = begin(folder)
-    until(folder, len(before) + 1, second)
-    wait_for(lambda: descendants(second, "ray::ResourceTrainable"))[0].kill()  # Tune's wrap around the actor
-    until(folder, len(before) + 3, second)
-    with all_end(second):
-        descendants(second, "gcs_server")[0].kill()
-        second.communicate(timeout=PATIENCE_S)
-        assert second.returncode != 0
-    before = rows(folder)
-    assert 0 < len(before) < 8
-
-    check_end(folder, begin(folder), before, undisturbed)
+    return after
 
 
 def free_port():
@@ -198,14 +172,38 @@ def _listens(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_study_on_a_cluster_survives_the_death_of_the_head(folder, undisturbed):
-    with cluster() as (address, head):
-        first = begin(folder, "--address", address)
-        until(folder, 2, first)
-        descendants(head, "gcs_server")[0].kill()
-        first.communicate(timeout=PATIENCE_S)
-        assert first.returncode != 0
+def test_a_study_survives_the_death_of_its_driver_of_a_worker_and_of_its_head(folder, undisturbed):
+    first = begin(folder)
+    until(folder, 1, first)
+    with all_end(first):
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
     before = rows(folder)
-    assert 0 < len(before) < 8
-    with cluster() as (address, _):
-        check_end(folder, begin(folder, "--address", address), before, undisturbed)
+
+    second = begin(folder)
+    until(folder, len(before) + 1, second)
+    wait_for(lambda: descendants(second, "ray::ResourceTrainable"))[0].kill()  # Tune's wrap around the actor
+    until(folder, len(before) + 2, second)
+    with all_end(second):
+        descendants(second, "gcs_server")[0].kill()
+        second.communicate(timeout=PATIENCE_S)
+        assert second.returncode != 0
+    before = untouched(folder, before)
+
+    with cluster() as (address, head):
+        third = begin(folder, "--address", address)
+        until(folder, len(before) + 1, third)
+        descendants(head, "gcs_server")[0].kill()
+        third.communicate(timeout=PATIENCE_S)
+        assert third.returncode != 0
+    before = untouched(folder, before)
+    assert len(before) < TRIALS
+
+    last = begin(folder)
+    output, _ = last.communicate(timeout=PATIENCE_S)
+    assert last.returncode == 0, output
+    after = untouched(folder, before)
+    assert len(after) == TRIALS
+    assert {row["status"] for row in after.values()} == {"done"}
+    assert {row["attempt"] for row in after.values()} == {0}
+    assert table(folder) == undisturbed
