@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pydantic import InstanceOf
+
 from ...errors import ActivememError
 
 
@@ -144,7 +146,7 @@ class Treebank(Dataset):
 
     KIND: ClassVar[str] = "treebank"
 
-    splits: Mapping[str, tuple[range, ...]]
+    splits: Mapping[str, tuple[InstanceOf[range], ...]]
     sentences: Mapping[str, int]
     digest: str | None = None
     tree_vocab_size: int = 128
