@@ -16,7 +16,10 @@ def download_progress() -> Iterator[corpora.Progress]:
     """A function that shows the progress of files on standard error, until the context ends."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     console = Console(stderr=True, highlight=False)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    if not console.is_terminal:
+        yield lambda _name, _size, _total: None
+        return
+    with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
         def show(name: str, size: int, total: int | None) -> None:
