@@ -172,34 +172,26 @@ def _listens(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_study_survives_the_death_of_its_driver_of_a_worker_and_of_its_head(folder, undisturbed):
+def test_a_study_survives_the_deaths_of_a_worker_its_driver_and_its_cluster(folder, undisturbed):
     first = begin(folder)
     until(folder, 1, first)
+    wait_for(lambda: descendants(first, "ray::ResourceTrainable"))[0].kill()  # Tune's wrap around the actor
+    until(folder, 3, first)
     with all_end(first):
         first.send_signal(signal.SIGKILL)
         first.communicate()
     before = rows(folder)
 
-    second = begin(folder)
-    until(folder, len(before) + 1, second)
-    wait_for(lambda: descendants(second, "ray::ResourceTrainable"))[0].kill()  # Tune's wrap around the actor
-    until(folder, len(before) + 2, second)
-    with all_end(second):
-        descendants(second, "gcs_server")[0].kill()
+    with cluster() as (address, head):
+        second = begin(folder, "--address", address)
+        until(folder, len(before) + 1, second)
+        descendants(head, "gcs_server")[0].kill()
         second.communicate(timeout=PATIENCE_S)
         assert second.returncode != 0
     before = untouched(folder, before)
-
-    with cluster() as (address, head):
-        third = begin(folder, "--address", address)
-        until(folder, len(before) + 1, third)
-        descendants(head, "gcs_server")[0].kill()
-        third.communicate(timeout=PATIENCE_S)
-        assert third.returncode != 0
-    before = untouched(folder, before)
     assert len(before) < TRIALS
 
-    last = begin(folder)
+    last = begin(folder, "--local")
     output, _ = last.communicate(timeout=PATIENCE_S)
     assert last.returncode == 0, output
     after = untouched(folder, before)
