@@ -27,19 +27,19 @@ class Worker:
         self._device = torch.device(machine.device)
 
     def attempts(self, jobs: Sequence[Job], *, restarted: bool = False) -> list[Attempt]:
-        """The tasks, ready to advance; `again` after a worker's death leaves out those that it had ended."""
-        held = self._store.latest_attempts() if restarted else {}
+        """The jobs, ready to advance; where a dead worker is `restarted`, without those that it had ended."""
+        ended = self._store.latest_attempts() if restarted else {}
         return [
             Attempt(
-                task,
+                job,
                 self._store,
                 self._device,
                 time_limit_s=self._limit,
                 data=self._data,
                 make_training=self._begin,
             )
-            for task in jobs
-            if held.get(task.trial.id, ("", -1))[1] < task.attempt
+            for job in jobs
+            if ended.get(job.trial.id, ("", -1))[1] < job.attempt
         ]
 
 
