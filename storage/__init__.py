@@ -2,8 +2,8 @@
 
 `store` is all of it in one class: `rows` are written to the datasets of `schema`, checked by
 `row_validation`; `read` reads them, `latest_attempts` keeps up with a growing store, and `compaction` merges
-small files. `durable_write` survives any crash, `checksum` finds damaged files, `quarantine` moves them away,
-and `paths` has all names. `checkpoint_notes` say how far unfinished trials are, `study_records` what a study
+small files. `durable_write` survives any crash, `integrity` finds damaged files and moves them away, and
+`paths` has all names. `checkpoint_notes` say how far unfinished trials are, `study_records` what a study
 was when it last ran.
 """
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 
 from .durable_write import encode, sync, write_durably
+from .integrity.quarantine import Quarantine
 from .paths import Layout, is_compacted, new_compacted_path
-from .quarantine import Quarantine
 from .read import RANK, batches, load_partition, scan
 from .schema import SCHEMAS, SORT_KEYS
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .checksum import SCHEMA_KEY, add_checksum
+from .integrity.checksum import SCHEMA_KEY, add_checksum
 from .paths import Layout, entries
 from .schema import SCHEMA_VERSION
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from .integrity.quarantine import Quarantine
 from .paths import Layout, data_files, is_compacted
-from .quarantine import Quarantine
 from .read import read_verified
 from .rows import TRIALS
 

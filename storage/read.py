@@ -6,9 +6,9 @@ from typing import Final
 
 import polars as pl
 
-from .checksum import DamagedError, verify_checksum
+from .integrity.checksum import DamagedError, verify_checksum
+from .integrity.quarantine import Quarantine
 from .paths import Layout, StoreError, data_files, is_compacted
-from .quarantine import Quarantine
 from .schema import SCHEMAS
 
 RANK: Final = "_rank"  # of two copies of one attempt, the one of higher rank counts

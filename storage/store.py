@@ -10,9 +10,9 @@ from . import study_records
 from .checkpoint_notes import CheckpointNote, read_note
 from .compaction import compact, latest_copies
 from .durable_write import encode, remove_stale_files, write_durably
+from .integrity.quarantine import Quarantine
 from .latest_attempts import LatestAttempts
 from .paths import Layout
-from .quarantine import Quarantine
 from .read import RANK, read
 from .rows import TRIALS, MetricRow, TrialRow, WrittenOutputs, metric_frame, output_frame, trial_frame
 from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from .durable_write import write_durably
+from .integrity.quarantine import Quarantine
 from .paths import Layout, StoreError, entries
-from .quarantine import Quarantine
 from .schema import SCHEMA_VERSION
 
 

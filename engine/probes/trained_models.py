@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,8 @@ import torch
 
 from ...errors import ActivememError
 from ...storage import MetricRow, Store, TrialRow
+from ...storage.integrity.checksum import DamagedError
+from ...storage.integrity.regular_file import UnreadableError
 from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial, settings_from_json
 from ...studies.schema.settings import TrialSettings
@@ -62,8 +63,9 @@ def load_model(settings: TrialSettings, weights_file: Path) -> AnyModel:
         model.load_state_dict(checkpoints.load_weights(weights_file))
     except FileNotFoundError as error:
         raise ProbeError(NOT_KEPT) from error
-    except (EOFError, RuntimeError, pickle.UnpicklingError) as error:
-        raise ProbeError(f"its weights cannot be read: {weights_file}") from error
+    except (DamagedError, UnreadableError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ProbeError(f"its weights cannot be read: {weights_file} ({reason})") from error
     return model.eval()
 
 

@@ -161,7 +161,7 @@ class OptunaSearch:
         begun = [json.loads(row["factors"]) for row in rows]
         begun += [
             dict(trial.levels)
-            for trial in map(Trial.from_json, unfinished_trials(self._store.checkpoint_dir("x").parent))
+            for trial in unfinished_trials(self._store.checkpoint_dir("x").parent)
             if trial.study == self._study.name
         ]
         points = {point.name: point for point in map(self._point_from_levels, begun) if point is not None}

@@ -1,10 +1,14 @@
-"""A trial's checkpoint: all that it needs to resume, replaced after each epoch, removed when it ends."""
+"""A trial's checkpoint: all that it needs to resume, replaced after each epoch, removed when it ends.
+
+It is sealed, and the one before is kept: if the last one is damaged, its epoch is trained again.
+"""
 
 from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,10 @@ from torch import Tensor
 
 from ...storage import MetricRow, checkpoint_notes
 from ...storage.durable_write import replacing
+from ...storage.integrity.checksum import DamagedError
+from ...storage.integrity.regular_file import UnreadableError, open_regular, read_regular
+from ...storage.integrity.seal import sealing, verify_seal
+from ...studies.resolve.trial import Trial
 from .outcome import Totals, last_epoch_metrics
 
 STARTS_FILE = "begun"
@@ -32,61 +40,121 @@ class CheckpointData:
 
 
 class Checkpoint:
-    """The folder of one unfinished trial: its settings, its starts, and its state."""
+    """The folder of one unfinished trial: its settings, its starts, its state, and the state before."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._state, self._starts = folder / "state.pt", folder / STARTS_FILE
+        self._state, self._previous = folder / "state.pt", folder / "previous.pt"
+        self._starts = folder / STARTS_FILE
 
     def record_start(self, trial: str, run: str, epoch: int) -> int:
         """Record that a run starts the trial, as JSON, after an epoch; how often it has, now included."""
         start = f"{run} {epoch}"
-        if not self._starts.exists():
+        if not self._starts.is_file():
             self._folder.mkdir(parents=True, exist_ok=True)
+            _set_aside(self._starts)
             self._starts.write_text(f"{trial}\n{start}\n", encoding="utf-8")
             return 1
         with self._starts.open("a", encoding="utf-8") as starts:
             starts.write(start + "\n")
-        return self._starts.read_text(encoding="utf-8").splitlines().count(start)
+        return self._starts.read_text(encoding="utf-8", errors="replace").splitlines().count(start)
 
     def save(self, saved: CheckpointData) -> None:
         """Replace the state; a crash at any moment leaves the old one or the new one intact."""
         metrics = [asdict(row) for row in saved.metrics]
-        with replacing(self._state) as temporary, temporary.open("wb") as file:
-            torch.save({"state": saved.state, "metrics": metrics, "totals": asdict(saved.totals)}, file)
+        with replacing(self._state) as temporary:
+            with sealing(temporary) as file, _without_checksums_of_records():
+                torch.save({"state": saved.state, "metrics": metrics, "totals": asdict(saved.totals)}, file)
+            with suppress(FileNotFoundError):
+                self._state.replace(self._previous)
         if saved.metrics:
             checkpoint_notes.write_note(self._folder, saved.totals.epochs, last_epoch_metrics(saved.metrics))
 
     def load(self, device: torch.device) -> CheckpointData | None:
-        """What was saved last, or None; a damaged file is named in the log and renamed."""
-        if not self._state.exists():
-            return None
-        try:
-            saved = torch.load(self._state, map_location=device, weights_only=True)
-        except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
-            _log.warning("checkpoint %s cannot be read (%s); its trial starts again", self._state, error)
-            self._state.replace(self._state.with_suffix(".damaged"))
-            return None
-        metrics = [MetricRow(**row) for row in saved["metrics"]]
-        return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
+        """What was saved last and is intact, or None; a damaged file is named in the log and renamed."""
+        for path in (self._state, self._previous):
+            try:
+                return _read(path, device)
+            except FileNotFoundError:
+                continue
+            except (DamagedError, UnreadableError) as error:
+                has_other = path is self._state and self._previous.is_file()
+                then = "goes on from the one before" if has_other else "starts again"
+                _log.warning("checkpoint %s: %s; its trial %s", path, error, then)
+                _set_aside(path)
+        return None
 
     def remove(self) -> None:
         """Remove the folder: its trial has ended."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def unfinished_trials(root: Path) -> list[str]:
-    """The trials, as JSON, that have a checkpoint below a folder, sorted."""
-    texts = (path.read_text(encoding="utf-8") for path in root.glob(f"*/{STARTS_FILE}"))
-    return sorted(text.splitlines()[0] for text in texts if "\n" in text)
+def unfinished_trials(root: Path) -> list[Trial]:
+    """The trials that have a checkpoint below a folder, in the order of their JSON.
+
+    One whose first line is not what was written is named in the log and left out.
+    """
+    found: list[tuple[str, Trial]] = []
+    for path in root.glob(f"*/{STARTS_FILE}"):
+        try:
+            line, ended, _ = read_regular(path).decode(errors="replace").partition("\n")
+            if ended and (trial := Trial.from_json(line)).id == path.parent.name:
+                found.append((line, trial))
+            elif ended:
+                _log.warning("%s is left out: expected trial %s, got another", path, path.parent.name)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.warning("%s is left out: expected a trial (%s)", path, error)
+    return [trial for _, trial in sorted(found, key=lambda each: each[0])]
 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write weights by name; a crash at any moment leaves the file intact or as it was."""
-    with replacing(path) as temporary, temporary.open("wb") as file:
+    """Write weights by name and seal them; a crash leaves the file intact or as it was."""
+    with replacing(path) as temporary, sealing(temporary) as file:
         torch.save({name: weight.cpu() for name, weight in weights.items()}, file)
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
-    """The weights of a file; FileNotFoundError if there is none."""
-    return torch.load(path, map_location="cpu", weights_only=True)
+    """The weights of a file, on the CPU.
+
+    Raises FileNotFoundError, UnreadableError, and DamagedError if any byte is not as written. Weights of
+    earlier versions have no seal; they are read, with a note in the log.
+    """
+    return _load_sealed(path, torch.device("cpu"))
+
+
+def _read(path: Path, device: torch.device) -> CheckpointData:
+    """The checkpoint in a file; raises as `load_weights`."""
+    saved = _load_sealed(path, device)
+    metrics = [MetricRow(**row) for row in saved["metrics"]]
+    return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
+
+
+def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
+    """What torch has saved to a file, read only after its seal is verified; raises as `load_weights`."""
+    with open_regular(path) as file:
+        if verify_seal(file):
+            return torch.load(file, map_location=device, weights_only=True)
+        _log.warning("%s was written without a seal: damage to it would not be noticed", path)
+        try:
+            return torch.load(file, map_location=device, weights_only=True)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # a damaged archive without a seal raises whatever its bytes lead to
+            raise DamagedError(f"torch cannot read it: {type(error).__name__}") from error
+
+
+@contextmanager
+def _without_checksums_of_records() -> Iterator[None]:
+    """Let torch leave out the checksums of tensors, which it never compares: the seal covers them all."""
+    computed = torch.serialization.get_crc32_options()
+    torch.serialization.set_crc32_options(False)
+    try:
+        yield
+    finally:
+        torch.serialization.set_crc32_options(computed)
+
+
+def _set_aside(path: Path) -> None:
+    """Rename what is no checkpoint, until the folder is removed."""
+    with suppress(FileNotFoundError):
+        path.replace(path.with_name(f"{path.name}.damaged"))

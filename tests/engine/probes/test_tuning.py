@@ -128,7 +128,10 @@ def test_what_cannot_be_tuned_is_told_and_the_rest_goes_on(store):
     store.weights_file(study.trials[0].id).unlink()
     store.weights_file(study.trials[1].id).write_bytes(b"no weights")
     reasons = [each.reason for each in tune(study, store)]
-    damaged = f"its weights cannot be read: {store.weights_file(study.trials[1].id)}"
+    damaged = (
+        f"its weights cannot be read: {store.weights_file(study.trials[1].id)} "
+        "(it is cut short or its end is altered)"
+    )
     assert reasons == ["its weights were not kept", damaged, None]
 
 

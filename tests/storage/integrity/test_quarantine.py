@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activemem.storage import Store, StoreError
-from activemem.storage.checksum import DamagedError, add_checksum, verify_checksum
 from activemem.storage.durable_write import encode
+from activemem.storage.integrity.checksum import DamagedError, add_checksum, verify_checksum
 from activemem.storage.rows import metric_frame, trial_frame
 
-from .factories import (
+from ..factories import (
     fill_store,
     make_metric_rows,
     make_trial_id,

@@ -9,8 +9,8 @@ import hashlib
 import io
 from typing import Final
 
-from .paths import StoreError
-from .schema import SCHEMA_VERSION
+from ..paths import StoreError
+from ..schema import SCHEMA_VERSION
 
 SCHEMA_KEY: Final = "activemem.schema"
 

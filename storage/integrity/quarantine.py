@@ -9,7 +9,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .paths import Layout
+from ..paths import Layout
 
 _log = logging.getLogger(__name__)
 

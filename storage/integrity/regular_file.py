@@ -1,0 +1,61 @@
+"""Opening what should be a file: a pipe, a folder or a link to nothing is refused, and never waited for."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from ..paths import StoreError
+
+_KINDS: Final = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+_OF_THIS_FILE: Final = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENXIO, errno.EISDIR)
+"""Errors of one file; others, such as too many open files, are the machine's, and say nothing of it."""
+
+
+class UnreadableError(StoreError):
+    """What has the name of a file is none, or cannot be read; readers leave it out and where it is."""
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read its bytes.
+
+    Raises `UnreadableError` with the reason, and `FileNotFoundError`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise UnreadableError("expected a file, got a link to nothing") from None
+        raise
+    except OSError as error:
+        raise _unreadable(error) from error
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind != stat.S_IFREG:
+        os.close(descriptor)
+        raise UnreadableError(f"expected a file, got {_KINDS.get(kind, 'something else')}")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the bytes of a file; raises as `open_regular`."""
+    try:
+        with open_regular(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: OSError) -> Exception:
+    """Return what to raise for an error: one of this file alone is told apart from one of the machine."""
+    if error.errno not in _OF_THIS_FILE:
+        return error
+    return UnreadableError(f"it cannot be read: {os.strerror(error.errno)}")

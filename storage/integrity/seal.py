@@ -1,0 +1,75 @@
+"""The seal of checkpoints and weights: a CRC-32 of the whole file, behind its last byte.
+
+It finds every flipped bit and every burst of up to 32, and all other damage but one in four billion. Torch
+and zip readers look for the end of an archive from behind and pass over the seal, so sealed weights open with
+`torch.load` as any others. CRC-32 takes a fifth of the time of BLAKE2b and less than half of SHA-256's, and
+checkpoints are saved after each epoch.
+"""
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from .checksum import DamagedError
+
+_MAGIC: Final = b"activemem.seal.1"
+_SEAL_BYTES: Final = len(_MAGIC) + 4
+_ARCHIVE_END: Final = b"PK\x05\x06"
+_ARCHIVE_END_BYTES: Final = 22
+_CHUNK_BYTES: Final = 1 << 20
+
+
+class SealingFile:
+    """A file that is written from its start to its end, and whose checksum grows with it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._checksum = file, 0
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        """Write bytes; return how many."""
+        self._checksum = zlib.crc32(data, self._checksum)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        """Hand what is written to the system."""
+        self._file.flush()
+
+    def seal(self) -> None:
+        """Write the seal, the last bytes of the file."""
+        self.write(_MAGIC)
+        self._file.write(self._checksum.to_bytes(4, "little"))
+
+
+@contextmanager
+def sealing(path: Path) -> Iterator[SealingFile]:
+    """A new file at a path, for zip archives such as torch writes, which is sealed at the end."""
+    with path.open("wb") as file:
+        sealed = SealingFile(file)
+        yield sealed
+        sealed.seal()
+
+
+def verify_seal(file: BinaryIO) -> bool:
+    """Read a file to its end and back to its start, and say whether it has a seal.
+
+    An archive without one was written before there were seals. Raises `DamagedError` if any byte is not as
+    written.
+    """
+    size, checksum = file.seek(0, 2), 0
+    file.seek(0)
+    left = max(0, size - 4)
+    while left and (chunk := file.read(min(left, _CHUNK_BYTES))):
+        checksum, left = zlib.crc32(chunk, checksum), left - len(chunk)
+    expected = file.read(4)
+    file.seek(max(0, size - _ARCHIVE_END_BYTES))
+    tail = file.read()
+    file.seek(0)
+    if tail[-_SEAL_BYTES:-4] == _MAGIC:
+        if int.from_bytes(expected, "little") != checksum:
+            raise DamagedError("its bytes do not match its seal")
+        return True
+    if len(tail) == _ARCHIVE_END_BYTES and tail.startswith(_ARCHIVE_END):
+        return False
+    raise DamagedError("it is cut short or its end is altered")

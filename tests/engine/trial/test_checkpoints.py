@@ -1,0 +1,186 @@
+"""A checkpoint that is damaged costs an epoch, and never a number."""
+
+import logging
+import os
+import random
+import shutil
+
+import pytest
+import torch
+
+from activemem.engine.core.events import Started
+from activemem.engine.trial.checkpoints import (
+    STARTS_FILE,
+    Checkpoint,
+    load_weights,
+    save_weights,
+    unfinished_trials,
+)
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.storage import Store
+from activemem.storage.integrity.checksum import DamagedError
+from activemem.storage.integrity.regular_file import UnreadableError
+from activemem.studies.resolve.trial import Trial
+
+CPU = torch.device("cpu")
+SAMPLE = 40
+"""How many of the flipped bits are tried, at places that a fixed seed draws."""
+
+
+@pytest.fixture
+def job(settings):
+    trial = Trial(study="tiny", levels={"mixer": "conv", "seed": 0}, settings=settings())
+    return Job(trial=trial, attempt=0, run="run", keep_weights=True)
+
+
+@pytest.fixture
+def store(tmp_path, job):
+    """A store with a trial that was interrupted after three epochs."""
+    store = Store(tmp_path / "results")
+    attempt = Attempt(job, store, CPU)
+    for _ in range(4):
+        attempt.advance()
+    return store
+
+
+@pytest.fixture
+def folder(store, job):
+    return store.checkpoint_dir(job.trial.id)
+
+
+def finish(job, store):
+    """Go on to the end: the epoch that it went on from, its losses, and its weights."""
+    attempt = Attempt(job, store, CPU)
+    first = attempt.advance()
+    assert isinstance(first, Started)
+    while not attempt.ended:
+        last = attempt.advance()
+    assert last.status == "done"
+    losses = store.metrics().filter(name="loss").select("step", "epoch", "value").rows()
+    return first.epoch, losses, load_weights(store.weights_file(job.trial.id))
+
+
+def flips(data, count=SAMPLE):
+    """The data with one bit flipped at each of some places."""
+    chance = random.Random(14)
+    for _ in range(count):
+        place, bit = chance.randrange(len(data)), chance.randrange(8)
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << bit
+        yield bytes(flipped)
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_ends_the_same(
+    job, store, folder, tmp_path, caplog
+):
+    whole = Store(tmp_path / "whole")
+    start, losses, weights = finish(job, whole)
+    assert start == 0
+    data = bytearray((folder / "state.pt").read_bytes())
+    data[len(data) // 3] ^= 1
+    (folder / "state.pt").write_bytes(data)
+    with caplog.at_level(logging.WARNING):
+        assert (resumed := finish(job, store))[:2] == (2, losses)
+    assert caplog.messages == [
+        f"checkpoint {folder / 'state.pt'}: its bytes do not match its seal; "
+        "its trial goes on from the one before"
+    ]
+    assert resumed[2].keys() == weights.keys()
+    assert all(torch.equal(resumed[2][name], weights[name]) for name in weights)
+
+
+def test_without_an_intact_checkpoint_a_trial_starts_again_and_ends_the_same(
+    job, store, folder, tmp_path, caplog
+):
+    _, losses, _ = finish(job, Store(tmp_path / "whole"))
+    (folder / "state.pt").write_bytes(b"")
+    (folder / "previous.pt").write_bytes((folder / "previous.pt").read_bytes()[:-1])
+    with caplog.at_level(logging.WARNING):
+        assert finish(job, store)[:2] == (0, losses)
+    assert [message.rpartition("; ")[2] for message in caplog.messages] == [
+        "its trial goes on from the one before",
+        "its trial starts again",
+    ]
+
+
+def test_a_save_that_is_killed_between_its_two_renames_leaves_the_one_before(job, store, folder):
+    (folder / "state.pt").unlink()
+    assert finish(job, store)[0] == 2
+
+
+def test_flipped_bits_of_a_checkpoint_are_all_found(folder):
+    state = folder / "state.pt"
+    data = state.read_bytes()
+    assert Checkpoint(folder).load(CPU).totals.epochs == 3
+    for flipped in flips(data):
+        state.write_bytes(flipped)
+        assert Checkpoint(folder).load(CPU).totals.epochs == 2
+        assert (folder / "state.pt.damaged").read_bytes() == flipped
+    state.write_bytes(data)
+    assert Checkpoint(folder).load(CPU).totals.epochs == 3
+
+
+def test_flipped_bits_of_weights_are_all_found(tmp_path):
+    path = tmp_path / "weights.pt"
+    weights = {"weight": torch.randn(20, 30), "bias": torch.randn(20)}
+    save_weights(path, weights)
+    assert torch.equal(torch.load(path, weights_only=True)["weight"], weights["weight"])
+    for flipped in flips(path.read_bytes()):
+        path.write_bytes(flipped)
+        with pytest.raises(DamagedError):
+            load_weights(path)
+
+
+def test_weights_of_an_earlier_version_are_read_with_a_note(tmp_path, caplog):
+    path, weights = tmp_path / "weights.pt", {"bias": torch.randn(20)}
+    torch.save(weights, path)
+    with caplog.at_level(logging.WARNING):
+        assert torch.equal(load_weights(path)["bias"], weights["bias"])
+    assert caplog.messages == [f"{path} was written without a seal: damage to it would not be noticed"]
+
+
+def test_damaged_weights_of_an_earlier_version_end_in_one_error_at_most(tmp_path):
+    path = tmp_path / "weights.pt"
+    torch.save({"bias": torch.randn(20)}, path)
+    for flipped in flips(path.read_bytes()):
+        path.write_bytes(flipped)
+        try:
+            load_weights(path)  # without a seal a changed weight is not noticed
+        except DamagedError:
+            continue
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("nowhere")])
+def test_what_is_no_file_is_no_checkpoint_and_is_not_waited_for(job, store, folder, make):
+    (folder / "state.pt").unlink()
+    make(folder / "state.pt")
+    assert finish(job, store)[0] == 2
+    store.weights_file("0" * 16).unlink(missing_ok=True)
+    make(store.weights_file("0" * 16))
+    with pytest.raises(UnreadableError):
+        load_weights(store.weights_file("0" * 16))
+
+
+def test_a_damaged_start_is_left_out_and_stops_no_other(job, store, folder, caplog):
+    others = [folder.with_name(f"{number:016x}") for number in range(4)]
+    for other in others:
+        shutil.copytree(folder, other)
+    for path in others:
+        (path / STARTS_FILE).unlink()
+    (others[0] / STARTS_FILE).write_bytes(b"\xff\xfe{\n")
+    os.mkfifo(others[1] / STARTS_FILE)
+    (others[2] / STARTS_FILE).symlink_to("nowhere")
+    shutil.copy(folder / STARTS_FILE, others[3])  # another trial's
+    with caplog.at_level(logging.WARNING):
+        assert [trial.id for trial in unfinished_trials(folder.parent)] == [job.trial.id]
+    assert len(caplog.messages) >= 3  # Python 3.13 lists the link too
+
+
+def test_flipped_bits_of_a_start_leave_the_trial_its_outcome(job, store, folder):
+    starts = folder / STARTS_FILE
+    data = starts.read_bytes()
+    for flipped in flips(data, 100):
+        starts.write_bytes(flipped)
+        assert {trial.id for trial in unfinished_trials(folder.parent)} <= {job.trial.id}
+        assert isinstance(Attempt(job, store, CPU).advance(), Started)
