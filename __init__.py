@@ -9,8 +9,8 @@ activemem` costs nothing. Every block of this package is a name here, too; those
 
 `grammar` is the recipe language, `blocks` its modules in torch, `studies` are study files and their trials,
 `storage` holds results, `engine` trains, `reporting` makes tables, figures, verdicts and pages, `cli` is
-the command line. `errors` has the errors of all, `tokenizer` cuts texts, `diagnostics` shows where they are
-wrong, `lazy_exports` loads names.
+the command line. `plugins` loads what others add to them. `errors` has the errors of all, `tokenizer` cuts
+texts, `diagnostics` shows where they are wrong, `lazy_exports` loads names.
 """
 
 from __future__ import annotations

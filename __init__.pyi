@@ -16,11 +16,14 @@ from .grammar.expressions import hole as hole
 from .grammar.expressions import integer as integer
 from .grammar.expressions import real as real
 from .grammar.expressions import tied as tied
+from .plugins import PluginError as PluginError
+from .plugins import load_plugin as load_plugin
 from .reporting.recipes.display import compare_recipes as compare_recipes
 from .reporting.recipes.display import show_recipe as show_recipe
 from .reporting.results import StudyResults as StudyResults
 from .reporting.results import open_study as open_study
 from .storage import Store as Store
+from .studies.catalog.metrics import register_metric as register_metric
 from .studies.study import Study as Study
 from .studies.study import load_study as load_study
 from .studies.text.errors import StudyError as StudyError

@@ -17,6 +17,7 @@ ActivememError              a ValueError
         ClaimError          claims that a study does not make         activemem.reporting.claims.verdicts
         StatisticsError     values for which nothing is computable    activemem.reporting.statistics.estimates
         DecodingError       a model that cannot be decoded this way   activemem.engine.decoding.decode
+        PluginError         a plug-in that cannot be loaded           activemem.plugins
         QueryError          SQL that cannot be answered               activemem.reporting.sql
         ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
     change the model or how it is trained

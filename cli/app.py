@@ -9,33 +9,48 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ActivememError
+from ..plugins import broken_plugins
 from .commands import GROUPS
 from .output import EXIT_WRONG_INPUT, print_stderr, print_stdout, replace_unencodable
+from .plugin_loading import load_configured, plugin_option, tell_broken
 
 
 class _CommandGroup(TyperGroup):
+    """Commands of which each takes plug-ins."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
+        """The command with the option `--plugin`."""
+        command = super().get_command(ctx, cmd_name)
+        if command and all(parameter.name != "plugin" for parameter in command.params):
+            command.params.append(plugin_option())
+        return command
+
+
+class _Program(TyperGroup):
     """Ends a command with one message, without a traceback, for what its caller or the machine got wrong."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 -- a context that Typer keeps to itself
+        told = broken_plugins()
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # whoever reads the output has read enough
             raise
         except (ActivememError, OSError) as error:
             print_stderr(str(error))
+            tell_broken(told)
             raise typer.Exit(EXIT_WRONG_INPUT) from error
 
 
 app = typer.Typer(
     name="activemem",
-    cls=_CommandGroup,
+    cls=_Program,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 for _group in GROUPS:
-    app.add_typer(_group.app, name=_group.__name__.rpartition(".")[2])
+    app.add_typer(_group.app, cls=_CommandGroup, name=_group.__name__.rpartition(".")[2])
 
 
 def _print_version(requested: bool) -> None:
@@ -51,6 +66,7 @@ def activemem(
     ] = False,
 ) -> None:
     """Architecture search and ablation studies of sequence models: from one line of text to a table."""
+    load_configured()
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, field_validator
 
@@ -18,12 +18,11 @@ from ..studies.text.document import Document, read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.pydantic_messages import InvalidTableError, ValidationProblem, validate
 from ..studies.text.strict_model import StrictModel
+from .settings_file import ENV_PREFIX, find_settings_file
 
 if TYPE_CHECKING:
     from ..storage import Store
 
-SETTINGS_FILE_NAME = "activemem.toml"
-ENV_PREFIX = "ACTIVEMEM_"
 _TEST_ENV_PREFIX = "ACTIVEMEM_TEST_"
 
 _ADDRESS = re.compile(r"auto|(ray://)?[^/:\s]+:[0-9]{1,5}")
@@ -34,7 +33,7 @@ class SettingsError(ActivememError):
 
 
 class MachineSettings(StrictModel):
-    """All settings: folders, the cluster, a trial's resources, the format of tables."""
+    """All settings: folders, the cluster, a trial's resources, the format of tables, plug-ins."""
 
     results: str = "results"
     data: str = "data"
@@ -43,6 +42,7 @@ class MachineSettings(StrictModel):
     gpus: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     format: str = "rich"
+    plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     @field_validator("results", "data", "address")
     @classmethod
@@ -88,6 +88,7 @@ class ResolvedSettings:
     values: MachineSettings
     results: Path
     data: Path
+    plugins: tuple[Path, ...]
     sources: Mapping[str, str]
 
     @property
@@ -133,17 +134,19 @@ def load_settings(
         given |= layer.values
         sources |= {name: layer.describe_source(name) for name in layer.values}
     values = MachineSettings(**given)
-    folders = {
-        name: (path.parent if path and sources[name] == str(path) else Path()) / Path(given).expanduser()
-        for name, given in (("results", values.results), ("data", values.data))
-    }
-    return ResolvedSettings(values=values, sources=sources, **folders)
 
+    def locate(name: str, written: str) -> Path:
+        """A path of a file's is relative to the folder of that file."""
+        folder = path.parent if path and sources[name] == str(path) else Path()
+        return folder / Path(written).expanduser()
 
-def find_settings_file(folder: Path) -> Path | None:
-    """The activemem.toml in force in a folder: its own, or the nearest above it."""
-    places = (each / SETTINGS_FILE_NAME for each in (folder.resolve(), *folder.resolve().parents))
-    return next((place for place in places if place.is_file()), None)
+    return ResolvedSettings(
+        values=values,
+        results=locate("results", values.results),
+        data=locate("data", values.data),
+        plugins=tuple(locate("plugins", each) for each in values.plugins),
+        sources=sources,
+    )
 
 
 def _file(path: Path) -> _Layer:
@@ -182,8 +185,10 @@ def _variable(name: str) -> str:
     return ENV_PREFIX + name.upper()
 
 
-def _value(name: str, text: str) -> float | str:
-    """A variable's text, as a number where the setting is one and the text reads as one."""
+def _value(name: str, text: str) -> float | str | list[str]:
+    """A variable's text, as a number where the setting is one and the text reads as one; paths are parted."""
+    if name == "plugins":
+        return [each for each in text.split(os.pathsep) if each]
     if name in ("cpus", "gpus", "time_limit_s"):
         try:
             return float(text)

@@ -21,7 +21,11 @@ def show(as_json: JsonOption = False) -> None:
     from ..machine_settings import SETTING_NAMES, load_settings
 
     found = load_settings()
-    folders = {"results": str(found.results.resolve()), "data": str(found.data.resolve())}
+    folders = {
+        "results": str(found.results.resolve()),
+        "data": str(found.data.resolve()),
+        "plugins": [str(path.resolve()) for path in found.plugins],
+    }
     values = found.values.model_dump() | folders
     if as_json:
         print_json({name: {"value": values[name], "source": found.sources[name]} for name in SETTING_NAMES})
@@ -33,4 +37,10 @@ def show(as_json: JsonOption = False) -> None:
 
 
 def _format_value(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    match value:
+        case float():
+            return f"{value:g}"
+        case list():
+            return ", ".join(map(str, value)) or "–"
+        case _:
+            return str(value)

@@ -53,6 +53,7 @@ def plan(
 
 @app.command()
 def run(
+    context: typer.Context,
     study: StudyFile,
     *,
     overrides: OverridesOption = None,
@@ -76,10 +77,14 @@ def run(
     from ...studies.text.command_line import command_line
     from ..live.run import RunRequest, run_and_report
     from ..machine_settings import load_settings
+    from ..plugin_loading import given_plugins
 
-    where = {"results": results, "address": address}
+    where = {"results": results, "address": address, "plugin": given_plugins(context)}
     how = {"local": local, "only": only, "max_trials": max_trials, "retry_failed": retry_failed}
-    settings, loaded = load_settings(where), load_study(study, overrides or ())
+    settings, loaded = (
+        load_settings({"results": results, "address": address}),
+        load_study(study, overrides or ()),
+    )
     request = RunRequest(
         study=loaded,
         local=local,
@@ -87,7 +92,7 @@ def run(
         max_trials=max_trials,
         retry_failed=retry_failed,
         resume_command=command_line("study", "run", study, set=loaded.overrides, **how, **where),
-        table_command=command_line("table", "render", loaded.name, results=results),
+        table_command=command_line("table", "render", loaded.name, results=results, plugin=where["plugin"]),
     )
     summary = run_and_report(request, settings)
     if summary is None or summary.stopped:

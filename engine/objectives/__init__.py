@@ -1,7 +1,7 @@
 """There is one objective for each kind of task: its data, its loss and its metrics.
 
 `base` is their interface; `tagging`, `seq2seq`, `language_modelling` and `regression` are the kinds, and
-`generation` measures what a model writes.
+`generation` measures what a model writes, `registered_metrics` what plug-ins measure.
 """
 
 from __future__ import annotations

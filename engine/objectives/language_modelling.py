@@ -15,7 +15,7 @@ from torch import Tensor
 from ...blocks import Model
 from ...blocks.core.streaming import StreamState
 from ...grammar import analyse
-from ...studies.catalog.tasks import LanguageModelSettings
+from ...studies.catalog.tasks import LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..data import (
@@ -29,6 +29,7 @@ from ..data import (
     open_corpus,
 )
 from .base import Metrics, Objective, StepShape
+from .registered_metrics import RegisteredMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,12 @@ class LanguageObjective(Objective[Model]):
         whatever the tokens are.
         """
         limit = None if last else self._task.dev_tokens
-        measured = self._measures("dev", self._score(model, self._truncate(self._text.dev, limit)))
-        return measured | self._measures("test", self._score(model, self._text.test)) if last else measured
+        measured = self._measures(model, self._truncate(self._text.dev, limit), "dev")
+        return measured | self._measures(model, self._text.test, "test") if last else measured
 
     @abstractmethod
-    def _score(self, model: Model, split: Split) -> _Score:
-        """The score of a split, each of its tokens once."""
+    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> _Score:
+        """The score of a split, each of its tokens once; registered metrics see them, too."""
 
     def _truncate(self, split: Split, limit: int | None) -> Split:
         """The lines that end within the first `limit` tokens of a split, but at least one.
@@ -79,14 +80,16 @@ class LanguageObjective(Objective[Model]):
             return replace(split, tokens=split.tokens[:limit])
         return split.first_lines(max(count, 1))
 
-    def _measures(self, split: str, score: _Score) -> Metrics:
+    def _measures(self, model: Model, split: Split, name: str) -> Metrics:
+        registered = RegisteredMetrics(TaskKind.LANGUAGE, name)
+        score = self._score(model, split, registered)
         loss = score.nats / score.tokens
-        measured = {f"{split}_loss": loss}
+        measured = {f"{name}_loss": loss, **registered.compute()}
         if score.padded_loss is not None:
-            measured[f"{split}_loss_padded"] = score.padded_loss
+            measured[f"{name}_loss_padded"] = score.padded_loss
         if self._task.tokens == "characters":
-            return measured | {f"{split}_bpc": loss / math.log(2)}
-        return measured | {f"{split}_perplexity": math.exp(min(score.nats / score.words, 700.0))}
+            return measured | {f"{name}_bpc": loss / math.log(2)}
+        return measured | {f"{name}_perplexity": math.exp(min(score.nats / score.words, 700.0))}
 
 
 class StreamObjective(LanguageObjective):
@@ -137,7 +140,7 @@ class StreamObjective(LanguageObjective):
         self._position += 1
         return next(self._batches)
 
-    def _score(self, model: Model, split: Split) -> _Score:
+    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> _Score:
         """Score rows that overlap by the model's reach, which equals one pass over the whole text."""
         reach = analyse(model.recipe, model.config, length=1).reach.left
         rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
@@ -148,6 +151,7 @@ class StreamObjective(LanguageObjective):
         for batch in blocks:
             inputs, targets, scored = (rows.to(self.device) for rows in batch[:3])
             losses, stream = model.nll_stream(inputs, targets, StreamState() if batch.reset else stream)
+            registered.update(losses, targets, scored)
             nats += float(losses[scored].double().sum())
             tokens += int(scored.sum())
         return _Score(nats, tokens, split.words - 1)  # the first token is given
@@ -202,13 +206,15 @@ class LineObjective(LanguageObjective):
         self._drawn += len(batch.inputs)
         return batch
 
-    def _score(self, model: Model, split: Split) -> _Score:
+    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> _Score:
         nats, words = 0.0, 0
         rows, longest = self.settings.train.batch_size, self._task.longest
         scored: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
         for batch in iter_line_eval(split, batch_size=rows, max_length=longest):
             inputs, targets, lengths = (part.to(self.device) for part in batch[:3])
             losses = model.nll(inputs, targets, lengths).double()
+            valid = torch.arange(losses.shape[1], device=self.device) < lengths[:, None]
+            registered.update(losses, targets, valid)
             nats += float(losses.sum())
             words += batch.words
             scored.append((batch.numbers, losses.sum(1).cpu(), batch.lengths))

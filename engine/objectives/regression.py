@@ -11,11 +11,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks import Model
-from ...studies.catalog.tasks import LongTermSettings
+from ...studies.catalog.tasks import LongTermSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, RegressionBatch, draw_lengths
 from .base import Metrics, Objective, StepShape
+from .registered_metrics import RegisteredMetrics
 
 _TEST_SEQUENCES = 1000
 _TEST_BATCH_SIZE = 100
@@ -57,13 +58,16 @@ class RegressionObjective(Objective[Model]):
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The share of test sequences that are right, the highest so far, and the epochs until all were."""
         right = torch.zeros((), dtype=torch.int64, device=self.device)
+        registered = RegisteredMetrics(TaskKind.REGRESSION)
         for drawn in self._test_batches():
             batch = RegressionBatch(*(rows.to(self.device) for rows in drawn))
-            right += ((self._predictions(model, batch) - batch.targets).abs() < TOLERANCE).sum()
+            predictions = self._predictions(model, batch)
+            registered.update(predictions, batch.targets)
+            right += ((predictions - batch.targets).abs() < TOLERANCE).sum()
         accuracy = int(right) / _TEST_SEQUENCES
         self._epochs += 1
         self._best = max(self._best, accuracy)
-        measured = {"accuracy": accuracy, "best_accuracy": self._best}
+        measured = {"accuracy": accuracy, "best_accuracy": self._best, **registered.compute()}
         return measured | {"solved_epochs": float(self._epochs)} if self.solved else measured
 
     def state(self) -> dict[str, Any]:

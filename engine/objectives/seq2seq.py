@@ -14,12 +14,14 @@ from torch.nn import functional
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from ...storage import WrittenOutputs
+from ...studies.catalog.tasks import TaskKind
 from ...studies.schema.settings import ScheduledSamplingSettings, TrialSettings
 from ..core.seeds import derive_seed
 from ..data.pairs.batches import PairBatch, iter_pair_batches, iter_pair_eval
 from ..data.pairs.corpus import PairSplit
 from .base import Metrics, Objective, StepShape
 from .generation import Decoding, PairData, generate, score_outputs, write_outputs
+from .registered_metrics import RegisteredMetrics
 
 
 class Seq2SeqObjective(Objective[TransductionModel]):
@@ -156,11 +158,13 @@ class Seq2SeqObjective(Objective[TransductionModel]):
     def _scores(self, model: TransductionModel, split: PairSplit, name: str, limit: int | None) -> Metrics:
         """The scores of a split with teacher forcing, each pair once."""
         nats, right, symbols, words = 0.0, 0, 0, 0
+        registered = RegisteredMetrics(TaskKind.TRANSDUCTION, name)
         for batch in iter_pair_eval(_truncate(split, limit), batch_size=self.settings.train.batch_size):
             sources, targets = batch.sources.to(self.device), batch.targets.to(self.device)
             scores = model(sources, targets).float().log_softmax(-1)
             chosen = scores.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
             valid = targets != PAD
+            registered.update(scores, targets, valid)
             nats -= float(chosen[valid].double().sum())
             right += int((scores.argmax(-1) == targets)[valid].sum())
             symbols += int(valid.sum())
@@ -169,6 +173,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             f"{name}_loss": nats / symbols,
             f"{name}_perplexity": math.exp(min(nats / words, 700.0)),
             f"{name}_accuracy": right / symbols,
+            **registered.compute(),
         }
 
 

@@ -11,10 +11,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks import Model
+from ...studies.catalog.tasks import TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks import Batch, get_task
 from .base import Metrics, Objective, StepShape
+from .registered_metrics import RegisteredMetrics
 
 
 class TaggingObjective(Objective[Model]):
@@ -51,12 +53,15 @@ class TaggingObjective(Objective[Model]):
         """The fraction of right tokens in one fresh batch, its length, and the longest length passed."""
         length = self._curriculum.length
         inputs, targets = (rows.to(self.device) for rows in self._draw(self._fresh))
-        accuracy = float((model(inputs).argmax(-1) == targets).double().mean())
+        logits, registered = model(inputs), RegisteredMetrics(TaskKind.TAGGING)
+        registered.update(logits.flatten(0, 1), targets.flatten())
+        accuracy = float((logits.argmax(-1) == targets).double().mean())
         self._curriculum.record(accuracy)
         return {
             "accuracy": accuracy,
             "length": float(length),
             "max_length": float(self._curriculum.passed),
+            **registered.compute(),
         }
 
     def state(self) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from pathlib import Path
 from typing import Any
 
 from ray import tune
 
+from ...plugins import PluginFile, load_plugin_files
 from ...storage import Store
 from ..core.resources import Machine
 from ..trial.resumable_attempt import TrainingFactory
@@ -34,15 +36,20 @@ class CohortActor(tune.Trainable):
         machine: Machine,
         make_training: TrainingFactory,
         metric: str | None,
+        plugins: tuple[PluginFile, ...],
     ) -> None:
         """Begin a first cohort; with a metric, its trials advance in step and report each epoch."""
+        load_plugin_files(plugins)
         logging.getLogger("ray").setLevel(logging.ERROR)
         self._worker, self._metric = Worker(Store(Path(root)), machine, make_training), metric
         self.reset_config(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Begin another cohort in the same process."""
-        attempts = self._worker.attempts(new_config["tasks"], restarted=new_config.get(RESTARTED, False))
+        attempts = self._worker.attempts(
+            pickle.loads(new_config["tasks"]),
+            restarted=new_config.get(RESTARTED, False),
+        )
         self._events = sequentially(attempts)
         self._in_step = Lockstep(attempts)
         return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, MedianStoppingRule, TrialScheduler
 from ray.tune.search import Searcher
 
+from ...plugins import loaded_files
 from ...storage import Store
 from ...studies.schema.settings import SearchSettings
 from ..core.events import Listener
@@ -62,7 +64,7 @@ class _CohortSearcher(Searcher):
         if cohort is None:
             return Searcher.FINISHED  # pyright: ignore[reportReturnType] -- the mark is a text
         self._names[trial_id], tasks = cohort
-        return {"tasks": tasks}
+        return {"tasks": pickle.dumps(tasks)}  # read where the plug-ins are loaded that they may need
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
@@ -147,6 +149,7 @@ def run_cohorts(
             machine=machine,
             make_training=make_training,
             metric=metric,
+            plugins=loaded_files(),
         ),
         {"cpu": machine.cpus, "gpu": machine.gpus},
     )

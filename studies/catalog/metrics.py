@@ -1,4 +1,4 @@
-"""The metrics that trials report, each with its title, better direction and decimals.
+"""The metrics that trials report, each with its title, better direction and decimals; more can be registered.
 
 A metric with an index is a family of numbers, stored in the long table of metrics under names such as
 `bleu[10-20]`, `gate[12]` or `attention[3,7]`: up to three indices, each a number, a range or a word.
@@ -7,11 +7,40 @@ A metric with an index is a family of numbers, stored in the long table of metri
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter
+
+from ...plugins import OpenRegistry
+from .tasks import TaskKind
+
+
+class Measure(Protocol):
+    """The measuring of one metric over one evaluation, as of the metrics of torchmetrics.
+
+    A trial makes a new one for each evaluation of its model.
+    """
+
+    def update(self, outputs: Any, targets: Any, /) -> None:  # noqa: ANN401 -- tensors, which nothing here loads
+        """Take a batch into account; what it is depends on the kind of task.
+
+        tagging        logits (tokens, symbols) and symbols (tokens,) of a fresh batch
+        regression     numbers (sequences,) and what they should be
+        transduction   log-probabilities (tokens, symbols) of a split with teacher forcing, and its symbols
+        language       minus the log-probability of each token of a split in nats, (tokens,), and the tokens
+        """
+        ...
+
+    def compute(self) -> float:
+        """The metric over all batches; anything that `float` takes."""
+        ...
+
+
+MeasureT = TypeVar("MeasureT", bound=Callable[[], Measure])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +58,9 @@ class Metric:
     steps_with_curriculum: bool = False  # whether it changes in steps of the task's curriculum
     has_quantiles: bool = False  # whether the members of the family stand for many more values
     is_probe: bool = False  # whether a probe measures it in trained models
+    measure: Callable[[], Measure] | None = None  # for a registered metric: begins to measure it
+    kinds: frozenset[TaskKind] = frozenset()  # for a registered metric: the kinds of task that report it
+    split: str = ""  # for a registered metric of one split: the split
 
     def format(self, value: float) -> str:
         """The number as tables print it: thousands grouped, a true minus, never minus zero."""
@@ -47,8 +79,48 @@ def _read_metrics() -> dict[str, dict[str, Metric]]:
 
 _TABLES = _read_metrics()
 
-METRICS: Mapping[str, Metric] = _TABLES["metrics"]
+METRICS: OpenRegistry[Metric] = OpenRegistry("metric", _TABLES["metrics"])
 """Every metric by its name."""
+
+SPLITS = {"dev": "on the dev split", "test": "on the test split"}
+"""The splits on which tasks with a corpus or with pairs are scored, with what a title says of them."""
+
+_WITH_SPLITS = frozenset({TaskKind.LANGUAGE, TaskKind.TRANSDUCTION})
+
+
+def register_metric(
+    name: str,
+    *,
+    title: str,
+    higher_is_better: bool | None = None,
+    decimals: int = 3,
+    kinds: Collection[str] = ("tagging", "regression", "transduction", "language"),
+) -> Callable[[MeasureT], MeasureT]:
+    """A decorator that adds a metric, measured by what the decorated class or function makes.
+
+    Every trial of these kinds of task then reports it: tagging and regression as `name`, the other kinds,
+    which have splits, as `dev_name` and `test_name`. Raises ValueError for an unknown kind or a taken name.
+    """
+    known = {kind.name.lower(): kind for kind in TaskKind}
+    if unknown := [kind for kind in kinds if kind not in known]:
+        raise ValueError(f"expected kinds of task among {', '.join(known)}, got {', '.join(unknown)}")
+    asked = frozenset(known[kind] for kind in kinds)
+
+    def register(measure: MeasureT) -> MeasureT:
+        made = Metric(
+            name=name, title=title, higher_is_better=higher_is_better, decimals=decimals, measure=measure
+        )
+        if whole := asked - _WITH_SPLITS:
+            METRICS.register(name, replace(made, kinds=whole))
+        if divided := asked & _WITH_SPLITS:
+            for split, words in SPLITS.items():
+                full = f"{split}_{name}"
+                METRICS.register(
+                    full, replace(made, name=full, title=f"{title} {words}", kinds=divided, split=split)
+                )
+        return measure
+
+    return register
 
 
 PROBED_METRIC = "probed[asked]"
@@ -80,7 +152,9 @@ COSTS: Mapping[str, Metric] = _TABLES["costs"]
 ANALYTIC_COSTS = ("parameters", "flops")
 """Costs that are counted, not measured; one that all trials of a cell share has no spread."""
 
-METRICS_AND_COSTS: Mapping[str, Metric] = {**METRICS, **COSTS}
+METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
+    cast("MutableMapping[str, Metric]", METRICS), cast("MutableMapping[str, Metric]", COSTS)
+)
 """Every metric and cost by name, without an index."""
 
 

@@ -16,6 +16,7 @@ def test_without_any_source_every_setting_has_its_default():
         "gpus": 0.0,
         "time_limit_s": None,
         "format": "rich",
+        "plugins": (),
     }
     assert found.sources == dict.fromkeys(SETTING_NAMES, "default")
     assert (found.results, found.data) == (Path("results"), Path("data"))
@@ -111,6 +112,7 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
         f"gpus           0.25     {tmp_path}/activemem.toml\n"
         "time_limit_s   –        default\n"
         "format         rich     default\n"
+        "plugins        –        default\n"
     )
     assert (result.exit_code, result.stderr) == (0, "")
 

@@ -1,0 +1,81 @@
+"""The plug-ins of a command: those of its options, and those of the environment or of activemem.toml."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..plugins import BrokenPlugin, PluginError, broken_plugins, load_plugin, note_broken
+from .output import print_stderr
+from .settings_file import PLUGINS_VARIABLE, find_settings_file
+
+_GIVEN = "activemem.plugins"
+"""Where the context of a command has the plug-ins of its options."""
+
+
+def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itself
+    """The option `--plugin`, which every command has."""
+    carrier = typer.Typer(add_completion=False)
+
+    @carrier.command()
+    def _(
+        plugin: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--plugin",
+                metavar="FILE",
+                help="A plug-in: a Python file with metrics and the like. Repeatable.",
+                is_eager=True,
+                expose_value=False,
+                callback=_load_given,
+            ),
+        ] = None,
+    ) -> None:
+        """A command that has the option alone."""
+
+    return next(option for option in typer.main.get_command(carrier).params if option.name == "plugin")
+
+
+def load_configured() -> None:
+    """Load the plug-ins of activemem.toml, or of the environment in place of them."""
+    if find_settings_file(Path.cwd()) is None and not os.environ.get(PLUGINS_VARIABLE):
+        return
+    from .machine_settings import SettingsError, load_settings
+
+    try:
+        configured = load_settings().plugins
+    except SettingsError:
+        return  # whoever needs the settings tells what is wrong with them
+    for path in configured:
+        _load(path)
+
+
+def given_plugins(context: typer.Context) -> list[str]:
+    """The plug-ins among the options of a command, for one that continues it."""
+    return list(context.find_root().meta.get(_GIVEN, ()))
+
+
+def tell_broken(already: tuple[BrokenPlugin, ...] = ()) -> None:
+    """Print the plug-ins of packages that cannot be used, so far as they are not told already."""
+    for broken in broken_plugins():
+        if broken not in already:
+            print_stderr(f"plug-in that cannot be used: {broken}")
+
+
+def _load_given(context: typer.Context, value: list[str] | None) -> None:
+    context.find_root().meta[_GIVEN] = value or []
+    for path in value or []:
+        _load(Path(path))
+
+
+def _load(path: Path) -> None:
+    """Load a plug-in; one that is broken is told and left out."""
+    before = broken_plugins()
+    try:
+        load_plugin(path)
+    except PluginError as error:
+        note_broken(path.name, str(error))
+    tell_broken(before)

@@ -1,0 +1,15 @@
+"""Where the settings of a machine are written: activemem.toml, and variables of the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SETTINGS_FILE_NAME = "activemem.toml"
+ENV_PREFIX = "ACTIVEMEM_"
+PLUGINS_VARIABLE = ENV_PREFIX + "PLUGINS"
+
+
+def find_settings_file(folder: Path) -> Path | None:
+    """The activemem.toml in force in a folder: its own, or the nearest above it."""
+    places = (each / SETTINGS_FILE_NAME for each in (folder.resolve(), *folder.resolve().parents))
+    return next((place for place in places if place.is_file()), None)

@@ -1,0 +1,222 @@
+"""Plug-ins: Python files and installed packages that add what a study can name, and whose each name is.
+
+A plug-in is a module whose import registers things: a file that the user names, or an entry point of the
+group `activemem.plugins`. Packages are loaded when a name is met that is not known otherwise. What a plug-in
+that breaks had registered is withdrawn, and it is told by name; nothing else is concerned.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Generic, TypeVar
+from weakref import WeakSet
+
+from .errors import ActivememError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+PLUGIN_GROUP = "activemem.plugins"
+"""The group of the entry points of packages."""
+
+OWN = "activemem"
+"""The owner of what comes along."""
+
+ItemT = TypeVar("ItemT")
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
+_owner: ContextVar[str] = ContextVar("owner", default=OWN)
+_registries: WeakSet[OpenRegistry[object]] = WeakSet()
+_installed: list[str] = []
+_files: dict[Path, PluginFile] = {}
+_broken: dict[str, BrokenPlugin] = {}
+
+
+class PluginError(ActivememError):
+    """A plug-in that cannot be loaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenPlugin:
+    """Why a plug-in cannot be used; `owner` is its file or its package."""
+
+    owner: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginFile:
+    """A plug-in in a file: where it was found, and its source, which is all that another machine needs."""
+
+    path: Path
+    source: str
+
+    @property
+    def module(self) -> str:
+        """The name under which it is imported."""
+        return "activemem_plugin_" + re.sub(r"\W", "_", self.path.stem)
+
+
+class OpenRegistry(Mapping[str, ItemT], Generic[ItemT]):
+    """What a study can name of one kind: what comes along, and what plug-ins register.
+
+    `kind` is the word for one of them. To look for a name that is not known, or at all names, loads the
+    plug-ins of installed packages.
+    """
+
+    def __init__(self, kind: str, own: Mapping[str, ItemT] | None = None) -> None:
+        self.kind = kind
+        self._items: dict[str, ItemT] = dict(own or {})
+        self._owners = dict.fromkeys(self._items, OWN)
+        _registries.add(self)  # pyright: ignore[reportArgumentType] -- of any items
+
+    def register(self, name: str, item: ItemT) -> None:
+        """Add what has that name; ValueError for what is no name, or one that is taken."""
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"expected a name of letters, digits, - and _ for a {self.kind}, got {name!r}")
+        if name in self._items:
+            raise ValueError(f"the {self.kind} '{name}' is already defined by {self._owners[name]}")
+        self._items[name], self._owners[name] = item, _owner.get()
+
+    def owner(self, name: str) -> str:
+        """Whose it is: `activemem`, a file, or a package with its version; KeyError if there is none."""
+        self[name]
+        return self._owners[name]
+
+    def withdraw(self, owner: str) -> None:
+        """Remove what an owner has registered."""
+        for name in [name for name, whose in self._owners.items() if whose == owner]:
+            del self._items[name], self._owners[name]
+
+    def __getitem__(self, name: str) -> ItemT:
+        if name not in self._items:
+            load_installed()
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        load_installed()
+        return iter(tuple(self._items))
+
+    def __len__(self) -> int:
+        load_installed()
+        return len(self._items)
+
+    __hash__ = object.__hash__
+
+
+def load_plugin(path: Path | str) -> ModuleType:
+    """Load a plug-in from a file, once; what it registers can be named from then on.
+
+    Raises PluginError if there is no such file, or with what the file raised.
+    """
+    path = Path(path)
+    try:
+        return _load_file(PluginFile(path=path.resolve(), source=path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PluginError(f"expected a plug-in at {path}: {error}") from None
+
+
+def load_plugin_files(files: tuple[PluginFile, ...]) -> None:
+    """Load plug-ins that another process has loaded, from their sources."""
+    for file in files:
+        _load_file(file)
+
+
+def loaded_files() -> tuple[PluginFile, ...]:
+    """The plug-ins that were loaded from files, in that order."""
+    return tuple(_files.values())
+
+
+def note_broken(owner: str, message: str) -> None:
+    """Note why a plug-in cannot be used, to be told beside what misses it."""
+    line = "".join(sign if sign.isprintable() else " " for sign in message)
+    _broken[owner] = BrokenPlugin(owner=owner, message=line)
+
+
+def broken_plugins() -> tuple[BrokenPlugin, ...]:
+    """The plug-ins met so far that cannot be used."""
+    return tuple(_broken.values())
+
+
+def load_installed() -> None:
+    """Load the plug-ins of installed packages, once; those that cannot be loaded are noted."""
+    if not _installed:
+        _installed.append(PLUGIN_GROUP)  # before loading, in which names are looked up
+        _load_entry_points()
+
+
+def _load_entry_points() -> None:
+    from importlib.metadata import entry_points  # noqa: PLC0415 -- slow, and few studies need it
+
+    for entry in sorted(entry_points(group=PLUGIN_GROUP), key=lambda entry: (entry.name, entry.value)):
+        owner = describe_package(entry)
+        try:
+            with _registering(owner):
+                entry.load()
+        except PluginError as error:
+            note_broken(owner, str(error))
+
+
+def describe_package(entry: EntryPoint) -> str:
+    """The package of an entry point, and its version."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+
+
+def _load_file(file: PluginFile) -> ModuleType:
+    """Run a plug-in's source as a module."""
+    known = _files.get(file.path)
+    if known == file:
+        return sys.modules[file.module]
+    if known is not None or file.module in sys.modules:
+        raise PluginError(f"{file.path.name}: a plug-in of that name is loaded already")
+    module = ModuleType(file.module)
+    module.__file__ = str(file.path)
+    lines = file.source.splitlines(keepends=True)
+    linecache.cache[module.__file__] = (len(file.source), None, lines, module.__file__)
+    sys.modules[file.module] = module  # so that its classes can be found by their module
+    try:
+        with _registering(file.path.name):
+            exec(compile(file.source, module.__file__, "exec"), module.__dict__)
+    except PluginError:
+        del sys.modules[file.module]
+        raise
+    _files[file.path] = file
+    return module
+
+
+@contextmanager
+def _registering(owner: str) -> Iterator[None]:
+    """A context in which what is registered is this owner's; if anything is raised, none of it stays."""
+    before = _owner.set(owner)
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        for registry in _registries:
+            registry.withdraw(owner)
+        where = _line_of(error, owner)
+        raise PluginError(f"{owner}{where}: {type(error).__name__}: {error}") from error
+    finally:
+        _owner.reset(before)
+
+
+def _line_of(error: BaseException, owner: str) -> str:
+    """The line of the plug-in's own file at which it went wrong, as `:12`, if it did there."""
+    if isinstance(error, SyntaxError):
+        return f":{error.lineno}"
+    lines, frame = "", error.__traceback__
+    while frame is not None:
+        if Path(frame.tb_frame.f_code.co_filename).name == owner:
+            lines = f":{frame.tb_lineno}"
+        frame = frame.tb_next
+    return lines

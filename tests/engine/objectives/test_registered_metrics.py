@@ -1,0 +1,109 @@
+"""Registered metrics are given what the objective of each kind is scored on, every token or sequence once."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from activemem.engine.trial.training import Training
+from activemem.plugins import OWN
+from activemem.studies.catalog.metrics import METRICS, register_metric
+from activemem.studies.catalog.tasks import DegradationProblem, spec
+from activemem.studies.schema.settings import TrialSettings
+
+LINES = {"name": "language_model", "corpus": "paradise-lost", "batching": "lines"}
+STREAM = {"name": "language_model", "corpus": "paradise-lost", "dev_tokens": 2000}
+
+
+class Mean:
+    """A mean over everything, by a function of both arguments."""
+
+    def __init__(self, of):
+        self.of, self.total, self.count = of, 0.0, 0
+
+    def update(self, outputs, targets):
+        assert outputs.shape[0] == targets.shape[0]
+        assert targets.dim() == 1
+        self.total += float(self.of(outputs, targets).double().sum())
+        self.count += len(targets)
+
+    def compute(self):
+        return self.total / self.count
+
+
+def chosen_nats(scores, symbols):
+    return -scores.gather(1, symbols[:, None]).squeeze(1)
+
+
+@pytest.fixture
+def register():
+    """Register a metric for the length of a test."""
+    names = []
+
+    def add(kind, of):
+        register_metric("same", title="The same once more", kinds=[kind])(lambda: Mean(of))
+        names.extend(name for name in METRICS if name.endswith("same"))
+
+    yield add
+    for name in names:
+        del METRICS._items[name], METRICS._owners[name]
+
+
+def trained(task, recipe, **train):
+    settings = {
+        "model": {"recipe": recipe, "d_model": 8, "dropout": 0.0},
+        "task": task,
+        "train": {
+            "optimizer": {"name": "adam", "lr": 0.01},
+            "batch_size": 8,
+            "epochs": 1,
+            "steps_per_epoch": 1,
+            **train,
+        },
+    }
+    return TrialSettings.model_validate(settings)
+
+
+def last_metrics(settings, folder):
+    return Training(settings, torch.device("cpu"), folder).advance()
+
+
+def test_tagging_gives_logits_and_symbols(register, tmp_path):
+    register("tagging", lambda outputs, targets: outputs.argmax(-1) == targets)
+    settings = trained({"name": "reverse"}, "ff(8)", curriculum={"start": 5})
+    found = last_metrics(settings, tmp_path)
+    assert found["same"] == found["accuracy"]
+
+
+def test_regression_gives_numbers(register, tmp_path):
+    register("regression", lambda outputs, targets: (outputs - targets).abs() < 0.04)
+    found = last_metrics(trained({"name": "recall_addition", "length": 50}, "mean_pool"), tmp_path)
+    assert found["same"] == pytest.approx(found["accuracy"], abs=1e-9)
+
+
+def test_transduction_gives_log_probabilities_of_both_splits(register, tmp_path, monkeypatch):
+    problem = spec._tasks["reverse_copy"]
+    assert isinstance(problem, DegradationProblem)
+    few = replace(problem, sequences=400, test_sequences=40)
+    monkeypatch.setitem(spec._tasks, "reverse_copy", few)
+    register("transduction", chosen_nats)
+    found = last_metrics(trained({"name": "reverse_copy"}, "seq2seq(gru, gru)"), tmp_path)
+    assert found["dev_same"] == pytest.approx(found["dev_loss"], rel=1e-6)
+    assert found["test_same"] == pytest.approx(found["test_loss"], rel=1e-6)
+
+
+@pytest.mark.parametrize("task", [STREAM, LINES], ids=["stream", "lines"])
+def test_language_gives_the_nats_of_each_token(register, tmp_path, task):
+    register("language", lambda outputs, targets: outputs)
+    found = last_metrics(trained(task, "conv(k=3)"), tmp_path)
+    assert found["dev_same"] == pytest.approx(found["dev_loss"], rel=1e-6)
+    assert found["test_same"] == pytest.approx(found["test_loss"], rel=1e-6)
+
+
+def test_a_metric_is_reported_by_its_kinds_alone(register, tmp_path):
+    register("language", lambda outputs, targets: outputs)
+    assert "same" not in METRICS
+    assert METRICS["dev_same"].title == "The same once more on the dev split"
+    assert METRICS.owner("dev_same") == OWN
+    found = last_metrics(trained({"name": "reverse"}, "ff(8)", curriculum={"start": 5}), tmp_path)
+    assert set(found) == {"loss", "accuracy", "length", "max_length", "tokens_per_s"}

@@ -1,0 +1,108 @@
+"""Plug-ins: loaded once, owned by name, withdrawn when they break."""
+
+import re
+import sys
+
+import pytest
+
+from activemem import plugins
+from activemem.plugins import OpenRegistry, PluginError, load_plugin, load_plugin_files, loaded_files
+from activemem.studies.catalog.metrics import METRICS
+
+METRIC = """
+from activemem import register_metric
+
+@register_metric("{name}", title="Something", kinds=["regression"])
+class Something:
+    def update(self, outputs, targets): pass
+    def compute(self): return 1.0
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a plug-in; what it registered and its module are gone after the test."""
+    written = []
+
+    def write_file(name, text):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+        return path
+
+    yield write_file
+    for path in written:
+        METRICS.withdraw(path.name)
+        plugins._files.pop(path.resolve(), None)
+        sys.modules.pop("activemem_plugin_" + path.stem, None)
+
+
+def test_a_file_is_loaded_once_and_owns_what_it_registers(write):
+    path = write("mine.py", METRIC.format(name="mine"))
+    assert load_plugin(path) is load_plugin(str(path))
+    assert METRICS["mine"].title == "Something"
+    assert METRICS.owner("mine") == "mine.py"
+    assert METRICS.owner("loss") == "activemem"
+    assert [file.path for file in loaded_files()] == [path.resolve()]
+
+
+def test_what_a_broken_plug_in_had_registered_is_withdrawn(write):
+    path = write("broken.py", METRIC.format(name="half") + "\n1 / 0\n")
+    with pytest.raises(PluginError, match=re.escape("broken.py:9: ZeroDivisionError: division by zero")):
+        load_plugin(path)
+    assert "half" not in METRICS
+    path.write_text(METRIC.format(name="half"), encoding="utf-8")
+    load_plugin(path)
+    assert "half" in METRICS
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def (", "bad.py:1: SyntaxError"),
+        ("import nowhere_to_be_found", "bad.py:1: ModuleNotFoundError: No module named"),
+        ("raise SystemExit(0)", "bad.py:1: SystemExit: 0"),
+        (METRIC.format(name="loss"), "ValueError: the metric 'loss' is already defined by activemem"),
+        (METRIC.format(name="a b"), "expected a name of letters, digits, - and _ for a metric, got 'a b'"),
+        (METRIC.format(name="x").replace("regression", "vision"), "expected kinds of task among tagging,"),
+    ],
+)
+def test_what_is_wrong_with_a_plug_in_is_said_with_its_line(write, text, message):
+    with pytest.raises(PluginError) as caught:
+        load_plugin(write("bad.py", text))
+    assert message in str(caught.value)
+
+
+def test_a_plug_in_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(PluginError, match="expected a plug-in at"):
+        load_plugin(tmp_path / "nothing.py")
+
+
+def test_a_file_that_changed_is_not_loaded_beside_its_former_self(write):
+    path = write("mine.py", METRIC.format(name="mine"))
+    load_plugin(path)
+    path.write_text(METRIC.format(name="other"), encoding="utf-8")
+    with pytest.raises(PluginError, match="a plug-in of that name is loaded already"):
+        load_plugin(path)
+
+
+def test_another_process_needs_the_source_alone(write, tmp_path):
+    path = write("mine.py", METRIC.format(name="mine"))
+    load_plugin(path)
+    files = loaded_files()
+    path.unlink()
+    METRICS.withdraw("mine.py")
+    plugins._files.clear()
+    sys.modules.pop("activemem_plugin_mine")
+    load_plugin_files(files)
+    assert "mine" in METRICS
+
+
+def test_a_registry_has_its_own_names_and_those_of_others():
+    registry = OpenRegistry("thing", {"one": 1})
+    registry.register("two", 2)
+    assert dict(registry) == {"one": 1, "two": 2}
+    with pytest.raises(ValueError, match="the thing 'two' is already defined by activemem"):
+        registry.register("two", 3)
+    with pytest.raises(KeyError):
+        registry.owner("three")
