@@ -9,7 +9,8 @@ import polars as pl
 from ..storage import Store
 from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_METRIC, metric_family
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
-from ..studies.planning.divergence import may_diverge, tell_divergence
+from ..studies.planning.divergence import ignorant_losses, may_diverge, tell_divergence
+from ..studies.planning.status import study_outcomes
 from ..studies.study import Study
 
 
@@ -23,9 +24,9 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
     probed = any(metric is not None and metric.is_probe for metric in known)
     outcomes = store.trials(named | {PROBED_METRIC, TUNED_METRIC} if probed else named)
-    own = {trial.id for study in studies for trial in study.trials}
-    doubtful = outcomes.filter(may_diverge(), pl.col("trial").is_in(own))["trial"].to_list()
-    return tell_divergence(outcomes, store.metric_course("loss", doubtful))
+    own = {trial for study in studies for trial in study_outcomes(study, outcomes)["trial"]}
+    doubtful = outcomes.filter(may_diverge(), pl.col("trial").is_in(own))
+    return tell_divergence(outcomes, store.metric_course("loss", doubtful), ignorant_losses(doubtful))
 
 
 def _iter_metric_names(study: Study) -> Iterator[str]:

@@ -78,8 +78,8 @@ class StudyResults:
 
     @property
     def best_points(self) -> list[BestPoint]:
-        """The best points of a search, the best first."""
-        return best_points(self.study, self.store.trials())
+        """The best points of a search, the best first; none for a grid."""
+        return best_points(self.study, load_outcomes(self.store, self.study)) if self.study.search else []
 
     def plan(self, only: Sequence[str] = ()) -> Plan:
         """What a run will train and what that costs; of a part of the grid, as in `["task=sort"]`."""

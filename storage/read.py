@@ -1,6 +1,6 @@
 """Reading a dataset: every file is checked in the pass that reads it, beside writers and compactions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,14 +15,21 @@ RANK: Final = "_rank"  # of two copies of one attempt, the one of higher rank co
 _MAX_TRIES: Final = 100
 
 
-def read(layout: Layout, quarantine: Quarantine, dataset: str, columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of all rows of a dataset, in no order, and the column `RANK`.
+def read(
+    layout: Layout,
+    quarantine: Quarantine,
+    dataset: str,
+    columns: Sequence[str],
+    studies: Collection[str] | None = None,
+) -> pl.LazyFrame:
+    """Return these columns of a dataset's rows, of all studies or of these, in no order, and `RANK`.
 
     Raises `StoreError` for a file of an unknown schema version.
     """
     file_batches = [
         batch
         for partition in layout.partitions(dataset)
+        if studies is None or partition.name in studies
         for batch in batches(load_partition(partition, quarantine))
     ]
     return scan(dataset, file_batches, columns)

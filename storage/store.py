@@ -14,7 +14,16 @@ from .integrity.quarantine import Quarantine
 from .latest_attempts import LatestAttempts
 from .paths import Layout
 from .read import RANK, read
-from .rows import TRIALS, MetricRow, TrialRow, WrittenOutputs, metric_frame, output_frame, trial_frame
+from .rows import (
+    METRICS,
+    TRIALS,
+    MetricRow,
+    TrialRow,
+    WrittenOutputs,
+    metric_frame,
+    output_frame,
+    trial_frame,
+)
 from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS
 
 
@@ -103,9 +112,16 @@ class Store:
         """
         return self._of_latest(("metrics", *MEASURED_LATER), trials)
 
-    def metric_course(self, name: str, trials: Collection[str]) -> pl.DataFrame:
-        """Return one metric of these trials' latest attempts at all steps, in the form of `metrics`."""
-        return self._of_latest(("metrics",), trials, pl.col("name") == name)
+    def metric_course(self, name: str, attempts: pl.DataFrame) -> pl.DataFrame:
+        """Return one metric of these attempts at all steps, in the form of `metrics`.
+
+        `attempts` are rows of `trials`; only what their studies measured is read.
+        """
+        columns, studies = [each for each in METRICS.names() if each != "study"], set(attempts["study"])
+        rows = latest_copies(read(self._layout, self._quarantine, "metrics", columns, studies)).drop(RANK)
+        keys = ["trial", "attempt"]
+        course = rows.filter(pl.col("name") == name).join(attempts.lazy().select(keys), on=keys, how="semi")
+        return course.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
 
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
         """Return what the models of the latest attempts wrote for the test split, of all trials or of these.
@@ -164,10 +180,8 @@ class Store:
         else:
             write_durably(self._layout, path, encode(frame))
 
-    def _of_latest(
-        self, datasets: Sequence[str], trials: Collection[str] | None, *only: pl.Expr
-    ) -> pl.DataFrame:
-        """Return the latest attempts' rows in datasets of one schema, all or `only` some, without studies."""
+    def _of_latest(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
+        """Return the latest attempts' rows in datasets of one schema, without their studies."""
         columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
         wanted = self._latest(["trial", "attempt"]).lazy()
         if trials is not None:
@@ -176,7 +190,7 @@ class Store:
             latest_copies(read(self._layout, self._quarantine, dataset, columns)).drop(RANK)
             for dataset in datasets
         ]
-        frame = pl.concat(frames).filter(*only).join(wanted, on=["trial", "attempt"], how="semi")
+        frame = pl.concat(frames).join(wanted, on=["trial", "attempt"], how="semi")
         return frame.sort(SORT_KEYS[datasets[0]], maintain_order=True).collect()
 
     def _latest(self, columns: Sequence[str]) -> pl.DataFrame:

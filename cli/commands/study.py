@@ -131,15 +131,15 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """Say how many of a study's trials are done, failed and left, and what the results are so far."""
+    from ...reporting.results import StudyResults
     from ...studies.last_run import load_last_run
-    from ...studies.planning.best_points import best_points
     from ...studies.planning.status import study_status
     from ..machine_settings import load_settings
     from ..views.status import format_best_points, format_failures, format_unfinished, status_to_dict
 
     store = load_settings({"results": results}).store
     found = load_last_run(study, store, overrides or ())
-    now, best = study_status(found, store), best_points(found, store.trials())
+    now, best = study_status(found, store), StudyResults(found, store).best_points
     if as_json:
         points = [{"values": each.values, "mean": each.mean} for each in best]
         print_json({"study": found.name, "title": found.title, **status_to_dict(now), "best": points})

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ...engine.core.resources import Machine
+from ...reporting.results import StudyResults
 from ...storage import Store
-from ...studies.planning.best_points import best_points
 from ...studies.planning.status import study_status
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
@@ -97,7 +97,7 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
     if summary.stopped:
         print_stderr(f"stopped; all epochs so far are stored. Continue: {request.resume_command}")
         return
-    for line in format_best_points(request.study, best_points(request.study, store.trials())):
+    for line in format_best_points(request.study, StudyResults(request.study, store).best_points):
         print_stderr(line)
     if now.stored and request.study.tables:
         print_stderr(f"see: {request.table_command}")

@@ -26,7 +26,10 @@ class BestPoint:
 
 
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
-    """The best few points of a search in the store's latest attempts, best first; none for a grid."""
+    """The best few points of a search in the store's latest attempts, best first; none for a grid.
+
+    A point is none of them if one of its trainings diverged, where `outcomes` tell it.
+    """
     search = study.search
     if search is None:
         return []
@@ -34,8 +37,7 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     values = trial_values(study.name, tried["trial"], tried, search.metric)
     values = values.join(tried.select("trial", "factors"), on="trial", maintain_order="left")
     points: dict[str, list[float]] = {}
-    counted = pl.col("status").is_in([ValueStatus.DONE, ValueStatus.DIVERGED])  # a search shuns what diverges
-    for factors, value in values.filter(counted).select("factors", "value").iter_rows():
+    for factors, value in values.filter(status=ValueStatus.DONE).select("factors", "value").iter_rows():
         levels = {name: level for name, level in json.loads(factors).items() if name != SEED}
         points.setdefault(json.dumps(levels), []).append(value)
     complete = [

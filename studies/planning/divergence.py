@@ -1,4 +1,4 @@
-"""Which trainings diverged: at their end they had lost most of what they had learnt.
+"""Which trainings diverged: at their end they had lost most of what they had learnt, or all of it and more.
 
 A mean over seeds of which one diverged is the value of no training, and its spread tells nothing of others.
 So a diverged training counts as one that failed does: it is told, with its value, and no number has it in.
@@ -6,9 +6,13 @@ So a diverged training counts as one that failed does: it is told, with its valu
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import polars as pl
 
 from ..catalog.metrics import METRICS
+from ..resolve.trial import task_from_json
 
 DIVERGED = "diverged"
 """The column with what the loss of a training that diverged did; null for any other."""
@@ -17,7 +21,7 @@ LOST_SHARE = 0.5
 """A training diverged if it lost more than this share of what its loss had fallen since the first epoch."""
 
 MIN_RISE = 0.1
-"""So small a rise, as a share of the lowest loss, is noise: it is all that moves where nothing is learnt."""
+"""So small a rise, as a share of the loss below it, is noise: all that moves where nothing is learnt."""
 
 
 def may_diverge() -> pl.Expr:
@@ -30,18 +34,46 @@ def may_diverge() -> pl.Expr:
     return (pl.col("status") == "done") & (names.list.set_intersection(grows).list.len() == 0)
 
 
-def tell_divergence(outcomes: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
+def ignorant_losses(outcomes: pl.DataFrame) -> dict[str, float]:
+    """By trial, the loss in nats of a model that takes all symbols for equally likely.
+
+    Trials without symbols have none: their losses are errors of numbers, and what counts is bounded.
+    """
+    tasks = outcomes.select("trial", task=pl.col("settings").str.json_path_match("$.task"))
+    known = {text: _ignorant_loss(text) for text in tasks["task"].drop_nulls().unique()}
+    return {trial: loss for trial, text in tasks.iter_rows() if (loss := known.get(text)) is not None}
+
+
+def tell_divergence(
+    outcomes: pl.DataFrame, losses: pl.DataFrame, ignorant: Mapping[str, float]
+) -> pl.DataFrame:
     """The store's latest attempts with the column DIVERGED, from the course of their training losses.
 
-    `losses` has the columns trial, epoch and value.
+    `losses` has the columns trial, epoch and value; `ignorant` is what `ignorant_losses` gives.
     """
     value, order = pl.col("value"), pl.col("epoch")
     course = losses.sort(order).group_by("trial").agg(
         first=value.first(), low=value.min(), last=value.last()
     )  # fmt: skip
-    first, low, last = pl.col("first"), pl.col("low"), pl.col("last")
+    known = pl.col("trial").replace_strict(ignorant, default=None, return_dtype=pl.Float64)
+    first, low, last, guess = pl.col("first"), pl.col("low"), pl.col("last"), pl.col("guess")
     rise = last - low
     lost = (rise > LOST_SHARE * (first - low)) & (rise > MIN_RISE * low)
-    words = pl.format("rose from {} to {}", low.round_sig_figs(3), last.round_sig_figs(3))
-    found = course.filter(lost).select("trial", words.alias(DIVERGED))
+    low, last, guess = (each.round_sig_figs(3) for each in (low, last, guess))
+    words = (
+        pl.when(lost)
+        .then(pl.format("rose from {} to {}", low, last))
+        .when(pl.col("last") > (1 + MIN_RISE) * pl.col("guess"))
+        .then(pl.format("ended at {}, where all symbols equally likely give {}", last, guess))
+    )
+    found = course.with_columns(guess=known).select("trial", words.alias(DIVERGED))
     return outcomes.join(found, on="trial", how="left", maintain_order="left")
+
+
+def _ignorant_loss(task: str) -> float | None:
+    """The loss of equally likely symbols in a task, as a row has it; None without symbols."""
+    try:
+        vocab = task_from_json(task).interface.vocab
+    except ValueError:  # a corpus or a task that is no longer known
+        return None
+    return None if vocab is None else math.log(vocab)

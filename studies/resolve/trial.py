@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from ..catalog.tasks import require_task
+from ..catalog.tasks import TaskSettings, require_task
 from ..schema.settings import Level, TrialSettings, read_recipe
 
 RESULTS_VERSION = 1
@@ -54,10 +55,20 @@ def settings_from_json(text: str) -> TrialSettings:
     Keys that the task does not have are dropped: rows of earlier versions have the keys of all tasks.
     """
     record = json.loads(text)
-    fields = require_task(record["task"]["name"]).settings.model_fields
-    stored = {name: record["task"].get(field.serialization_alias or name) for name, field in fields.items()}
-    record["task"] = {name: value for name, value in stored.items() if value is not None}
-    return TrialSettings.model_validate_json(json.dumps(record))
+    return TrialSettings.model_validate_json(json.dumps({**record, "task": _known_keys(record["task"])}))
+
+
+def task_from_json(text: str) -> TaskSettings:
+    """The task of settings that `settings_to_json` wrote, given its part of them."""
+    stored = json.loads(text)
+    return require_task(stored["name"]).settings.model_validate(_known_keys(stored))
+
+
+def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row has of the keys that its task has now, by their names."""
+    fields = require_task(task["name"]).settings.model_fields
+    stored = {name: task.get(field.serialization_alias or name) for name, field in fields.items()}
+    return {name: value for name, value in stored.items() if value is not None}
 
 
 def trial_id(settings: TrialSettings) -> str:

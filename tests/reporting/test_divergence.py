@@ -1,5 +1,8 @@
 """A seed that diverged is in no number of a table, a figure or a verdict, and all of them tell it."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from activemem.reporting.claims.verdicts import Verdict
@@ -58,6 +61,25 @@ def test_a_claim_over_a_seed_that_diverged_stays_undecided_and_tells_it(found):
     (claim,) = found.check_claims()
     assert claim.verdict is Verdict.UNDECIDED
     assert [gap.what for gap in claim.findings[0].gaps] == [TOLD]
+
+
+def test_the_best_points_of_a_search_have_no_training_that_diverged(tmp_path):
+    search = study_text(
+        model={"recipe": "seq2seq(gru, gru)"},
+        task={"name": "reverse_copy"},
+        train={"curriculum": None, "optimizer": {"name": "adam", "lr": "{lr}"}},
+        search={"trials": 2, "metric": "loss", "direction": "min", "space": {"lr": "choice(1e-3, 1e-1)"}},
+    )
+    study, store = load_study(search), Store(tmp_path)
+    for number, lr in enumerate((1e-3, 1e-1)):
+        (trial,) = study.point_trials({"lr": lr})
+        losses = (6.5, 2.0 + 90 * number)
+        course = [MetricRow(step=n, epoch=n, name="loss", value=loss) for n, loss in enumerate(losses, 1)]
+        row = made_row(trial, {"loss": losses[-1]}, number)
+        store.write(replace(row, factors=json.dumps(dict(trial.levels))), course)
+    assert [(each.values, each.mean) for each in StudyResults(study, store).best_points] == [
+        ({"lr": 1e-3}, 2.0)
+    ]
 
 
 def test_a_figure_leaves_out_what_diverged_and_says_so(found):

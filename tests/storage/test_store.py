@@ -163,12 +163,16 @@ def test_probes_stand_beside_the_metrics_of_their_trial(store):
     assert store.metrics()["name"].to_list() == ["loss"]  # the model of another attempt is another
 
 
-def test_the_course_of_one_metric_is_that_of_the_latest_attempts_at_the_trials_asked_for(store):
+def test_the_course_of_one_metric_is_that_of_the_attempts_asked_for_and_reads_their_studies_alone(store):
     rows = [MetricRow(step=n, epoch=n, name=name, value=n / 2) for n in (1, 2) for name in ("loss", "bleu")]
     for number in (1, 2):
         store.write(make_trial_row(number), rows)
     store.write(make_trial_row(1, attempt=1), rows[:2])
-    found = store.metric_course("loss", [make_trial_id(1)])
+    store.write(make_trial_row(3, study="other"), rows)
+    (unread,) = (store.root / "metrics" / "other").iterdir()
+    unread.write_bytes(b"damaged")
+    found = store.metric_course("loss", store.trials().filter(pl.col("trial") == make_trial_id(1)))
+    assert store.damaged == ()
     assert found.select("attempt", "epoch", "name", "value").rows() == [(1, 1, "loss", 0.5)]
 
 

@@ -1,16 +1,23 @@
-"""A training that ends with most of what it had learnt lost has diverged: told, and in no number."""
+"""A training that ends with most of what it had learnt lost, or worse than a guess, has diverged."""
+
+import math
 
 import polars as pl
 import pytest
 
 from activemem.storage.schema import TRIALS
-from activemem.studies.planning.divergence import DIVERGED, may_diverge, tell_divergence
+from activemem.studies.planning.divergence import (
+    DIVERGED,
+    ignorant_losses,
+    may_diverge,
+    tell_divergence,
+)
 from activemem.studies.planning.trial_values import trial_values
 
 TOLD = "diverged: the loss of seed 1 rose from 3.98 to 5.59; it has "
 
 
-def outcomes(status="done", **metrics):
+def outcomes(status="done", settings="{}", **metrics):
     row = {
         "trial": "a",
         "seed": 1,
@@ -18,6 +25,7 @@ def outcomes(status="done", **metrics):
         "reason": None,
         "recipe": "sa",
         "task": "copy",
+        "settings": settings,
         "parameters": 7,
         "metrics": [{"name": name, "value": value} for name, value in metrics.items()],
     }
@@ -27,7 +35,7 @@ def outcomes(status="done", **metrics):
 def told(losses, **metrics):
     course = [("a", epoch, float(value)) for epoch, value in enumerate(losses, 1)]
     frame = pl.DataFrame(course, schema=["trial", "epoch", "value"], orient="row")
-    return tell_divergence(outcomes(**metrics), frame)
+    return tell_divergence(outcomes(**metrics), frame, {"a": 9.0})
 
 
 @pytest.mark.parametrize(
@@ -37,6 +45,9 @@ def told(losses, **metrics):
         ([6.21, 3.98, 4.9], None),  # less than half
         ([5.0, 1.0, 4.0, 0.9], None),  # it has recovered
         ([2.0, 9.0], "rose from 2.0 to 9.0"),  # it never learnt
+        ([90.0, 90.0], "ended at 90.0, where all symbols equally likely give 9.0"),  # bad from the first on
+        ([90.0, 12.0], "ended at 12.0, where all symbols equally likely give 9.0"),
+        ([9.5, 9.2, 9.1], None),  # it knows nothing, and is not sure of it
         ([0.0800, 0.0795, 0.0801], None),  # nothing is learnt and nothing lost
         ([3.0], None),
     ],
@@ -58,3 +69,13 @@ def test_a_training_on_sequences_that_grow_longer_or_that_failed_does_not_diverg
     assert outcomes(loss=1.0).select(may_diverge()).item()
     assert not outcomes(loss=1.0, max_length=9.0).select(may_diverge()).item()
     assert not outcomes("failed", loss=1.0).select(may_diverge()).item()
+
+
+def test_what_equally_likely_symbols_cost_is_known_of_tasks_with_symbols():
+    tasks = {
+        '{"name": "reverse_copy"}': {"a": math.log(132)},
+        '{"name": "recall_addition", "length": 50}': {},  # numbers
+        '{"name": "language_model", "corpus": "gone"}': {},  # of another installation
+    }
+    found = {task: ignorant_losses(outcomes(settings=f'{{"task": {task}}}')) for task in tasks}
+    assert found == tasks
