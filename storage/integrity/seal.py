@@ -6,11 +6,12 @@ and zip readers look for the end of an archive from behind and pass over the sea
 checkpoints are saved after each epoch.
 """
 
+import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from .checksum import DamagedError
 
@@ -21,34 +22,30 @@ _ARCHIVE_END_BYTES: Final = 22
 _CHUNK_BYTES: Final = 1 << 20
 
 
-class SealingFile:
-    """A file that is written from its start to its end, and whose checksum grows with it."""
+class SealingFile(io.BufferedWriter):
+    """A new file that is written from its start to its end, and whose checksum grows with it."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._checksum = file, 0
+    def __init__(self, path: Path) -> None:
+        super().__init__(io.FileIO(path, "wb"))
+        self._checksum = 0
 
-    def write(self, data: bytes | bytearray | memoryview) -> int:
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 -- a buffer, which has no type before Python 3.12
         """Write bytes; return how many."""
         self._checksum = zlib.crc32(data, self._checksum)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        """Hand what is written to the system."""
-        self._file.flush()
+        return super().write(data)
 
     def seal(self) -> None:
         """Write the seal, the last bytes of the file."""
         self.write(_MAGIC)
-        self._file.write(self._checksum.to_bytes(4, "little"))
+        super().write(self._checksum.to_bytes(4, "little"))
 
 
 @contextmanager
 def sealing(path: Path) -> Iterator[SealingFile]:
     """A new file at a path, for zip archives such as torch writes, which is sealed at the end."""
-    with path.open("wb") as file:
-        sealed = SealingFile(file)
-        yield sealed
-        sealed.seal()
+    with SealingFile(path) as file:
+        yield file
+        file.seal()
 
 
 def verify_seal(file: BinaryIO) -> bool:
