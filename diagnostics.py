@@ -115,6 +115,22 @@ def printable(text: str) -> str:
     )
 
 
+def replace_unprintable(text: str) -> str:
+    """The text, line ends and tabs included, with a stand-in for every character that is not to be shown.
+
+    Controls are such, and what turns the direction of writing: of what others wrote nothing else may reach a
+    terminal or a page, since a terminal obeys it.
+    """
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(c if c in "\n\t" or _is_shown(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _is_shown(character: str) -> bool:
+    """Whether a character is printed, or is a space of any width."""
+    return character.isprintable() or unicodedata.category(character) == "Zs"
+
+
 def _is_one_column(character: str) -> bool:
     """Whether a terminal gives the character one column: not wide, not combining, not a control."""
     if character.isascii():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from .. import __version__
 from ..errors import ActivememError
 from ..plugins import broken_plugins
 from .commands import GROUPS
-from .output import EXIT_WRONG_INPUT, print_stderr, print_stdout, replace_unencodable
+from .output import EXIT_WRONG_INPUT, LogHandler, print_stderr, print_stdout, replace_unencodable
 from .plugin_loading import load_configured, plugin_option, tell_broken
 
 
@@ -72,4 +73,5 @@ def activemem(
 def main() -> None:
     """Run the command line."""
     replace_unencodable()
+    logging.basicConfig(handlers=[LogHandler()], format="%(message)s")
     app()

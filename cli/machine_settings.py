@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _TEST_ENV_PREFIX = "ACTIVEMEM_TEST_"
 
-_ADDRESS = re.compile(r"auto|(ray://)?[^/:\s]+:[0-9]{1,5}")
+_ADDRESS = re.compile(r"auto|[^/:\s]+:[0-9]{1,5}")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class SettingsError(ActivememError):
@@ -52,12 +53,21 @@ class MachineSettings(StrictModel):
             raise ValueError("expected text, got nothing")
         return text
 
+    @field_validator("results", "data")
+    @classmethod
+    def validate_folder(cls, text: str) -> str:
+        """Refuse the address of an object store, which would be taken for a folder of that name."""
+        if _SCHEME.match(text):
+            raise ValueError(f"expected a folder that this machine has mounted, got {text!r}")
+        return text
+
     @field_validator("address")
     @classmethod
     def validate_address(cls, text: str | None) -> str | None:
-        """Check that Ray can connect to such an address."""
+        """Check that a driver can be told of a cluster this way; Ray's clients cannot run studies."""
         if text and not _ADDRESS.fullmatch(text):
-            raise ValueError(f"expected auto, HOST:PORT or ray://HOST:PORT, got {text!r}")
+            client = "; run the command on a machine of the cluster" if text.startswith("ray://") else ""
+            raise ValueError(f"expected auto or HOST:PORT, got {text!r}{client}")
         return text
 
     @field_validator("cpus", "gpus")

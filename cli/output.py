@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import shutil
 import sys
 from io import TextIOWrapper
 
+from ..diagnostics import replace_unprintable
 from ..studies.text.units import WIDTH
 
 EXIT_FAILED = 1
@@ -18,21 +21,38 @@ EXIT_INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 
 
+_STYLE = re.compile("(\x1b\\[[012]m)")
+"""What makes text bold, faint and plain again: all that a styled text may say to a terminal."""
+
+
 def print_stderr(text: str) -> None:
-    """Write a line to standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """Write a line to standard error, without control characters."""
+    print(replace_unprintable(text), file=sys.stderr, flush=True)
 
 
-def print_stdout(text: str) -> None:
-    """Write data to standard output."""
-    print(text, end="" if text.endswith("\n") else "\n")
+def print_stdout(text: str, *, styled: bool = False) -> None:
+    """Write data to standard output, without control characters but those of a style."""
+    pieces = _STYLE.split(text) if styled else [text]
+    pieces[::2] = map(replace_unprintable, pieces[::2])  # the rest are styles
+    shown = "".join(pieces)
+    print(shown, end="" if shown.endswith("\n") else "\n")
 
 
 def print_json(data: object) -> None:
     """Write data to standard output as JSON."""
     import json
 
-    print_stdout(json.dumps(data, indent=2, ensure_ascii=False))
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    escaped = (c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    print_stdout("".join(escaped))
+
+
+class LogHandler(logging.Handler):
+    """Writes what is logged, such as that a file is damaged, to standard error as everything else."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record's message."""
+        print_stderr(self.format(record))
 
 
 def output_width() -> int:

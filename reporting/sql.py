@@ -15,6 +15,11 @@ from ..storage.schema import SCHEMAS
 from .frames import metrics_frame, stored_levels, trials_frame
 
 _NO_TABLE = re.compile(r"relation '(?P<name>.*)' was not found")
+_READS_FILES = re.compile(
+    r"\b(?:read|scan)_(?:avro|csv|delta|excel|iceberg|ipc|json|lines|ndjson|ods|parquet)\w*", re.IGNORECASE
+)
+"""Polars' functions that read files; their names are refused wherever they stand, so that none is hidden."""
+
 _NO_COLUMN = re.compile(r'unable to find column "(?P<name>.*?)"')
 
 
@@ -28,8 +33,10 @@ def query(store: Store, sql: str) -> pl.DataFrame:
     `trials` has a row for each trial's latest attempt, `metrics` one for each value of it that was reported,
     in whatever study; both have the factors' levels as columns. `outputs` has a row for each line that was
     kept of what models wrote for test splits, `tuned_outputs` so with searches that were tuned. All but the
-    trials are read only if they are asked for. Raises QueryError.
+    trials are read only if they are asked for. No statement reads another file. Raises QueryError.
     """
+    if found := _READS_FILES.search(sql):
+        raise QueryError(f"query: expected a statement about the store, got {found[0]}, which reads files")
     outcomes = store.trials()
     levels = stored_levels(outcomes)
     tables = {

@@ -49,7 +49,7 @@ def render(
         tables = tables_of_paper(paper, found.store, table)
     else:
         raise TableError(f"expected a study or a paper, got {study} and --paper {paper}")
-    print_stdout("\n".join(_render_table(each.table, found.values.format) for each in tables))
+    print_stdout("\n".join(_render_table(each.table, found.values.format) for each in tables), styled=True)
 
 
 def _render_table(table: Table, table_format: str) -> str:

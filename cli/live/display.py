@@ -15,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ...diagnostics import replace_unprintable
 from ...engine.core.events import Ended, Event, Listener
 from ...studies.resolve.trial import Trial
 from ..output import print_stderr
@@ -78,8 +79,8 @@ class Display(Listener):
         heading.add_column(max_width=24, no_wrap=True)
         heading.add_column(min_width=8, max_width=40)
         heading.add_column(no_wrap=True, overflow="crop")
-        heading.add_row(Text(self._name), bar, counts)
-        below = [*lines, *([STOPPING_MESSAGE] if self._stopping else [])]
+        heading.add_row(Text(replace_unprintable(self._name)), bar, counts)
+        below = map(replace_unprintable, [*lines, *([STOPPING_MESSAGE] if self._stopping else [])])
         return Group(heading, *(Text(line, no_wrap=True, overflow="crop") for line in below))
 
 

@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from ...engine.core.resources import Machine
 from ...reporting.results import StudyResults
@@ -25,6 +24,12 @@ if TYPE_CHECKING:
     from ...engine.run.driver import Summary
 
 CONNECT_TIMEOUT_S = 5.0
+
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+"""How a client of HTTP/2, which Ray speaks, begins: a preface and empty settings (RFC 9113, section 3.4)."""
+
+_SETTINGS_FRAME = 4
+"""The type of the frame, its fourth byte, with which a server of HTTP/2 answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +109,15 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Raise SettingsError if an address that names a host and a port does not answer."""
+    """Raise SettingsError if an address that names a host and a port does not answer as Ray does."""
     if address is None or address == "auto":
         return
-    parts = urlsplit(address if "://" in address else f"//{address}")
+    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((parts.hostname or "", parts.port or 0), timeout=CONNECT_TIMEOUT_S).close()
-    except OSError as error:
+        with socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_S) as connection:
+            connection.sendall(_GREETING)
+            answer = connection.recv(9)
+    except (OSError, OverflowError) as error:
         raise SettingsError(f"address: expected a Ray cluster at {address}, got: {error}") from error
+    if answer[3:4] != bytes([_SETTINGS_FRAME]):
+        raise SettingsError(f"address: expected a Ray cluster at {address}, got another service")

@@ -19,6 +19,7 @@ Progress = Callable[[str, int, int | None], None]
 """Told of a file that is fetched: its name, the bytes that are here, and all of them where that is known."""
 
 _CHUNK = 1 << 18  # bytes
+_MAX_BYTES = 1 << 33  # of a file whose size is not published; the largest that is known has a third of it
 _TIMEOUT_S = 60.0
 _AGENT = "Mozilla/5.0 (compatible; activemem)"  # some hosts refuse the one that urllib gives by itself
 _RANGE_NOT_SATISFIABLE = 416  # the HTTP status of a request for more of a complete file
@@ -79,7 +80,12 @@ def _get(download: Download, path: Path, progress: Progress) -> None:
     failures = []
     for url in download.urls:
         try:
-            _resume_download(url, unfinished, lambda size, total: progress(download.name, size, total))
+            _resume_download(
+                url,
+                unfinished,
+                lambda size, total: progress(download.name, size, total),
+                max_bytes=download.size or _MAX_BYTES,
+            )
         except (OSError, HTTPException) as error:
             failures.append(f"  {url}: {error}")
             continue
@@ -92,8 +98,13 @@ def _get(download: Download, path: Path, progress: Progress) -> None:
     raise DataError("\n".join([f"{download.name} could not be fetched", *failures]))
 
 
-def _resume_download(url: str, unfinished: Path, progress: Callable[[int, int | None], None]) -> None:
-    """Fetch what is missing, or everything if the host does not serve parts."""
+def _resume_download(
+    url: str, unfinished: Path, progress: Callable[[int, int | None], None], *, max_bytes: int
+) -> None:
+    """Fetch what is missing, or everything if the host does not serve parts.
+
+    Raises OSError where the host breaks off or sends more than `max_bytes`, of which nothing is kept.
+    """
     here = unfinished.stat().st_size if unfinished.exists() else 0
     headers = {"User-Agent": _AGENT} | ({"Range": f"bytes={here}-"} if here else {})
     try:
@@ -107,10 +118,14 @@ def _resume_download(url: str, unfinished: Path, progress: Callable[[int, int | 
         if response.status != 206:
             here = 0
             file.truncate(0)
-        length = response.headers.get("Content-Length")
-        total = here + int(length) if length else None
+        length = response.headers.get("Content-Length", "")
+        total = here + int(length) if length.isascii() and length.isdigit() else None
         while chunk := response.read(_CHUNK):
-            here += file.write(chunk)
+            here += len(chunk)
+            if here > max_bytes:
+                file.truncate(0)
+                raise OSError(f"expected at most {max_bytes:,} bytes, got more")
+            file.write(chunk)
             progress(here, total)
     if total is not None and here < total:
         raise OSError(f"expected {total:,} bytes, got {here:,}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ... import __version__
+from ...diagnostics import replace_unprintable
 from ...storage import Store
 from ...studies.schema.level_names import level_name, one_line
 from ...studies.study import Study
@@ -37,9 +38,16 @@ SECTIONS: tuple[tuple[str, str, Callable[[PageInputs], Mapping[str, object] | No
 The name is that of its template, and its anchor, which is part of an address that people pass on: it stays.
 """
 
+
+def _finalize(value: object) -> object:
+    """What a template shows of a value."""
+    return replace_unprintable(value) if type(value) is str else value
+
+
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).with_name("templates")),
-    autoescape=True,  # no text of a study file or a store becomes markup
+    autoescape=True,  # no text of a study file or a store becomes markup,
+    finalize=_finalize,  # and no character of it turns what is shown
     keep_trailing_newline=True,
     undefined=StrictUndefined,
     trim_blocks=True,

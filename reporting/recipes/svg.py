@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from textwrap import wrap
 
+from ...diagnostics import replace_unprintable
 from ...grammar import Analysis, ModelPart, PartKind, Recipe
 from ...grammar.vocabulary.cost_tree import PREVIOUS_PART
 from ...studies.text.units import si_prefix, truncate
@@ -252,7 +253,7 @@ def _conditions(analysis: Analysis, sizes: Sizes, y: float) -> Iterator[str]:
 def _text(x: float, y: float, text: str, mark: str = "") -> str:
     """A text whose middle is at `y`."""
     marked = f' class="{mark.strip()}"' if mark.strip() else ""
-    return f'<text x="{x}" y="{y + 4.5}"{marked}>{escape(text)}</text>'
+    return f'<text x="{x}" y="{y + 4.5}"{marked}>{escape(replace_unprintable(text))}</text>'
 
 
 def _path(drawn: str) -> str:

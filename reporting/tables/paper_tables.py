@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,8 @@ from ...studies.catalog.published import (
 from ...studies.last_run import load_last_run
 from ...studies.schema.table import TableSpec
 from ...studies.study import Study
+from ...studies.text.document import parse_document
+from ...studies.text.errors import StudyError
 from .build import build_table
 from .table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError
 
@@ -109,7 +110,10 @@ def _key(column: str) -> ColumnKey:
 
 def _paper_of(text: str) -> str | None:
     """The paper that a study file names, read without making its trials."""
-    study = tomllib.loads(text).get("study", {})
+    try:
+        study = parse_document("", text).data.get("study", {})
+    except StudyError:  # as no study can be read that reproduces a paper
+        return None
     return study.get("paper") if isinstance(study, dict) else None
 
 

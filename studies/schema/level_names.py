@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from ...diagnostics import replace_unprintable
 from .settings import Level
 
 _FRAGMENT = re.compile(r"\{ *(\w+) *\}")
@@ -14,9 +15,7 @@ _CALL = re.compile(r"\b([A-Za-z_]\w*)(\([^()]*\))?")
 
 def one_line(text: str) -> str:
     """The text with single spaces, and a replacement for every character that cannot be printed."""
-    return "".join(
-        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(text.split())
-    )
+    return replace_unprintable(" ".join(text.split()))
 
 
 def first_line(reason: str) -> str:

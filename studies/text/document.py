@@ -11,7 +11,7 @@ from typing import Any
 
 from .errors import StudyError, StudyFault, fault_at, path_prefix
 from .overrides import apply_override
-from .toml_positions import KeyPath, KeyValueSpan, Span, locate
+from .toml_positions import TOO_DEEP, KeyPath, KeyValueSpan, Span, find_too_deep, locate
 
 _SYNTAX = re.compile(
     r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)", re.DOTALL
@@ -60,8 +60,13 @@ class Document:
 
 
 def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Document:
-    """The document of a text; StudyError for invalid TOML in the text or in an override."""
+    """The document of a text; StudyError for invalid TOML in the text or in an override.
+
+    What is nested deeper than `toml_positions.MAX_DEPTH` is invalid too.
+    """
     text = text.replace("\r\n", "\n")
+    if (deep := find_too_deep(text)) is not None:
+        raise StudyError(source, [fault_at(text, deep, f"TOML: {TOO_DEEP}")])
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -6,13 +6,15 @@ import tomllib
 from typing import Any
 
 from .errors import StudyFault, fault_at, path_prefix
-from .toml_positions import KeyPath, KeyValueSpan, locate
+from .toml_positions import TOO_DEEP, KeyPath, KeyValueSpan, find_too_deep, locate
 
 
 def apply_override(
     data: dict[str, Any], places: dict[KeyPath, tuple[str, KeyValueSpan]], override: str
 ) -> list[StudyFault]:
     """Set one `key.of.a.table=value` in the data, in place; a value that is not TOML is taken as a word."""
+    if (deep := find_too_deep(override)) is not None:
+        return [fault_at(override, deep, TOO_DEEP, override=True)]
     left, sign, right = override.partition("=")
     try:
         keys = _keys(tomllib.loads(f"{left}=0"))

@@ -15,12 +15,18 @@ KeyPath = tuple[str | int, ...]
 Span = tuple[int, int]
 """Start and end as offsets into the text, the end not included."""
 
+MAX_DEPTH = 16
+"""So deep may values be within values; no key of a study has a third of it."""
+
+TOO_DEEP = f"expected values within values at most {MAX_DEPTH} deep, got more"
+
 _BLANK = re.compile(r"[ \t]*")
 _GAP = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
 _KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'""")
 _STRING = re.compile(
     r'''"""(?:\\.|[^\\])*?"""(?:"{0,2})|\'\'\'.*?\'\'\'(?:'{0,2})|"(?:[^"\\]|\\.)*"|'[^']*\'''', re.DOTALL
 )
+_NESTING = re.compile(rf"{_STRING.pattern}|#[^\n]*|[\[\]{{}}.=,\n]", re.DOTALL)
 _SCALAR = re.compile(r"[^,\]}#\n]*[^,\]}#\n \t]")  # a date may have a space inside
 
 
@@ -30,6 +36,18 @@ class KeyValueSpan:
 
     key: Span
     value: Span
+
+
+def find_too_deep(text: str) -> Span | None:
+    """The first bracket or dot below which values are nested too deeply; the text may be any."""
+    depth = dots = 0
+    for match in _NESTING.finditer(text):
+        sign = match.group()
+        depth += (sign in ("[", "{")) - (sign in ("]", "}"))
+        dots = dots + 1 if sign == "." else dots if sign[0] in "\"'" else 0
+        if depth > MAX_DEPTH or dots >= MAX_DEPTH:
+            return match.span()
+    return None
 
 
 def locate(text: str) -> dict[KeyPath, KeyValueSpan]:

@@ -141,14 +141,28 @@ def test_the_settings_file_of_this_repository_sets_nothing_but_defaults(monkeypa
     assert found.data == folder / "data"
 
 
-@pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379", "ray://head.example:10001"])
+@pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379"])
 def test_an_address_that_ray_can_connect_to_is_taken(address):
     assert load_settings({"address": address}).values.address == address
 
 
-def test_an_address_that_means_nothing_to_ray_is_a_fault():
+@pytest.mark.parametrize(
+    ("address", "more"),
+    [("somewhere", ""), ("ray://head:10001", "; run the command on a machine of the cluster")],
+)
+def test_an_address_that_means_nothing_to_ray_is_a_fault(address, more):
     with pytest.raises(SettingsError) as caught:
-        load_settings({"address": "somewhere"})
+        load_settings({"address": address})
     assert str(caught.value) == (
-        "command line: 1 fault\n\n  --address: expected auto, HOST:PORT or ray://HOST:PORT, got 'somewhere'"
+        f"command line: 1 fault\n\n  --address: expected auto or HOST:PORT, got '{address}'{more}"
+    )
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/results", "gs://bucket", "file:///tmp/results"])
+def test_an_object_store_is_not_taken_for_a_folder(address):
+    with pytest.raises(SettingsError) as caught:
+        load_settings({"results": address})
+    assert str(caught.value) == (
+        "command line: 1 fault\n\n  "
+        f"--results: expected a folder that this machine has mounted, got '{address}'"
     )

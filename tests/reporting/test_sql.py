@@ -60,3 +60,16 @@ def test_what_cannot_be_answered_is_told_without_a_plan(store, sql, message):
     with pytest.raises(QueryError) as caught:
         query(store, sql)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["read_csv('{}')", "\"READ_CSV\"('{}')", "`read_csv` /* a /* b */ */ ('{}')", "read_parquet('{}')"],
+)
+def test_no_statement_reads_a_file_that_is_not_of_the_store(store, tmp_path, table):
+    secret = tmp_path / "secret.csv"
+    secret.write_text("word\nhidden\n", encoding="utf-8")
+    with pytest.raises(QueryError, match=r"^query: expected a statement about the store, got read_\w+, "):
+        query(store, f"SELECT * FROM {table.format(secret)}".lower())
+    with pytest.raises(QueryError, match=r"which reads files$"):
+        query(store, f"CREATE TABLE copy AS SELECT * FROM {table.format(secret)}")

@@ -34,6 +34,19 @@ def test_a_study_with_everything_wrong_is_told_everything_at_once(tmp_path):
     assert str(caught.value).replace(str(path), "wrong.toml") == EVERYTHING_TOLD
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["[" * 60_000, "[" * 400 + "]" * 400, "{a=" * 400, "1\nb" + ".b" * 60_000 + " = 1"],
+    ids=["open", "closed", "tables", "dots"],
+)
+def test_values_that_are_nested_without_an_end_are_told_at_their_place(value):
+    expected = "expected values within values at most 16 deep, got more"
+    told = message(f"{TEXT}\n[extra]\na = {value}")
+    *_, shown, carets, last = told.splitlines()
+    assert ("^" in carets, last.strip()) == (True, f"TOML: {expected}"), shown
+    assert message(TEXT, f"train.x={value}".replace("\n", " ")).endswith(expected)
+
+
 EVERYTHING_WRONG = """\
 [study]
 name = "wrong one"

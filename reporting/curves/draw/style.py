@@ -12,6 +12,8 @@ from typing import Any
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.textpath import text_to_path
 
+from ....diagnostics import replace_unprintable
+
 ACCENT = "#d55e00"
 """The one colour: vermilion, which every kind of colour vision tells from grey (Okabe and Ito 2008)."""
 
@@ -101,6 +103,9 @@ def crop_name(text: str, width: float = MAX_NAME_WIDTH) -> str:
 
 
 def replace_missing_glyphs(text: str) -> str:
-    """The text with a replacement character for every character that the font lacks."""
+    """The text with a replacement character for all that the font lacks or that cannot be printed."""
     known = get_font(findfont(FontProperties(family=FONT)))
-    return "".join(sign if known.get_char_index(ord(sign)) else "\N{REPLACEMENT CHARACTER}" for sign in text)
+    return "".join(
+        sign if known.get_char_index(ord(sign)) else "\N{REPLACEMENT CHARACTER}"
+        for sign in replace_unprintable(text)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from ....diagnostics import replace_unprintable
 from ..table import Cell, Table
 
 STYLE = """\
@@ -50,7 +51,7 @@ def render(table: Table) -> str:
     lines += ["</table>", "<figcaption>"]
     lines += [f'<p class="note"><sup>{note.mark}</sup> {escape(note.text)}</p>' for note in table.footnotes]
     lines += [f'<p class="provenance">{escape(table.provenance)}</p>', "</figcaption>", "</figure>", ""]
-    return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode("ascii")
+    return replace_unprintable("\n".join(lines)).encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def _head(table: Table) -> str:

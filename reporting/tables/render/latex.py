@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 
+from ....diagnostics import replace_unprintable
 from ..table import Cell, Table
 
 _ESCAPES = {
@@ -30,11 +32,44 @@ _ESCAPES = {
     "↓": r"$\downarrow$",
     "×": r"$\times$",
     "·": r"$\cdot$",
-    "−": r"$-$",
     "–": r"\textendash{}",
     "…": r"\ldots{}",
     "\N{REPLACEMENT CHARACTER}": "?",
+    "\N{FRACTION SLASH}": "/",
+    "−": r"$-$",
+    "√": r"$\surd$",
+    "∘": r"$\circ$",
+    "⊗": r"$\otimes$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "≠": r"$\neq$",
+    "≈": r"$\approx$",
+    "→": r"$\rightarrow$",
+    "←": r"$\leftarrow$",
+    "∞": r"$\infty$",
+    "ς": r"$\varsigma$",
+    "ϕ": r"$\phi$",
+    "′": r"$'$",
+    "″": r"$''$",
+    "∗": r"$\ast$",
+    "—": r"\textemdash{}",
+    "‘": "`",
+    "’": "'",
+    "“": "``",
+    "”": "''",
+    "€": r"\texteuro{}",
+    "µ": r"$\mu$",
 }
+_GREEK = {
+    letter: unicodedata.name(letter).rpartition(" ")[2].replace("LAMDA", "LAMBDA")
+    for letter in "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
+}
+_ESCAPES |= {
+    letter: rf"$\{name.lower() if letter.islower() else name.title()}$" for letter, name in _GREEK.items()
+}
+
+_LETTERS_OF_T1 = "ÆæŒœØøßÐðÞþŁłĐđŊŋ¡¿«»§"
+"""What no accent makes and the encoding of fonts that the first line asks for has nevertheless."""
 
 
 def render(table: Table) -> str:
@@ -104,5 +139,22 @@ def _published(cell: Cell) -> str:
 
 
 def _escape(text: str) -> str:
-    """The text with special characters escaped."""
-    return "".join(_ESCAPES.get(char, char) for char in text).replace("--", "-{}-")
+    """The text in characters that LaTeX takes in T1, with special ones escaped."""
+    return "".join(map(_escape_character, replace_unprintable(text))).replace("--", "-{}-")
+
+
+def _escape_character(char: str) -> str:
+    """One character: as it is, as a command, as what it is made of, and else as its number."""
+    if char in _ESCAPES or char.isascii():
+        return _ESCAPES.get(char, " " if char.isspace() else char)
+    parts = unicodedata.normalize("NFKD", char)
+    accents = sum(map(unicodedata.combining, parts)) > 0
+    if char in _LETTERS_OF_T1 or (accents and parts[0].isascii() and char <= "\u017f"):
+        return char
+    mark = {"<super>": "textsuperscript", "<sub>": "textsubscript"}.get(
+        unicodedata.decomposition(char).partition(" ")[0]
+    )
+    if parts != char and not accents:
+        made = "".join(map(_escape_character, parts))
+        return rf"\{mark}{{{made}}}" if mark else made
+    return f"(U+{ord(char):04X})"

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -188,6 +189,25 @@ def test_a_cluster_that_is_not_there_is_told_before_anything_starts(run, tiny):
     assert result.stderr == (
         f"address: expected a Ray cluster at {address}, got: [Errno 111] Connection refused\n"
     )
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["silence", "words"])
+def test_a_service_that_is_not_ray_is_told_before_anything_starts(run, tiny, answer):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+
+        def answer_once():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=answer_once)
+        thread.start()
+        result = run("study", "run", tiny, "--address", address)
+        thread.join()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"address: expected a Ray cluster at {address}, got another service\n"
 
 
 def test_a_folder_that_cannot_be_made_is_told(run, tiny):

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @dataclass
 class HttpHost:
-    """`files` by path; `limit` is how many bytes it sends before it hangs up."""
+    """`files` by path; `byte_limit` is how many bytes it sends before it hangs up.
+
+    `content_length` is what it says of a file's length instead of the truth; an `endless` host repeats a file
+    for as long as somebody reads.
+    """
 
     files: dict[str, bytes]
     byte_limit: int | None = None
     supports_ranges: bool = True
+    content_length: str | None = None
+    endless: bool = False
     address: str = ""
     requests: list[tuple[str, str | None]] = field(default_factory=list)
 
@@ -39,9 +45,13 @@ def serve(host: HttpHost) -> Iterator[HttpHost]:
                 self.send_error(416)
                 return
             self.send_response(206 if start else 200)
-            self.send_header("Content-Length", str(len(data) - start))
+            if not host.endless:
+                self.send_header("Content-Length", host.content_length or str(len(data) - start))
             self.end_headers()
             self.wfile.write(data[start:][: host.byte_limit])
+            with suppress(OSError):  # whoever reads has had enough
+                while host.endless:
+                    self.wfile.write(data)
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

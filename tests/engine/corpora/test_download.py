@@ -13,6 +13,7 @@ from activemem.engine.corpora import (
     check_availability,
     copy_from,
     dataset_folder,
+    download,
     fetch,
     read_source,
 )
@@ -38,7 +39,7 @@ def zipped(data=TEXT, name="inner/text"):
 PUBLISHED = zipped()
 
 
-def corpus(*urls, published=PUBLISHED, name="text.zip"):
+def corpus(*urls, published=PUBLISHED, name="text.zip", size=None):
     source = SourceFile(
         names=("text", "inner/text"), size=len(TEXT), digest=digest(TEXT, "md5"), archive=name
     )
@@ -46,7 +47,7 @@ def corpus(*urls, published=PUBLISHED, name="text.zip"):
         name="verses",
         title="two lines, often",
         folder="verses",
-        downloads=(Download(name=name, urls=urls, digest=digest(published)),),
+        downloads=(Download(name=name, urls=urls, size=size, digest=digest(published)),),
         splits={
             split: FileSlice(source=source, start=place, stop=place + 1) for place, split in enumerate(SPLITS)
         },
@@ -140,6 +141,26 @@ def test_a_file_that_was_damaged_later_is_fetched_anew(host, tmp_path):
     file.write_bytes(PUBLISHED[:-1])
     fetch(asked, tmp_path, silent)
     assert file.read_bytes() == PUBLISHED
+
+
+def test_a_length_that_is_no_number_is_of_no_account(host, tmp_path):
+    host.content_length = "many"
+    (file,) = fetch(corpus(f"{host.address}/text.zip"), tmp_path, silent)
+    assert file.read_bytes() == PUBLISHED
+
+
+@pytest.mark.parametrize("size", [len(PUBLISHED), None], ids=["published size", "size not published"])
+def test_a_body_without_an_end_is_given_up_for_the_next_address(host, tmp_path, monkeypatch, size):
+    monkeypatch.setattr(download, "_MAX_BYTES", 2 * len(PUBLISHED))
+    with serve(HttpHost({"/text.zip": PUBLISHED}, endless=True)) as endless:
+        asked = corpus(f"{endless.address}/text.zip", f"{host.address}/text.zip", size=size)
+        (file,) = fetch(asked, tmp_path, silent)
+        assert file.read_bytes() == PUBLISHED
+        with pytest.raises(DataError) as caught:
+            fetch(corpus(f"{endless.address}/text.zip", size=size), tmp_path / "other", silent)
+    most = size or 2 * len(PUBLISHED)
+    assert str(caught.value).endswith(f"/text.zip: expected at most {most:,} bytes, got more")
+    assert (tmp_path / "other" / "verses" / ".text.zip.part").stat().st_size == 0
 
 
 def tarred():

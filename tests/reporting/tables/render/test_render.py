@@ -135,6 +135,16 @@ def test_a_program_reads_every_number_of_the_csv_back(tables: dict[str, Table]) 
     assert [int(line["n"]) for line in lines] == [cell.count for cell in flat]
 
 
+def test_latex_has_no_sign_that_its_fonts_lack(tables: dict[str, Table]) -> None:
+    signs = "Θ, αλ₁ xⁿ é Łódź ½ √ ⊗ 日 \x1b[31m \u202e"
+    made = replace(tables["everything"], caption=(signs,))
+    (caption,) = (line for line in render(made, "latex").splitlines() if "\\caption" in line)
+    assert caption == (
+        r"  \caption{$\Theta$, $\alpha$$\lambda$\textsubscript{1} x\textsuperscript{n} é Łódź 1/2"
+        r" $\surd$ $\otimes$ (U+65E5) ?{[}31m ?}"
+    )
+
+
 def test_html_is_ascii_so_that_no_charset_is_needed(tables: dict[str, Table]) -> None:
     assert all(render(made, "html").isascii() for made in tables.values())
 
