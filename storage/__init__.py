@@ -1,10 +1,10 @@
 """A row is written once, durable the moment its trial ends, and never rewritten.
 
 `store` is all of it in one class: `rows` are written to the datasets of `schema`, checked by
-`row_validation`; `read` reads them, `latest_attempts` keeps up with a growing store, and `compaction` merges
-small files. `durable_write` survives any crash, `integrity` finds damaged files and moves them away, and
-`paths` has all names. `checkpoint_notes` say how far unfinished trials are, `study_records` what a study
-was when it last ran.
+`row_validation`; `read` reads them, `latest_attempts` says which attempt at a trial counts and keeps up with
+a growing store, `leases` say who trains the next one, and `compaction` merges small files. `durable_write`
+survives any crash, `integrity` finds damaged files and moves them away, and `paths` has all names.
+`checkpoint_notes` say how far unfinished trials are, `study_records` what a study was when it last ran.
 """
 
 from .checkpoint_notes import CheckpointNote

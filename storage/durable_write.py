@@ -1,5 +1,6 @@
 """Durable writes: a file is there in full or not at all, whatever crashes when."""
 
+import errno
 import itertools
 import os
 import secrets
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 STALE_AFTER_S: Final = 24 * 3600
+_NO_LINKS: Final = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 def encode(frame: "pl.DataFrame") -> bytes:
@@ -52,13 +54,19 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
     machine leaves all of it or what was there before, and cannot undo it afterwards. Until then it is in
     `folder`, by default beside `path`. An exception leaves nothing behind.
     """
-    folder = folder or path.parent
+    with _temporary(path, folder or path.parent) as temporary:
+        yield temporary
+        put_in_place(temporary, path)
+
+
+@contextmanager
+def _temporary(path: Path, folder: Path) -> Iterator[Path]:
+    """A new path in a folder for what is to become `path`; an exception leaves nothing there."""
     _make_folder(path.parent)
     _make_folder(folder)
     temporary = folder / f".{path.name}.{secrets.token_hex(8)}"
     try:
         yield temporary
-        put_in_place(temporary, path)
     except BaseException:
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
@@ -79,6 +87,30 @@ def write_durably(layout: Layout, path: Path, data: bytes) -> None:
     """Write or replace a file of a store; raises `OSError` and then leaves nothing behind."""
     with replacing(path, layout.unfinished) as temporary:
         temporary.write_bytes(data)
+
+
+def write_once(layout: Layout, path: Path, data: bytes) -> None:
+    """Write a file of a store that is not there yet, as durably; raises `FileExistsError` if it is.
+
+    A hard link is made by one process only, on NFS as well. Where there are none, a file that another
+    process writes in the same moment is replaced.
+    """
+    with _temporary(path, layout.unfinished) as temporary:
+        temporary.write_bytes(data)
+        sync(temporary)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            if temporary.stat().st_nlink == 1:  # else it is ours: NFS may answer the same request twice
+                raise
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            if path.exists():
+                raise FileExistsError from error
+            temporary.replace(path)
+        temporary.unlink(missing_ok=True)
+        sync(path.parent)
 
 
 def sync(path: Path) -> None:

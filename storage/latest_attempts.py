@@ -1,25 +1,38 @@
-"""The latest attempts of a growing store: each file is read once, however often they are refreshed."""
+"""Which attempt at a trial counts: the latest that is done; without one, the latest.
+
+So a trial that is done stays done, whatever a later attempt at it ends in. In a growing store the attempts
+that count are refreshed by reading each file once.
+"""
 
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
 from .integrity.quarantine import Quarantine
 from .paths import Layout, data_files, is_compacted
-from .read import read_verified
+from .read import RANK, read_verified
 from .rows import TRIALS
+
+DONE: Final = "done"
+
+
+def counting_attempts(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Keep each trial's attempt that counts, sorted by trial, of rows with their status and `RANK`."""
+    order = ("trial", pl.col("status") == DONE, "attempt", RANK)
+    return frame.sort(*order).unique("trial", keep="last", maintain_order=True).drop(RANK).sort("trial")
 
 
 class LatestAttempts(Mapping[str, Mapping[str, Any]]):
-    """The row of each trial's latest attempt, by trial, as far as `refresh` has read."""
+    """The row of each trial's attempt that counts, by trial, as far as `refresh` has read."""
 
     def __init__(self, layout: Layout, quarantine: Quarantine) -> None:
         self._layout, self._quarantine = layout, quarantine
         self._known: set[Path] = set()
         self._rows: dict[str, dict[str, Any]] = {}
+        self._numbers: dict[str, int] = {}
 
     def refresh(self) -> None:
         """Read the files that are new.
@@ -31,6 +44,10 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
             while new := {*data_files(partition), *data_files(partition)} - self._known:
                 for path in sorted(new, key=lambda path: (not is_compacted(path), path.name)):
                     self._read(path)
+
+    def last_number(self, trial: str) -> int:
+        """The number of a trial's last attempt, whether or not it counts; -1 without any."""
+        return self._numbers.get(trial, -1)
 
     def frame(self, trials: Iterable[str]) -> pl.DataFrame:
         """The rows of these trials, as far as they have any."""
@@ -44,9 +61,13 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._known.add(path)
         if data is not None:
             for row in pl.read_parquet(io.BytesIO(data), columns=TRIALS.names()).iter_rows(named=True):
-                known = self._rows.get(row["trial"])
-                if known is None or known["attempt"] <= row["attempt"]:
-                    self._rows[row["trial"]] = row
+                self._add(row)
+
+    def _add(self, row: dict[str, Any]) -> None:
+        trial, known = row["trial"], self._rows.get(row["trial"])
+        self._numbers[trial] = max(row["attempt"], self.last_number(trial))
+        if known is None or _counts_as(known) <= _counts_as(row):
+            self._rows[trial] = row
 
     def __getitem__(self, trial: str) -> Mapping[str, Any]:
         return self._rows[trial]
@@ -56,3 +77,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+
+def _counts_as(row: Mapping[str, Any]) -> tuple[bool, int]:
+    """What a row is compared by: the greatest of a trial counts."""
+    return row["status"] == DONE, row["attempt"]

@@ -11,6 +11,7 @@ weights/TRIAL.pt                        the engine's: a trained model, if its st
 studies/STUDY.json                      what each study was when it last ran
 checkpoints/TRIAL/                      the engine's, with a note of how far the trial has come
 quarantine/                             damaged files under their paths, and notes.txt
+leases/TRIAL-ATTEMPT                    who trains it, or has trained it in the last hours
 unfinished/                             files that are being written
 """
 
@@ -52,6 +53,15 @@ class Layout:
     def quarantine(self) -> Path:
         """The folder of damaged files, which keep their path within the store below it."""
         return self.root / "quarantine"
+
+    @property
+    def leases(self) -> Path:
+        """The folder of who trains what."""
+        return self.root / "leases"
+
+    def lease(self, trial: str, attempt: int) -> Path:
+        """Return the file of who has claimed an attempt at a trial."""
+        return self.leases / f"{trial}-{attempt}"
 
     @property
     def studies(self) -> Path:

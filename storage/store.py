@@ -9,10 +9,11 @@ import polars as pl
 from . import study_records
 from .checkpoint_notes import CheckpointNote, read_note
 from .compaction import compact, latest_copies
-from .durable_write import encode, remove_stale_files, write_durably
+from .durable_write import encode, remove_stale_files, write_durably, write_once
 from .integrity.quarantine import Quarantine
-from .latest_attempts import LatestAttempts
-from .paths import Layout
+from .latest_attempts import LatestAttempts, counting_attempts
+from .leases import Leases, remove_old_leases, this_process
+from .paths import Layout, StoreError
 from .read import RANK, read
 from .rows import (
     METRICS,
@@ -53,12 +54,21 @@ class Store:
     ) -> None:
         """Store one attempt; when this returns, it survives a crash of the machine.
 
-        Metrics and outputs come first, so that a trial which is there has all of them. Writing the same
-        attempt again replaces it.
+        Metrics and outputs come first, so that a trial which is there has all of them. An attempt is never
+        written over: raises `StoreError` if it is there. That sees files of their own, not what has been
+        merged; the numbers of attempts that `leases` hands out are new in any case.
         """
-        self._replace("outputs", trial, output_frame(trial, outputs) if outputs else None)
-        self._replace("metrics", trial, metric_frame(trial, metrics) if metrics else None)
-        self._replace("trials", trial, trial_frame(trial))
+        path = self._layout.attempt_file("trials", trial.study, trial.trial, trial.attempt)
+        try:
+            if path.exists():
+                raise FileExistsError
+            self._replace("outputs", trial, output_frame(trial, outputs) if outputs else None)
+            self._replace("metrics", trial, metric_frame(trial, metrics) if metrics else None)
+            write_once(self._layout, path, encode(trial_frame(trial)))
+        except FileExistsError:
+            raise StoreError(
+                f"trial {trial.trial}: expected a new attempt, got {trial.attempt}, which is stored already"
+            ) from None
 
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
         """Store what was measured in a trained model, beside the metrics of its trial.
@@ -76,9 +86,18 @@ class Store:
         self._replace("tuning", trial, metric_frame(trial, metrics))
 
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
-        """Return the status and the number of each trial's latest attempt: all that resuming needs."""
+        """Return the status and the number of each trial's latest attempt, a done one before all others."""
         frame = self._latest(["trial", "attempt", "status"])
         return {trial: (status, attempt) for trial, attempt, status in frame.iter_rows()}
+
+    def last_numbers(self) -> dict[str, int]:
+        """Return the number of each trial's last attempt, whether or not it is the one that counts."""
+        rows = read(self._layout, self._quarantine, "trials", ["trial", "attempt"])
+        return dict(rows.group_by("trial").agg(pl.col("attempt").max()).collect().iter_rows())
+
+    def leases(self, run: str) -> Leases:
+        """Return the leases of the store's trials, as this process claims them for a run."""
+        return Leases(self._layout, this_process(run))
 
     def follow(self) -> LatestAttempts:
         """Return the latest attempts, which can be refreshed while the store grows."""
@@ -87,7 +106,7 @@ class Store:
         return latest
 
     def trials(self, probes: Collection[str] = ()) -> pl.DataFrame:
-        """Return the latest attempt at each trial, sorted by trial.
+        """Return the latest attempt at each trial, a done one before all others, sorted by trial.
 
         Its final metrics are followed by the probes of these names, whether from probing or from tuning.
         """
@@ -137,6 +156,7 @@ class Store:
         It may run beside writers, readers and other compactions, and may be killed at any moment.
         """
         remove_stale_files(self._layout)
+        remove_old_leases(self._layout)
         merged = 0
         for dataset in SCHEMAS:
             for partition in self._layout.partitions(dataset):
@@ -195,5 +215,6 @@ class Store:
 
     def _latest(self, columns: Sequence[str]) -> pl.DataFrame:
         """Return these columns of each trial's latest attempt, sorted by trial."""
-        frame = read(self._layout, self._quarantine, "trials", columns).sort("trial", "attempt", RANK)
-        return frame.unique("trial", keep="last", maintain_order=True).drop(RANK).sort("trial").collect()
+        needed = list(dict.fromkeys([*columns, "trial", "attempt", "status"]))
+        rows = read(self._layout, self._quarantine, "trials", needed)
+        return counting_attempts(rows).select(columns).collect()

@@ -14,7 +14,7 @@ from factories import copy_store, make_metric_rows, make_outputs, make_trial_row
 
 from activemem.storage import Store
 
-AUDIT_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.scandir", "os.listdir"}
+AUDIT_EVENTS = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.scandir", "os.listdir"}
 ACTIONS = {
     "write": lambda store: store.write(make_trial_row(9), make_metric_rows(9), make_outputs()),
     "compact": lambda store: store.compact(),

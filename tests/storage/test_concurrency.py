@@ -1,6 +1,10 @@
-import polars as pl
+import errno
+import os
 
-from activemem.storage import Store
+import polars as pl
+import pytest
+
+from activemem.storage import Store, StoreError
 
 from .factories import (
     copy_store,
@@ -56,8 +60,28 @@ def test_two_processes_that_meet_one_damaged_file_quarantine_it_once(root):
     assert [len(store.damaged) for store in stores] == [1, 0]
 
 
-def test_the_same_attempt_written_by_two_is_one_row(root):
+def test_of_two_that_write_the_same_attempt_at_once_one_is_refused(root, monkeypatch):
     first, second = Store(root), Store(root)
-    first.write(make_trial_row(1), [])
-    second.write(make_trial_row(1), [])
-    assert pl.read_parquet(root / "trials").height == 1
+    real_link = os.link
+
+    def write_first(source, target):
+        monkeypatch.setattr(os, "link", real_link)
+        first.write(make_trial_row(1, host="first"), [])
+        real_link(source, target)
+
+    monkeypatch.setattr(os, "link", write_first)
+    with pytest.raises(StoreError, match="expected a new attempt, got 0, which is stored already"):
+        second.write(make_trial_row(1, host="second"), [])
+    assert pl.read_parquet(root / "trials")["host"].to_list() == ["first"]
+    assert list((root / "unfinished").iterdir()) == []
+
+
+def test_where_there_are_no_hard_links_attempts_are_written_all_the_same(root, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EPERM, "no hard links")
+
+    monkeypatch.setattr(os, "link", refuse)
+    store = fill_store(root, [1])
+    with pytest.raises(StoreError):
+        store.write(make_trial_row(1), [])
+    assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}

@@ -16,6 +16,7 @@ from .factories import (
     make_outputs,
     make_trial_id,
     make_trial_row,
+    store_contents,
     uncompacted_path,
 )
 
@@ -73,14 +74,32 @@ def test_the_latest_attempt_is_the_one_that_counts(store):
         store.compact()
 
 
-def test_writing_an_attempt_again_replaces_it(store):
-    store.write(make_trial_row(1, host="first"), make_metric_rows(1))
-    store.compact()
-    store.write(make_trial_row(1, host="second"), make_metric_rows(2))
+def test_an_attempt_is_never_written_over(store):
+    store.write(make_trial_row(1, host="first"), make_metric_rows(1), make_outputs())
+    before = store_contents(store.root)
+    with pytest.raises(StoreError) as caught:
+        store.write(make_trial_row(1, host="second"), make_metric_rows(2))
+    assert str(caught.value) == (
+        f"trial {make_trial_id(1)}: expected a new attempt, got 0, which is stored already"
+    )
+    assert str(store_contents(store.root)) == str(before)
+
+
+def test_a_trial_that_is_done_stays_done_whatever_a_later_attempt_ends_in(store):
+    store.write(make_trial_row(1, attempt=1), make_metric_rows(1))
+    store.write(make_trial_row(1, attempt=2, status="failed", reason="out of memory"), make_metric_rows(2))
     for _ in range(2):
-        assert store.trials()["host"].to_list() == ["second"]
-        assert store.metrics()["value"].to_list() == [2.0, 2.0, 4.0, 4.0]
+        assert store.latest_attempts() == {make_trial_id(1): ("done", 1)}
+        assert store.last_numbers() == {make_trial_id(1): 2}
+        assert store.trials()["status"].to_list() == ["done"]
+        assert store.metrics()["value"].to_list() == [1.0, 1.0, 2.0, 2.0]
+        assert (
+            store.follow()[make_trial_id(1)]["attempt"],
+            store.follow().last_number(make_trial_id(1)),
+        ) == (1, 2)
         store.compact()
+    store.write(make_trial_row(1, attempt=3), make_metric_rows(3))
+    assert store.latest_attempts() == {make_trial_id(1): ("done", 3)}
 
 
 def test_a_trial_that_two_studies_hold_is_counted_once(store):

@@ -1,0 +1,303 @@
+"""Leases: who trains an attempt at a trial, so that drivers which share a store train nothing twice.
+
+Attempt N at a trial belongs to the one process that creates the file `leases/TRIAL-N`: exclusive creation
+is atomic on a local disk and on NFS. So N is the fencing number, too. The file's first line is its owner;
+behind it the owner's process adds a byte every few seconds as long as it lives, and a last one when the
+outcome is stored. Who finds a lease whose owner is gone takes the trial over by creating N + 1, which again
+only one can; the owner before, should it wake up, sees that file and stores nothing more.
+
+An owner is gone if its process has ended, as seen on the same machine since the same start of it; else if
+nothing has been added for the lease's length on the clock of whoever watches. Clocks of two machines are
+never compared. Nothing is flushed: a power cut that loses a lease has ended its owner, too, and a trial
+that somebody else then trains once more is stored once more at worst, beside the first and never over it.
+"""
+
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final
+from weakref import WeakSet
+
+from .paths import Layout, entries
+
+LEASE_S: Final = 60.0
+"""A lease runs out when its owner has been silent for so long."""
+
+BEATS_PER_LEASE: Final = 6
+
+KEPT_S: Final = 2 * 3600.0
+"""Leases are kept for so long after their last byte: who planned earlier learns from them what has ended."""
+
+_BEAT: Final = b"."
+_ENDED: Final = b"e"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """A process of a run; `machine` and `started` tell it from others that have had its number.
+
+    They are None where the system does not say; its death is then not seen, and its leases run out.
+    """
+
+    host: str
+    pid: int
+    run: str
+    machine: str | None
+    started: str | None
+
+    def has_died(self) -> bool:
+        """Whether this process is known to have ended; False if that cannot be seen from here."""
+        if self.machine is None or self.machine != _this_machine():
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:  # another user's, which may be all that can be known of it
+            pass
+        found = _process_start(self.pid)
+        return found is not None and found != self.started
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseState:
+    """An attempt that somebody has claimed, as seen now.
+
+    `ended` says that its outcome is stored, `gone` that the owner is no more and the trial may be taken over.
+    """
+
+    trial: str
+    attempt: int
+    owner: Owner
+    ended: bool
+    gone: bool
+
+
+class Lease:
+    """An attempt that this process has claimed; it must be ended or released."""
+
+    def __init__(self, path: Path, next_path: Path, header: bytes, trial: str, attempt: int) -> None:
+        self.trial, self.attempt, self.over = trial, attempt, False
+        self._path, self._next, self._header = path, next_path, header
+
+    def is_lost(self) -> bool:
+        """Whether another process has taken the trial over, so that nothing may be stored any more.
+
+        NFS may tell it late, by as much as the attributes of a folder are cached.
+        """
+        try:
+            with self._path.open("rb") as file:
+                return file.readline() != self._header or self._next.exists()
+        except FileNotFoundError:
+            return True
+
+    def beat(self) -> None:
+        """Show that the owner lives, if the file system lets it; a lease that cannot be renewed runs out."""
+        self._append(_BEAT)
+
+    def end(self) -> None:
+        """Note that the outcome is stored."""
+        self.over = True
+        self._append(_ENDED)
+
+    def release(self) -> None:
+        """Give the attempt back without an outcome; the next claim may have its number."""
+        self.over = True
+        if not self.is_lost():
+            self._path.unlink(missing_ok=True)
+
+    def _append(self, mark: bytes) -> None:
+        with suppress(OSError):
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(descriptor, mark)
+            finally:
+                os.close(descriptor)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """How long a lease was when it was looked at, and since when it has been so."""
+
+    size: int
+    since: float
+
+
+@dataclass(slots=True, weakref_slot=True)
+class Leases:
+    """The leases of a store as one process of a run sees them; it keeps alive what it has claimed.
+
+    `lease_s` is the length of the leases that it claims, and `clock` tells the seconds for which others are
+    silent. A lease that nobody holds a reference to is no longer renewed.
+    """
+
+    layout: Layout
+    owner: Owner
+    lease_s: float = LEASE_S
+    clock: Callable[[], float] = time.monotonic
+    _held: WeakSet[Lease] = field(default_factory=WeakSet[Lease])
+    _watched: dict[Path, _Watched] = field(default_factory=dict[Path, _Watched])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _thread: threading.Thread | None = None
+
+    def claim(self, trial: str, attempt: int, *, gone: int = -1) -> Lease | LeaseState:
+        """Claim a trial's attempt of this number, or a later one if owners before are gone.
+
+        Attempts up to number `gone` are taken for given up; so are those of the own run, which hands a trial
+        to one worker at a time. Returns the claim that stands in the way if there is one. Raises OSError.
+        """
+        while True:
+            if (found := self.find(trial, attempt)) is not None:
+                own = found.owner.run == self.owner.run
+                if found.ended or not (found.gone or own or found.attempt <= gone):
+                    return found
+                attempt = found.attempt + 1
+            if (lease := self._create(trial, attempt)) is not None:
+                self._keep(lease)
+                return lease
+
+    def find(self, trial: str, attempt: int) -> LeaseState | None:
+        """The latest claim of a trial from this attempt on; asked again, it knows whether the owner lives."""
+        while True:
+            last = attempt
+            while self._path(trial, last + 1).exists():
+                last += 1
+            try:
+                data = self._path(trial, last).read_bytes()
+            except FileNotFoundError:
+                if last == attempt:
+                    return None
+                continue  # released meanwhile
+            return self._as_seen(trial, last, data)
+
+    def beat(self) -> None:
+        """Renew every lease that is held."""
+        for lease in tuple(self._held):
+            if lease.over:
+                self._held.discard(lease)
+            else:
+                lease.beat()
+
+    def _as_seen(self, trial: str, attempt: int, data: bytes) -> LeaseState:
+        """What a lease's file says; one whose owner cannot be read yet is watched as any other."""
+        header, _, beats = data.partition(b"\n")
+        try:
+            values = json.loads(header)
+            owner, lease_s = Owner(**values["owner"]), float(values["lease_s"])
+        except (ValueError, TypeError, KeyError):
+            owner = Owner(host="an unknown host", pid=0, run="", machine=None, started=None)
+            lease_s = LEASE_S
+        path = self._path(trial, attempt)
+        now, watched = self.clock(), self._watched.get(path)
+        if watched is None or watched.size != len(data):
+            watched = self._watched[path] = _Watched(len(data), now)
+        silent_s = now - watched.since
+        return LeaseState(
+            trial=trial,
+            attempt=attempt,
+            owner=owner,
+            ended=_ENDED in beats,
+            gone=owner.has_died() or silent_s >= lease_s,
+        )
+
+    def _create(self, trial: str, attempt: int) -> Lease | None:
+        """Create a lease; None if another process was faster."""
+        path = self._path(trial, attempt)
+        page = {"owner": asdict(self.owner), "lease_s": self.lease_s, "token": secrets.token_hex(8)}
+        header = json.dumps(page).encode() + b"\n"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except FileExistsError:
+            return None
+        try:
+            os.write(descriptor, header)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(descriptor)
+        return Lease(path, self._path(trial, attempt + 1), header, trial, attempt)
+
+    def _path(self, trial: str, attempt: int) -> Path:
+        return self.layout.lease(trial, attempt)
+
+    def _keep(self, lease: Lease) -> None:
+        """Renew a lease from now on, by a thread that ends with this process or when none is held."""
+        with self._lock:
+            self._held.add(lease)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._renew, name="leases", daemon=True)
+                self._thread.start()
+
+    def _renew(self) -> None:
+        pause = threading.Event()
+        while True:
+            pause.wait(self.lease_s / BEATS_PER_LEASE)
+            self.beat()
+            with self._lock:
+                if not self._held:
+                    self._thread = None
+                    return
+
+
+def this_process(run: str) -> Owner:
+    """The calling process, as a worker of a run."""
+    pid = os.getpid()
+    return Owner(
+        host=socket.gethostname(), pid=pid, run=run, machine=_this_machine(), started=_process_start(pid)
+    )
+
+
+def remove_old_leases(layout: Layout) -> None:
+    """Remove the leases of trials of which all have been silent for `KEPT_S`, by the file system's clock."""
+    by_trial: dict[str, list[tuple[Path, float]]] = {}
+    for path in entries(layout.leases):
+        with suppress(FileNotFoundError):
+            by_trial.setdefault(path.name.rpartition("-")[0], []).append((path, path.stat().st_mtime))
+    if not by_trial:
+        return
+    oldest = _file_system_time(layout) - KEPT_S
+    for leases in by_trial.values():
+        if all(written < oldest for _, written in leases):
+            for path, _ in leases:
+                path.unlink(missing_ok=True)
+
+
+def _file_system_time(layout: Layout) -> float:
+    """The time that a file gets which is written now: a server's where there is one."""
+    layout.unfinished.mkdir(parents=True, exist_ok=True)
+    probe = layout.unfinished / f".now.{secrets.token_hex(8)}"
+    probe.touch()
+    try:
+        return probe.stat().st_mtime
+    finally:
+        probe.unlink()
+
+
+@cache
+def _this_machine() -> str | None:
+    """A name for this machine since its start, and for the processes that can be seen from here."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return None
+
+
+def _process_start(pid: int) -> str | None:
+    """When a process began, in ticks since the start of the machine; "" if it has ended, None if unknown."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    state, *fields = stat.rpartition(")")[2].split()  # its name, before that, may have anything in it
+    return "" if state in "ZX" else fields[18]
