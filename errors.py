@@ -21,7 +21,7 @@ ActivememError              a ValueError
         QueryError          SQL that cannot be answered               activemem.reporting.sql
         ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
     change the model or how it is trained
-        LeakError           a block that sees later inputs            activemem.engine.run.preflight
+        LeakError           a model or block that sees later inputs   activemem.engine.trial.leaks
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
         PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
     get or restore the files

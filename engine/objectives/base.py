@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -25,6 +26,20 @@ class StepShape:
     sequences: int
     tokens: int
     past: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CausalView:
+    """A sequence of a causal task, and its model as a map of which no output may depend on later inputs.
+
+    `inputs` (length,) are symbols from `first` on, of which there are `symbols`. `outputs` maps the model and
+    inputs (rows, length) to (rows, length, …), or to fewer positions.
+    """
+
+    inputs: Tensor
+    first: int
+    symbols: int
+    outputs: Callable[[nn.Module, Tensor], Tensor]
 
 
 class Objective(ABC, Generic[ModelOf]):
@@ -55,6 +70,10 @@ class Objective(ABC, Generic[ModelOf]):
     @abstractmethod
     def evaluate(self, model: ModelOf, *, last: bool) -> Metrics:
         """The metrics after an epoch, of a model in evaluation mode; `last` after the last epoch."""
+
+    def causal_view(self) -> CausalView | None:
+        """What shows whether a model of this task sees its future; None if it may."""
+        return None
 
     def outputs(self) -> WrittenOutputs | None:
         """The outputs for the test split after the last epoch, if the kind of task has any."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...blocks import Model
 from ...blocks.core.streaming import StreamState
@@ -28,8 +28,11 @@ from ..data import (
     iter_stream_eval,
     open_corpus,
 )
-from .base import Metrics, Objective, StepShape
+from .base import CausalView, Metrics, Objective, StepShape
 from .registered_metrics import RegisteredMetrics
+
+_CAUSAL_LINES = 1000
+"""Among so many lines is the one that shows whether a model sees its future."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,26 @@ class LanguageObjective(Objective[Model]):
         limit = None if last else self._task.dev_tokens
         measured = self._measures(model, self._truncate(self._text.dev, limit), "dev")
         return measured | self._measures(model, self._text.test, "test") if last else measured
+
+    def causal_view(self) -> CausalView | None:
+        """A piece of the dev split, and the loss at each of its tokens."""
+        tokens = self._causal_tokens().to(self.device)
+        inputs, targets = tokens[:-1], tokens[1:]
+        assert self.interface.vocab is not None, "a text has symbols"
+
+        def losses(model: nn.Module, rows: Tensor) -> Tensor:
+            assert isinstance(model, Model)
+            return self._losses(model, rows, targets.expand(len(rows), -1))
+
+        return CausalView(inputs=inputs, first=0, symbols=self.interface.vocab, outputs=losses)
+
+    @abstractmethod
+    def _causal_tokens(self) -> Tensor:
+        """Tokens of the dev split, as many as are read at once and one more, (length + 1,)."""
+
+    @abstractmethod
+    def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Minus the log-probability of each target (rows, length), computed as in training."""
 
     @abstractmethod
     def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> _Score:
@@ -130,6 +153,12 @@ class StreamObjective(LanguageObjective):
         self._position, self._batches = state["position"], None
         self._streams = [StreamState(length, tuple(states)) for length, states in state["streams"]]
 
+    def _causal_tokens(self) -> Tensor:
+        return self._text.dev.tokens[: self._task.context + 1].long()
+
+    def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
+        return model.nll_stream(inputs, targets, StreamState())[0]
+
     def _next_batch(self) -> StreamBatch:
         """The next block of every row."""
         if self._batches is None:
@@ -188,6 +217,18 @@ class LineObjective(LanguageObjective):
         """Resume from a state."""
         self._position, self._batches = state["position"], None
         self._padded, self._drawn = state["padded"], state["drawn"]
+
+    def _causal_tokens(self) -> Tensor:
+        """The longest of the first lines that are not too long to be trained on."""
+        split = self._text.dev
+        lengths = split.line_lengths[:_CAUSAL_LINES]
+        fitting = torch.where(lengths <= self._task.longest + 1, lengths, 0)
+        line = int(fitting.argmax())
+        return split.tokens[int(split.lines[line]) : int(split.lines[line + 1])].long()
+
+    def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
+        lengths = torch.full((len(inputs),), inputs.shape[1], device=inputs.device)
+        return model.nll(inputs, targets, lengths)
 
     def _next_batch(self) -> LineBatch:
         """The next lines."""

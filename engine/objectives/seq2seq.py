@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
@@ -17,11 +17,14 @@ from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import TaskKind
 from ...studies.schema.settings import ScheduledSamplingSettings, TrialSettings
 from ..core.seeds import derive_seed
-from ..data.pairs.batches import PairBatch, iter_pair_batches, iter_pair_eval
+from ..data.pairs.batches import PairBatch, collate, iter_pair_batches, iter_pair_eval
 from ..data.pairs.corpus import PairSplit
-from .base import Metrics, Objective, StepShape
+from .base import CausalView, Metrics, Objective, StepShape
 from .generation import Decoding, PairData, generate, score_outputs, write_outputs
 from .registered_metrics import RegisteredMetrics
+
+_CAUSAL_PAIRS = 1000
+"""Among so many pairs is the one that shows whether a decoder sees its future."""
 
 
 class Seq2SeqObjective(Objective[TransductionModel]):
@@ -81,6 +84,21 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         )
         output_scores = score_outputs(self._outputs, self._pairs, self.settings)
         return measured | self._scores(model, self._pairs.test, "test", None) | output_scores
+
+    def causal_view(self) -> CausalView | None:
+        """The longest of the first pairs of the dev split, and what is said of each symbol of its target.
+
+        The decoder reads the symbols before the one that it writes.
+        """
+        lengths = self._pairs.dev.target.line_lengths[:_CAUSAL_PAIRS]
+        batch = collate(self._pairs.dev, [int(lengths.clamp(max=self._pairs.max_length).argmax())])
+        source, target = batch.sources.to(self.device), batch.targets[0].to(self.device)
+        assert self.interface.vocab is not None, "targets have symbols"
+
+        def scores(model: nn.Module, rows: Tensor) -> Tensor:
+            return model(source.expand(len(rows), -1), rows).log_softmax(-1)[:, 1:]
+
+        return CausalView(inputs=target, first=PAD + 1, symbols=self.interface.vocab - 1, outputs=scores)
 
     def outputs(self) -> WrittenOutputs | None:
         """The outputs for the test split."""

@@ -8,20 +8,17 @@ from pathlib import Path
 import torch
 
 from ...blocks.testing.fixtures import make_block, random_sequences
-from ...errors import ActivememError
 from ...grammar import parse, render
 from ...grammar.nodes import BlockNode, walk
 from ...studies.catalog.tasks import LanguageModelSettings, SentencePairSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.resources import Machine
 from ..data import DataError, open_corpus, open_pairs, open_treebank
+from ..trial.leaks import LeakError
 from ..trial.precision import check_precision
 
-LENGTH = 12
-
-
-class LeakError(ActivememError):
-    """A causal task would be given a model that sees later tokens; the message has every block that does."""
+LENGTH = 40
+"""The tokens of the sequence on which a block is tried; models are tried in training."""
 
 
 def check_leaks(all_settings: Iterable[TrialSettings]) -> None:

@@ -17,6 +17,7 @@ from ..core.events import Ended, EpochFinished, Event, Started
 from ..objectives import Metrics
 from . import checkpoints, provenance
 from .checkpoints import Checkpoint, CheckpointData
+from .leaks import LeakError
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
 from .training import NotANumberError, Training
 
@@ -105,7 +106,7 @@ class Attempt:
             if self._training.finished:
                 return self._end("done", None)
             return self._epoch(self._training)
-        except NotANumberError as error:
+        except (LeakError, NotANumberError) as error:
             return self._end("failed", str(error))
         except Exception as error:  # noqa: BLE001 -- whatever a trial raises is its outcome, and the study goes on
             summary = (

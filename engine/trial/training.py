@@ -18,6 +18,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
 from ..objectives import Metrics, StepShape, build_objective
+from .leaks import check_future_is_hidden
 from .optimiser_steps import clip_grad_norm_per_tensor, optimizer, take_clipped_step
 from .precision import check_precision, float32_products
 from .schedules import Schedule
@@ -60,7 +61,8 @@ class Training:
     def advance(self) -> Metrics:
         """Train one epoch and evaluate the model; the metrics of both.
 
-        Raises NotANumberError when the mean loss of the epoch is not finite.
+        Raises NotANumberError when the mean loss of the epoch is not finite, and LeakError when the task is
+        causal and the model sees later inputs.
         """
         started = time.perf_counter()
         with self._own_rng(), float32_products(self._settings.train.precision):
@@ -72,6 +74,7 @@ class Training:
         if (stop := self._settings.train.stop) is not None:
             self._losses = [*self._losses, loss][-stop.epochs - 1 :]
         measured = self._evaluate()
+        self._check_causality()
         seconds = time.perf_counter() - started
         self.seconds += seconds
         tokens = self._count_work(shape)
@@ -161,6 +164,16 @@ class Training:
             measured = self._objective.evaluate(self._model.eval(), last=last)
         self._schedule.after_epoch(measured)
         return measured
+
+    def _check_causality(self) -> None:
+        """Look whether the model sees its future: after the epochs 1, 2, 4, 8 and so on, and after the last.
+
+        A block may begin to look ahead only when it has learnt to.
+        """
+        if self.epoch & (self.epoch - 1) == 0 or self.finished:
+            view = self._objective.causal_view()
+            if view is not None:
+                check_future_is_hidden(self._model, view)
 
     def _count_work(self, shape: StepShape) -> float:
         """Count the operations and the tokens of an epoch; returns its tokens."""

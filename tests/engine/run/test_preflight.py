@@ -4,7 +4,8 @@ import pytest
 
 from activemem.blocks.core.block import BLOCKS
 from activemem.blocks.layers.convolutions import Conv
-from activemem.engine.run.preflight import LeakError, check_leaks
+from activemem.engine.run.preflight import check_leaks
+from activemem.engine.trial.leaks import LeakError
 from activemem.grammar.vocabulary import registry
 from activemem.grammar.vocabulary.registry import lookup
 from activemem.grammar.vocabulary.spec import Reach

@@ -1,0 +1,167 @@
+"""A model that sees its future fails, however far it looks and whenever it has learnt to."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from activemem.blocks.core.block import BLOCKS, Block
+from activemem.engine.core.events import NOBODY
+from activemem.engine.core.resources import ONE_CPU
+from activemem.engine.run.driver import run_study
+from activemem.engine.run.preflight import check_leaks
+from activemem.engine.trial.leaks import LeakError
+from activemem.engine.trial.training import Training
+from activemem.grammar.vocabulary import registry
+from activemem.grammar.vocabulary.registry import lookup
+from activemem.grammar.vocabulary.spec import Reach
+from activemem.reporting.results import StudyResults
+from activemem.reporting.tables.render import render
+from activemem.storage import Store
+from activemem.studies.catalog.tasks import DegradationProblem, spec
+from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+
+CPU = torch.device("cpu")
+TEXT = {"name": "language_model", "corpus": "paradise-lost", "context": 64, "dev_tokens": 200}
+LINES = TEXT | {"batching": "lines"}
+
+
+class LooksAhead(Block):
+    """x_t and, with some weight, x_(t + distance)."""
+
+    distance = 50
+    weight = 1.0
+
+    def __init__(self, width):
+        super().__init__()
+        self.gate = nn.Parameter(torch.full((width,), self.weight))
+
+    @classmethod
+    def build(cls, settings, context):
+        return cls(context.width)
+
+    def forward(self, x, mask=None):
+        return x + self.gate * functional.pad(x, (0, 0, 0, self.distance))[:, self.distance :]
+
+
+class GatedNeighbour(LooksAhead):
+    """What comes next, behind a gate that begins closed."""
+
+    distance = 1
+    weight = 0.0
+
+
+@pytest.fixture(autouse=True)
+def _blocks(monkeypatch):
+    """Two blocks that say that they are causal, and are not."""
+    conv = lookup("conv")
+    for name, module in (("far", LooksAhead), ("gated", GatedNeighbour)):
+        stated = replace(conv, name=name, reach=lambda settings, context: Reach(left=0, right=0))
+        monkeypatch.setitem(registry._specs, name, stated)
+        monkeypatch.setitem(BLOCKS.classes, name, module)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Few sequences, so that a split is scored in no time."""
+    problem = spec._tasks["reverse_copy"]
+    assert isinstance(problem, DegradationProblem)
+    monkeypatch.setitem(spec._tasks, "reverse_copy", replace(problem, sequences=400, test_sequences=40))
+
+
+def settings(recipe, task, **train):
+    return TrialSettings.model_validate(
+        {
+            "model": {"recipe": recipe, "d_model": 8},
+            "task": task,
+            "train": {
+                "optimizer": {"name": "adam", "lr": 0.01},
+                "batch_size": 4,
+                "epochs": 3,
+                "steps_per_epoch": 2,
+                **train,
+            },
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("recipe", "task"),
+    [
+        ("far(k=1)", TEXT),
+        ("gated(k=1)", TEXT),
+        ("2 * (conv(k=3) >> gated(k=1))", LINES),
+    ],
+)
+def test_a_model_that_looks_ahead_is_found_once_it_is_trained(recipe, task, tmp_path):
+    with pytest.raises(LeakError, match=r"sees the future: output \d+ moves with the inputs after position"):
+        Training(settings(recipe, task), CPU, tmp_path).advance()
+
+
+def test_a_gate_that_begins_closed_is_found_before_the_training_and_a_far_look_after_it():
+    with pytest.raises(LeakError, match=r"gated\(k=1\) sees later tokens"):
+        check_leaks([settings("gated(k=1)", TEXT)])
+    check_leaks([settings("far(k=1)", TEXT)])
+
+
+def test_a_decoder_that_looks_ahead_is_found(few, tmp_path):
+    asked = settings("seq2seq(conv(k=3), conv(k=3) >> gated(k=1))", {"name": "reverse_copy"})
+    with pytest.raises(LeakError, match="sees the future"):
+        Training(asked, CPU, tmp_path).advance()
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "seq2seq(lstm, lstm, attention=bahdanau, feed=true)",
+        "seq2seq(sa(heads=2, head_width=4) >> ff(8), sa(heads=2, head_width=4) >> ff(8))",
+        "extended_neural_gpu(width=2)",
+        "markov_neural_gpu(width=2)",
+        "neural_gpu(width=2)",
+    ],
+)
+def test_decoders_that_do_not_are_trained(few, recipe, tmp_path):
+    trained = Training(settings(recipe, {"name": "reverse_copy"}), CPU, tmp_path)
+    for _ in range(2):
+        trained.advance()
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "2 * (sa(heads=2, head_width=4, span=16) + highway_conv(k=5) >> ff(8))",
+        "lstm(layers=2) + cgru(k=3)",
+        "all_attn(4, span=16, heads=2, head_width=4)",
+    ],
+)
+@pytest.mark.parametrize("task", [TEXT, LINES], ids=["stream", "lines"])
+def test_language_models_that_do_not_are_trained(recipe, task, tmp_path):
+    trained = Training(settings(recipe, task, precision="float32"), CPU, tmp_path)
+    for _ in range(2):
+        trained.advance()
+
+
+def test_no_table_shows_a_number_of_a_model_that_sees_its_future(tmp_path):
+    text = study_text(
+        model={"recipe": "{mixer}"},
+        task=TEXT,
+        train={"curriculum": None},
+        factors={"mixer": ["conv(k=3)", "far(k=1)"]},
+        table=[{"name": "losses", "rows": "mixer", "columns": "seed", "value": "dev_loss"}],
+    )
+    path = tmp_path / "tiny.toml"
+    path.write_text(text, encoding="utf-8")
+    study, store = load_study(path), Store(tmp_path / "results")
+    summary = run_study(study, store, ONE_CPU, NOBODY, local=True)
+    assert (summary.done, summary.failed) == (1, 1)
+    (row,) = store.trials().filter(status="failed").to_dicts()
+    assert row["reason"].startswith("sees the future: output ")
+    assert row["metrics"] == []
+    (table,) = StudyResults(study, store).tables()
+    (line,) = [line for line in render(table.table, "markdown").splitlines() if line.startswith("| far")]
+    assert line == "| far(k=1) | failed<sup>a</sup> |"
