@@ -19,33 +19,38 @@ _MAGIC: Final = b"activemem.seal.1"
 _SEAL_BYTES: Final = len(_MAGIC) + 4
 _ARCHIVE_END: Final = b"PK\x05\x06"
 _ARCHIVE_END_BYTES: Final = 22
+_BUFFER_BYTES: Final = 1 << 16
 _CHUNK_BYTES: Final = 1 << 20
 
 
-class SealingFile(io.BufferedWriter):
+class _CheckedFile(io.FileIO):
     """A new file that is written from its start to its end, and whose checksum grows with it."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(io.FileIO(path, "wb"))
-        self._checksum = 0
+        super().__init__(path, "wb")
+        self.checksum = 0
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 -- a buffer, which has no type before Python 3.12
         """Write bytes; return how many."""
-        self._checksum = zlib.crc32(data, self._checksum)
-        return super().write(data)
-
-    def seal(self) -> None:
-        """Write the seal, the last bytes of the file."""
-        self.write(_MAGIC)
-        super().write(self._checksum.to_bytes(4, "little"))
+        before, self.checksum = (
+            self.checksum,
+            zlib.crc32(data, self.checksum),
+        )  # first: writing evicts the data
+        written = super().write(data)
+        if written < len(data):
+            self.checksum = zlib.crc32(memoryview(data)[:written], before)
+        return written
 
 
 @contextmanager
-def sealing(path: Path) -> Iterator[SealingFile]:
+def sealing(path: Path) -> Iterator[BinaryIO]:
     """A new file at a path, for zip archives such as torch writes, which is sealed at the end."""
-    with SealingFile(path) as file:
+    raw = _CheckedFile(path)
+    with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
         yield file
-        file.seal()
+        file.write(_MAGIC)
+        file.flush()
+        file.write(raw.checksum.to_bytes(4, "little"))
 
 
 def verify_seal(file: BinaryIO) -> bool:
