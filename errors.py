@@ -29,6 +29,7 @@ ActivememError              a ValueError
         WeightsError        weights of a program that do not fit      activemem.blocks.models.released_weights
         StoreError          a store, or a row that cannot be kept     activemem.storage.paths
             DamagedError    a file that is not as it was written      activemem.storage.integrity.checksum
+            ForeignError    a file that no store wrote                activemem.storage.integrity.checksum
             UnreadableError what should be a file and cannot be read  activemem.storage.integrity.regular_file
     nothing: it is caught inside
         PartitionLimitError a space too entangled to count exactly    activemem.grammar.space.partition

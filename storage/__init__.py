@@ -3,8 +3,9 @@
 `store` is all of it in one class: `rows` are written to the datasets of `schema`, checked by
 `row_validation`; `read` reads them, `latest_attempts` says which attempt at a trial counts and keeps up with
 a growing store, `leases` say who trains the next one, and `compaction` merges small files. `durable_write`
-survives any crash, `integrity` finds damaged files and moves them away, and `paths` has all names.
-`checkpoint_notes` say how far unfinished trials are, `study_records` what a study was when it last ran.
+survives any crash, `integrity` finds damaged files and moves them away, `salvage` keeps what is intact of
+them, and `paths` has all names. `checkpoint_notes` say how far unfinished trials are, `study_records` what a
+study was when it last ran.
 """
 
 from .checkpoint_notes import CheckpointNote

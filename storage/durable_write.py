@@ -9,28 +9,32 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import polars as pl
 
 from .integrity.checksum import SCHEMA_KEY, add_checksum
+from .integrity.recovery import add_recovery
 from .paths import Layout, entries
 from .schema import SCHEMA_VERSION
-
-if TYPE_CHECKING:
-    import polars as pl
 
 STALE_AFTER_S: Final = 24 * 3600
 _NO_LINKS: Final = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
+_GROUP_ATTEMPTS: Final = 64
+_GROUP_ROWS: Final = 8192
 
-def encode(frame: "pl.DataFrame") -> bytes:
-    """Return a frame as a Parquet file with checksums of its pages and of the whole.
 
-    A single row is written without dictionaries, statistics and zstd, which would cost more than they save.
+def encode(frame: pl.DataFrame) -> bytes:
+    """Return a frame as a Parquet file with checksums of its pages, its row groups and the whole.
+
+    Row groups have whole attempts of a frame that is sorted by them, so that damage to one costs no other. A
+    single row is written without dictionaries, statistics and zstd, which would cost more than they save.
     """
     import pyarrow as pa  # noqa: PLC0415  half of the import time, which readers need not pay
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
-    table, single = frame.to_arrow(), frame.height <= 1
+    table, single, groups = frame.to_arrow(), frame.height <= 1, _row_groups(frame)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
@@ -41,9 +45,11 @@ def encode(frame: "pl.DataFrame") -> bytes:
         write_page_checksum=True,
         store_schema=False,
     ) as writer:
-        writer.write_table(table)
+        for start, stop in groups:
+            writer.write_table(table.slice(start, stop - start))
         writer.add_key_value_metadata({SCHEMA_KEY: str(SCHEMA_VERSION)})
-    return add_checksum(sink.getvalue().to_pybytes())
+    parquet = sink.getvalue().to_pybytes()
+    return add_checksum(add_recovery(parquet) if len(groups) > 1 else parquet)
 
 
 @contextmanager
@@ -131,6 +137,20 @@ def remove_stale_files(layout: Layout) -> None:
                 path.unlink()
         except FileNotFoundError:
             continue  # finished or removed by another process meanwhile
+
+
+def _row_groups(frame: pl.DataFrame) -> list[tuple[int, int]]:
+    """Cut a frame into ranges of whole attempts, each of some attempts or, if fewer, some rows."""
+    if frame.height <= 1:
+        return [(0, frame.height)]
+    ends = frame.select("trial", "attempt").with_row_index().group_by("trial", "attempt", maintain_order=True)
+    groups, start, attempts = list[tuple[int, int]](), 0, 0
+    for stop in ends.agg(end=pl.col("index").last() + 1)["end"].to_list():
+        attempts += 1
+        if attempts == _GROUP_ATTEMPTS or stop - start >= _GROUP_ROWS:
+            groups.append((start, stop))
+            start, attempts = stop, 0
+    return [*groups, (start, frame.height)] if start < frame.height else groups
 
 
 def _make_folder(folder: Path) -> None:

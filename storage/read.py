@@ -6,9 +6,12 @@ from typing import Final
 
 import polars as pl
 
-from .integrity.checksum import DamagedError, verify_checksum
+from .durable_write import write_durably
+from .integrity.checksum import DamagedError, ForeignError, verify_checksum
 from .integrity.quarantine import Quarantine
-from .paths import Layout, StoreError, data_files, is_compacted
+from .integrity.regular_file import UnreadableError, read_regular
+from .paths import Layout, StoreError, data_files, is_compacted, new_salvaged_path
+from .salvage import salvage
 from .schema import SCHEMAS
 
 RANK: Final = "_rank"  # of two copies of one attempt, the one of higher rank counts
@@ -70,16 +73,36 @@ def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]
 
 
 def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
-    """Return a file's bytes, or nothing if it is damaged and now quarantined.
+    """Return a file's bytes; of a merged file that is damaged, one with its intact row groups.
 
-    Raises `FileNotFoundError`, and `StoreError` for an unknown schema version.
+    A damaged file is then quarantined, and one that no store wrote is left out; if there is nothing to read,
+    nothing is returned. Raises `FileNotFoundError`, and `StoreError` for an unknown schema version.
     """
-    data = path.read_bytes()
+    data = b""
     try:
+        data = read_regular(path)
         verify_checksum(data)
     except DamagedError as error:
-        quarantine.move(path, str(error))
+        return _rescue(path, data, quarantine, str(error))
+    except (UnreadableError, ForeignError) as error:
+        quarantine.leave(path, str(error))
         return None
     except StoreError as error:
         raise StoreError(f"{path}: {error}") from error
     return data
+
+
+def _rescue(path: Path, data: bytes, quarantine: Quarantine, reason: str) -> bytes | None:
+    """Quarantine a damaged file, after what is intact of a merged one is in a new file beside it."""
+    salvaged = salvage(data) if is_compacted(path) else None
+    if salvaged is None or salvaged.data is None:
+        quarantine.move(path, reason)
+        return None
+    what = f"{salvaged.intact} of {salvaged.total} row groups are intact; the rest count as missing"
+    try:
+        write_durably(quarantine.layout, new_salvaged_path(path), salvaged.data)
+    except OSError:  # a store that cannot be written: the damaged file stays, and is salvaged again
+        quarantine.leave(path, f"{reason}; {what}")
+    else:
+        quarantine.move(path, reason, what)
+    return salvaged.data

@@ -1,22 +1,31 @@
-"""Study records: what a study was when it last ran, one JSON file each."""
+"""Study records: what a study was when it last ran, one JSON file each, with a checksum of all its bytes."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from .durable_write import write_durably
+from .integrity.checksum import DamagedError
 from .integrity.quarantine import Quarantine
-from .paths import Layout, StoreError, entries
+from .integrity.regular_file import UnreadableError, read_regular
+from .paths import Layout, StoreError, entries, study_name_fault
 from .schema import SCHEMA_VERSION
+
+_BEFORE_CHECKSUM: Final = b'{\n  "checksum": "'
+_CHECKSUM_BYTES: Final = 64  # SHA-256 in hexadecimal digits, of the file without them
+_KEYS: Final = ("schema", "remembered", "record")
 
 
 def save_record(layout: Layout, name: str, record: Mapping[str, Any]) -> None:
     """Write a study's record in place of the one before."""
     now = datetime.now(UTC).isoformat(timespec="microseconds")
-    page = {"schema": SCHEMA_VERSION, "remembered": now, "record": dict(record)}
-    write_durably(layout, layout.study(name), (json.dumps(page, indent=2) + "\n").encode())
+    page = {"checksum": "", "schema": SCHEMA_VERSION, "remembered": now, "record": dict(record)}
+    data = (json.dumps(page, indent=2) + "\n").encode()
+    before, after = data[: len(_BEFORE_CHECKSUM)], data[len(_BEFORE_CHECKSUM) :]
+    write_durably(layout, layout.study(name), before + _digest(before + after) + after)
 
 
 def load_record(layout: Layout, quarantine: Quarantine, name: str) -> dict[str, Any] | None:
@@ -29,24 +38,48 @@ def latest_study(layout: Layout, quarantine: Quarantine) -> str | None:
     """Return the name of the study that was recorded last."""
     times: dict[str, str] = {}
     for path in entries(layout.studies, ".json"):
-        if page := _page(path, quarantine):
+        if study_name_fault(path.stem) is None and (page := _page(path, quarantine)):
             times[path.stem] = page["remembered"]
     return max(times, key=lambda name: times[name], default=None)
 
 
-def _page(path: Path, quarantine: Quarantine) -> dict[str, Any] | None:
-    """Return a record with its version and time; a damaged file is quarantined."""
+def read_page(path: Path) -> dict[str, Any]:
+    """Return a record with its version and time; records of earlier releases have no checksum.
+
+    Raises `FileNotFoundError`, `UnreadableError`, `DamagedError`, and `StoreError` for an unknown version.
+    """
+    data = read_regular(path)
+    start, end = len(_BEFORE_CHECKSUM), len(_BEFORE_CHECKSUM) + _CHECKSUM_BYTES
     try:
-        page = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError:
+        page = json.loads(data)
+    except (ValueError, RecursionError):
         page = None
     match page:
         case {"schema": int(version), "remembered": str(), "record": dict()}:
+            sealed = data.startswith(_BEFORE_CHECKSUM)
+            if sealed and data[start:end] != _digest(data[:start] + data[end:]):
+                raise DamagedError("its bytes do not match its checksum")
+            if not sealed and tuple(page) != _KEYS:
+                raise DamagedError("its checksum is missing")
             if version != SCHEMA_VERSION:
                 raise StoreError(f"{path}: expected schema {SCHEMA_VERSION}, got {version}")
             return page
         case _:
-            quarantine.move(path, "it is not a study record")
-            return None
+            raise DamagedError("it is not a study record")
+
+
+def _page(path: Path, quarantine: Quarantine) -> dict[str, Any] | None:
+    """Return a record as `read_page` does, and nothing where it cannot; a damaged file is quarantined."""
+    try:
+        return read_page(path)
+    except FileNotFoundError:
+        return None
+    except DamagedError as error:
+        quarantine.move(path, str(error))
+    except UnreadableError as error:
+        quarantine.leave(path, str(error))
+    return None
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode()

@@ -25,9 +25,13 @@ class DamagedError(StoreError):
     """A file is not what was written; readers quarantine it."""
 
 
+class ForeignError(StoreError):
+    """A file is intact and none of a store's; readers leave it out and where it is."""
+
+
 def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
     """Put the checksum and the schema's version into a Parquet file."""
-    cut = _footer_start(parquet)
+    cut = footer_start(parquet)
     head = parquet[:cut] + _MAGIC + version.to_bytes(_VERSION_BYTES, "little")
     return head + _digest(head, parquet[cut:]) + parquet[cut:]
 
@@ -35,9 +39,10 @@ def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
 def verify_checksum(data: bytes) -> None:
     """Accept a file that is intact and of our version.
 
-    Raises `DamagedError` if any byte is not as written, and `StoreError` if the version is not ours.
+    Raises `DamagedError` if any byte is not as written, `ForeignError` for Parquet that no store wrote, and
+    `StoreError` if the version is not ours.
     """
-    cut = _footer_start(data)
+    cut = footer_start(data)
     start = cut - _CHECKSUM_BYTES
     if start < 0 or data[start : start + len(_MAGIC)] != _MAGIC:
         raise _missing_checksum_error(data)
@@ -49,9 +54,18 @@ def verify_checksum(data: bytes) -> None:
         raise _unknown_version_error(str(version))
 
 
-def _footer_start(data: bytes) -> int:
+def footer_start(data: bytes) -> int:
     """Return where the footer begins, or a number below zero if the end of the file makes no sense."""
     return len(data) - _TAIL_BYTES - int.from_bytes(data[-_TAIL_BYTES:-4], "little")
+
+
+def find_seal(data: bytes) -> int | None:
+    """Return where the checksum begins in a file with one damaged place; nothing if it has none."""
+    start = footer_start(data) - _CHECKSUM_BYTES
+    if start >= 0 and data[start : start + len(_MAGIC)] == _MAGIC:
+        return start
+    found = data.rfind(_MAGIC)
+    return found if found >= 0 else start if start >= 0 else None
 
 
 def _digest(head: bytes, tail: bytes) -> bytes:
@@ -70,7 +84,9 @@ def _missing_checksum_error(data: bytes) -> StoreError:
         metadata = pq.read_metadata(io.BytesIO(data)).metadata or {}
     except (pa.ArrowException, OSError):
         return DamagedError("it is cut short or its end is altered")
-    version = metadata.get(SCHEMA_KEY.encode(), b"none").decode(errors="replace")
+    if SCHEMA_KEY.encode() not in metadata:
+        return ForeignError("no store of activemem wrote it")
+    version = metadata[SCHEMA_KEY.encode()].decode(errors="replace")
     if version == str(SCHEMA_VERSION):
         return DamagedError("its checksum is missing")
     return _unknown_version_error(version)

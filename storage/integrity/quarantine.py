@@ -18,29 +18,38 @@ class Quarantine:
     """The damaged files that one session has met; `paths` says where they are now."""
 
     def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+        self.layout = layout
         self.paths: list[Path] = []
 
-    def move(self, path: Path, reason: str) -> None:
-        """Quarantine one file; in a store that cannot be written it stays, and is left out all the same."""
-        name = path.relative_to(self._layout.root)
-        target = _unused_path(self._layout.quarantine / name)
+    def move(self, path: Path, reason: str, left: str = "its contents count as missing") -> None:
+        """Quarantine one file, and say what is left of it.
+
+        In a store that cannot be written it stays, and is left out all the same.
+        """
+        name = path.relative_to(self.layout.root)
+        target = _unused_path(self.layout.quarantine / name)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             path.rename(target)
             self._note(f"{name}: {reason}")
         except FileNotFoundError:  # another process was faster
-            target = self._layout.quarantine / name
+            target = self.layout.quarantine / name
         except OSError as error:
             target = path
             reason = f"{reason}; it could not be moved ({os.strerror(error.errno or 0)})"
         if target not in self.paths:
             self.paths.append(target)
-        _log.warning("%s is quarantined: %s; its contents count as missing", name, reason)
+        _log.warning("%s is quarantined: %s; %s", name, reason, left)
+
+    def leave(self, path: Path, reason: str) -> None:
+        """Leave out what is no file of the store, or cannot be read; the first time, with a warning."""
+        if path not in self.paths:
+            self.paths.append(path)
+            _log.warning("%s is left out: %s", path.relative_to(self.layout.root), reason)
 
     def _note(self, line: str) -> None:
         """Add a line to the note beside the files; the file is safe without it."""
-        notes = self._layout.quarantine / "notes.txt"
+        notes = self.layout.quarantine / "notes.txt"
         with contextlib.suppress(OSError), notes.open("a", encoding="utf-8") as page:
             page.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}  {line}\n")
 

@@ -65,8 +65,32 @@ def test_every_truncation_of_a_record_is_found(root, store):
 def test_a_record_of_another_version_is_refused(root, store):
     store.save_study_record("alpha", RECORD)
     path = root / "studies/alpha.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 2}))
+    page = json.loads(path.read_text()) | {"schema": 2}
+    del page["checksum"]
+    path.write_text(json.dumps(page))
     for call in (store.last_study, lambda: store.load_study_record("alpha")):
         with pytest.raises(StoreError) as caught:
             call()
         assert str(caught.value) == f"{path}: expected schema 1, got 2"
+
+
+def test_every_flipped_bit_of_a_record_is_found(root, store):
+    store.save_study_record("alpha", RECORD)
+    path = root / "studies/alpha.json"
+    data = bytearray(path.read_bytes())
+    for place in range(len(data)):
+        for bit in range(8):
+            data[place] ^= 1 << bit
+            path.write_bytes(data)
+            assert store.load_study_record("alpha") is None, (place, bit)
+            data[place] ^= 1 << bit
+    path.write_bytes(data)
+    assert store.load_study_record("alpha") == RECORD
+
+
+def test_a_record_of_an_earlier_release_has_no_checksum_and_is_read(root, store):
+    store.save_study_record("alpha", RECORD)
+    path = root / "studies/alpha.json"
+    page = json.loads(path.read_text())
+    path.write_text(json.dumps({name: page[name] for name in ("schema", "remembered", "record")}))
+    assert store.load_study_record("alpha") == RECORD

@@ -1,6 +1,7 @@
 import io
 import itertools
 import logging
+import os
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -213,14 +214,51 @@ def test_an_unknown_schema_version_is_refused_and_left_alone(root, dataset):
     assert store.damaged == ()
 
 
-@pytest.mark.parametrize(("version", "found"), [("2", "2"), ("1.1", "1.1"), (None, "none")])
-def test_parquet_that_the_store_did_not_write_is_refused(root, version, found):
+@pytest.mark.parametrize(("version", "found"), [("2", "2"), ("1.1", "1.1")])
+def test_parquet_of_another_version_is_refused(root, version, found):
     path = uncompacted_path(root, 1)
     write_without_checksum(trial_frame(make_trial_row(1)), path, version)
     with pytest.raises(StoreError) as caught:
         Store(root).latest_attempts()
     assert str(caught.value) == f"{path}: expected activemem.schema 1, got {found}"
     assert path.exists()
+
+
+def test_parquet_that_no_store_wrote_is_left_out_and_where_it_is(root, caplog):
+    store = fill_store(root, [1])
+    path = uncompacted_path(root, 2)
+    write_without_checksum(trial_frame(make_trial_row(2)), path)
+    for _ in range(2):
+        assert list(store.latest_attempts()) == [make_trial_id(1)]
+    assert caplog.messages == [f"trials/alpha/{path.name} is left out: no store of activemem wrote it"]
+    assert store.damaged == (path,)
+    assert path.exists()
+
+
+STRANGERS = {
+    "a pipe": os.mkfifo,
+    "a folder": os.mkdir,
+    "a link to nothing": lambda path: path.symlink_to("nowhere"),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_what_only_has_the_name_of_a_file_stops_nothing_else(root, caplog, kind):
+    store = fill_store(root, [1, 2])
+    before = store_contents(root)
+    for dataset in ("trials", "metrics"):
+        STRANGERS[kind](uncompacted_path(root, 3, dataset=dataset))
+        STRANGERS[kind](root / dataset / "alpha/compacted-0000000000000000-00000000.parquet")
+    (root / "trials/stray.parquet").write_bytes(b"no folder")
+    store.save_study_record("alpha", {"text": "as it was"})
+    STRANGERS[kind](root / "studies/beta.json")
+    assert str(store_contents(root)) == str(before)
+    assert len(store.follow()) == 2
+    assert store.last_study() == "alpha"
+    assert store.load_study_record("beta") is None
+    assert store.compact() == 4
+    assert str(store_contents(root)) == str(before)
+    assert all(message.endswith(f"is left out: expected a file, got {kind}") for message in caplog.messages)
 
 
 def test_a_file_of_our_version_without_its_seal_is_damaged(root, caplog):
