@@ -89,7 +89,7 @@ register_task(
         name="parsing",
         kind=TaskKind.TRANSDUCTION,
         summary="a sentence to its constituents, in brackets around the tags of its words",
-        source="Extended Neural GPU, section 3.2; Vinyals et al. 2015",
+        source="Extended Neural GPU, section 3; Vinyals et al. 2015",
         settings=ParsingSettings,
     )
 )
