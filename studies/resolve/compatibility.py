@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import isinf
 
 from ...grammar import ModelConfig, render
@@ -20,8 +20,9 @@ from ..catalog.tasks import (
 )
 from ..schema.settings import TrialSettings, read_recipe
 from ..text.pydantic_messages import ValidationProblem
+from ..text.toml_positions import KeyPath
 from .costs import model_config
-from .template import RECIPE_PATH
+from .template import D_MODEL_PATH, RECIPE_PATH
 
 _NEEDS = {TaskKind.REGRESSION: VECTOR, TaskKind.TRANSDUCTION: OTHER_LENGTH}
 _REMEDIES = {
@@ -31,8 +32,27 @@ _REMEDIES = {
 }
 
 
-def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """What the task cannot use or lacks, and keys that would have no effect."""
+Rule = Callable[[TrialSettings], Iterator[ValidationProblem]]
+"""What is wrong between the tables of valid settings."""
+
+Unknown = Callable[[KeyPath], bool]
+"""Whether the value of a key is unknown, since the file has a fault there."""
+
+
+def incompatibilities(
+    settings: TrialSettings, is_unknown: Unknown = lambda _path: False
+) -> Iterator[ValidationProblem]:
+    """What the task cannot use or lacks, and keys that would have no effect.
+
+    Rules about a key that is unknown are left out; in `settings` it may then have any valid value.
+    """
+    for reads, rule in _RULES:
+        if not any(map(is_unknown, (_TASK_NAME, *reads))):
+            yield from rule(settings)
+
+
+def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """A body whose output is of another kind than the task needs."""
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
@@ -41,23 +61,28 @@ def incompatibilities(settings: TrialSettings) -> Iterator[ValidationProblem]:
             RECIPE_PATH,
             f"{_offending_part(root, gives)} gives {gives}, but {task.name} needs {task.kind}: {remedy}",
         )
-    elif isinstance(settings.task, LanguageModelSettings):
-        yield from _causality_problems(settings.task, settings.model.d_model, root)
-    elif (
-        isinstance(settings.task, SentencePairSettings)
-        and settings.task.coverage_penalty
-        and covers_nothing(root)
-    ):
+
+
+def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """A coverage penalty for a model that has nothing to cover with."""
+    task, root = settings.task, read_recipe(settings.model.recipe).root
+    fits = output_kind(root) == _NEEDS.get(task.spec.kind, SEQUENCE)
+    if isinstance(task, SentencePairSettings) and fits and task.coverage_penalty and covers_nothing(root):
         no_effect = f"it has no effect, since {render(root)} has no attention weights"
         yield ValidationProblem(
             ("task", "coverage_penalty"), f"{no_effect}: leave it out, or give the decoder an attention"
         )
-    yield from _lengths(settings)
-    yield from _unused(settings)
+
+
+def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Blocks that a causal task cannot use: they see the future, or more past than a stream can keep."""
+    task, root = settings.task, read_recipe(settings.model.recipe).root
+    if isinstance(task, LanguageModelSettings) and output_kind(root) == SEQUENCE:
+        yield from _causality_problems(task, settings.model.d_model, root)
 
 
 def _causality_problems(task: LanguageModelSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
-    """Blocks that a causal task cannot use: they see the future, or more past than a stream can keep."""
+    """What is wrong with each block of a body for a causal task."""
     surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
     for name, block in {render(node): node for node in walk(root) if isinstance(node, BlockNode)}.items():
         spec = lookup(block.name)
@@ -78,45 +103,88 @@ def covers_nothing(root: Node) -> bool:
     return isinstance(root, BlockNode) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
 
 
-def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """A curriculum that is missing or not allowed, and lengths that do not fit the data."""
-    task, curriculum = settings.task.spec, settings.train.curriculum
-    place = ("train", "curriculum")
+def _corpus(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """A corpus that does not exist, or that cannot be cut in this way."""
     try:
-        config = model_config(settings.model, settings.task.interface)
-        yield from (ValidationProblem(("model",), fault) for fault in config.faults())
+        _ = settings.task.interface
     except CorpusError as error:
         yield ValidationProblem(("task", "corpus"), str(error))
+
+
+def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Settings of the model that do not go together."""
+    try:
+        config = model_config(settings.model, settings.task.interface)
+    except CorpusError:  # a rule of its own
+        return
+    yield from (ValidationProblem(("model",), fault) for fault in config.faults())
+
+
+def _curriculum(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """A curriculum that is missing or not allowed, and a first length that does not fit the data."""
+    task, curriculum = settings.task.spec, settings.train.curriculum
     if not isinstance(task, AlgorithmicTask):
         if curriculum is not None:
-            yield ValidationProblem(place, f"{task.name} has no lengths that grow: leave it out")
+            yield ValidationProblem(_CURRICULUM, f"{task.name} has no lengths that grow: leave it out")
     elif curriculum is None:
-        yield ValidationProblem(place, f"{task.name} needs a length to begin with, as in {{ start = 5 }}")
+        yield ValidationProblem(
+            _CURRICULUM, f"{task.name} needs a length to begin with, as in {{ start = 5 }}"
+        )
     else:
         try:
             task.check_length(curriculum.start)
         except TaskError as error:
-            yield ValidationProblem((*place, "start"), str(error))
+            yield ValidationProblem((*_CURRICULUM, "start"), str(error))
 
 
-def _unused(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Keys that would change the trial's id and nothing else."""
-    task, train = settings.task.spec, settings.train
-    for_pairs = {"sampling": train.sampling, "label_smoothing": train.label_smoothing}
-    if task.kind is not TaskKind.TRANSDUCTION:
-        for key in (key for key, value in for_pairs.items() if value):
+def _for_pairs(key: str) -> Rule:
+    """The rule of a key of [train] that is for pairs of sequences alone."""
+
+    def rule(settings: TrialSettings) -> Iterator[ValidationProblem]:
+        task = settings.task.spec
+        if task.kind is not TaskKind.TRANSDUCTION and getattr(settings.train, key):
             yield ValidationProblem(
                 ("train", key), f"{task.name} has one sequence, and this is for two: leave it out"
             )
-    elif settings.model.cutoffs or settings.model.tied:
-        key = "cutoffs" if settings.model.cutoffs else "tied"
+
+    return rule
+
+
+def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Keys for models of one vocabulary, where the task has two."""
+    task, model = settings.task.spec, settings.model
+    if task.kind is TaskKind.TRANSDUCTION and (model.cutoffs or model.tied):
+        key = "cutoffs" if model.cutoffs else "tied"
         yield ValidationProblem(
             ("model", key), f"{task.name} has two vocabularies, and this is for one: leave it out"
         )
-    if train.schedule.name == "plateau" and task.kind in (TaskKind.TAGGING, TaskKind.REGRESSION):
+
+
+def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """A schedule that looks at a loss which the task does not have."""
+    task = settings.task.spec
+    if settings.train.schedule.name == "plateau" and task.kind in (TaskKind.TAGGING, TaskKind.REGRESSION):
         yield ValidationProblem(
             ("train", "schedule", "name"), f"plateau needs the loss on a dev split, and {task.name} has none"
         )
+
+
+_TASK_NAME: KeyPath = ("task", "name")
+_CURRICULUM: KeyPath = ("train", "curriculum")
+
+_RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
+    ((RECIPE_PATH,), _output),
+    ((RECIPE_PATH, D_MODEL_PATH, ("task", "batching")), _causality),
+    ((RECIPE_PATH, ("task", "coverage_penalty")), _coverage),
+    ((("task",),), _corpus),
+    ((("model",), ("task",)), _frame),
+    ((_CURRICULUM,), _curriculum),
+    ((("train", "sampling"),), _for_pairs("sampling")),
+    ((("train", "label_smoothing"),), _for_pairs("label_smoothing")),
+    ((("model", "cutoffs"), ("model", "tied")), _one_vocabulary),
+    ((("train", "schedule"),), _plateau),
+)
+"""Each rule with the keys that it reads beside the name of the task."""
 
 
 def _offending_part(root: Node, gives: str | None) -> str:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, cast
 
 from ...grammar import RecipeError
 from ..schema.factors import SEED
 from ..schema.settings import Level, TrialSettings
 from ..text.pydantic_messages import InvalidTableError, ValidationProblem, validate
+from ..text.toml_positions import KeyPath
 from .compatibility import incompatibilities
-from .template import RECIPE_PATH, Template
+from .template import RECIPE_PATH, TRIAL_TABLES, Template
 
 _PLACEHOLDER_RECIPE = "sa"  # for a recipe that is wrong, so that all else is checked too
+
+_ANY_VALUES: Mapping[str, Mapping[str, Any]] = {
+    "model": {"recipe": _PLACEHOLDER_RECIPE, "d_model": 1},
+    "train": {"optimizer": {"name": "adam", "lr": 1.0}, "batch_size": 1, "epochs": 1, "steps_per_epoch": 1},
+}
+"""For required keys that are wrong or missing, so that all else is checked too."""
 
 
 def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSettings:
     """The settings of the trial with these values; InvalidTableError with all its problems.
 
-    `values` has a level for every hole and every dimension that needs one. The other tables are checked even
-    if the recipe is wrong.
+    `values` has a level for every hole and every dimension that needs one. What does not depend on a key that
+    is wrong is checked all the same.
     """
     tables = template.fill(values)
     problems: list[ValidationProblem] = []
@@ -28,11 +36,47 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
         except RecipeError as error:
             problems += [ValidationProblem(RECIPE_PATH, fault.message) for fault in error.faults]
             tables["model"]["recipe"] = _PLACEHOLDER_RECIPE
+    settings: TrialSettings | None
     try:
         settings = validate(TrialSettings, {**tables, SEED: values.get(SEED, 0)})
     except InvalidTableError as error:
-        raise InvalidTableError((*problems, *error.problems)) from error
-    problems += incompatibilities(settings)
-    if problems:
+        problems += error.problems
+        settings = _without_faults(tables, problems)
+    if settings is not None:
+        faults = tuple(problems)
+        problems += incompatibilities(settings, lambda path: _is_unknown(path, tables, faults))
+    if problems or settings is None:
         raise InvalidTableError(tuple(problems))
     return settings
+
+
+def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
+    """Settings with any valid values in place of the keys that have problems; None if there are none."""
+    faulty = {problem.path[:2] for problem in problems}
+    repaired = {
+        name: {**_ANY_VALUES.get(name, {}), **_sound_keys(name, tables.get(name), faulty)}
+        for name in TRIAL_TABLES
+    }
+    try:
+        return validate(TrialSettings, repaired)
+    except InvalidTableError:
+        return None
+
+
+def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[str, Any]:
+    """The keys of a table that have no problem; none of anything else."""
+    if not isinstance(table, Mapping):
+        return {}
+    keys = cast("Mapping[str, Any]", table)
+    return {key: value for key, value in keys.items() if (name, key) not in faulty}
+
+
+def _is_unknown(path: KeyPath, tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> bool:
+    """Whether a table, or a key of one, has a problem or may be an unknown key, misspelt."""
+    name, keys = str(path[0]), path[1:]
+    within = [problem for problem in problems if problem.path[:1] == (name,)]
+    if not keys or not isinstance(tables.get(name), Mapping):
+        return bool(within)
+    if keys[0] in tables[name]:
+        return any(problem.path[1:2] == (keys[0],) for problem in within)
+    return any(problem.key for problem in within)

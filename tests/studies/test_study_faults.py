@@ -247,6 +247,33 @@ def test_a_recipe_that_the_task_cannot_take_is_told():
     )
 
 
+def test_what_does_not_depend_on_a_wrong_key_is_told_in_the_same_round():
+    text = study_text(
+        model={"recipe": "sa(span=8) >> ff(8)", "bias_init": "unifrom"},
+        task={"name": "language_model", "corpus": "paradise-lost", "batching": "sentences"},
+        train={"epochs": None, "sampling": 0.1},
+    )
+    told = [line.strip() for line in message(text).splitlines()]
+    assert told[0] == "study: 5 faults"
+    assert [line for line in told if line.startswith("[") or "^  [" in line] == [
+        "[model] bias_init: expected 'zero', 'glorot' or 'uniform', got 'unifrom'",
+        "[task] corpus: paradise-lost has no punctuation of its own to end sentences; "
+        "expected stream or lines",
+        "^^^^^^^  [train] missing key 'epochs'",
+        "[train] curriculum: language_model has no lengths that grow: leave it out",
+        "[train] sampling: language_model has one sequence, and this is for two: leave it out",
+    ]
+
+
+def test_a_key_that_may_be_misspelt_is_not_told_to_be_missing():
+    assert message(TEXT.replace("curriculum =", "curiculum =")) == (
+        "study: 1 fault\n"
+        "\n"
+        "  17 | curiculum = { start = 5 }\n"
+        "       ^^^^^^^^^  [train] unknown key 'curiculum'; nearest: curriculum"
+    )
+
+
 def test_an_override_takes_the_place_of_what_was_wrong():
     assert load_study(TEXT.replace("epochs = 2", 'epochs = "many"'), ["train.epochs=2"]).epochs == 2
 
