@@ -162,9 +162,13 @@ class StreamObjective(LanguageObjective):
     def _next_batch(self) -> StreamBatch:
         """The next block of every row."""
         if self._batches is None:
-            rows, block = self.settings.train.batch_size, self._task.context
+            offsets = torch.Generator().manual_seed(derive_seed(self.settings.seed, "offsets"))
             self._batches = iter_stream_batches(
-                self._text.train.tokens, batch_size=rows, context=block, position=self._position
+                self._text.train.tokens,
+                batch_size=self.settings.train.batch_size,
+                context=self._task.context,
+                position=self._position,
+                offsets=offsets if self._task.random_offset else None,
             )
         self._position += 1
         return next(self._batches)

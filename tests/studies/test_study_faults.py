@@ -376,7 +376,7 @@ LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
         (
             "task.beam=1",
             "[task] language_model: unknown key 'beam'; known: batching, context, corpus, dev_tokens, "
-            "longest, name, pieces, tokens",
+            "longest, name, pieces, random_offset, tokens",
         ),
         ("task.contxt=64", "[task] language_model: unknown key 'contxt'; nearest: context"),
     ],

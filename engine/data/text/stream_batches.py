@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 
 import torch
 from torch import Tensor
@@ -24,19 +23,36 @@ def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
 
 
 def iter_stream_batches(
-    tokens: Tensor, *, batch_size: int, context: int, position: int = 0
+    tokens: Tensor,
+    *,
+    batch_size: int,
+    context: int,
+    position: int = 0,
+    offsets: torch.Generator | None = None,
 ) -> Iterator[StreamBatch]:
     """Endless blocks of rows from the block number `position` on, which is all that resuming needs.
 
     The text is cut into `batch_size` equal consecutive rows, so a token is a target at most once in a pass.
-    The first token and the end of a row that does not fill a block are never targets.
+    The first token and the end of a row that does not fill a block are never targets. All passes but the
+    first begin as many tokens later as `offsets`, at its beginning, draws below a block (the program of
+    Sukhbaatar et al. 2019).
     """
-    blocks = blocks_per_pass(tokens, batch_size=batch_size, context=context)
-    starts = torch.arange(batch_size) * ((len(tokens) - 1) // batch_size)
-    for number in count(position):
-        place = number % blocks
-        text = _rows(tokens, (starts + place * context).tolist(), context + 1)
-        yield StreamBatch(text[:, :-1], text[:, 1:], reset=place == 0)
+    blocks_per_pass(tokens, batch_size=batch_size, context=context)  # there is one at least
+    row = (len(tokens) - 1) // batch_size  # targets
+    starts, skipped = torch.arange(batch_size) * row, position
+    for offset in _offsets(min(context, row - context + 1), offsets):
+        blocks = (row - offset) // context
+        for place in range(min(skipped, blocks), blocks):
+            text = _rows(tokens, (starts + offset + place * context).tolist(), context + 1)
+            yield StreamBatch(text[:, :-1], text[:, 1:], reset=place == 0)
+        skipped -= min(skipped, blocks)
+
+
+def _offsets(most: int, generator: torch.Generator | None) -> Iterator[int]:
+    """Where each pass begins: the first at 0, the others so too or anywhere below `most`."""
+    yield 0
+    while True:
+        yield 0 if generator is None else int(torch.randint(most, (), generator=generator))
 
 
 def iter_stream_eval(

@@ -29,6 +29,8 @@ class LanguageModelSettings(TaskSettings):
     """one endless text in each row of a batch, or one line or one sentence of it"""
     context: int = Field(default=512, ge=1, serialization_alias="block")
     """in streams: how many tokens are read at a time"""
+    random_offset: bool = False
+    """in streams: whether each pass but the first begins anywhere in the first `context` tokens"""
     longest: int = Field(default=300, ge=1)
     """of lines and sentences: longer ones, in tokens, are left out of the training"""
     dev_tokens: int | None = Field(default=None, ge=2)

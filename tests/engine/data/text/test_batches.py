@@ -53,14 +53,36 @@ def test_a_pass_over_a_stream_has_each_target_at_most_once_in_rows_that_go_on(le
         assert torch.equal(one.inputs, other.inputs)
 
 
-def test_a_stream_that_is_taken_up_at_a_position_goes_on_as_it_would_have():
-    tokens = text(103)
-    whole = list(islice(iter_stream_batches(tokens, batch_size=3, context=4), 25))
-    rest = list(islice(iter_stream_batches(tokens, batch_size=3, context=4, position=11), 14))
-    for one, other in zip(whole[11:], rest, strict=True):
+@pytest.mark.parametrize("position", [0, 11, 24])
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_stream_that_is_taken_up_at_a_position_goes_on_as_it_would_have(seed, position):
+    tokens, sizes = text(103), {"batch_size": 3, "context": 4}
+    whole = list(islice(iter_stream_batches(tokens, **sizes, offsets=draws(seed)), position + 14))[position:]
+    rest = list(islice(iter_stream_batches(tokens, **sizes, offsets=draws(seed), position=position), 14))
+    for one, other in zip(whole, rest, strict=True):
         assert torch.equal(one.inputs, other.inputs)
         assert torch.equal(one.targets, other.targets)
         assert one.reset == other.reset
+
+
+def draws(seed):
+    """A generator at its beginning, or none."""
+    return None if seed is None else torch.Generator().manual_seed(seed)
+
+
+def test_passes_begin_where_those_of_the_all_attention_program_do():
+    rows, block, length = 3, 4, 18
+    data = text(length)  # the first row; where they are cut, ours share a token
+    drawn, place, reset, expected = draws(2), 0, True, []
+    for _ in range(40):  # its trainer.py, but for the generator
+        expected.append((data[place : place + block].tolist(), reset))
+        place, reset = place + block, False
+        if place >= length - block:
+            place, reset = int(torch.randint(block, (), generator=drawn)), True
+    given = islice(
+        iter_stream_batches(text(rows * length), batch_size=rows, context=block, offsets=draws(2)), 40
+    )
+    assert [(each.inputs[0].tolist(), each.reset) for each in given] == expected
 
 
 def test_a_text_that_is_too_short_for_a_block_of_each_row_is_refused():
