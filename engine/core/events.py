@@ -35,7 +35,14 @@ class Ended:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
-Event = Started | EpochFinished | Ended
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFailed:
+    """The machine cannot go on, as with a full disk; nothing is stored of the trial, and the study stops."""
+
+    reason: str
+
+
+Event = Started | EpochFinished | Ended | MachineFailed
 
 
 class Listener:

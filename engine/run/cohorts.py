@@ -10,7 +10,7 @@ from statistics import fmean
 import torch
 
 from ...storage import Store
-from ..core.events import Ended, EpochFinished, Event
+from ..core.events import Ended, EpochFinished, Event, MachineFailed
 from ..core.resources import Machine
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, TrainingFactory
@@ -44,10 +44,13 @@ class Worker:
 
 
 def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:
-    """Each trial to its end, then the next: every event as it happens."""
+    """Each trial to its end, then the next: every event as it happens; none follows a failure of the machine."""
     for attempt in attempts:
         while not attempt.ended:
-            yield attempt.advance()
+            event = attempt.advance()
+            yield event
+            if isinstance(event, MachineFailed):
+                return
 
 
 class Lockstep:
@@ -69,6 +72,8 @@ class Lockstep:
         for attempt in self._attempts:
             while not attempt.ended:
                 events.append(attempt.advance())
+                if isinstance(events[-1], MachineFailed):
+                    return events
                 if isinstance(events[-1], EpochFinished) and not attempt.trained:
                     break
         for event in events:

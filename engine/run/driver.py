@@ -13,20 +13,24 @@ from ...storage import Store
 from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study
-from ..core.events import NOBODY, Ended, Event, Listener
+from ...studies.text.units import plural
+from ..core.events import NOBODY, Ended, Event, Listener, MachineFailed
 from ..core.resources import ONE_CPU, Machine
+from ..trial.checkpoints import Checkpoint, dies_often
+from ..trial.machine_failures import MachineError
 from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
 from .in_process import run_local
 from .interrupts import Stop, on_interrupt
-from .preflight import check_leaks, check_precisions, prepare_corpora
+from .preflight import check_gpu, check_leaks, check_precisions, prepare_corpora
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """How a study stands after a run: trials in the store by status, those that ran now, those that are left.
 
-    `given_up` holds what happened to cohorts whose workers died too often.
+    `given_up` holds what happened to cohorts whose workers died too often, `stop_reason` why a run ended that
+    nobody stopped: so many trials have failed as were allowed.
     """
 
     done: int
@@ -36,16 +40,26 @@ class Summary:
     left: int
     stopped: bool
     given_up: tuple[str, ...] = ()
+    stop_reason: str | None = None
 
 
 class _Counter(Listener):
-    """Passes everything on and counts the trials that end, by id and status."""
+    """Passes everything on, counts the trials that end, and asks for a stop where the run cannot go on."""
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(self, listener: Listener, stop: Stop, max_failures: int | None) -> None:
+        self._listener, self._stop, self._max_failures = listener, stop, max_failures
+        self.planned: set[str] = set()
         self.ended: dict[str, str] = {}
+        self.machine_failure: str | None = None
+
+    @property
+    def has_failed_too_often(self) -> bool:
+        """Whether as many trials have failed as are allowed."""
+        failed = list(self.ended.values()).count("failed")
+        return self._max_failures is not None and failed >= self._max_failures
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
+        self.planned.update(trial.id for trial in trials)
         self._listener.on_planned(trials)
 
     def stopping(self) -> None:
@@ -54,6 +68,9 @@ class _Counter(Listener):
     def on_event(self, event: Event) -> None:
         if isinstance(event, Ended):
             self.ended[event.trial] = event.status
+        elif isinstance(event, MachineFailed):
+            self.machine_failure = event.reason
+        self._stop.requested |= self.machine_failure is not None or self.has_failed_too_often
         self._listener.on_event(event)
 
 
@@ -65,18 +82,22 @@ def run_study(
     *,
     local: bool = False,
     max_trials: int | None = None,
+    max_failures: int | None = None,
     retry_failed: bool = False,
     trial_ids: Collection[str] | None = None,
 ) -> Summary:
     """Train every trial of a study that the store lacks, at most `max_trials` of them.
 
-    `local` trains in this process, without Ray; of a grid, `trial_ids` says which trials may run at all.
+    `local` trains in this process, without Ray; of a grid, `trial_ids` says which trials may run at all. The
+    run ends once `max_failures` trials have failed in it.
 
     Raises LeakError, PrecisionError or DataError before anything is trained, where a causal task has a model
-    that is not, this machine lacks a precision, or a corpus is not there. Ends in order on Ctrl-C: the same
-    call goes on from the last epoch of each trial. Trials that have failed count as outcomes; `retry_failed`
-    tries them again, after a time limit from where they were.
+    that is not, this machine lacks a precision, or a corpus is not there; and MachineError where a machine
+    lacks a GPU or fails later, as with a full disk, of which nothing is stored. Ends in order on Ctrl-C: the
+    same call goes on from the last epoch of each trial. Trials that have failed count as outcomes;
+    `retry_failed` tries them again, after a time limit from where they were.
     """
+    check_gpu(machine)
     missing = _missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
     check_leaks(settings)
@@ -91,12 +112,18 @@ def run_study(
             "run": datetime.now(UTC).isoformat(timespec="seconds"),
         },
     )
-    counter = _Counter(listener)
     with on_interrupt(listener.stopping) as stop:
+        counter = _Counter(listener, stop, max_failures)
         source = _source(study, store, counter, missing, max_trials, retry_failed=retry_failed)
-        given_up = _run(source, study, store, machine=machine, listener=counter, stop=stop, local=local)
+        try:
+            given_up = _run(source, study, store, machine=machine, listener=counter, stop=stop, local=local)
+        finally:
+            for trial in counter.planned - counter.ended.keys():
+                Checkpoint(store.checkpoint_dir(trial)).record_stop()
+    if counter.machine_failure is not None:
+        raise MachineError(counter.machine_failure)
     store.compact()
-    return _summary(study, store, counter, stopped=stop.requested, given_up=given_up)
+    return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
 
 
 def _source(
@@ -115,6 +142,7 @@ def _source(
 
         return OptunaSearch(study, store, run, listener, max_trials=max_trials, retry_failed=retry_failed)
     held = store.latest_attempts()
+    missing = sorted(missing, key=lambda trial: dies_often(store.checkpoint_dir(trial.id)))
     tasks = [
         Job(
             trial=trial,
@@ -165,6 +193,7 @@ def _summary(study: Study, store: Store, counter: _Counter, *, stopped: bool, gi
     else:
         wanted = set(store.trials().filter(pl.col("study") == study.name)["trial"].to_list())
     statuses = [held[trial] for trial in wanted if trial in held]
+    failed = list(counter.ended.values()).count("failed")
     return Summary(
         done=statuses.count("done"),
         failed=statuses.count("failed"),
@@ -173,4 +202,5 @@ def _summary(study: Study, store: Store, counter: _Counter, *, stopped: bool, gi
         left=len(wanted) - len(statuses),
         stopped=stopped,
         given_up=tuple(given_up),
+        stop_reason=f"{plural(failed, 'trial')} failed" if counter.has_failed_too_often else None,
     )

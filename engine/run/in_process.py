@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...storage import Store
-from ..core.events import EpochFinished, Event, Listener
+from ..core.events import Event, Listener, Started
+from ..core.interruption import StoppedMidway
 from ..core.resources import Machine
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
@@ -24,7 +25,10 @@ def run_local(
     metric: str | None = None,
     make_training: TrainingFactory = Training,
 ) -> None:
-    """Run a source's cohorts to their end, or until a stop is requested and the epoch under way is over."""
+    """Run a source's cohorts to their end, or until a stop is requested and the epoch under way is over.
+
+    An epoch that does not end soon then is left midway.
+    """
     worker = Worker(store, machine, make_training)
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         name, tasks = cohort
@@ -32,10 +36,13 @@ def run_local(
         events = (
             sequentially(attempts) if metric is None else _judged(name, Lockstep(attempts), metric, source)
         )
-        for event in events:
-            listener.on_event(event)
-            if stop.requested and isinstance(event, EpochFinished):
-                return
+        try:
+            for event in events:
+                listener.on_event(event)
+                if stop.requested and not isinstance(event, Started):
+                    return
+        except StoppedMidway:
+            return
         for event in source.cohort_ended(name, completed=all(attempt.ended for attempt in attempts)):
             listener.on_event(event)
 

@@ -1,4 +1,4 @@
-"""Stopping in good order: the first Ctrl-C asks for an end after the epochs under way, the second insists."""
+"""Stopping in good order: the first Ctrl-C gives the epochs under way some seconds, the second insists."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+from ..core.interruption import forget_stop, stop_soon
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""What asks for a stop: Ctrl-C, and what batch systems send."""
+
 
 @dataclass(slots=True)
 class Stop:
-    """Whether somebody asked to stop."""
+    """Whether the run is to stop, and whether somebody has asked for it."""
 
     requested: bool = False
+    interrupted: bool = False
 
 
 @contextmanager
@@ -22,14 +28,27 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
     stop = Stop()
 
     def ask(_signal: int, _frame: FrameType | None) -> None:
-        if stop.requested:
+        if stop.interrupted:
             raise KeyboardInterrupt
-        stop.requested = True
+        stop.requested = stop.interrupted = True
+        stop_soon()
         on_request()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, ask) for number in SIGNALS}
     try:
         yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        forget_stop()
+
+
+@contextmanager
+def handlers_kept() -> Iterator[None]:
+    """A context that puts the handlers of `SIGNALS` back at its end: Ray takes that of SIGTERM for itself."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -15,6 +15,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.resources import Machine
 from ..data import DataError, open_corpus, open_pairs, open_treebank
 from ..trial.leaks import LeakError
+from ..trial.machine_failures import MachineError
 from ..trial.precision import check_precision
 
 LENGTH = 40
@@ -47,6 +48,12 @@ def sees_future(block: BlockNode) -> bool:
     y = module(changed)
     moved = (y[1:] != y[0]).any(-1)  # (place that is changed, position)
     return bool(moved.tril(-1).any())
+
+
+def check_gpu(machine: Machine) -> None:
+    """Raise MachineError if trials are to have a GPU and this machine, where it trains them, has none."""
+    if machine.gpus and machine.address is None and not torch.cuda.is_available():
+        raise MachineError(f"gpus: expected a GPU for {machine.gpus:g} of it to each trial, torch finds none here")
 
 
 def check_precisions(all_settings: Iterable[TrialSettings], machine: Machine) -> None:

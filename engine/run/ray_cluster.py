@@ -27,7 +27,7 @@ from ..core.resources import Machine
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cohort_sources import CohortSource
-from .interrupts import Stop
+from .interrupts import Stop, handlers_kept
 from .ray_actor import COMPLETED, RESTARTED, CohortActor
 
 RAY_ENVIRONMENT = {
@@ -199,12 +199,13 @@ def _cluster(machine: Machine) -> Iterator[None]:
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a worker's death is told by us
     mine = not ray.is_initialized()
     if mine:
-        ray.init(
-            address=machine.address or "local",
-            include_dashboard=None if machine.address else False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
+        with handlers_kept():
+            ray.init(
+                address=machine.address or "local",
+                include_dashboard=None if machine.address else False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
     try:
         yield
     finally:

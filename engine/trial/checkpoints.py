@@ -25,7 +25,12 @@ from ...studies.resolve.trial import Trial
 from .outcome import Totals, last_epoch_metrics
 
 STARTS_FILE = "begun"
-"""The file with the trial in its first line, then a line for each start: the run, and the epoch before."""
+"""The file with the trial in its first line, then a line for each start: the run, and the epoch before.
+
+A line `STOPPED` follows a start that ended in order, though not with the trial.
+"""
+
+STOPPED = "stopped"
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +44,14 @@ class CheckpointData:
     totals: Totals
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deaths:
+    """How often processes have died that trained the same epoch of a trial: in this run, and in all."""
+
+    in_run: int
+    in_all: int
+
+
 class Checkpoint:
     """The folder of one unfinished trial: its settings, its starts, its state, and the state before."""
 
@@ -47,17 +60,36 @@ class Checkpoint:
         self._state, self._previous = folder / "state.pt", folder / "previous.pt"
         self._starts = folder / STARTS_FILE
 
-    def record_start(self, trial: str, run: str, epoch: int) -> int:
-        """Record that a run starts the trial, as JSON, after an epoch; how often it has, now included."""
+    def record_start(self, trial: str, run: str, epoch: int) -> Deaths:
+        """Record that a run starts the trial, as JSON, after an epoch; the deaths in that epoch before."""
         start = f"{run} {epoch}"
         if not self._starts.is_file():
             self._folder.mkdir(parents=True, exist_ok=True)
             _set_aside(self._starts)
             self._starts.write_text(f"{trial}\n{start}\n", encoding="utf-8")
-            return 1
+            return Deaths(in_run=0, in_all=0)
+        deaths = self._deaths(run, epoch)
         with self._starts.open("a", encoding="utf-8") as starts:
             starts.write(start + "\n")
-        return self._starts.read_text(encoding="utf-8", errors="replace").splitlines().count(start)
+        return deaths
+
+    def record_stop(self) -> None:
+        """Record that whoever has started the trial last stops in order, if the trial is under way."""
+        with suppress(OSError):  # what cannot be written counts as a death
+            if self._starts.is_file():
+                with self._starts.open("a", encoding="utf-8") as starts:
+                    starts.write(f"{STOPPED}\n")
+
+    def _deaths(self, run: str, epoch: int) -> Deaths:
+        """The starts after an epoch that nothing followed."""
+        starts: list[str] = []
+        for line in self._starts.read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
+            if line != STOPPED:
+                starts.append(line)
+            elif starts:
+                starts.pop()
+        same = [start for start in starts if start.rpartition(" ")[2] == str(epoch)]
+        return Deaths(in_run=same.count(f"{run} {epoch}"), in_all=len(same))
 
     def save(self, saved: CheckpointData) -> None:
         """Replace the state; a crash at any moment leaves the old one or the new one intact."""
@@ -87,6 +119,15 @@ class Checkpoint:
     def remove(self) -> None:
         """Remove the folder: its trial has ended."""
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def dies_often(folder: Path) -> bool:
+    """Whether a trial's last starts have all died, so that others had better come first."""
+    try:
+        lines = (folder / STARTS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()[1:]
+    except OSError:
+        return False
+    return len(lines) > 1 and STOPPED not in lines[-2:]
 
 
 def unfinished_trials(root: Path) -> list[Trial]:

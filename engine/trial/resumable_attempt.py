@@ -13,16 +13,24 @@ from torch import Tensor
 
 from ...storage import MetricRow, Store, WrittenOutputs
 from ...studies.schema.settings import TrialSettings
-from ..core.events import Ended, EpochFinished, Event, Started
+from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started
+from ..core.interruption import TimeLimitPassed, interruptible
 from ..objectives import Metrics
 from . import checkpoints, provenance
 from .checkpoints import Checkpoint, CheckpointData
 from .leaks import LeakError
+from .machine_failures import machine_failure, storing
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
 from .training import NotANumberError, Training
 
 MAX_WORKER_DEATHS = 3
 """How often workers may die in the same epoch of a trial, in one run, before the trial has failed."""
+
+MAX_DEATHS = 6
+"""How often processes may die in the same epoch of a trial, in all runs together."""
+
+START_LIMIT_S = 60.0
+"""The least time to begin in, whatever the limit is: data are read and models built before a training counts."""
 
 
 class Trainable(Protocol):
@@ -71,8 +79,8 @@ TrainingFactory = Callable[[TrialSettings, torch.device, Path], Trainable]
 class Attempt:
     """A trial on its way from its last checkpoint to its outcome.
 
-    `time_limit_s` bounds the training seconds over all starts; a trial that exceeds it has failed, and
-    resumes from its checkpoint when it is tried again with a longer limit.
+    `time_limit_s` bounds the training seconds over all starts; a trial that exceeds it has failed, within its
+    epoch if that does not end soon, and resumes from its checkpoint when it is tried again with a longer limit.
     """
 
     def __init__(
@@ -99,7 +107,19 @@ class Attempt:
         return self._training is not None and self._training.finished
 
     def advance(self) -> Event:
-        """Start, train one more epoch, or end; the event of that. Must not be called after the end."""
+        """Start, train one more epoch, or end; the event of that. Must not be called after the end.
+
+        What is the machine's failure is an event, and leaves the trial as it was before. Raises StoppedMidway.
+        """
+        try:
+            return self._advance()
+        except Exception as error:
+            if (reason := machine_failure(error)) is None:
+                raise
+            return MachineFailed(reason=reason)
+
+    def _advance(self) -> Event:
+        """As `advance`, but for failures of the machine, which are raised."""
         try:
             if self._training is None:
                 return self._start()
@@ -108,7 +128,12 @@ class Attempt:
             return self._epoch(self._training)
         except (LeakError, NotANumberError) as error:
             return self._end("failed", str(error))
-        except Exception as error:  # noqa: BLE001 -- whatever a trial raises is its outcome, and the study goes on
+        except TimeLimitPassed:
+            self._training = None  # what it has done of the epoch is not counted
+            return self._end("failed", f"time limit of {self._limit:g} s passed {self._where()}")
+        except (Exception, SystemExit) as error:  # whatever a trial raises is its outcome, and the study goes on
+            if machine_failure(error) is not None:
+                raise
             summary = (
                 "out of memory"
                 if _is_out_of_memory(error)
@@ -118,27 +143,35 @@ class Attempt:
 
     def _start(self) -> Event:
         """Build the training and load its checkpoint, unless it has killed its workers too often."""
-        saved = self._checkpoint.load(self._device)
-        if saved is not None:
-            self._totals, self._rows = saved.totals, saved.metrics
-        starts = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, self._totals.epochs)
-        if starts > MAX_WORKER_DEATHS:
-            return self._end("failed", f"the worker died {MAX_WORKER_DEATHS} times {self._where()}")
-        provenance.reset_peak_memory(self._device)
-        self._training = self._make_training(self.job.trial.settings, self._device, self._data)
-        if saved is not None:
-            self._training.restore(saved.state)
-        return Started(trial=self.job.trial.id, epoch=self._training.epoch)
+        with storing():
+            saved = self._checkpoint.load(self._device)
+            if saved is not None:
+                self._totals, self._rows = saved.totals, saved.metrics
+            epochs = self._totals.epochs
+            deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, epochs)
+        if deaths.in_run >= MAX_WORKER_DEATHS or deaths.in_all >= MAX_DEATHS:
+            most = MAX_WORKER_DEATHS if deaths.in_run >= MAX_WORKER_DEATHS else deaths.in_all
+            return self._end("failed", f"the worker died {most} times {self._where()}")
+        with interruptible(None if self._limit is None else max(self._limit, START_LIMIT_S)):
+            provenance.reset_peak_memory(self._device)
+            training = self._make_training(self.job.trial.settings, self._device, self._data)
+            if saved is not None:
+                training.restore(saved.state)
+        self._training = training
+        return Started(trial=self.job.trial.id, epoch=training.epoch)
 
     def _epoch(self, training: Trainable) -> Event:
         """Train one epoch and save its checkpoint."""
-        metrics = training.advance()
+        with interruptible(None if self._limit is None else self._limit - training.seconds):
+            metrics = training.advance()
         self._rows += [
             MetricRow(step=training.step, epoch=training.epoch, name=name, value=value)
             for name, value in metrics.items()
         ]
         self._totals = self._current_totals(training)
-        self._checkpoint.save(CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals))
+        saved = CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals)
+        with storing():
+            self._checkpoint.save(saved)
         if self._limit is not None and training.seconds > self._limit and not training.finished:
             return self._end("failed", f"time limit of {self._limit:g} s passed at epoch {training.epoch}")
         return EpochFinished(trial=self.job.trial.id, epoch=training.epoch, metrics=metrics)
@@ -152,10 +185,12 @@ class Attempt:
             final = self._training.summary(final)
         outputs = None
         if status == "done" and self.job.keep_weights and self._training is not None:
-            checkpoints.save_weights(self._store.weights_file(self.job.trial.id), self._training.weights())
+            with storing():
+                checkpoints.save_weights(self._store.weights_file(self.job.trial.id), self._training.weights())
             outputs = self._training.outputs()
         row = trial_row(self.job, self._totals, final, status=status, reason=reason, started=self._started)
-        self._store.write(row, self._rows, outputs)
+        with storing():
+            self._store.write(row, self._rows, outputs)
         self.ended = True
         if reason is None or not reason.startswith("time limit"):
             self._checkpoint.remove()
@@ -176,14 +211,14 @@ class Attempt:
         return f"at epoch {self._totals.epochs + 1}"
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def _is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out; torch raises a plain RuntimeError for it on a CPU."""
     if isinstance(error, RuntimeError):
         return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
     return isinstance(error, MemoryError)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
 
 

@@ -1,0 +1,92 @@
+"""A training is left within a step when its time is over, or when somebody has asked to stop.
+
+A timer's signal raises in the main thread at its next Python instruction, whatever a block does there: no step
+asks for the time, and a loop without an end is left as any other. Code that never comes back to Python is for
+`watchdog`.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+GRACE_S = 5.0
+"""The epoch under way may take so much longer, so that most end with their checkpoint."""
+
+REPEAT_S = 1.0
+"""What catches every exception is interrupted again after so long."""
+
+
+class Interruption(BaseException):
+    """A training is left midway; it is no Exception, so that what a block catches is not this."""
+
+
+class TimeLimitPassed(Interruption):
+    """The training has had its time."""
+
+
+class StoppedMidway(Interruption):
+    """Somebody has asked to stop, and the epoch under way did not end soon."""
+
+
+class _Alarm:
+    """The one timer of the process: when what runs now is to be left, in seconds of the monotonic clock."""
+
+    def __init__(self) -> None:
+        self.limit_at = self.stop_at = math.inf
+        self.armed = False
+
+    def arm(self) -> None:
+        """Set the timer to whichever comes first."""
+        at = min(self.limit_at, self.stop_at)
+        delay_s = 0.0 if math.isinf(at) else max(at - time.monotonic(), 1e-3)
+        signal.setitimer(signal.ITIMER_REAL, delay_s, REPEAT_S if delay_s else 0.0)
+
+    def ring(self, _signal: int, _frame: FrameType | None) -> None:
+        """Raise what it is time for; called by the signal."""
+        now = time.monotonic()
+        if self.armed and now >= self.stop_at:
+            raise StoppedMidway
+        if self.armed and now >= self.limit_at:
+            raise TimeLimitPassed
+
+
+_alarm = _Alarm()
+
+
+@contextmanager
+def interruptible(limit_s: float | None) -> Iterator[None]:
+    """A context that is left by TimeLimitPassed some seconds after `limit_s`, or by StoppedMidway.
+
+    Only the main thread can be interrupted; in any other it changes nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _alarm.ring)
+    _alarm.limit_at = math.inf if limit_s is None else time.monotonic() + max(limit_s, 0.0) + GRACE_S
+    _alarm.armed = True
+    try:
+        _alarm.arm()
+        yield
+    finally:
+        _alarm.armed, _alarm.limit_at = False, math.inf
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def stop_soon() -> None:
+    """Leave what is interruptible in `GRACE_S`, now and from now on; a signal's handler may call it."""
+    _alarm.stop_at = min(_alarm.stop_at, time.monotonic() + GRACE_S)
+    if _alarm.armed:
+        _alarm.arm()
+
+
+def forget_stop() -> None:
+    """Let trainings run again."""
+    _alarm.stop_at = math.inf

@@ -1,0 +1,83 @@
+"""What is the machine's failure and not the trial's: nothing is stored of it, and the study stops."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...errors import ActivememError
+from ..corpora import DataError
+from .precision import PrecisionError
+
+_ERRNOS = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ESTALE,
+        errno.ENODEV,
+    }
+)
+"""What the system says of full, read-only, broken and vanished disks, and of exhausted tables of files."""
+
+_NO_GPU = (
+    "Torch not compiled with CUDA enabled",
+    "No CUDA GPUs are available",
+    "Found no NVIDIA driver",
+    "no CUDA-capable device is detected",
+    "CUDA driver version is insufficient",
+    "invalid device ordinal",
+    "CUDA driver initialization failed",
+    "uncorrectable ECC error",
+)
+"""What torch says where a GPU is missing or broken."""
+
+
+class MachineError(ActivememError):
+    """This machine cannot train: a disk is full, a GPU or a module is missing. The message is one line."""
+
+
+@contextmanager
+def storing() -> Iterator[None]:
+    """A context in which files of the store are written or read: whatever the system refuses is the machine's."""
+    try:
+        yield
+    except OSError as error:
+        raise MachineError(describe_os_error(error)) from error
+    except RuntimeError as error:  # torch's, of a file that it could not write
+        cause = next((each for each in (error.__cause__, error.__context__) if isinstance(each, OSError)), None)
+        if cause is None:
+            raise
+        raise MachineError(describe_os_error(cause)) from error
+
+
+def machine_failure(error: BaseException) -> str | None:
+    """Why the machine is to blame for what a training raised, on one line; None where the trial is."""
+    for each in _causes(error):
+        if isinstance(each, MachineError | DataError | PrecisionError):
+            return " ".join(str(each).split())
+        if isinstance(each, OSError) and each.errno in _ERRNOS:
+            return describe_os_error(each)
+        if isinstance(each, ModuleNotFoundError):
+            return f"a module is missing: {each}"
+        if isinstance(each, RuntimeError | AssertionError) and any(text in str(each) for text in _NO_GPU):
+            return f"a GPU is missing: {str(each).partition(chr(10))[0]}"
+    return None
+
+
+def describe_os_error(error: OSError) -> str:
+    """What the system refused, and of which file."""
+    what = error.strerror or str(error)
+    return f"{what}: {error.filename}" if error.filename else what
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception, and those that it was raised from."""
+    each: BaseException | None = error
+    while each is not None:
+        yield each
+        each = each.__cause__
