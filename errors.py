@@ -24,6 +24,8 @@ ActivememError              a ValueError
         LeakError           a model or block that sees later inputs   activemem.engine.trial.leaks
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
         PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
+    mend the machine
+        MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files
         WeightsError        weights of a program that do not fit      activemem.blocks.models.released_weights

@@ -62,6 +62,13 @@ def run(
     max_trials: Annotated[
         int | None, typer.Option("--max-trials", min=1, metavar="N", help="Run at most so many trials.")
     ] = None,
+    max_failures: Annotated[
+        int | None,
+        typer.Option("--max-failures", min=1, metavar="N", help="Stop once N trials have failed."),
+    ] = None,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="Stop at the first failure; --max-failures 1.")
+    ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed trials again.")] = False,
     address: Annotated[
         str | None, typer.Option("--address", metavar="ADDR", help="The Ray cluster; else as configured.")
@@ -70,7 +77,8 @@ def run(
 ) -> None:
     """Train a study's trials that the store lacks; run it again to continue after any interruption.
 
-    Ends with status 1 if a trial failed, and with 130 after Ctrl-C, which ends in order.
+    Ends with status 1 if a trial failed, with 2 if a machine did, of which nothing is stored, and with 130
+    after Ctrl-C or a SIGTERM, which end in order.
     """
     from ...studies.planning.subset import select_trials
     from ...studies.study import load_study
@@ -80,7 +88,14 @@ def run(
     from ..plugin_loading import given_plugins
 
     where = {"results": results, "address": address, "plugin": given_plugins(context)}
-    how = {"local": local, "only": only, "max_trials": max_trials, "retry_failed": retry_failed}
+    how = {
+        "local": local,
+        "only": only,
+        "max_trials": max_trials,
+        "max_failures": max_failures,
+        "fail_fast": fail_fast,
+        "retry_failed": retry_failed,
+    }
     settings, loaded = (
         load_settings({"results": results, "address": address}),
         load_study(study, overrides or ()),
@@ -90,6 +105,7 @@ def run(
         local=local,
         trial_ids=select_trials(loaded, only) if only else None,
         max_trials=max_trials,
+        max_failures=1 if fail_fast else max_failures,
         retry_failed=retry_failed,
         resume_command=command_line("study", "run", study, set=loaded.overrides, **how, **where),
         table_command=command_line("table", "render", loaded.name, results=results, plugin=where["plugin"]),

@@ -17,13 +17,14 @@ from rich.text import Text
 
 from ...diagnostics import replace_unprintable
 from ...engine.core.events import Ended, Event, Listener
+from ...engine.core.interruption import GRACE_S
 from ...studies.resolve.trial import Trial
 from ..output import print_stderr
 from ..views import trial_lines
 from ..views.progress import StudyProgress
 from ..views.trial_names import TrialNameColumns
 
-STOPPING_MESSAGE = "stopping after this epoch … (Ctrl-C again: at once)"
+STOPPING_MESSAGE = f"stopping after this epoch, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 
 
 @contextmanager

@@ -43,18 +43,23 @@ class RunRequest:
     local: bool
     trial_ids: frozenset[str] | None
     max_trials: int | None
+    max_failures: int | None
     retry_failed: bool
     resume_command: str
     table_command: str
 
 
 def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
-    """Run a study and print a summary; None if it was interrupted at once."""
+    """Run a study and print a summary; None if it was interrupted at once.
+
+    Raises MachineError, with how to go on, where a machine fails.
+    """
     values, store = settings.values, settings.store
     settings.results.mkdir(parents=True, exist_ok=True)
     if not request.local:
         _check_reachable(values.address)
     from ...engine.run.driver import run_study  # loads torch
+    from ...engine.trial.machine_failures import MachineError
 
     started = time.monotonic()
     machine = Machine(
@@ -73,12 +78,16 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
                 listener,
                 local=request.local,
                 max_trials=request.max_trials,
+                max_failures=request.max_failures,
                 retry_failed=request.retry_failed,
                 trial_ids=request.trial_ids,
             )
     except KeyboardInterrupt:
         print_stderr(f"stopped at once; the epochs before are stored. Continue: {request.resume_command}")
         return None
+    except MachineError as error:
+        told = f"stopped, and no trial has failed by it: {error}"
+        raise MachineError(f"{told}. Continue: {request.resume_command}") from error
     _print_summary(request, summary, store, time.monotonic() - started)
     return summary
 
@@ -101,6 +110,9 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
         print_stderr(f"  given up   {reason}")
     if summary.stopped:
         print_stderr(f"stopped; all epochs so far are stored. Continue: {request.resume_command}")
+        return
+    if summary.stop_reason:
+        print_stderr(f"stopped, as {summary.stop_reason}. Continue: {request.resume_command}")
         return
     for line in format_best_points(request.study, StudyResults(request.study, store).best_points):
         print_stderr(line)

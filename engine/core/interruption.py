@@ -1,8 +1,7 @@
 """A training is left within a step when its time is over, or when somebody has asked to stop.
 
-A timer's signal raises in the main thread at its next Python instruction, whatever a block does there: no step
-asks for the time, and a loop without an end is left as any other. Code that never comes back to Python is for
-`watchdog`.
+A timer's signal raises in the main thread at its next Python instruction, whatever a block does there: no
+step asks for the time, and a loop without an end is left as any other.
 """
 
 from __future__ import annotations

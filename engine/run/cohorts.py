@@ -44,7 +44,7 @@ class Worker:
 
 
 def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:
-    """Each trial to its end, then the next: every event as it happens; none follows a failure of the machine."""
+    """Each trial to its end, then the next: every event as it happens, up to a failure of the machine."""
     for attempt in attempts:
         while not attempt.ended:
             event = attempt.advance()

@@ -53,7 +53,7 @@ def sees_future(block: BlockNode) -> bool:
 def check_gpu(machine: Machine) -> None:
     """Raise MachineError if trials are to have a GPU and this machine, where it trains them, has none."""
     if machine.gpus and machine.address is None and not torch.cuda.is_available():
-        raise MachineError(f"gpus: expected a GPU for {machine.gpus:g} of it to each trial, torch finds none here")
+        raise MachineError(f"gpus: expected {machine.gpus:g} for each trial, torch finds none here")
 
 
 def check_precisions(all_settings: Iterable[TrialSettings], machine: Machine) -> None:

@@ -38,19 +38,19 @@ _NO_GPU = (
 
 
 class MachineError(ActivememError):
-    """This machine cannot train: a disk is full, a GPU or a module is missing. The message is one line."""
+    """A machine cannot train: a disk is full, a GPU or a module is missing. The message is one line."""
 
 
 @contextmanager
 def storing() -> Iterator[None]:
-    """A context in which files of the store are written or read: whatever the system refuses is the machine's."""
+    """A context that uses files of the store: whatever the system refuses is the machine's failure."""
     try:
         yield
     except OSError as error:
         raise MachineError(describe_os_error(error)) from error
     except RuntimeError as error:  # torch's, of a file that it could not write
-        cause = next((each for each in (error.__cause__, error.__context__) if isinstance(each, OSError)), None)
-        if cause is None:
+        cause = error.__cause__ or error.__context__
+        if not isinstance(cause, OSError):
             raise
         raise MachineError(describe_os_error(cause)) from error
 

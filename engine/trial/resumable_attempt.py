@@ -30,7 +30,7 @@ MAX_DEATHS = 6
 """How often processes may die in the same epoch of a trial, in all runs together."""
 
 START_LIMIT_S = 60.0
-"""The least time to begin in, whatever the limit is: data are read and models built before a training counts."""
+"""The least time to begin in, whatever the limit is: reading data and building models is no training."""
 
 
 class Trainable(Protocol):
@@ -79,8 +79,8 @@ TrainingFactory = Callable[[TrialSettings, torch.device, Path], Trainable]
 class Attempt:
     """A trial on its way from its last checkpoint to its outcome.
 
-    `time_limit_s` bounds the training seconds over all starts; a trial that exceeds it has failed, within its
-    epoch if that does not end soon, and resumes from its checkpoint when it is tried again with a longer limit.
+    `time_limit_s` bounds the training seconds over all starts; a trial that exceeds it has failed, amid its
+    epoch if that does not end soon, and resumes from its checkpoint when it is tried with a longer limit.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Attempt:
     def advance(self) -> Event:
         """Start, train one more epoch, or end; the event of that. Must not be called after the end.
 
-        What is the machine's failure is an event, and leaves the trial as it was before. Raises StoppedMidway.
+        A failure of the machine is an event, and leaves the trial as it was before. Raises StoppedMidway.
         """
         try:
             return self._advance()
@@ -131,7 +131,7 @@ class Attempt:
         except TimeLimitPassed:
             self._training = None  # what it has done of the epoch is not counted
             return self._end("failed", f"time limit of {self._limit:g} s passed {self._where()}")
-        except (Exception, SystemExit) as error:  # whatever a trial raises is its outcome, and the study goes on
+        except (Exception, SystemExit) as error:  # whatever a trial raises is its outcome; the study goes on
             if machine_failure(error) is not None:
                 raise
             summary = (
@@ -185,8 +185,9 @@ class Attempt:
             final = self._training.summary(final)
         outputs = None
         if status == "done" and self.job.keep_weights and self._training is not None:
+            path = self._store.weights_file(self.job.trial.id)
             with storing():
-                checkpoints.save_weights(self._store.weights_file(self.job.trial.id), self._training.weights())
+                checkpoints.save_weights(path, self._training.weights())
             outputs = self._training.outputs()
         row = trial_row(self.job, self._totals, final, status=status, reason=reason, started=self._started)
         with storing():

@@ -9,7 +9,7 @@ import torch
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, unfinished_trials
 from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import MAX_WORKER_DEATHS, Attempt, store_pruned
+from activemem.engine.trial.resumable_attempt import MAX_DEATHS, MAX_WORKER_DEATHS, Attempt, store_pruned
 from activemem.storage import Store
 from activemem.studies.resolve.trial import Trial
 
@@ -131,6 +131,20 @@ def test_a_trial_that_kills_its_workers_is_given_up(store, task):
 def test_runs_that_are_killed_do_not_count_as_deaths_of_a_worker(store, task):
     for number in range(MAX_WORKER_DEATHS + 1):
         Attempt(task(run=f"run {number}"), store, CPU).advance()
+    assert finish(Attempt(task(run="last"), store, CPU))[-1].status == "done"
+
+
+def test_a_trial_that_kills_whoever_runs_it_is_given_up_in_the_end(store, task):
+    for number in range(MAX_DEATHS):
+        Attempt(task(run=f"run {number}"), store, CPU).advance()
+    (ended,) = finish(Attempt(task(run="last"), store, CPU))
+    assert (ended.status, ended.reason) == ("failed", f"the worker died {MAX_DEATHS} times at epoch 1")
+
+
+def test_runs_that_are_stopped_in_order_are_no_deaths(store, task):
+    for number in range(MAX_DEATHS + 1):
+        Attempt(task(run=f"run {number}"), store, CPU).advance()
+        Checkpoint(store.checkpoint_dir(task().trial.id)).record_stop()
     assert finish(Attempt(task(run="last"), store, CPU))[-1].status == "done"
 
 

@@ -1,0 +1,45 @@
+"""The command line in a process whose trainings of seed 0 misbehave: misbehaving.py MODE WORDS…"""
+
+import importlib
+import itertools
+import os
+import sys
+import time
+from contextlib import suppress
+
+import torch
+
+from activemem.cli.app import main
+from activemem.engine.trial.training import Training
+
+
+def loop():
+    """Never end, in Python, whatever is raised."""
+    while True:
+        with suppress(Exception):
+            time.sleep(0.01)
+
+
+MODES = {
+    "loop": loop,
+    "native": lambda: sum(
+        itertools.repeat(0)
+    ),  # never comes back to Python, and never lets another thread run
+    "exit": lambda: sys.exit(0),
+    "abort": os.abort,
+    "module": lambda: importlib.import_module("no_such_module"),
+    "gpu": lambda: torch.zeros(1, device="cuda"),
+}
+
+mode, *sys.argv[1:] = sys.argv[1:]
+advance = Training.advance
+
+
+def misbehave(self):
+    if self._settings.seed == 0:
+        MODES[mode]()
+    return advance(self)
+
+
+Training.advance = misbehave
+main()

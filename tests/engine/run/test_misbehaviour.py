@@ -1,0 +1,138 @@
+"""A trial that loops, exits or aborts has its own outcome; what the machine lacks is no trial's failure."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from activemem.storage import Store
+
+from .test_crashes import wait_for
+
+PROGRAM = Path(__file__).with_name("misbehaving.py")
+PATIENCE_S = 300
+
+
+@pytest.fixture
+def folder(tmp_path, tiny):
+    """A working directory with a study of four trials, two of them with the seed that misbehaves."""
+    text = tiny.replace('["not", "reverse"]', '["not"]')
+    (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def begin(folder, mode, *options, **environment):
+    """The study in a process of its own, in which seed 0 misbehaves."""
+    return subprocess.Popen(
+        [sys.executable, str(PROGRAM), mode, "study", "run", "tiny.toml", "--local", *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def run(folder, mode, *options, **environment):
+    """The exit status and the lines of standard error."""
+    process = begin(folder, mode, *options, **environment)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert stdout == ""
+    return process.returncode, stderr.splitlines()
+
+
+def outcomes(folder):
+    frame = Store(folder / "results").trials().sort("recipe", "seed")
+    return list(
+        zip(frame["seed"], frame["status"], frame["reason"].str.split("\n").list.first(), strict=True)
+    )
+
+
+def test_a_step_that_never_ends_is_left_soon_after_the_time_limit_and_the_next_trials_run(folder):
+    status, _ = run(folder, "loop", ACTIVEMEM_TIME_LIMIT_S="2")
+    late = "time limit of 2 s passed at epoch 1"
+    assert (status, outcomes(folder)) == (1, [(0, "failed", late), (1, "done", None)] * 2)
+    assert Store(folder / "results").trials()["seconds"].max() < 2 + 5 + 30
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_one_signal_ends_a_step_that_never_ends_and_says_how_to_go_on(folder, number):
+    process = begin(folder, "loop")
+    wait_for(lambda: any((folder / "results").glob("checkpoints/*/begun")))
+    process.send_signal(number)
+    asked = time.monotonic()
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert time.monotonic() - asked < 60
+    assert process.returncode == 130
+    assert stderr.splitlines()[0] == "stopping after this epoch, or in 5 s … (Ctrl-C again: at once)"
+    assert stderr.splitlines()[-1].endswith("Continue: activemem study run tiny.toml --local")
+    assert outcomes(folder) == []
+
+
+def test_a_block_that_exits_is_an_outcome(folder):
+    status, _ = run(folder, "exit")
+    assert status == 1
+    assert outcomes(folder) == [(0, "failed", "SystemExit: 0 at epoch 1"), (1, "done", None)] * 2
+
+
+def test_a_run_ends_at_so_many_failures(folder):
+    status, told = run(folder, "exit", "--fail-fast")
+    assert (status, len(outcomes(folder))) == (1, 1)
+    again = "Continue: activemem study run tiny.toml --local --fail-fast"
+    assert told[-1] == f"stopped, as 1 trial failed. {again}"
+
+
+def test_a_trial_that_aborts_its_process_does_not_block_the_others(folder):
+    text = (folder / "tiny.toml").read_text(encoding="utf-8")
+    (folder / "tiny.toml").write_text(text.replace(', "conv(k=3)"]', "]"), encoding="utf-8")
+    assert [run(folder, "abort")[0] for _ in range(3)] == [-signal.SIGABRT] * 3
+    assert outcomes(folder) == [(1, "done", None)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "what"),
+    [("module", "a module is missing: No module named 'no_such_module'"), ("gpu", "a GPU is missing: ")],
+)
+def test_what_the_machine_lacks_stops_the_study_with_one_line_and_no_trial_has_failed(folder, mode, what):
+    if mode == "gpu" and __import__("torch").cuda.is_available():
+        pytest.skip("there is a GPU")
+    status, told = run(folder, mode)
+    assert (status, len(told), outcomes(folder)) == (2, 1, [])
+    assert told[0].startswith(f"stopped, and no trial has failed by it: {what}")
+    assert told[0].endswith("Continue: activemem study run tiny.toml --local")
+
+
+def test_gpus_that_are_not_there_are_told_before_anything_is_trained(folder):
+    status, told = run(folder, "exit", ACTIVEMEM_GPUS="1", CUDA_VISIBLE_DEVICES="")
+    assert (status, len(told)) == (2, 1)
+    assert "gpus: expected 1 for each trial, torch finds none here" in told[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a disk of its own")
+@pytest.mark.parametrize(("place", "how"), [("full", "local"), ("read-only", "local"), ("full", "Ray")])
+def test_a_disk_that_takes_no_more_stops_the_study_with_one_line(folder, place, how):
+    words = f"{sys.executable} -m activemem study run tiny.toml --results disk/results"
+    words += " --local" if how == "local" else ""
+    limits = "size=160k,nr_inodes=300" if place == "full" else "ro"
+    mount = f"mkdir disk && mount -t tmpfs -o {limits} tmpfs disk"
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs namespaces of users and mounts")
+    inside = f"{mount} && {words}; status=$?; find disk -name '.*.*' | wc -l; exit $status"
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", inside],
+        cwd=folder,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "RAY_AUTH_MODE": "disabled"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    *before, last = done.stderr.splitlines()
+    assert done.returncode == 2, done
+    assert ("No space left" if place == "full" else "Read-only file system") in last
+    assert all(" done " in line for line in before)
+    assert done.stdout == "0\n"  # temporary files
