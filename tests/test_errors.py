@@ -15,14 +15,14 @@ from activemem.errors import ActivememError
 OUTSIDE = ("activemem.tests", "activemem.bench", "activemem.docs", "activemem.__main__")
 
 
-def _exceptions() -> list[type[BaseException]]:
-    """The public exception classes that the modules of the product define."""
-    found: set[type[BaseException]] = set()
+def _exceptions() -> list[type[Exception]]:
+    """The public exception classes of the product; what interrupts a training is none, as Ctrl-C is none."""
+    found: set[type[Exception]] = set()
     for info in pkgutil.walk_packages(activemem.__path__, "activemem."):
         if info.name.startswith(OUTSIDE):
             continue
         for value in vars(importlib.import_module(info.name)).values():
-            if isinstance(value, type) and issubclass(value, BaseException):
+            if isinstance(value, type) and issubclass(value, Exception):
                 found.add(value)
     own = (error for error in found if error.__module__.split(".")[0] == "activemem")
     return sorted(
@@ -34,7 +34,7 @@ EXCEPTIONS = _exceptions()
 
 
 @pytest.mark.parametrize("error", EXCEPTIONS, ids=lambda error: error.__name__)
-def test_a_public_exception_is_in_the_tree(error: type[BaseException]):
+def test_a_public_exception_is_in_the_tree(error: type[Exception]):
     assert issubclass(error, ActivememError)
     assert issubclass(error, ValueError)
 
