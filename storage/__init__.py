@@ -5,7 +5,7 @@
 a growing store, `leases` say who trains the next one, and `compaction` merges small files. `durable_write`
 survives any crash, `integrity` finds damaged files and moves them away, `salvage` keeps what is intact of
 them, and `paths` has all names. `checkpoint_notes` say how far unfinished trials are, `study_records` what a
-study was when it last ran.
+study was when it last ran. `upkeep` tells all that is wrong with a store, and mends what can be mended.
 """
 
 from .checkpoint_notes import CheckpointNote

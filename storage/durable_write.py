@@ -5,7 +5,6 @@ import itertools
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ import polars as pl
 
 from .integrity.checksum import SCHEMA_KEY, add_checksum
 from .integrity.recovery import add_recovery
-from .paths import Layout, entries
+from .paths import Layout
 from .schema import SCHEMA_VERSION
 
 STALE_AFTER_S: Final = 24 * 3600
@@ -126,17 +125,6 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def remove_stale_files(layout: Layout) -> None:
-    """Remove files that writers which have died left unfinished a day ago or earlier."""
-    oldest = time.time() - STALE_AFTER_S
-    for path in entries(layout.unfinished):
-        try:
-            if path.stat().st_mtime < oldest:
-                path.unlink()
-        except FileNotFoundError:
-            continue  # finished or removed by another process meanwhile
 
 
 def _row_groups(frame: pl.DataFrame) -> list[tuple[int, int]]:

@@ -1,22 +1,61 @@
 """Which attempt at a trial counts: the latest that is done; without one, the latest.
 
-So a trial that is done stays done, whatever a later attempt at it ends in. In a growing store the attempts
-that count are refreshed by reading each file once.
+So a trial that is done stays done, whatever a later attempt at it ends in. One whose metrics were found
+damaged is not done but incomplete. In a growing store the attempts that count are refreshed by reading each
+file once.
 """
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
 from .integrity.quarantine import Quarantine
-from .paths import Layout, data_files, is_compacted
-from .read import RANK, read_verified
+from .paths import Layout, data_files, entries, is_compacted
+from .read import RANK, read, read_verified
 from .rows import TRIALS
 
 DONE: Final = "done"
+INCOMPLETE: Final = "incomplete"
+"""The status of an attempt that was done or pruned, and whose metrics are damaged or missing."""
+
+INCOMPLETE_REASON: Final = "its metrics are damaged or missing"
+_MEASURED: Final = (DONE, "pruned")
+_KEYS: Final = ("trial", "attempt")
+
+
+def read_latest(layout: Layout, quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
+    """Return these columns of each trial's attempt that counts, sorted by trial.
+
+    Where metrics of a study have been found damaged, its attempts without any are incomplete.
+    """
+    needed = list(dict.fromkeys([*columns, *_KEYS, "study", "status", "reason", "epochs"]))
+    rows = read(layout, quarantine, "trials", needed)
+    if studies := _studies_with_damaged_metrics(layout, quarantine):
+        measured = read(layout, quarantine, "metrics", _KEYS, studies).select(_KEYS).unique()
+        rows = mark_incomplete(rows, measured, studies)
+    return counting_attempts(rows).select(columns).collect()
+
+
+def _studies_with_damaged_metrics(layout: Layout, quarantine: Quarantine) -> set[str]:
+    """Return the studies that have metrics in quarantine, or that this session could not read."""
+    unread = [fault.path.parent for fault in quarantine.faults]
+    moved = entries(layout.quarantine / "metrics") if layout.quarantine.is_dir() else []
+    return {folder.name for folder in (*unread, *moved) if folder.parent.name == "metrics"}
+
+
+def mark_incomplete(rows: pl.LazyFrame, measured: pl.LazyFrame, studies: Collection[str]) -> pl.LazyFrame:
+    """Make attempts in these studies incomplete that had epochs and are not among those measured."""
+    with_metrics = measured.with_columns(_measured=pl.lit(value=True))
+    trained = pl.col("status").is_in(_MEASURED) & (pl.col("epochs") > 0)
+    lacks_metrics = pl.col("study").is_in(list(studies)) & trained & pl.col("_measured").is_null()
+    marked = rows.join(with_metrics, on=_KEYS, how="left").with_columns(
+        status=pl.when(lacks_metrics).then(pl.lit(INCOMPLETE)).otherwise("status"),
+        reason=pl.when(lacks_metrics).then(pl.lit(INCOMPLETE_REASON)).otherwise("reason"),
+    )
+    return marked.drop("_measured")
 
 
 def counting_attempts(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -30,6 +69,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
     def __init__(self, layout: Layout, quarantine: Quarantine) -> None:
         self._layout, self._quarantine = layout, quarantine
+        now = read_latest(layout, quarantine, [*_KEYS, "status"])  # a row that comes later has its metrics
+        self._incomplete = set(now.filter(status=INCOMPLETE).select(_KEYS).iter_rows())
         self._known: set[Path] = set()
         self._rows: dict[str, dict[str, Any]] = {}
         self._numbers: dict[str, int] = {}
@@ -65,6 +106,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
     def _add(self, row: dict[str, Any]) -> None:
         trial, known = row["trial"], self._rows.get(row["trial"])
+        if (trial, row["attempt"]) in self._incomplete:
+            row |= {"status": INCOMPLETE, "reason": INCOMPLETE_REASON}
         self._numbers[trial] = max(row["attempt"], self.last_number(trial))
         if known is None or _counts_as(known) <= _counts_as(row):
             self._rows[trial] = row

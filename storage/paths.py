@@ -72,13 +72,23 @@ class Layout:
         """Return the file of a study's record; raises `StoreError` for an invalid name."""
         return self.studies / f"{validate_study_name(name)}.json"
 
+    @property
+    def checkpoints_folder(self) -> Path:
+        """The folder of the folders of checkpoints."""
+        return self.root / "checkpoints"
+
+    @property
+    def weights_folder(self) -> Path:
+        """The folder of trained weights."""
+        return self.root / "weights"
+
     def checkpoints(self, trial: str) -> Path:
         """Return the folder of a trial's checkpoints."""
-        return self.root / "checkpoints" / trial
+        return self.checkpoints_folder / trial
 
     def weights(self, trial: str) -> Path:
         """Return the file of a trial's trained weights."""
-        return self.root / "weights" / f"{trial}.pt"
+        return self.weights_folder / f"{trial}.pt"
 
     def partitions(self, dataset: str) -> tuple[Path, ...]:
         """Return the folders of a dataset, one per study, sorted."""

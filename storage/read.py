@@ -100,7 +100,8 @@ def _rescue(path: Path, data: bytes, quarantine: Quarantine, reason: str) -> byt
         return None
     what = f"{salvaged.intact} of {salvaged.total} row groups are intact; the rest count as missing"
     try:
-        write_durably(quarantine.layout, new_salvaged_path(path), salvaged.data)
+        if not quarantine.dry:
+            write_durably(quarantine.layout, new_salvaged_path(path), salvaged.data)
     except OSError:  # a store that cannot be written: the damaged file stays, and is salvaged again
         quarantine.leave(path, f"{reason}; {what}")
     else:

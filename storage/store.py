@@ -9,9 +9,9 @@ import polars as pl
 from . import study_records
 from .checkpoint_notes import CheckpointNote, read_note
 from .compaction import compact, latest_copies
-from .durable_write import encode, remove_stale_files, write_durably, write_once
+from .durable_write import encode, write_durably, write_once
 from .integrity.quarantine import Quarantine
-from .latest_attempts import LatestAttempts, counting_attempts
+from .latest_attempts import LatestAttempts, read_latest
 from .leases import Leases, remove_old_leases, this_process
 from .paths import Layout, StoreError
 from .read import RANK, read
@@ -26,6 +26,7 @@ from .rows import (
     trial_frame,
 )
 from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS
+from .upkeep import Finding, StoreCheck, check_store, remove_leftovers, repair_store
 
 
 class Store:
@@ -155,13 +156,31 @@ class Store:
 
         It may run beside writers, readers and other compactions, and may be killed at any moment.
         """
-        remove_stale_files(self._layout)
+        remove_leftovers(self._layout)
         remove_old_leases(self._layout)
         merged = 0
         for dataset in SCHEMAS:
             for partition in self._layout.partitions(dataset):
                 merged += compact(self._layout, self._quarantine, dataset, partition)
         return merged
+
+    def check(self) -> StoreCheck:
+        """Read all files to their ends and say what is wrong with them; nothing is changed.
+
+        What is written meanwhile may be told as incomplete.
+        """
+        return check_store(self._layout)
+
+    def repair(self) -> list[Finding]:
+        """Move damaged files to quarantine, keep what is intact of them, and return what was wrong."""
+        return repair_store(self._layout)
+
+    def clean(self, *, dry: bool = False) -> list[Finding]:
+        """Remove what nothing reads any more, and return it; a `dry` run removes nothing.
+
+        That are files of writers that have died, and the checkpoints of trials that have ended for good.
+        """
+        return remove_leftovers(self._layout, dry=dry)
 
     def checkpoint_dir(self, trial: str) -> Path:
         """Return the folder for a trial's checkpoints, which need not exist."""
@@ -215,6 +234,4 @@ class Store:
 
     def _latest(self, columns: Sequence[str]) -> pl.DataFrame:
         """Return these columns of each trial's latest attempt, sorted by trial."""
-        needed = list(dict.fromkeys([*columns, "trial", "attempt", "status"]))
-        rows = read(self._layout, self._quarantine, "trials", needed)
-        return counting_attempts(rows).select(columns).collect()
+        return read_latest(self._layout, self._quarantine, columns)

@@ -96,7 +96,9 @@ def _model_to_dict(model: ModelCost) -> dict[str, Any]:
 
 def count_to_run(study: Study, plan: Plan) -> int:
     """The number of trials that a run would train, without those that a search has pruned."""
-    return plan.total - sum(plan.counts.values()) if study.search else plan.num_remaining
+    if not study.search:
+        return plan.num_remaining
+    return plan.total - sum(plan.counts.values()) + plan.counts.get("incomplete", 0)
 
 
 def _counts(study: Study, plan: Plan) -> str:
@@ -113,6 +115,7 @@ def _counts(study: Study, plan: Plan) -> str:
     trials += f", {plan.subset_size:,} in this part" if plan.subset_size is not None else ""
     parts = [f"{' × '.join(axes)} = {trials}" if axes else trials, f"{stored:,} in the store"]
     parts += [f"{failed:,} of them failed"] if failed else []
+    parts += [f"{lost:,} of them incomplete"] if (lost := plan.counts.get("incomplete", 0)) else []
     parts += [f"{count_to_run(study, plan):,} to run"]
     parts[-1] += (
         f", {plan.num_missing_weights:,} of them for their weights" if plan.num_missing_weights else ""

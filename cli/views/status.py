@@ -43,7 +43,7 @@ def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
     counts = study_status.counts
     return {
         "trials": study_status.total,
-        **{status: counts[status] for status in ("done", "failed", "pruned")},
+        **{status: counts[status] for status in ("done", "failed", "pruned", "incomplete")},
         "left": study_status.num_remaining,
         "begun": len(study_status.started),
         "reached": [

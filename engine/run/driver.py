@@ -192,7 +192,7 @@ def _summary(study: Study, store: Store, counter: _Counter, *, stopped: bool, gi
         wanted = {trial.id for trial in study.trials}
     else:
         wanted = set(store.trials().filter(pl.col("study") == study.name)["trial"].to_list())
-    statuses = [held[trial] for trial in wanted if trial in held]
+    statuses = [held[trial] for trial in wanted if held.get(trial, "incomplete") != "incomplete"]
     failed = list(counter.ended.values()).count("failed")
     return Summary(
         done=statuses.count("done"),

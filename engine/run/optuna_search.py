@@ -176,7 +176,7 @@ class OptunaSearch:
 
     def _missing(self, point: _Point) -> list[Job]:
         """The trials of a point that have no outcome, or one that is to be tried again."""
-        again = {"failed"} if self._retry else set[str]()
+        again = {"incomplete", *(["failed"] if self._retry else [])}
         return [
             Job(
                 trial=trial,

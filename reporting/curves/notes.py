@@ -169,6 +169,7 @@ def _omitted_trials(samples: Samples, probe: str) -> Iterable[str]:
         ValueStatus.FAILED: "failed",
         ValueStatus.DIVERGED: "diverged",
         ValueStatus.PRUNED: "stopped early",
+        ValueStatus.INCOMPLETE: "incomplete, as their metrics are lost",
         ValueStatus.NO_VALUE: "without a finite value",
         ValueStatus.PENDING: f"not probed yet ({probe})",
         ValueStatus.MISSING: "not run",

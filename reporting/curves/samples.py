@@ -28,7 +28,13 @@ POSITION_COLUMNS = ("panel", "series", "x", "y")
 """Columns that say where a value stands: the number of a level, or what is measured along the axis."""
 
 _INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^,\]]*)(?:,[^\]]*)?)?\]$"  # of a metric with an index
-_LEFT_OUT = (ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.PRUNED, ValueStatus.MISSING)
+_LEFT_OUT = (
+    ValueStatus.FAILED,
+    ValueStatus.DIVERGED,
+    ValueStatus.PRUNED,
+    ValueStatus.INCOMPLETE,
+    ValueStatus.MISSING,
+)
 _POSITION_SCHEMA = {"trial": pl.String, "cell": pl.Int32, **dict.fromkeys(POSITION_COLUMNS, pl.Int32)}
 
 

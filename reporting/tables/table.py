@@ -28,6 +28,7 @@ class CellStatus(StrEnum):
     DIVERGED = "diverged"
     NO_VALUE = "none"
     PRUNED = "pruned"
+    INCOMPLETE = "incomplete"
     MISSING = "missing"
     REFUSED = "refused"  # the study's budget does not allow them
     UNPLANNED = "unplanned"  # the study has no such trial

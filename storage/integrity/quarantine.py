@@ -6,6 +6,7 @@ Its rows then count as missing, so that the trials run again.
 import contextlib
 import logging
 import os
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,12 +15,25 @@ from ..paths import Layout
 _log = logging.getLogger(__name__)
 
 
-class Quarantine:
-    """The damaged files that one session has met; `paths` says where they are now."""
+@dataclass(frozen=True, slots=True)
+class UnreadFile:
+    """A file that is not read, where it was, and why; a damaged one is moved, any other is left."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    path: Path
+    reason: str
+    is_damaged: bool
+
+
+class Quarantine:
+    """The files that one session has not read: `paths` says where they are now, `faults` why.
+
+    A `dry` one moves nothing and warns of nothing.
+    """
+
+    def __init__(self, layout: Layout, *, dry: bool = False) -> None:
+        self.layout, self.dry = layout, dry
         self.paths: list[Path] = []
+        self.faults: list[UnreadFile] = []
 
     def move(self, path: Path, reason: str, left: str = "its contents count as missing") -> None:
         """Quarantine one file, and say what is left of it.
@@ -27,6 +41,9 @@ class Quarantine:
         In a store that cannot be written it stays, and is left out all the same.
         """
         name = path.relative_to(self.layout.root)
+        self.faults.append(UnreadFile(path, f"{reason}; {left}", is_damaged=True))
+        if self.dry:
+            return
         target = _unused_path(self.layout.quarantine / name)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -43,8 +60,11 @@ class Quarantine:
 
     def leave(self, path: Path, reason: str) -> None:
         """Leave out what is no file of the store, or cannot be read; the first time, with a warning."""
-        if path not in self.paths:
-            self.paths.append(path)
+        if path in self.paths:
+            return
+        self.paths.append(path)
+        self.faults.append(UnreadFile(path, reason, is_damaged=False))
+        if not self.dry:
             _log.warning("%s is left out: %s", path.relative_to(self.layout.root), reason)
 
     def _note(self, line: str) -> None:

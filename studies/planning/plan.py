@@ -29,7 +29,7 @@ SIZE_KEYS = (
 
 _SIZE_PATHS = tuple(("model", key) for key in SIZE_KEYS)
 
-TrialStatus = Literal["done", "failed", "pruned", "missing"]
+TrialStatus = Literal["done", "failed", "pruned", "incomplete", "missing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Plan:
     total: int
     subset_size: int | None
     counts: Mapping[str, int]  # of the outcomes in the store, by status
-    num_remaining: int  # to run; in a grid these include pruned trials and those without weights
+    num_remaining: int  # to run; in a grid also pruned and incomplete trials and those without weights
     num_missing_weights: int  # done trials whose weights the study keeps but the store lacks
     models: tuple[ModelCost, ...]
     estimate: TimeEstimate
@@ -98,7 +98,8 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
     left = [one.estimate for one in planned if one.trial.id in remaining]
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
-        left = [_point_estimate(tried, trials, estimator)] * max(0, study.total - len(tried))
+        num_left = max(0, study.total - len(tried) + counts["incomplete"])
+        left = [_point_estimate(tried, trials, estimator)] * num_left
     names = _label_names(study)
     return Plan(
         trials=planned,

@@ -37,14 +37,16 @@ class StudyStatus:
 
     @property
     def num_remaining(self) -> int:
-        """The trials without an outcome."""
-        return max(0, self.total - len(self.stored))
+        """The trials without an outcome, or with one that is incomplete."""
+        return max(0, self.total - len(self.stored) + self.counts["incomplete"])
 
     def summary(self) -> str:
         """The counts in one line; counts of 0 are left out, except for done and left."""
         counts = self.counts
         parts = [f"{counts['done']:,} of {plural(self.total, 'trial')} done"]
-        parts += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
+        parts += [
+            f"{counts[status]} {status}" for status in ("failed", "pruned", "incomplete") if counts[status]
+        ]
         parts += [
             f"{self.num_remaining} left" + (f", {len(self.started)} of them begun" if self.started else "")
         ]

@@ -34,6 +34,7 @@ class ValueStatus(StrEnum):
     DIVERGED = "diverged"  # its training ended with most of what it had learnt lost
     NO_VALUE = "none"  # it ended without a finite value
     PRUNED = "pruned"  # it was stopped early
+    INCOMPLETE = "incomplete"  # its metrics are damaged or missing, and it runs again
     MISSING = "missing"  # it has not run
 
     @property

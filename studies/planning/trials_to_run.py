@@ -19,10 +19,10 @@ def trials_to_run(
 ) -> list[Trial]:
     """The trials of a grid that have no outcome, given the status by id of those that have one.
 
-    Pruned trials, which a search gave up, and done ones whose weights are missing run again; failed ones
-    where it is asked for. `only` limits them to these ids.
+    Pruned trials, which a search gave up, incomplete ones, whose metrics are lost, and done ones whose
+    weights are missing run again; failed ones where it is asked for. `only` limits them to these ids.
     """
-    repeated = {"pruned", "failed"} if retry_failed else {"pruned"}
+    repeated = {"pruned", "incomplete", *(["failed"] if retry_failed else [])}
     without_weights = set(trials_missing_weights(study, store, statuses))
     return [
         trial
@@ -40,4 +40,4 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
     if not study.keep_weights or study.search is not None:
         return ()
     done = (trial.id for trial in study.trials if statuses.get(trial.id) == "done")
-    return tuple(trial for trial in done if not store.weights_file(trial).exists())
+    return tuple(trial for trial in done if not store.weights_file(trial).is_file())

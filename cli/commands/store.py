@@ -1,0 +1,72 @@
+"""`activemem store`: what is wrong with the files of a store, and mending it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..options import JsonOption, ResultsOption
+from ..output import EXIT_FAILED, print_json, print_stdout
+
+app = typer.Typer(help="Check, repair and clean the files of results.", no_args_is_help=True)
+
+DryOption = Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")]
+
+
+@app.command()
+def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
+    """Read every file of a store, and tell what is wrong; nothing is changed.
+
+    Ends with status 1 if something is damaged, cannot be read, or a trial lacks its metrics. What is foreign,
+    has no seal, or is left over is told alone.
+    """
+    from ..machine_settings import load_settings
+    from ..views import store_upkeep as views
+
+    store = load_settings({"results": results}).store
+    found = store.check()
+    if as_json:
+        print_json(views.check_to_dict(store.root, found))
+    else:
+        print_stdout("\n".join(views.format_check(store.root, found)))
+    if found.has_faults:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
+    """Move damaged files to the store's quarantine, and keep what is intact of them.
+
+    A damaged place in a merged file costs one row group of trials; those and trials that lack their metrics
+    or their weights are trained again by `study run`. Ends with status 1 if something cannot be mended.
+    """
+    from ..machine_settings import load_settings
+    from ..views import store_upkeep as views
+
+    store = load_settings({"results": results}).store
+    mended, left = store.repair(), store.check()
+    if as_json:
+        moved = views.findings_to_dicts(store.root, mended)
+        print_json({"moved": moved, **views.check_to_dict(store.root, left)})
+    else:
+        print_stdout("\n".join(views.format_repair(store.root, mended, left)))
+    if left.has_faults:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json: JsonOption = False) -> None:
+    """Remove what nothing reads any more: files of writers that died, checkpoints of trials that ended.
+
+    Rows, weights and what is in quarantine stay.
+    """
+    from ..machine_settings import load_settings
+    from ..views import store_upkeep as views
+
+    store = load_settings({"results": results}).store
+    found = store.clean(dry=dry_run)
+    if as_json:
+        print_json({"removed": not dry_run, "leftovers": views.findings_to_dicts(store.root, found)})
+    else:
+        print_stdout("\n".join(views.format_clean(store.root, found, dry=dry_run)))

@@ -1,0 +1,91 @@
+"""What is wrong with a store's files: a line for each, the gravest first, and the same for a program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...storage.upkeep import Finding, FindingKind, StoreCheck
+from ...studies.text.units import format_bytes, plural
+
+_TOTALS = {
+    FindingKind.DAMAGED: "damaged",
+    FindingKind.UNREADABLE: "unreadable",
+    FindingKind.INCOMPLETE: "incomplete",
+    FindingKind.FOREIGN: "foreign",
+    FindingKind.UNSEALED: "without a seal",
+    FindingKind.LEFTOVER: "left over",
+}
+
+
+def format_check(root: Path, found: StoreCheck) -> list[str]:
+    """The totals, a line for each finding, and the command that mends what can be mended."""
+    lines = [_totals(root, found), *_lines(root, found.findings)]
+    kinds = {finding.kind for finding in found.findings}
+    if FindingKind.DAMAGED in kinds:
+        lines.append("Mend: activemem store repair")
+    if FindingKind.LEFTOVER in kinds:
+        lines.append("Remove what is left over: activemem store clean")
+    return lines
+
+
+def format_repair(root: Path, mended: Sequence[Finding], left: StoreCheck) -> list[str]:
+    """What was moved to quarantine, and what is still wrong."""
+    moved = f"{plural(len(mended), 'damaged file')} moved to {root / 'quarantine'}"
+    return [moved if mended else "nothing is damaged", *_lines(root, mended), *format_check(root, left)]
+
+
+def format_clean(root: Path, found: Sequence[Finding], *, dry: bool) -> list[str]:
+    """What was removed, or would be, and its size."""
+    if not found:
+        return ["nothing is left over"]
+    size = format_bytes(sum(finding.size for finding in found))
+    verb = "would be removed" if dry else "removed"
+    return [*_lines(root, found), f"{verb}: {plural(len(found), 'leftover')}, {size}"]
+
+
+def check_to_dict(root: Path, found: StoreCheck) -> dict[str, object]:
+    """A check for a program."""
+    number, size = found.quarantined
+    return {
+        "files": found.files,
+        "bytes": found.size,
+        "findings": findings_to_dicts(root, found.findings),
+        "quarantine": {"files": number, "bytes": size},
+    }
+
+
+def findings_to_dicts(root: Path, findings: Sequence[Finding]) -> list[dict[str, object]]:
+    """Findings for a program."""
+    return [
+        {
+            "kind": finding.kind.value,
+            "path": str(finding.path.relative_to(root)),
+            "reason": finding.reason,
+            "bytes": finding.size,
+        }
+        for finding in findings
+    ]
+
+
+def _totals(root: Path, found: StoreCheck) -> str:
+    """`results · 288 files, 1.2 MB · 1 damaged · 2 left over`."""
+    counts = Counter(finding.kind for finding in found.findings)
+    parts = [f"{root}", f"{plural(found.files, 'file')}, {format_bytes(found.size)}"]
+    parts += [f"{counts[kind]} {name}" for kind, name in _TOTALS.items() if counts[kind]]
+    parts += [] if counts else ["all as written"]
+    number, size = found.quarantined
+    parts += [f"{number} in quarantine, {format_bytes(size)}"] if number else []
+    return " · ".join(parts)
+
+
+def _lines(root: Path, findings: Sequence[Finding]) -> list[str]:
+    """Each finding's kind, path and size, and below that its reason."""
+    width = max((len(finding.kind.value) for finding in findings), default=0)
+    lines: list[str] = []
+    for finding in findings:
+        size = f"   {format_bytes(finding.size)}" if finding.size else ""
+        lines.append(f"  {finding.kind.value:<{width}}   {finding.path.relative_to(root)}{size}")
+        lines.append(f"  {'':<{width}}   {finding.reason}")
+    return lines

@@ -1,0 +1,130 @@
+"""The check of a store: every file is read to its end, and nothing is changed."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..integrity.checksum import DamagedError
+from ..integrity.quarantine import Quarantine, UnreadFile
+from ..integrity.regular_file import UnreadableError, open_regular
+from ..integrity.seal import verify_seal
+from ..latest_attempts import INCOMPLETE, read_latest
+from ..paths import Layout, StoreError, data_files, entries
+from ..read import read_verified
+from ..schema import SCHEMAS
+from ..study_records import read_page
+from .findings import Finding, FindingKind, size_bytes
+from .leftovers import find_leftovers
+
+_CHECKPOINTS: Final = ("state.pt", "previous.pt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCheck:
+    """All that is wrong with a store, the gravest first; how many files were read, and their bytes.
+
+    `quarantined` is the number of files in quarantine, and their bytes.
+    """
+
+    findings: tuple[Finding, ...]
+    files: int
+    size: int
+    quarantined: tuple[int, int]
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether something of the store is lost until it is mended."""
+        return any(finding.kind.is_fault for finding in self.findings)
+
+
+def check_store(layout: Layout) -> StoreCheck:
+    """Read all of a store and say what is wrong with it."""
+    read = [*_data_paths(layout), *entries(layout.studies, ".json"), *_sealed_paths(layout)]
+    quarantine = Quarantine(layout, dry=True)
+    found = [finding for path in read if (finding := _check(path, quarantine)) is not None]
+    found += _foreign(layout)
+    with suppress(StoreError):  # of a file of another version, which is among the findings
+        found += [*_incomplete(layout, quarantine), *find_leftovers(layout, quarantine)]
+    kinds = list(FindingKind)
+    away = [path for path in layout.quarantine.rglob("*") if path.is_file() and path.name != "notes.txt"]
+    return StoreCheck(
+        findings=tuple(sorted(found, key=lambda each: (kinds.index(each.kind), each.path))),
+        files=len(read),
+        size=sum(map(size_bytes, read)),
+        quarantined=(len(away), sum(map(size_bytes, away))),
+    )
+
+
+def _data_paths(layout: Layout) -> Iterator[Path]:
+    for dataset in SCHEMAS:
+        for partition in layout.partitions(dataset):
+            yield from data_files(partition)
+
+
+def _sealed_paths(layout: Layout) -> Iterator[Path]:
+    """Yield the files of weights and checkpoints."""
+    yield from (path for path in entries(layout.weights_folder, ".pt") if not path.name.startswith("."))
+    for folder in entries(layout.checkpoints_folder):
+        if folder.is_dir():
+            yield from (path for path in entries(folder) if path.name in _CHECKPOINTS)
+
+
+def _check(path: Path, quarantine: Quarantine) -> Finding | None:
+    """Read one file as its readers do, and say what is wrong with it."""
+    fault = None
+    try:
+        if path.suffix == ".pt":
+            fault = _unsealed(path)
+        elif path.suffix == ".json":
+            read_page(path)
+        else:
+            known = len(quarantine.faults)
+            read_verified(path, quarantine)
+            fault = next(map(_kind_and_reason, quarantine.faults[known:]), None)
+    except FileNotFoundError:  # removed meanwhile
+        return None
+    except DamagedError as error:
+        fault = FindingKind.DAMAGED, str(error)
+    except UnreadableError as error:
+        fault = FindingKind.UNREADABLE, str(error)
+    except StoreError as error:
+        fault = FindingKind.FOREIGN, str(error).removeprefix(f"{path}: ")
+    if fault is None:
+        return None
+    return Finding(kind=fault[0], path=path, reason=fault[1], size=size_bytes(path))
+
+
+def _unsealed(path: Path) -> tuple[FindingKind, str] | None:
+    with open_regular(path) as file:
+        is_sealed = verify_seal(file)
+    return None if is_sealed else (FindingKind.UNSEALED, "damage to it would not be noticed")
+
+
+def _kind_and_reason(fault: UnreadFile) -> tuple[FindingKind, str]:
+    if fault.is_damaged:
+        return FindingKind.DAMAGED, fault.reason.removesuffix("; its contents count as missing")
+    return FindingKind.FOREIGN if fault.path.is_file() else FindingKind.UNREADABLE, fault.reason
+
+
+def _foreign(layout: Layout) -> Iterator[Finding]:
+    """Yield what is in folders of the store and is none of its files."""
+    strangers = list[Path]()
+    for dataset in SCHEMAS:
+        for path in entries(layout.root / dataset):
+            inside = entries(path) if path.is_dir() else [path]
+            strangers += [each for each in inside if path == each or each.suffix != ".parquet"]
+    for path in strangers:
+        reason = "no store has a file of this name"
+        yield Finding(kind=FindingKind.FOREIGN, path=path, reason=reason, size=size_bytes(path))
+
+
+def _incomplete(layout: Layout, quarantine: Quarantine) -> Iterator[Finding]:
+    """Yield the trials whose metrics are lost, each at the place where they were written."""
+    columns = ["trial", "attempt", "study", "status"]
+    rows = read_latest(layout, quarantine, columns).filter(status=INCOMPLETE)
+    for trial, attempt, study, _ in rows.iter_rows():
+        path = layout.attempt_file("metrics", study, trial, attempt)
+        reason = "the metrics of a trial that has its row; study run trains it again"
+        yield Finding(kind=FindingKind.INCOMPLETE, path=path, reason=reason, size=0)

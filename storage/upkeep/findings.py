@@ -1,0 +1,41 @@
+"""What is told of a store: a file or a folder, what is wrong with it, and how large it is."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class FindingKind(StrEnum):
+    """What is wrong, the gravest first."""
+
+    DAMAGED = "damaged"  # its bytes are not those that were written
+    UNREADABLE = "unreadable"  # it has a name of the store's and cannot be read
+    INCOMPLETE = "incomplete"  # a trial's row is there and its metrics are not
+    FOREIGN = "foreign"  # no store wrote it
+    UNSEALED = "unsealed"  # written before there were seals: damage would not be noticed
+    LEFTOVER = "leftover"  # nothing reads it any more
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether something of the store is lost until it is mended."""
+        return self in {FindingKind.DAMAGED, FindingKind.UNREADABLE, FindingKind.INCOMPLETE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong; `size` is in bytes, and 0 where there is no file."""
+
+    kind: FindingKind
+    path: Path
+    reason: str
+    size: int
+
+
+def size_bytes(path: Path) -> int:
+    """Return the size of a file, or of all files in a folder."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            return sum(size_bytes(inner) for inner in path.iterdir())
+        return path.lstat().st_size
+    except OSError:  # removed meanwhile, or not to be looked into
+        return 0

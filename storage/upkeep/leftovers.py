@@ -1,0 +1,84 @@
+"""Leftovers: files that nothing reads any more, of writers that have died and of trials that have ended."""
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ..durable_write import STALE_AFTER_S
+from ..integrity.quarantine import Quarantine
+from ..latest_attempts import INCOMPLETE, read_latest
+from ..paths import Layout, entries
+from .findings import Finding, FindingKind, size_bytes
+
+QUIET_S: Final = 3600.0
+"""The checkpoint of a trial that has ended is left over once nobody has written to it for so long."""
+
+RESUMED_REASON: Final = "time limit"
+"""How the reason of a failure begins after which a trial goes on from its checkpoint."""
+
+
+def find_leftovers(layout: Layout, quarantine: Quarantine) -> list[Finding]:
+    """Find what is left over; raises `StoreError` for an unknown schema version."""
+    ended = list(_ended_checkpoints(layout, quarantine))
+    folders = {leftover.path for leftover in ended}
+    return [*(each for each in _unfinished_files(layout) if each.path.parent not in folders), *ended]
+
+
+def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
+    """Remove what is left over, and return it; a `dry` run removes nothing."""
+    found = find_leftovers(layout, Quarantine(layout, dry=True))
+    for leftover in () if dry else found:
+        if leftover.path.is_dir() and not leftover.path.is_symlink():
+            shutil.rmtree(leftover.path, ignore_errors=True)
+        else:
+            with suppress(FileNotFoundError):
+                leftover.path.unlink()
+    return found
+
+
+def _unfinished_files(layout: Layout) -> Iterator[Finding]:
+    """Yield what writers have begun a day ago or earlier, and damaged checkpoints that were set aside."""
+    oldest = time.time() - STALE_AFTER_S
+    folders = [layout.weights_folder, *entries(layout.checkpoints_folder)]
+    begun = [path for folder in folders if folder.is_dir() for path in entries(folder)]
+    temporary = [path for path in begun if path.name.startswith(".") or path.name.endswith(".tmp")]
+    for path in (*entries(layout.unfinished), *temporary):
+        if _last_change(path) < oldest:
+            yield _leftover(path, "its writer has died")
+    for path in begun:
+        if path.name.endswith(".damaged"):
+            yield _leftover(path, "a damaged checkpoint that its trial did without")
+
+
+def _ended_checkpoints(layout: Layout, quarantine: Quarantine) -> Iterator[Finding]:
+    """Yield the checkpoints of trials that have ended and do not go on from them."""
+    columns = ["trial", "status", "reason", "finished"]
+    rows = {row["trial"]: row for row in read_latest(layout, quarantine, columns).iter_rows(named=True)}
+    for folder in entries(layout.checkpoints_folder):
+        row = rows.get(folder.name)
+        if row is not None and folder.is_dir() and _is_over(row, folder):
+            yield _leftover(folder, f"its trial is {row['status']}")
+
+
+def _is_over(row: Mapping[str, Any], folder: Path) -> bool:
+    """Say whether a trial has ended for good, and nobody has gone on from its checkpoint since."""
+    if row["status"] == INCOMPLETE or (row["reason"] or "").startswith(RESUMED_REASON):
+        return False
+    finished: datetime = row["finished"]
+    changed = max((_last_change(path) for path in folder.iterdir()), default=0.0)
+    return changed <= finished.timestamp() and changed < time.time() - QUIET_S
+
+
+def _last_change(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except FileNotFoundError:
+        return time.time()
+
+
+def _leftover(path: Path, reason: str) -> Finding:
+    return Finding(kind=FindingKind.LEFTOVER, path=path, reason=reason, size=size_bytes(path))

@@ -1,0 +1,76 @@
+"""`activemem store`: what a person sees of damage, and what mends it."""
+
+import json
+import os
+
+import pytest
+
+from ...storage.factories import fill_store, make_trial_id, uncompacted_path
+
+
+@pytest.fixture
+def store(tmp_path):
+    return fill_store(tmp_path / "results", [1, 2])
+
+
+def damage(path):
+    path.write_bytes(path.read_bytes()[:-9] + b"x" * 9)
+
+
+def test_a_sound_store_is_told_in_a_line(store, run):
+    result = run("store", "check", "--results", str(store.root))
+    assert result.exit_code == 0
+    head, _, tail = result.stdout.partition(" files, ")
+    assert head == f"{store.root} · 4"
+    assert tail.endswith(" kB · all as written\n")
+
+
+def test_damage_is_told_mended_and_told_no_more(store, run):
+    path, results = uncompacted_path(store.root, 1), ("--results", str(store.root))
+    damage(path)
+    result = run("store", "check", *results)
+    assert result.exit_code == 1
+    head, finding, reason, then = result.stdout.splitlines()
+    assert head.endswith(" · 1 damaged")
+    assert finding.startswith(f"  damaged   trials/alpha/{path.name}   ")
+    assert reason.strip() == "it is cut short or its end is altered"
+    assert then == "Mend: activemem store repair"
+    assert path.exists()
+    result = run("store", "repair", *results)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"1 damaged file moved to {store.root / 'quarantine'}\n")
+    assert not path.exists()
+    result = run("store", "check", "--json", *results)
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert (found["files"], found["findings"], found["quarantine"]["files"]) == (3, [], 1)
+
+
+def test_an_incomplete_trial_is_a_fault_that_a_run_mends(store, run):
+    path = uncompacted_path(store.root, 1, dataset="metrics")
+    damage(path)
+    result = run("store", "repair", "--json", "--results", str(store.root))
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert [each["kind"] for each in found["moved"]] == ["damaged"]
+    assert found["findings"] == [
+        {
+            "kind": "incomplete",
+            "path": f"metrics/alpha/{path.name}",
+            "reason": "the metrics of a trial that has its row; study run trains it again",
+            "bytes": 0,
+        }
+    ]
+
+
+def test_what_would_be_removed_is_told_before(store, run):
+    folder, results = store.checkpoint_dir(make_trial_id(1)), ("--results", str(store.root))
+    folder.mkdir(parents=True)
+    (folder / "state.pt.damaged").write_bytes(bytes(2000))
+    os.utime(folder / "state.pt.damaged", (0, 0))
+    before = run("store", "clean", "--dry-run", *results)
+    assert before.stdout.endswith("would be removed: 1 leftover, 2.0 kB\n")
+    assert folder.exists()
+    assert run("store", "clean", *results).stdout.endswith("\nremoved: 1 leftover, 2.0 kB\n")
+    assert not folder.exists()
+    assert run("store", "clean", *results).stdout == "nothing is left over\n"

@@ -1,0 +1,235 @@
+"""A store is checked to the last file, mended where it can be, and never the worse for it."""
+
+import io
+import os
+import time
+import zipfile
+
+import pytest
+
+from activemem.storage import Store
+from activemem.storage.integrity.checksum import add_checksum
+from activemem.storage.integrity.seal import sealing
+from activemem.storage.upkeep import FindingKind
+
+from ..factories import (
+    fill_store,
+    make_metric_rows,
+    make_trial_id,
+    make_trial_row,
+    store_contents,
+    uncompacted_path,
+)
+
+DAY_S = 25 * 3600
+
+
+def write_sealed(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("data", b"weights" * 100)
+    with sealing(path) as file:
+        file.write(whole.getvalue())
+
+
+def flip(path, place=None):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 if place is None else place] ^= 4
+    path.write_bytes(data)
+
+
+def age(path, seconds=DAY_S):
+    then = time.time() - seconds
+    os.utime(path, (then, then), follow_symlinks=False)
+
+
+def told(root, findings):
+    return [(each.kind.value, str(each.path.relative_to(root)), each.reason) for each in findings]
+
+
+@pytest.fixture
+def sound(root):
+    """A store with a file of every kind, in which nothing is wrong."""
+    store = fill_store(root, range(1, 151))
+    store.compact()
+    fill_store(root, [201, 202])
+    store.save_study_record("alpha", {"text": "as it was"})
+    for number in (1, 2):
+        write_sealed(store.weights_file(make_trial_id(number)))
+    for name in ("state.pt", "previous.pt"):
+        write_sealed(store.checkpoint_dir(make_trial_id(300)) / name)
+    return store
+
+
+def names(root):
+    return sorted(str(path) for path in root.rglob("*"))
+
+
+def test_a_sound_store_has_no_findings(root, sound):
+    found = sound.check()
+    assert (found.findings, found.has_faults, found.quarantined) == ((), False, (0, 0))
+    assert found.files == 2 + 2 * 2 + 1 + 2 + 2
+    assert found.size == sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+    assert sound.repair() == sound.clean() == []
+
+
+def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
+    (merged,) = (root / "trials/alpha").glob("compacted-*")
+    flip(merged, 10)
+    flip(uncompacted_path(root, 201, dataset="metrics"))
+    flip(root / "studies/alpha.json")
+    flip(sound.weights_file(make_trial_id(2)))
+    flip(sound.checkpoint_dir(make_trial_id(300)) / "state.pt")
+    with zipfile.ZipFile(sound.weights_file(make_trial_id(3)), "w") as archive:
+        archive.writestr("data", b"of an earlier version")
+    os.mkfifo(uncompacted_path(root, 203))
+    (root / "metrics/alpha/notes.txt").write_text("mine")
+    (root / "weights/.0.pt.0").write_text("half")
+    age(root / "weights/.0.pt.0")
+    before = names(root)
+    found = sound.check()
+    assert told(root, found.findings) == [
+        (
+            "damaged",
+            f"checkpoints/{make_trial_id(300)}/state.pt",
+            "its bytes do not match its seal",
+        ),
+        (
+            "damaged",
+            f"metrics/alpha/{make_trial_id(201)}-0.parquet",
+            "its bytes do not match its checksum",
+        ),
+        ("damaged", "studies/alpha.json", found.findings[2].reason),
+        (
+            "damaged",
+            f"trials/alpha/{merged.name}",
+            "its bytes do not match its checksum; 2 of 3 row groups are intact; the rest count as missing",
+        ),
+        ("damaged", f"weights/{make_trial_id(2)}.pt", "its bytes do not match its seal"),
+        ("unreadable", f"trials/alpha/{make_trial_id(203)}-0.parquet", "expected a file, got a pipe"),
+        (
+            "incomplete",
+            f"metrics/alpha/{make_trial_id(201)}-0.parquet",
+            "the metrics of a trial that has its row; study run trains it again",
+        ),
+        ("foreign", "metrics/alpha/notes.txt", "no store has a file of this name"),
+        ("unsealed", f"weights/{make_trial_id(3)}.pt", "damage to it would not be noticed"),
+        ("leftover", "weights/.0.pt.0", "its writer has died"),
+    ]
+    assert found.has_faults
+    assert names(root) == before
+    assert caplog.messages == []
+
+
+def test_a_repair_keeps_what_is_intact_and_leaves_nothing_damaged(root, sound):
+    before = Store(root).trials()["trial"].to_list()
+    (merged,) = (root / "trials/alpha").glob("compacted-*")
+    flip(merged, 10)
+    flip(root / "studies/alpha.json")
+    flip(sound.weights_file(make_trial_id(2)))
+    flip(sound.checkpoint_dir(make_trial_id(300)) / "state.pt")
+    assert len(sound.repair()) == 4
+    assert sound.check().findings == ()
+    assert sound.check().quarantined[0] == 4
+    left = Store(root).trials()["trial"].to_list()
+    assert set(left) < set(before)
+    assert len(before) - len(left) == 64
+    assert not sound.weights_file(make_trial_id(2)).exists()
+    assert [path.name for path in sound.checkpoint_dir(make_trial_id(300)).iterdir()] == ["previous.pt"]
+    assert sound.repair() == []
+
+
+def test_a_trial_whose_metrics_are_damaged_is_incomplete_until_it_has_run_again(root, caplog):
+    store = fill_store(root, [1, 2])
+    flip(uncompacted_path(root, 1, dataset="metrics"))
+    assert store.latest_attempts()[make_trial_id(1)] == ("done", 0)  # nobody has looked at them yet
+    assert store.metrics()["trial"].unique().to_list() == [make_trial_id(2)]
+    for each in (store, Store(root)):
+        assert each.latest_attempts() == {
+            make_trial_id(1): ("incomplete", 0),
+            make_trial_id(2): ("done", 0),
+        }
+        assert each.follow()[make_trial_id(1)]["status"] == "incomplete"
+        row, _ = each.trials().rows(named=True)
+        assert (row["status"], row["reason"]) == ("incomplete", "its metrics are damaged or missing")
+    assert told(root, store.check().findings)[0][:2] == (
+        "incomplete",
+        f"metrics/alpha/{make_trial_id(1)}-0.parquet",
+    )
+    store.write(make_trial_row(1, attempt=1), make_metric_rows(1))
+    assert store.latest_attempts()[make_trial_id(1)] == ("done", 1)
+    assert store.check().findings == ()
+
+
+def test_a_damaged_row_group_of_metrics_makes_its_trials_incomplete_and_no_others(root, sound):
+    (merged,) = (root / "metrics/alpha").glob("compacted-*")
+    flip(merged, 10)
+    sound.compact()
+    statuses = sound.latest_attempts()
+    incomplete = [trial for trial, (status, _) in statuses.items() if status == "incomplete"]
+    assert incomplete == [make_trial_id(number) for number in range(1, 65)]
+    assert len(statuses) == 152
+
+
+def test_rows_that_were_written_without_metrics_are_complete(root):
+    store = Store(root)
+    store.write(make_trial_row(1), [])
+    assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
+    assert store.check().findings == ()
+
+
+@pytest.fixture
+def leftovers(root):
+    """A store with a checkpoint for each way in which a trial can have ended, and a temporary file."""
+    store = fill_store(root, [1])
+    fill_store(root, [2], status="failed", reason="not a number at epoch 2")
+    fill_store(root, [3], status="failed", reason="time limit of 5 s passed at epoch 2")
+    fill_store(root, [4, 5])
+    for number in (1, 2, 3, 4, 5, 6):
+        folder = store.checkpoint_dir(make_trial_id(number))
+        folder.mkdir(parents=True)
+        (folder / "begun").write_text("a trial")
+        os.utime(folder / "begun", (0, 0))
+    (store.checkpoint_dir(make_trial_id(4)) / "begun").touch()  # it runs again
+    temporary = store.checkpoint_dir(make_trial_id(6)) / ".state.pt.0"
+    temporary.write_bytes(bytes(1000))
+    age(temporary)
+    return store
+
+
+def test_leftovers_are_told_with_their_sizes_and_removed(root, leftovers):
+    expected = [
+        (f"checkpoints/{make_trial_id(6)}/.state.pt.0", "its writer has died", 1000),
+        (f"checkpoints/{make_trial_id(1)}", "its trial is done", 7),
+        (f"checkpoints/{make_trial_id(2)}", "its trial is failed", 7),
+        (f"checkpoints/{make_trial_id(5)}", "its trial is done", 7),
+    ]
+    before = names(root)
+    for dry in (True, False):
+        assert names(root) == before
+        found = leftovers.clean(dry=dry)
+        assert [(str(each.path.relative_to(root)), each.reason, each.size) for each in found] == expected
+    assert leftovers.clean() == []
+    assert sorted(path.name for path in (root / "checkpoints").iterdir()) == [
+        make_trial_id(number) for number in (3, 4, 6)
+    ]
+
+
+def test_a_compaction_removes_leftovers(root, leftovers):
+    before = store_contents(root)
+    leftovers.compact()
+    assert len(list((root / "checkpoints").iterdir())) == 3
+    assert str(store_contents(root)) == str(before)
+
+
+def test_a_file_of_another_version_is_told_and_the_rest_is_checked(root, sound):
+    uncompacted_path(root, 201).write_text("x")
+    path = uncompacted_path(root, 202)
+    data = path.read_bytes()
+    start = data.index(b"activemem.sealed")
+    path.write_bytes(add_checksum(data[:start] + data[start + 52 :], version=2))
+    assert [(each.kind, each.path) for each in sound.check().findings] == [
+        (FindingKind.DAMAGED, uncompacted_path(root, 201)),
+        (FindingKind.FOREIGN, path),
+    ]
