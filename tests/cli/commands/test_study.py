@@ -119,6 +119,7 @@ def test_status_as_json(run, tiny):
         "done": 6,
         "failed": 1,
         "pruned": 0,
+        "incomplete": 0,
         "left": 1,
         "begun": 0,
         "reached": [],
