@@ -6,8 +6,10 @@ step asks for the time, and a loop without an end is left as any other.
 
 from __future__ import annotations
 
+import faulthandler
 import math
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,9 @@ from types import FrameType
 
 GRACE_S = 5.0
 """The epoch under way may take so much longer, so that most end with their checkpoint."""
+
+NATIVE_GRACE_S = 10.0
+"""Native code, in which no Python runs, may take so much longer still; then its process ends."""
 
 REPEAT_S = 1.0
 """What catches every exception is interrupted again after so long."""
@@ -62,7 +67,8 @@ _alarm = _Alarm()
 def interruptible(limit_s: float | None) -> Iterator[None]:
     """A context that is left by TimeLimitPassed some seconds after `limit_s`, or by StoppedMidway.
 
-    Only the main thread can be interrupted; in any other it changes nothing.
+    Only the main thread can be interrupted; in any other it changes nothing. Where native code does not come
+    back, the process ends, with a traceback: under Ray another worker takes over, and counts the death.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -70,10 +76,15 @@ def interruptible(limit_s: float | None) -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, _alarm.ring)
     _alarm.limit_at = math.inf if limit_s is None else time.monotonic() + max(limit_s, 0.0) + GRACE_S
     _alarm.armed = True
+    if limit_s is not None:
+        latest_s = max(limit_s, 0.0) + GRACE_S + NATIVE_GRACE_S
+        faulthandler.dump_traceback_later(latest_s, exit=True, file=sys.__stderr__)
     try:
         _alarm.arm()
         yield
     finally:
+        if limit_s is not None:
+            faulthandler.cancel_dump_traceback_later()
         _alarm.armed, _alarm.limit_at = False, math.inf
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)

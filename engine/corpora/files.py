@@ -152,8 +152,9 @@ def _unpacked(path: Path, source: SourceFile) -> Iterator[Stream]:
                 yield gzip.GzipFile(fileobj=member) if name.endswith(".gz") else member
     elif ".tar" in path.suffixes:
         with tarfile.open(path) as archive:
-            file = archive.extractfile(_member(archive.getnames(), source))
-            assert file is not None, "a text is a plain file"
+            member = archive.getmember(_member(archive.getnames(), source))
+            if not member.isfile() or (file := archive.extractfile(member)) is None:
+                raise tarfile.TarError(f"expected {member.name} to be a plain file")
             with file:
                 yield file
     elif path.suffix in (".xz", ".gz"):

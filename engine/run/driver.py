@@ -22,6 +22,7 @@ from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
 from .in_process import run_local
 from .interrupts import Stop, on_interrupt
+from .last_resort import killed_if_stuck
 from .preflight import check_gpu, check_leaks, check_precisions, prepare_corpora
 
 
@@ -179,7 +180,8 @@ def _run(
     """Run the source where it is asked for; why cohorts were given up."""
     metric = study.search.metric if study.search else None
     if local:
-        run_local(source, store, machine, listener, stop, metric=metric)
+        with killed_if_stuck():
+            run_local(source, store, machine, listener, stop, metric=metric)
         return []
     from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
 

@@ -6,6 +6,7 @@ It is sealed, and the one before is kept: if the last one is damaged, its epoch 
 from __future__ import annotations
 
 import logging
+import pickle
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -174,7 +175,10 @@ def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
     """What torch has saved to a file, read only after its seal is verified; raises as `load_weights`."""
     with open_regular(path) as file:
         if verify_seal(file):
-            return torch.load(file, map_location=device, weights_only=True)
+            try:
+                return torch.load(file, map_location=device, weights_only=True)
+            except pickle.UnpicklingError as error:  # whoever sealed it was not this program
+                raise DamagedError("expected tensors and plain values alone, got other objects") from error
         _log.warning("%s was written without a seal: damage to it would not be noticed", path)
         try:
             return torch.load(file, map_location=device, weights_only=True)

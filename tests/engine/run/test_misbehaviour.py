@@ -73,6 +73,17 @@ def test_one_signal_ends_a_step_that_never_ends_and_says_how_to_go_on(folder, nu
     assert outcomes(folder) == []
 
 
+def test_two_signals_end_native_code_that_does_not_come_back(folder):
+    process = begin(folder, "native")
+    wait_for((folder / "native").exists)
+    time.sleep(0.5)  # from the file into the native code
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == -signal.SIGKILL
+    assert stderr == "killed, as native code did not come back; the epochs before are stored\n"
+
+
 def test_a_block_that_exits_is_an_outcome(folder):
     status, _ = run(folder, "exit")
     assert status == 1

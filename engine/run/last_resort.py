@@ -1,0 +1,57 @@
+"""A process that kills its parent, which was asked twice to stop and does not come back from native code.
+
+Python runs no handler of a signal while native code runs; the interpreter writes each signal's number to a
+pipe nevertheless, and this program reads it. It is run by its path and needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PATIENCE_S = 10.0
+"""So long after the second signal the parent may take to end by itself."""
+
+
+@contextmanager
+def killed_if_stuck() -> Iterator[None]:
+    """A context in which the second Ctrl-C or SIGTERM ends the calling process, whatever it does."""
+    words = [sys.executable, "-I", "-S", __file__]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
+    assert process.stdin is not None, "a pipe was asked for"
+    os.set_blocking(process.stdin.fileno(), False)
+    before = signal.set_wakeup_fd(process.stdin.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        process.stdin.close()
+        process.wait()
+
+
+def watch(parent: int) -> None:
+    """Read the numbers of signals until the parent closes the pipe; kill it if it is stuck."""
+    signals, kill_at = 0, None
+    while True:
+        left_s = None if kill_at is None else max(kill_at - time.monotonic(), 0.0)
+        if select.select([0], [], [], left_s)[0]:
+            numbers = os.read(0, 64)
+            if not numbers:
+                return
+            signals += sum(number in (signal.SIGINT, signal.SIGTERM) for number in numbers)
+            if signals > 1 and kill_at is None:
+                kill_at = time.monotonic() + PATIENCE_S
+        elif os.getppid() == parent:
+            os.write(2, b"killed, as native code did not come back; the epochs before are stored\n")
+            os.kill(parent, signal.SIGKILL)
+            return
+
+
+if __name__ == "__main__":
+    watch(os.getppid())

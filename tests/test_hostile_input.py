@@ -1,0 +1,258 @@
+"""Hostile input by the hundred, and by the thousand in `make test-slow`: an error of ours, and nothing else.
+
+Every input is drawn from a seed, so that what fails fails again. `bench/fuzz.py` does so with recipes.
+"""
+
+import io
+import logging
+import pickle
+import random
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from activemem.cli.machine_settings import load_settings
+from activemem.diagnostics import replace_unprintable
+from activemem.engine.corpora import DataError, read_source
+from activemem.engine.trial.checkpoints import Checkpoint, load_weights
+from activemem.errors import ActivememError
+from activemem.grammar import parse
+from activemem.reporting.sql import query
+from activemem.storage import Store
+from activemem.storage.integrity.seal import sealing
+from activemem.studies.catalog.datasets import Corpus, FileSlice, SourceFile
+from activemem.studies.study import load_study
+
+from .storage.factories import make_trial_row
+from .studies.claims.factories import study_with_claims
+from .study_texts import study_text
+
+STUDIES = Path(__file__).parents[1] / "studies"
+SHIPPED = ("quickstart", "tune-kernel", "quickstart-text", "algorithmic-small-rates")
+HOLDS = [
+    claim["holds"]
+    for path in sorted(STUDIES.glob("*.toml"))
+    for claim in tomllib.loads(path.read_text(encoding="utf-8")).get("claim", ())
+]
+PIECES = [
+    *("\x1b[2J", "\x07", "\u202e", "\x00", "\x9b", "\ufeff", "é", "日", "\U0001f600", "\t", "\n", "\r", "\\"),
+    *(
+        "[",
+        "]",
+        "[[",
+        "{",
+        "}",
+        "(",
+        ")",
+        "=",
+        ",",
+        ".",
+        "#",
+        '"',
+        "'",
+        '"""',
+        "[" * 300,
+        "(" * 300,
+        "a." * 300,
+    ),
+    *("0", "-1", "1e400", "nan", "inf", "-inf", "9" * 30, "0x10", "true", "1979-05-27", "1.5"),
+    *("__import__('os').system('true')", "{mixer}", "{task}", "{seed}", "{__class__}", "../../etc/passwd"),
+    *(
+        "[study]",
+        "[factors]",
+        "[search]",
+        "[[table]]",
+        "seed = []",
+        "for m in mixer",
+        "all(",
+        "max(",
+        "UNION",
+    ),
+    *("SELECT", "* FROM", "trials", "NULL", "CAST(1 AS INT)", "read_csv('/etc/passwd')", "--", "/*", ";"),
+]
+EXAMPLES = [pytest.param(1, id="some"), pytest.param(100, id="many", marks=pytest.mark.slow)]
+
+
+def mutated(draw, text):
+    """The text with pieces cut out, put in, doubled or moved."""
+    for _ in range(draw.randint(1, 5)):
+        start = draw.randint(0, len(text))
+        end = min(len(text), start + draw.choice((0, 0, 1, 2, 8, 30)))
+        put = draw.choice((draw.choice(PIECES), "", text[start:end] * 2, text[end : end + 20]))
+        text = text[:start] + put + text[end:]
+    return text
+
+
+def try_all(inputs, read):
+    """Read every input; expect of each that it is read, or an error of ours with a printable message."""
+    wrong = []
+    for each in inputs:
+        try:
+            read(each)
+        except ActivememError as error:
+            if not str(error).strip() or "\x1b" in replace_unprintable(str(error)):
+                wrong.append(f"no message for {each!r:.2000}")
+        except BaseException as error:  # noqa: BLE001 -- whatever else comes is what is looked for
+            wrong.append(f"{type(error).__name__}: {error!s:.200} from {each!r:.2000}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("factor", EXAMPLES)
+def test_a_study_file_is_read_or_has_faults(factor):
+    draw = random.Random(1)
+    texts = [(STUDIES / f"{name}.toml").read_text(encoding="utf-8") for name in SHIPPED]
+    try_all((mutated(draw, draw.choice(texts)) + "\n" for _ in range(60 * factor)), load_study)
+
+
+@pytest.mark.parametrize("factor", EXAMPLES)
+def test_an_override_is_taken_or_has_a_fault(factor):
+    draw, text = (
+        random.Random(2),
+        study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "conv(k=3)"]}),
+    )
+    overrides = (
+        "train.epochs=3",
+        "factors.seed=[0, 1]",
+        "train.optimizer={name='sgd', lr=1}",
+        "model.recipe=sa",
+    )
+    inputs = (mutated(draw, draw.choice(overrides)) for _ in range(60 * factor))
+    try_all(inputs, lambda override: load_study(text, [override]))
+
+
+@pytest.mark.parametrize("factor", EXAMPLES)
+def test_a_claim_is_read_or_has_faults(factor):
+    draw = random.Random(3)
+    inputs = (mutated(draw, draw.choice(HOLDS)) for _ in range(60 * factor))
+    try_all(inputs, lambda holds: study_with_claims(holds.replace("\\", "")))
+
+
+@pytest.mark.parametrize("factor", EXAMPLES)
+def test_settings_are_read_or_have_faults(factor, tmp_path):
+    draw = random.Random(4)
+    text = 'results = "results"\ndata = "data"\ncpus = 2\ngpus = 0.5\ntime_limit_s = 60\nformat = "rich"\n'
+
+    def read(changed):
+        (tmp_path / "activemem.toml").write_bytes(changed.encode("utf-8", "surrogatepass"))
+        load_settings(folder=tmp_path, environment={})
+
+    try_all((mutated(draw, text) for _ in range(100 * factor)), read)
+
+
+@pytest.mark.parametrize("factor", EXAMPLES)
+def test_sql_is_answered_or_has_a_fault(factor, tmp_path):
+    draw, store = random.Random(5), Store(tmp_path)
+    store.write(make_trial_row(1), [])
+    statements = (
+        "SELECT trial, status, count(*) AS n FROM trials GROUP BY trial, status ORDER BY n",
+        "SELECT t.trial, m.value FROM metrics m JOIN trials t USING (trial) WHERE m.epoch = 2",
+        "WITH a AS (SELECT seed FROM trials) SELECT seed + 1, seed || 'x' FROM a WHERE seed IN (0, 1)",
+    )
+    try_all(
+        (mutated(draw, draw.choice(statements)) for _ in range(60 * factor)), lambda sql: query(store, sql)
+    )
+
+
+@pytest.mark.parametrize("factor", EXAMPLES)
+def test_a_file_of_rows_is_read_or_counts_as_missing(factor, tmp_path, caplog):
+    draw = random.Random(6)
+    caplog.set_level(logging.CRITICAL)
+    store = Store(tmp_path / "whole")
+    store.write(make_trial_row(1), [])
+    (path,) = store.root.glob("trials/*/*.parquet")
+    whole, name = path.read_bytes(), path.relative_to(store.root)
+
+    def read(data):
+        target = tmp_path / "hurt" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        assert Store(tmp_path / "hurt").trials().height <= 1
+
+    inputs = (damaged(draw, whole) for _ in range(40 * factor))
+    try_all(inputs, read)
+
+
+def damaged(draw, data):
+    """Bytes with some flipped, cut off, put in, or all replaced."""
+    hurt, start = bytearray(data), draw.randrange(len(data))
+    match draw.randrange(4):
+        case 0:
+            hurt[start] ^= 1 << draw.randrange(8)
+        case 1:
+            del hurt[start:]
+        case 2:
+            hurt[start:start] = draw.randbytes(draw.randint(1, 64))
+        case _:
+            hurt[:] = draw.randbytes(draw.randint(0, 300))
+    return bytes(hurt)
+
+
+class Evil:
+    """What would leave a file behind, if it were unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_nothing_of_a_checkpoint_or_of_weights_is_run(tmp_path, caplog):
+    caplog.set_level(logging.CRITICAL)
+    proof, folder = tmp_path / "proof", tmp_path / "checkpoint"
+    folder.mkdir()
+    saved = io.BytesIO()
+    torch.save({"state": Evil(proof), "metrics": [], "totals": {}}, saved)
+    for data in (saved.getvalue(), pickle.dumps(Evil(proof), protocol=2)):
+        for sealed in (True, False):
+            path = folder / "state.pt"
+            if sealed:
+                with sealing(path) as file:
+                    file.write(data)
+            else:
+                path.write_bytes(data)
+            with pytest.raises(ActivememError):
+                load_weights(path)
+            assert Checkpoint(folder).load(torch.device("cpu")) is None
+    assert not proof.exists()
+
+
+def corpus(name):
+    source = SourceFile(names=("text",), size=20, digest="md5:0", archive=name)
+    splits = {split: FileSlice(source=source) for split in ("train", "dev", "test")}
+    return Corpus(
+        name="verses", title="", folder="", splits=splits, alphabet=b"", licence="", source=""
+    ), source
+
+
+def test_an_archive_writes_nothing_anywhere_and_a_bomb_is_not_unpacked(tmp_path):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    with zipfile.ZipFile(inside / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../evil", b"x")
+        archive.writestr("/tmp/evil", b"x")
+        with archive.open("text", "w") as bomb:
+            for _ in range(64):
+                bomb.write(bytes(1 << 20))
+    with tarfile.open(inside / "b.tar.gz", "w:gz") as archive:
+        link = tarfile.TarInfo("text")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+        archive.addfile(tarfile.TarInfo("../evil"))
+    for name in ("a.zip", "b.tar.gz"):
+        asked, source = corpus(name)
+        with pytest.raises(DataError):
+            read_source(asked, source, inside)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.zip", "b.tar.gz", "inside"]
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 100_000, "tied(" * 5_000, "sa" + ">> sa" * 50_000, "__import__('os')"]
+)
+def test_a_recipe_without_an_end_is_an_error(text):
+    with pytest.raises(ActivememError):
+        parse(text)
