@@ -80,6 +80,14 @@ class LeaseState:
     ended: bool
     gone: bool
 
+    @property
+    def lists_are_current(self) -> bool:
+        """Whether what the owner has stored is seen by whoever lists the store now.
+
+        On the owner's machine it is; on others NFS may show a folder as it was before, though not for long.
+        """
+        return self.gone or (self.owner.machine is not None and self.owner.machine == _this_machine())
+
 
 class Lease:
     """An attempt that this process has claimed; it must be ended or released."""

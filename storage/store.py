@@ -60,16 +60,17 @@ class Store:
         merged; the numbers of attempts that `leases` hands out are new in any case.
         """
         path = self._layout.attempt_file("trials", trial.study, trial.trial, trial.attempt)
+        refused = StoreError(
+            f"trial {trial.trial}: expected a new attempt, got {trial.attempt}, which is stored already"
+        )
+        if path.exists():
+            raise refused
+        self._replace("outputs", trial, output_frame(trial, outputs) if outputs else None)
+        self._replace("metrics", trial, metric_frame(trial, metrics) if metrics else None)
         try:
-            if path.exists():
-                raise FileExistsError
-            self._replace("outputs", trial, output_frame(trial, outputs) if outputs else None)
-            self._replace("metrics", trial, metric_frame(trial, metrics) if metrics else None)
             write_once(self._layout, path, encode(trial_frame(trial)))
         except FileExistsError:
-            raise StoreError(
-                f"trial {trial.trial}: expected a new attempt, got {trial.attempt}, which is stored already"
-            ) from None
+            raise refused from None
 
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
         """Store what was measured in a trained model, beside the metrics of its trial.

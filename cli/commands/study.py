@@ -59,6 +59,12 @@ def run(
     overrides: OverridesOption = None,
     local: Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")] = False,
     only: OnlyOption = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            "--shard", metavar="I/N", help="Run the I-th of N shares, as 3/16: each trial is in one of them."
+        ),
+    ] = None,
     max_trials: Annotated[
         int | None, typer.Option("--max-trials", min=1, metavar="N", help="Run at most so many trials.")
     ] = None,
@@ -77,10 +83,11 @@ def run(
 ) -> None:
     """Train a study's trials that the store lacks; run it again to continue after any interruption.
 
+    Run several times at once on one store, the runs share the trials: none is trained twice.
     Ends with status 1 if a trial failed, with 2 if a machine did, of which nothing is stored, and with 130
     after Ctrl-C or a SIGTERM, which end in order.
     """
-    from ...studies.planning.subset import select_trials
+    from ...studies.planning.subset import select_shard, select_trials
     from ...studies.study import load_study
     from ...studies.text.command_line import command_line
     from ..live.run import RunRequest, run_and_report
@@ -91,6 +98,7 @@ def run(
     how = {
         "local": local,
         "only": only,
+        "shard": shard,
         "max_trials": max_trials,
         "max_failures": max_failures,
         "fail_fast": fail_fast,
@@ -100,10 +108,12 @@ def run(
         load_settings({"results": results, "address": address}),
         load_study(study, overrides or ()),
     )
+    parts = [select_trials(loaded, only)] if only else []
+    parts += [select_shard(loaded, shard)] if shard is not None else []
     request = RunRequest(
         study=loaded,
         local=local,
-        trial_ids=select_trials(loaded, only) if only else None,
+        trial_ids=frozenset.intersection(*parts) if parts else None,
         max_trials=max_trials,
         max_failures=1 if fail_fast else max_failures,
         retry_failed=retry_failed,

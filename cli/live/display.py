@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...diagnostics import replace_unprintable
-from ...engine.core.events import Ended, Event, Listener
+from ...engine.core.events import Ended, Event, Listener, Taken
 from ...engine.core.interruption import GRACE_S
 from ...studies.resolve.trial import Trial
 from ..output import print_stderr
@@ -53,16 +53,22 @@ class Display(Listener):
         self._columns = TrialNameColumns()
         self._lock = threading.Lock()
         self._stopping = False
+        self._others: tuple[Taken, ...] = ()
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Expect these trials."""
         with self._lock:
             self._progress.on_planned(trials)
             self._columns.add(trials)
+            self._others = ()
 
     def stopping(self) -> None:
         """Say so from now on; called by a signal's handler, so it must not wait for the lock."""
         self._stopping = True
+
+    def waiting(self, others: Sequence[Taken]) -> None:
+        """Say who trains what is left, until there is something to do."""
+        self._others = tuple(others)
 
     def on_event(self, event: Event) -> None:
         """Record an event."""
@@ -81,12 +87,14 @@ class Display(Listener):
         heading.add_column(min_width=8, max_width=40)
         heading.add_column(no_wrap=True, overflow="crop")
         heading.add_row(Text(replace_unprintable(self._name)), bar, counts)
+        if self._others:
+            lines.append(trial_lines.format_others(self._others))
         below = map(replace_unprintable, [*lines, *([STOPPING_MESSAGE] if self._stopping else [])])
         return Group(heading, *(Text(line, no_wrap=True, overflow="crop") for line in below))
 
 
 class LineDisplay(Listener):
-    """One line for each trial that has ended, and nothing else, for logs and pipes."""
+    """One line for each trial that has ended, and when others are waited for, for logs and pipes."""
 
     def __init__(self, progress: StudyProgress) -> None:
         self._progress, self._columns = progress, TrialNameColumns()
@@ -99,6 +107,10 @@ class LineDisplay(Listener):
     def stopping(self) -> None:
         """Say so at once; a signal's handler must not write to a stream that is being written to."""
         os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
+
+    def waiting(self, others: Sequence[Taken]) -> None:
+        """Print who trains what is left."""
+        print_stderr(trial_lines.format_others(others))
 
     def on_event(self, event: Event) -> None:
         """Print a line if a trial has ended."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...engine.core.events import Ended, EpochFinished, Event, Started
+from ...engine.core.events import Ended, EpochFinished, Event, Started, Taken
 from ...studies.resolve.trial import Trial
 
 
@@ -119,6 +119,10 @@ class StudyProgress:
                 if running is not None:
                     self._speed.add(running.trial, running.pending_s, 0.0)
                     self._trained += [1 - running.left] if event.status != "failed" else []
+
+            case Taken():
+                self._waiting.pop(event.trial, None)
+                self.running.pop(event.trial, None)
 
     def advance_clock(self, now: float) -> None:
         """Let time pass up to now, for every trial that runs.

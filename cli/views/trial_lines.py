@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from ...engine.core.events import Ended
+from ...engine.core.events import Ended, Taken
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import WIDTH, format_duration
 from .progress import StudyProgress
@@ -71,6 +72,16 @@ def format_ended(event: Ended, trial: Trial, progress: StudyProgress, columns: T
     found = _format_metrics(event.metrics, ("max_length", "accuracy"))
     outcome = found if event.reason is None else [first_line(event.reason)]
     return "  ".join([f"{count}   {event.status:<6}", *columns.cells(trial, _MAX_TRIAL_NAME_WIDTH), *outcome])
+
+
+def format_others(others: Sequence[Taken]) -> str:
+    """Who trains the trials that are waited for: `another driver trains 3 of them: process 71 on node2`."""
+    counts = Counter((each.host, each.pid) for each in others)
+    who = "another driver trains" if len(counts) == 1 else "other drivers train"
+    owners = [f"process {pid} on {host}" for host, pid in sorted(counts)]
+    if len(counts) > 1:
+        owners = [f"{owner} ({counts[key]})" for owner, key in zip(owners, sorted(counts), strict=True)]
+    return f"{who} {len(others)} of them, which are waited for: {', '.join(owners)}"
 
 
 def first_line(reason: str) -> str:

@@ -42,7 +42,21 @@ class MachineFailed:
     reason: str
 
 
-Event = Started | EpochFinished | Ended | MachineFailed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A trial that another process trains or, if it has `ended`, has trained; this run leaves it alone.
+
+    `host` and `pid` are that process, as far as it is known; `attempt` is the one it has.
+    """
+
+    trial: str
+    attempt: int
+    ended: bool
+    host: str = ""
+    pid: int = 0
+
+
+Event = Started | EpochFinished | Ended | MachineFailed | Taken
 
 
 class Listener:
@@ -53,6 +67,9 @@ class Listener:
 
     def stopping(self) -> None:
         """Learn that a stop was asked for; the epochs under way are still finished."""
+
+    def waiting(self, others: Sequence[Taken]) -> None:
+        """Learn that all that is left is trained by others, whose trials these are, and is waited for."""
 
     def on_event(self, event: Event) -> None:
         """Take note of one event."""

@@ -2,6 +2,6 @@
 
 `driver` finds what is missing and hands it to `in_process`, which is this process, or to `ray_cluster`, whose
 workers are `ray_actor`. Trials come from `cohort_sources`, or from `optuna_search` with its `optuna_space`,
-and run as `cohorts`. `preflight` refuses what cannot be right, `interrupts` stops in order, and
-`last_resort` where that is not possible.
+and run as `cohorts`. What `other_drivers` of the same store train is waited for. `preflight` refuses what
+cannot be right, `interrupts` stops in order, and `last_resort` where that is not possible.
 """

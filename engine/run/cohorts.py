@@ -10,8 +10,9 @@ from statistics import fmean
 import torch
 
 from ...storage import Store
-from ..core.events import Ended, EpochFinished, Event, MachineFailed
+from ..core.events import Ended, EpochFinished, Event, MachineFailed, Taken
 from ..core.resources import Machine
+from ..trial.claims import Claims
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from ..trial.training import Training
@@ -25,22 +26,28 @@ class Worker:
         self._store, self._limit, self._begin = store, machine.time_limit_s, make_training
         self._data = machine.data
         self._device = torch.device(machine.device)
+        self._claims: dict[str, Claims] = {}
 
-    def attempts(self, jobs: Sequence[Job], *, restarted: bool = False) -> list[Attempt]:
-        """The jobs, ready to advance; where a dead worker is `restarted`, without those that it had ended."""
-        ended = self._store.latest_attempts() if restarted else {}
+    def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
+        """The jobs, ready to advance; each is claimed when it starts."""
         return [
             Attempt(
                 job,
                 self._store,
                 self._device,
+                claims=self._claims_of(job.run),
                 time_limit_s=self._limit,
                 data=self._data,
                 make_training=self._begin,
             )
             for job in jobs
-            if ended.get(job.trial.id, ("", -1))[1] < job.attempt
         ]
+
+    def _claims_of(self, run: str) -> Claims:
+        """The claims of a run, which know what they have read of the store."""
+        if run not in self._claims:
+            self._claims[run] = Claims(self._store, run)
+        return self._claims[run]
 
 
 def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:
@@ -54,7 +61,10 @@ def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:
 
 
 class Lockstep:
-    """Several trials of one search point, an epoch each at a time, so that their mean can be judged early."""
+    """Several trials of one search point, an epoch each at a time, so that their mean can be judged early.
+
+    A point belongs to one process: if another has one of its trials, all are left to that one.
+    """
 
     def __init__(self, attempts: Sequence[Attempt]) -> None:
         self._attempts = attempts
@@ -67,21 +77,40 @@ class Lockstep:
         return all(attempt.ended for attempt in self._attempts)
 
     def advance(self) -> list[Event]:
-        """One epoch more of every trial that has not ended; what happened."""
-        events: list[Event] = []
-        for attempt in self._attempts:
-            while not attempt.ended:
+        """One epoch more of the trials that have trained least and have not ended; what happened.
+
+        Those that a crash has left behind catch up first, so that all are judged by the same epoch.
+        """
+        events = [attempt.advance() for attempt in self._open() if attempt.epoch is None]
+        epochs = [attempt.epoch for attempt in self._open() if attempt.epoch is not None]
+        for attempt in self._open():
+            if attempt.epoch == min(epochs) and not any(isinstance(event, Taken) for event in events):
                 events.append(attempt.advance())
-                if isinstance(events[-1], MachineFailed):
-                    return events
-                if isinstance(events[-1], EpochFinished) and not attempt.trained:
-                    break
+                if attempt.trained and not attempt.ended:
+                    events.append(attempt.advance())
+            if any(isinstance(event, MachineFailed) for event in events):
+                return events
+        if any(isinstance(event, Taken) for event in events):
+            events += self._leave()
         for event in events:
             if isinstance(event, EpochFinished):
                 self._latest[event.trial] = event.metrics
                 self.epoch = max(self.epoch, event.epoch)
             elif isinstance(event, Ended) and event.status != "done":
                 self._latest[event.trial] = {}
+        return events
+
+    def _open(self) -> list[Attempt]:
+        """The trials that have not ended."""
+        return [attempt for attempt in self._attempts if not attempt.ended]
+
+    def _leave(self) -> list[Event]:
+        """Give all trials back that have not ended."""
+        events: list[Event] = []
+        for attempt in self._open():
+            attempt.release()
+            job = attempt.job
+            events.append(Taken(trial=job.trial.id, attempt=job.attempt, ended=False))
         return events
 
     def mean_metric(self, metric: str) -> float:

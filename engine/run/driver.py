@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import polars as pl
@@ -14,7 +14,7 @@ from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..core.events import NOBODY, Ended, Event, Listener, MachineFailed
+from ..core.events import NOBODY, Ended, Event, Listener, MachineFailed, Taken
 from ..core.resources import ONE_CPU, Machine
 from ..trial.checkpoints import Checkpoint, dies_often
 from ..trial.machine_failures import MachineError
@@ -23,6 +23,7 @@ from .cohort_sources import CohortSource, GridCohorts
 from .in_process import run_local
 from .interrupts import Stop, on_interrupt
 from .last_resort import killed_if_stuck
+from .other_drivers import OtherDrivers
 from .preflight import check_gpu, check_leaks, check_precisions, prepare_corpora
 
 
@@ -45,19 +46,25 @@ class Summary:
 
 
 class _Counter(Listener):
-    """Passes everything on, counts the trials that end, and asks for a stop where the run cannot go on."""
+    """Passes everything on, notes what ends and what others train, and asks for a stop where it must."""
 
     def __init__(self, listener: Listener, stop: Stop, max_failures: int | None) -> None:
         self._listener, self._stop, self._max_failures = listener, stop, max_failures
         self.planned: set[str] = set()
         self.ended: dict[str, str] = {}
         self.machine_failure: str | None = None
+        self.taken: dict[str, Taken] = {}
 
     @property
     def has_failed_too_often(self) -> bool:
         """Whether as many trials have failed as are allowed."""
         failed = list(self.ended.values()).count("failed")
         return self._max_failures is not None and failed >= self._max_failures
+
+    def pop_taken(self) -> dict[str, Taken]:
+        """What others train, as heard of since the last call."""
+        taken, self.taken = self.taken, {}
+        return taken
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         self.planned.update(trial.id for trial in trials)
@@ -66,11 +73,17 @@ class _Counter(Listener):
     def stopping(self) -> None:
         self._listener.stopping()
 
+    def waiting(self, others: Sequence[Taken]) -> None:
+        self._listener.waiting(others)
+
     def on_event(self, event: Event) -> None:
         if isinstance(event, Ended):
             self.ended[event.trial] = event.status
         elif isinstance(event, MachineFailed):
             self.machine_failure = event.reason
+        elif isinstance(event, Taken):
+            self.taken[event.trial] = event
+            self.planned.discard(event.trial)
         self._stop.requested |= self.machine_failure is not None or self.has_failed_too_often
         self._listener.on_event(event)
 
@@ -97,6 +110,9 @@ def run_study(
     lacks a GPU or fails later, as with a full disk, of which nothing is stored. Ends in order on Ctrl-C: the
     same call goes on from the last epoch of each trial. Trials that have failed count as outcomes;
     `retry_failed` tries them again, after a time limit from where they were.
+
+    Any number of drivers may run one study on one store at once. Each trains what no other does, waits for
+    the rest, and takes over the trials of processes that are gone.
     """
     check_gpu(machine)
     missing = _missing(study, store, trial_ids, retry_failed=retry_failed)
@@ -115,9 +131,16 @@ def run_study(
     )
     with on_interrupt(listener.stopping) as stop:
         counter = _Counter(listener, stop, max_failures)
-        source = _source(study, store, counter, missing, max_trials, retry_failed=retry_failed)
+
+        def run(source: CohortSource) -> list[str]:
+            return _run(source, study, store, machine=machine, listener=counter, stop=stop, local=local)
+
+        rounds = _Rounds(study, store, counter, stop, run)
         try:
-            given_up = _run(source, study, store, machine=machine, listener=counter, stop=stop, local=local)
+            if study.search is None:
+                given_up = rounds.train_grid(missing, max_trials)
+            else:
+                given_up = rounds.search(max_trials, retry_failed=retry_failed)
         finally:
             for trial in counter.planned - counter.ended.keys():
                 Checkpoint(store.checkpoint_dir(trial)).record_stop()
@@ -127,34 +150,74 @@ def run_study(
     return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
 
 
-def _source(
-    study: Study,
-    store: Store,
-    listener: Listener,
-    missing: Sequence[Trial],
-    max_trials: int | None,
-    *,
-    retry_failed: bool,
-) -> CohortSource:
-    """The search of a study that has one, else the grid of what is missing, announced at once."""
-    run = uuid.uuid4().hex
-    if study.search is not None:
+class _Rounds:
+    """Trains what is missing: first all that is free, then what other drivers leave, until nothing is."""
+
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        counter: _Counter,
+        stop: Stop,
+        run: Callable[[CohortSource], list[str]],
+    ) -> None:
+        self._study, self._store, self._counter = study, store, counter
+        self._stop, self._run, self._id = stop, run, uuid.uuid4().hex
+        self._others = OtherDrivers(store, self._id, counter)
+
+    def train_grid(self, missing: Sequence[Trial], max_trials: int | None) -> list[str]:
+        """Train these trials, at most so many; why cohorts were given up."""
+        last, folder = self._store.last_numbers(), self._store.checkpoint_dir
+        jobs = {
+            trial.id: Job(
+                trial=trial,
+                attempt=last.get(trial.id, -1) + 1,
+                run=self._id,
+                keep_weights=self._study.keep_weights,
+            )
+            for trial in sorted(missing, key=lambda trial: dies_often(folder(trial.id)))
+        }
+        free, elsewhere, given_up = list(jobs.values()), dict[str, Taken](), list[str]()
+        left = len(jobs) if max_trials is None else max_trials
+        while free and left > 0 and not self._stop.requested:
+            now, free = free[:left], free[left:]
+            self._counter.on_planned([job.trial for job in now])
+            given_up += self._run(GridCohorts(now))
+            taken = self._counter.pop_taken()
+            left -= len(now) - len(taken)
+            elsewhere |= {trial: event for trial, event in taken.items() if not event.ended}
+            if not free and left > 0:
+                found = self._others.wait(elsewhere, self._stop)
+                free = [replace(jobs[trial], gone=gone) for trial, gone in found.items()]
+                for trial in found:
+                    del elsewhere[trial]
+        return given_up
+
+    def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
+        """Search until its points are tried, at most so many trials; why cohorts were given up."""
         from .optuna_search import OptunaSearch  # noqa: PLC0415 -- Optuna is loaded for searches only
 
-        return OptunaSearch(study, store, run, listener, max_trials=max_trials, retry_failed=retry_failed)
-    held = store.latest_attempts()
-    missing = sorted(missing, key=lambda trial: dies_often(store.checkpoint_dir(trial.id)))
-    tasks = [
-        Job(
-            trial=trial,
-            attempt=held[trial.id][1] + 1 if trial.id in held else 0,
-            run=run,
-            keep_weights=study.keep_weights,
-        )
-        for trial in missing[:max_trials]
-    ]
-    listener.on_planned([task.trial for task in tasks])
-    return GridCohorts(tasks)
+        given_up: list[str] = []
+        gone: dict[str, int] = {}
+        while True:
+            left = None if max_trials is None else max_trials - len(self._counter.ended)
+            given_up += self._run(
+                OptunaSearch(
+                    self._study,
+                    self._store,
+                    self._id,
+                    self._counter,
+                    max_trials=left,
+                    retry_failed=retry_failed,
+                    gone=gone,
+                )
+            )
+            taken = self._counter.pop_taken()
+            if not taken or len(self._counter.ended) == max_trials:
+                return given_up
+            gone = self._others.wait(taken, self._stop)
+            if self._stop.requested:
+                return given_up
 
 
 def _missing(

@@ -41,9 +41,13 @@ def run_local(
                 listener.on_event(event)
                 if stop.requested and not isinstance(event, Started):
                     return
+            completed = all(attempt.ended for attempt in attempts)
         except StoppedMidway:
             return
-        for event in source.cohort_ended(name, completed=all(attempt.ended for attempt in attempts)):
+        finally:
+            for attempt in attempts:
+                attempt.release()
+        for event in source.cohort_ended(name, completed=completed):
             listener.on_event(event)
 
 

@@ -24,7 +24,7 @@ from ...studies.resolve.search_points import enumerate_points, is_enumerable
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import Level
 from ...studies.study import Study
-from ..core.events import Event, Listener
+from ..core.events import Event, Listener, Taken
 from ..trial.checkpoints import unfinished_trials
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import store_pruned
@@ -56,6 +56,9 @@ class OptunaSearch:
     What the store holds of it is told to Optuna first, unfinished points are taken up before new ones are
     asked for, and a point that is already known is never trained again. Points over the study's budget are
     passed over. When Optuna comes up with nothing new, points are taken in order as long as there are any.
+
+    Other drivers may search the same study: their points count, and are told to Optuna when they are whole.
+    Of trials that were theirs, `gone` has the attempts up to which these drivers are no more.
     """
 
     def __init__(
@@ -67,11 +70,13 @@ class OptunaSearch:
         *,
         max_trials: int | None = None,
         retry_failed: bool = False,
+        gone: Mapping[str, int] | None = None,
     ) -> None:
         assert study.search is not None
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._study, self._store, self._run, self._settings = study, store, run, study.search
         self._listener, self._left, self._retry = listener, max_trials, retry_failed
+        self._gone = gone or {}
         self._optuna = optuna.create_study(
             direction="maximize" if self._settings.direction == "max" else "minimize",
             sampler=sampler(self._settings),
@@ -79,6 +84,8 @@ class OptunaSearch:
         )
         self._in_order = enumerate_points(study.choose) if is_enumerable(study.dimensions) else iter(())
         self._known: set[str] = set()
+        self._elsewhere: dict[str, tuple[optuna.trial.Trial | None, _Point]] = {}
+        self._seen: set[str] = set()  # trials of this study that the store holds or others have begun
         self._open: dict[str, tuple[optuna.trial.Trial, _Point, list[Job]]] = {}
         self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
         self._stored = store.follow()
@@ -113,18 +120,26 @@ class OptunaSearch:
         events: list[Event] = []
         if not completed:
             self._stored.refresh()
-            reason = f"given up by {self._settings.scheduler}"
             events = [
-                store_pruned(task, self._store, reason)
+                store_pruned(task, self._store, self._reason)
                 for task in tasks
-                if self._last_attempt(task.trial.id) < task.attempt
+                if self._stored.last_number(task.trial.id) < task.attempt
             ]
         self._stored.refresh()
-        self._tell(point, trial)
+        if self._missing(point):  # another driver has it, or its workers died too often
+            self._elsewhere[name] = trial, point
+        else:
+            self._tell(point, trial)
         return events
+
+    @property
+    def _reason(self) -> str:
+        """Why a trial is pruned."""
+        return f"given up by {self._settings.scheduler}"
 
     def _ask(self) -> tuple[_Point, optuna.trial.Trial] | None:
         """A point that is not known yet, with Optuna's trial for it."""
+        self._learn_from_others()
         if len(self._known) >= self._settings.trials:
             return None
         for trial in self._proposals():
@@ -133,6 +148,37 @@ class OptunaSearch:
                 return point, trial
             self._optuna.tell(trial, state=TrialState.FAIL)
         return None
+
+    def _learn_from_others(self) -> None:
+        """Take note of points that other drivers have begun, and tell Optuna those that they have ended."""
+        self._stored.refresh()
+        for point in self._points_begun():
+            if point.name not in self._known and point not in self._waiting:
+                self._known.add(point.name)
+                self._elsewhere[point.name] = None, point
+                for job in self._missing(point):
+                    self._listener.on_event(Taken(trial=job.trial.id, attempt=job.attempt, ended=False))
+        for name, (trial, point) in tuple(self._elsewhere.items()):
+            if not self._missing(point):
+                del self._elsewhere[name]
+                if trial is None:
+                    self._optuna.add_trial(self._frozen(point))
+                else:
+                    self._tell(point, trial)
+
+    def _points_begun(self) -> list[_Point]:
+        """The points of this study that have rows or checkpoints which were not there at the last call."""
+        begun: list[Mapping[str, Level]] = []
+        for trial in sorted(self._stored.keys() - self._seen):  # in one order, since samplers depend on it
+            self._seen.add(trial)
+            if (row := self._stored[trial])["study"] == self._study.name:
+                begun.append(json.loads(row["factors"]))
+        for trial in unfinished_trials(self._store.checkpoint_dir("x").parent):
+            if trial.study == self._study.name and trial.id not in self._seen:
+                self._seen.add(trial.id)
+                begun.append(dict(trial.levels))
+        points = (self._point_from_levels(levels) for levels in begun)
+        return list({point.name: point for point in points if point is not None}.values())
 
     def _proposals(self) -> Iterator[optuna.trial.Trial]:
         """Optuna's trials for unfinished points, for what its sampler thinks of, and for points in order."""
@@ -156,23 +202,28 @@ class OptunaSearch:
 
     def _replay_stored(self) -> list[_Point]:
         """Tell Optuna every point that the store holds whole; the points that were begun and not finished."""
-        known = sorted(self._stored.items())  # the same order in every run, since samplers depend on it
-        rows = (row for _, row in known if row["study"] == self._study.name)
-        begun = [json.loads(row["factors"]) for row in rows]
-        begun += [
-            dict(trial.levels)
-            for trial in unfinished_trials(self._store.checkpoint_dir("x").parent)
-            if trial.study == self._study.name
-        ]
-        points = {point.name: point for point in map(self._point_from_levels, begun) if point is not None}
         waiting: list[_Point] = []
-        for name, point in points.items():
+        for point in self._points_begun():
+            self._give_up_with_others(point)
             if self._missing(point):
                 waiting.append(point)
             else:
-                self._known.add(name)
+                self._known.add(point.name)
                 self._optuna.add_trial(self._frozen(point))
         return waiting
+
+    def _give_up_with_others(self, point: _Point) -> None:
+        """Store the begun trials of a point as pruned if others of it are, as its driver would have.
+
+        It was killed in between; trained on, they would be compared with trials of fewer epochs.
+        """
+        stored = [self._stored[trial.id] for trial in point.trials if trial.id in self._stored]
+        if any(row["status"] == "pruned" for row in stored):
+            begun = [job for job in self._missing(point) if self._store.has_checkpoint(job.trial.id)]
+            for job in begun:
+                self._listener.on_planned([job.trial])
+                self._listener.on_event(store_pruned(job, self._store, self._reason))
+            self._stored.refresh()
 
     def _missing(self, point: _Point) -> list[Job]:
         """The trials of a point that have no outcome, or one that is to be tried again."""
@@ -180,17 +231,14 @@ class OptunaSearch:
         return [
             Job(
                 trial=trial,
-                attempt=self._last_attempt(trial.id) + 1,
+                attempt=self._stored.last_number(trial.id) + 1,
                 run=self._run,
+                gone=self._gone.get(trial.id, -1),
                 keep_weights=self._study.keep_weights,
             )
             for trial in point.trials
             if trial.id not in self._stored or self._stored[trial.id]["status"] in again
         ]
-
-    def _last_attempt(self, trial: str) -> int:
-        """The number of a trial's latest attempt, -1 without any."""
-        return self._stored[trial]["attempt"] if trial in self._stored else -1
 
     def _point_from_levels(self, levels: Mapping[str, Level]) -> _Point | None:
         """The point that a trial's levels settle; None if they are of another space."""
@@ -224,11 +272,18 @@ class OptunaSearch:
         self._optuna.tell(trial, value if state == TrialState.COMPLETE else None, state=state)
 
     def _value(self, point: _Point) -> tuple[float | None, int, TrialState]:
-        """The mean of the metric over a point's trials, their epochs, and how Optuna is to take it."""
+        """The mean of the metric over a point's trials, their epochs, and how Optuna is to take it.
+
+        Of a point that was given up, all are taken at the last epoch that all have reached.
+        """
         rows = self._stored.frame(trial.id for trial in point.trials)
         found = trial_values(self._study.name, rows["trial"], rows, self._settings.metric)
         values, statuses = found["value"].fill_null(math.nan).to_list(), set(found["status"])
         epoch = max(rows["epochs"], default=0)
+        if ValueStatus.PRUNED in statuses and rows["epochs"].n_unique() > 1:
+            epoch = min(rows["epochs"])
+            course = self._store.metric_course(self._settings.metric, rows).filter(epoch=epoch)
+            values = course["value"].to_list() if len(course) == len(rows) else []
         if not values or ValueStatus.FAILED in statuses or any(map(math.isnan, values)):
             return None, epoch, TrialState.FAIL
         state = TrialState.PRUNED if ValueStatus.PRUNED in statuses else TrialState.COMPLETE

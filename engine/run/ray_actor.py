@@ -12,7 +12,7 @@ from ray import tune
 from ...plugins import PluginFile, load_plugin_files
 from ...storage import Store
 from ..core.resources import Machine
-from ..trial.resumable_attempt import TrainingFactory
+from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cohorts import Lockstep, Worker, collect, sequentially
 
 REPORT_S = 0.5
@@ -20,9 +20,6 @@ REPORT_S = 0.5
 
 COMPLETED = "whole"
 """The key of a result after which nothing of the cohort is left; Tune sets "done" for those it stops, too."""
-
-RESTARTED = "again"
-"""The key that marks a cohort whose worker has died before."""
 
 
 class CohortActor(tune.Trainable):
@@ -42,17 +39,21 @@ class CohortActor(tune.Trainable):
         load_plugin_files(plugins)
         logging.getLogger("ray").setLevel(logging.ERROR)
         self._worker, self._metric = Worker(Store(Path(root)), machine, make_training), metric
+        self._attempts: list[Attempt] = []
         self.reset_config(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Begin another cohort in the same process."""
-        attempts = self._worker.attempts(
-            pickle.loads(new_config["tasks"]),
-            restarted=new_config.get(RESTARTED, False),
-        )
-        self._events = sequentially(attempts)
-        self._in_step = Lockstep(attempts)
+        self.cleanup()
+        self._attempts = self._worker.attempts(pickle.loads(new_config["tasks"]))
+        self._events = sequentially(self._attempts)
+        self._in_step = Lockstep(self._attempts)
         return True
+
+    def cleanup(self) -> None:
+        """Give trials back that are stopped early; Tune calls it when the actor is no longer wanted."""
+        for attempt in self._attempts:
+            attempt.release()
 
     def step(self) -> dict[str, Any]:
         """Work for a while, or an epoch; the events of it."""

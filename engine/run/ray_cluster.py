@@ -28,7 +28,7 @@ from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cohort_sources import CohortSource
 from .interrupts import Stop, handlers_kept
-from .ray_actor import COMPLETED, RESTARTED, CohortActor
+from .ray_actor import COMPLETED, CohortActor
 
 RAY_ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",  # the old output has no header when it is not asked for
@@ -105,12 +105,6 @@ class _EventCallback(tune.Callback):
         """Pass on what happened since the last result."""
         for event in result.get("events", ()):
             self._listener.on_event(event)
-
-    def on_trial_recover(
-        self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: object
-    ) -> None:
-        """Let the next worker know that a cohort has been begun before."""
-        trial.config[RESTARTED] = True
 
 
 class _StopOnRequest(tune.Stopper):

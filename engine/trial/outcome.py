@@ -17,12 +17,15 @@ from . import provenance
 class Job:
     """A trial to run: the number of the attempt, from 0, and the run of the study that it belongs to.
 
-    `keep_weights` says whether the store gets its trained weights.
+    Until it is claimed, the attempt is the first that the store knew nothing of when it was planned, and
+    those up to `gone` have been given up by processes that are no more. `keep_weights` says whether the
+    store gets its trained weights.
     """
 
     trial: Trial
     attempt: int
     run: str
+    gone: int = -1
     keep_weights: bool = False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import traceback
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -13,11 +14,12 @@ from torch import Tensor
 
 from ...storage import MetricRow, Store, WrittenOutputs
 from ...studies.schema.settings import TrialSettings
-from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started
+from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
 from ..core.interruption import TimeLimitPassed, interruptible
 from ..objectives import Metrics
 from . import checkpoints, provenance
 from .checkpoints import Checkpoint, CheckpointData
+from .claims import Claims
 from .leaks import LeakError
 from .machine_failures import machine_failure, storing
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
@@ -31,6 +33,9 @@ MAX_DEATHS = 6
 
 START_LIMIT_S = 60.0
 """The least time to begin in, whatever the limit is: reading data and building models is no training."""
+
+
+_log = logging.getLogger(__name__)
 
 
 class Trainable(Protocol):
@@ -77,8 +82,9 @@ TrainingFactory = Callable[[TrialSettings, torch.device, Path], Trainable]
 
 
 class Attempt:
-    """A trial on its way from its last checkpoint to its outcome.
+    """A trial on its way from its last checkpoint to its outcome, claimed first and held by a lease.
 
+    A trial that another process has, or has taken over from this one, ends here without an outcome.
     `time_limit_s` bounds the training seconds over all starts; a trial that exceeds it has failed, amid its
     epoch if that does not end soon, and resumes from its checkpoint when it is tried with a longer limit.
     """
@@ -89,11 +95,13 @@ class Attempt:
         store: Store,
         device: torch.device,
         *,
+        claims: Claims | None = None,
         time_limit_s: float | None = None,
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
     ) -> None:
         self.job, self.ended = job, False
+        self._claims, self._lease = claims or Claims(store, job.run), None
         self._store, self._device, self._limit = store, device, time_limit_s
         self._data, self._make_training = data, make_training
         self._checkpoint = Checkpoint(store.checkpoint_dir(job.trial.id))
@@ -102,9 +110,20 @@ class Attempt:
         self._started = datetime.now(UTC)
 
     @property
+    def epoch(self) -> int | None:
+        """The epochs that it has trained; None before it has started."""
+        return None if self._training is None else self._training.epoch
+
+    @property
     def trained(self) -> bool:
         """Whether its last epoch is over, so that advancing ends it."""
         return self._training is not None and self._training.finished
+
+    def release(self) -> None:
+        """Give the trial back as it is in its checkpoint, unless it has ended."""
+        if self._lease is not None and not self.ended:
+            self._lease.release()
+        self.ended = True
 
     def advance(self) -> Event:
         """Start, train one more epoch, or end; the event of that. Must not be called after the end.
@@ -112,11 +131,23 @@ class Attempt:
         A failure of the machine is an event, and leaves the trial as it was before. Raises StoppedMidway.
         """
         try:
-            return self._advance()
+            return self._claim() or self._advance()
         except Exception as error:
             if (reason := machine_failure(error)) is None:
                 raise
             return MachineFailed(reason=reason)
+
+    def _claim(self) -> Taken | None:
+        """Claim the trial, if that has not been done; another process that has it."""
+        if self._lease is not None:
+            return None
+        with storing():
+            claimed = self._claims.claim(self.job)
+        if isinstance(claimed, Taken):
+            self.ended = True
+            return claimed
+        self.job, self._lease = claimed
+        return None
 
     def _advance(self) -> Event:
         """As `advance`, but for failures of the machine, which are raised."""
@@ -169,6 +200,8 @@ class Attempt:
             for name, value in metrics.items()
         ]
         self._totals = self._current_totals(training)
+        if self._is_lost():
+            return self._leave()
         saved = CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals)
         with storing():
             self._checkpoint.save(saved)
@@ -176,8 +209,23 @@ class Attempt:
             return self._end("failed", f"time limit of {self._limit:g} s passed at epoch {training.epoch}")
         return EpochFinished(trial=self.job.trial.id, epoch=training.epoch, metrics=metrics)
 
-    def _end(self, status: str, reason: str | None) -> Ended:
+    def _is_lost(self) -> bool:
+        return self._lease is not None and self._lease.is_lost()
+
+    def _leave(self) -> Taken:
+        """Leave the trial to the process that has taken it over, since this one was silent for too long."""
+        _log.warning(
+            "trial %s: another process has taken it over from attempt %d, whose result is dropped",
+            self.job.trial.id,
+            self.job.attempt,
+        )
+        self.ended = True
+        return Taken(trial=self.job.trial.id, attempt=self.job.attempt + 1, ended=False)
+
+    def _end(self, status: str, reason: str | None) -> Ended | Taken:
         """Write the outcome; the checkpoint is kept only if a longer time limit could use it."""
+        if self._is_lost():
+            return self._leave()
         if self._training is not None:
             self._totals = self._current_totals(self._training)
         final = last_epoch_metrics(self._rows)
@@ -195,6 +243,8 @@ class Attempt:
         self.ended = True
         if reason is None or not reason.startswith("time limit"):
             self._checkpoint.remove()
+        if self._lease is not None:
+            self._lease.end()
         return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
 
     def _current_totals(self, training: Trainable) -> Totals:
@@ -223,8 +273,12 @@ def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
 
 
-def store_pruned(job: Job, store: Store, reason: str) -> Ended:
-    """Store a trial that a scheduler has pruned, as it is in its checkpoint."""
+def store_pruned(job: Job, store: Store, reason: str) -> Ended | Taken:
+    """Store a trial that a scheduler has pruned, as it is in its checkpoint, unless another has it."""
+    claimed = Claims(store, job.run).claim(job)
+    if isinstance(claimed, Taken):
+        return claimed
+    job, lease = claimed
     checkpoint = Checkpoint(store.checkpoint_dir(job.trial.id))
     saved = checkpoint.load(torch.device("cpu"))
     totals, rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
@@ -233,4 +287,5 @@ def store_pruned(job: Job, store: Store, reason: str) -> Ended:
     )
     store.write(row, rows)
     checkpoint.remove()
+    lease.end()
     return Ended(trial=row.trial, status="pruned", reason=reason, metrics=dict(row.metrics))

@@ -1,7 +1,8 @@
-"""A part of a grid: its trials with the levels that the user selects."""
+"""A part of a grid: its trials with the levels that the user selects, or one share of several."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ...diagnostics import nearest_hint
@@ -9,6 +10,8 @@ from ..schema.level_names import level_names, level_text, short_level_names
 from ..schema.settings import Level
 from ..study import Study
 from ..text.errors import StudyError, StudyFault
+
+_SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 
 
 def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
@@ -41,6 +44,25 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
     if faults:
         raise StudyError(study.name, faults)
     return found
+
+
+def select_shard(study: Study, text: str) -> frozenset[str]:
+    """The ids of the trials of the share `text`: "3/16" is the third of sixteen.
+
+    Shares are disjoint and all trials are in one. Which, only a trial's id says, not the study's order or its
+    other trials. Raises StudyError for another text, and for a search, whose trials are not known.
+    """
+    if study.search is not None:
+        message = (
+            "a search has no shards: its trials are yet to be chosen, and drivers of one store share them"
+        )
+        raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])
+    found = _SHARD.fullmatch(text)
+    number, count = (int(each) for each in found.groups()) if found else (0, 0)
+    if not 1 <= number <= count:
+        message = f"--shard: expected I/N with I from 1 to N, such as 3/16, got {text!r}"
+        raise StudyError(study.name, [StudyFault(message=message)])
+    return frozenset(trial.id for trial in study.cells if int(trial.id, 16) % count == number - 1)
 
 
 def _resolve_level_text(study: Study, factor: str, word: str) -> str:

@@ -23,9 +23,9 @@ def store(tmp_path):
 
 @pytest.fixture
 def task(settings):
-    def make(number=0, run="run", **train):
+    def make(number=0, run="run", gone=-1, **train):
         trial = Trial(study="tiny", levels={"mixer": "conv", "seed": 0}, settings=settings(**train))
-        return Job(trial=trial, attempt=number, run=run)
+        return Job(trial=trial, attempt=number, run=run, gone=gone)
 
     return make
 
@@ -72,7 +72,7 @@ def test_an_interrupted_trial_goes_on_from_its_last_epoch(store, task, tmp_path)
     for _ in range(3):
         first.advance()  # start, two epochs; then it is forgotten, as by a kill
     assert reached(store, task()) == (2, {row["name"] for row in whole.metrics().to_dicts()})
-    events = finish(Attempt(task(run="later"), store, CPU))
+    events = finish(Attempt(task(run="later", gone=0), store, CPU))
     assert events[0] == Started(trial=task().trial.id, epoch=2)
     columns = ["epoch", "name", "value"]
     ours, theirs = (each.metrics().select(columns).filter(name="loss") for each in (store, whole))
@@ -130,22 +130,22 @@ def test_a_trial_that_kills_its_workers_is_given_up(store, task):
 
 def test_runs_that_are_killed_do_not_count_as_deaths_of_a_worker(store, task):
     for number in range(MAX_WORKER_DEATHS + 1):
-        Attempt(task(run=f"run {number}"), store, CPU).advance()
-    assert finish(Attempt(task(run="last"), store, CPU))[-1].status == "done"
+        Attempt(task(run=f"run {number}", gone=number), store, CPU).advance()
+    assert finish(Attempt(task(run="last", gone=MAX_WORKER_DEATHS + 1), store, CPU))[-1].status == "done"
 
 
 def test_a_trial_that_kills_whoever_runs_it_is_given_up_in_the_end(store, task):
     for number in range(MAX_DEATHS):
-        Attempt(task(run=f"run {number}"), store, CPU).advance()
-    (ended,) = finish(Attempt(task(run="last"), store, CPU))
+        Attempt(task(run=f"run {number}", gone=number), store, CPU).advance()
+    (ended,) = finish(Attempt(task(run="last", gone=MAX_DEATHS + 1), store, CPU))
     assert (ended.status, ended.reason) == ("failed", f"the worker died {MAX_DEATHS} times at epoch 1")
 
 
 def test_runs_that_are_stopped_in_order_are_no_deaths(store, task):
     for number in range(MAX_DEATHS + 1):
-        Attempt(task(run=f"run {number}"), store, CPU).advance()
+        Attempt(task(run=f"run {number}", gone=number), store, CPU).advance()
         Checkpoint(store.checkpoint_dir(task().trial.id)).record_stop()
-    assert finish(Attempt(task(run="last"), store, CPU))[-1].status == "done"
+    assert finish(Attempt(task(run="last", gone=MAX_DEATHS + 1), store, CPU))[-1].status == "done"
 
 
 def test_a_pruned_trial_keeps_what_it_reached(store, task):

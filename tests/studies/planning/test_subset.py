@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.studies.planning.subset import select_trials
+from activemem.studies.planning.subset import select_shard, select_trials
 from activemem.studies.study import Study, load_study
 from activemem.studies.text.errors import StudyError
 
@@ -91,3 +91,29 @@ def test_a_level_whose_trials_are_all_over_the_budget_is_known() -> None:
 def test_a_search_has_no_parts() -> None:
     with pytest.raises(StudyError, match="a search has no parts: its trials are yet to be chosen"):
         select_trials(load_study("tune-kernel"), ["seed=0"])
+
+
+@pytest.mark.parametrize("count", [1, 3, 16])
+def test_shards_are_disjoint_and_together_all_of_it_whatever_the_order_of_the_study(
+    study: Study, count: int
+) -> None:
+    shards = [select_shard(study, f"{number}/{count}") for number in range(1, count + 1)]
+    assert sorted(trial for shard in shards for trial in shard) == sorted(each.id for each in study.trials)
+    turned = load_study(STUDY.replace('["sort", "not"]', '["not", "sort"]'))
+    assert [trial.id for trial in turned.trials] != [trial.id for trial in study.trials]
+    assert [select_shard(turned, f"{number}/{count}") for number in range(1, count + 1)] == shards
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "3", "3/0", "-1/3", "1/3/5", "a/b", "", "1/3\n", "\u0663/4"])
+def test_a_shard_that_does_not_exist_is_refused(study: Study, text: str) -> None:
+    with pytest.raises(StudyError) as error:
+        select_shard(study, text)
+    expected = f"--shard: expected I/N with I from 1 to N, such as 3/16, got {text!r}"
+    assert [fault.message for fault in error.value.faults] == [expected]
+
+
+def test_a_search_has_no_shards() -> None:
+    with pytest.raises(
+        StudyError, match=r"--shard 1/2: a search has no shards: its trials are yet to be chosen"
+    ):
+        select_shard(load_study("tune-kernel"), "1/2")

@@ -1,0 +1,61 @@
+"""Claiming a job before it is trained: by a lease, and by what the store has learnt since it was planned."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from ...storage import Store
+from ...storage.leases import Lease, LeaseState
+from ..core.events import Taken
+from .outcome import Job
+
+REFRESH_S = 1800.0
+"""What the store holds is read again after so long; leases of what has ended are kept for longer."""
+
+
+class Claims:
+    """Claims jobs for one worker of a run.
+
+    Where a lease of the job's first attempt is free, nobody has come in between: leases are kept for hours
+    after the outcome. So the store is read only when a trial is taken over, and again after `REFRESH_S`.
+    """
+
+    def __init__(self, store: Store, run: str) -> None:
+        self._store, self._leases = store, store.leases(run)
+        self._ended: dict[str, int] = {}
+        self._read_at: float | None = None
+
+    def claim(self, job: Job) -> tuple[Job, Lease] | Taken:
+        """The job with the number of its attempt and the lease; or that another process has the trial."""
+        trial = job.trial.id
+        claimed = self._leases.claim(trial, job.attempt, gone=job.gone)
+        if isinstance(claimed, LeaseState) and claimed.ended:
+            if self._has_ended(job, at_once=True):
+                return Taken(trial=trial, attempt=claimed.attempt, ended=True)
+            if claimed.lists_are_current:  # its row has been lost or removed since
+                claimed = self._leases.claim(trial, claimed.attempt + 1)
+        if isinstance(claimed, LeaseState):
+            return taken(claimed)
+        if self._has_ended(job, at_once=claimed.attempt > job.attempt):
+            claimed.release()
+            return Taken(trial=trial, attempt=job.attempt, ended=True)
+        return replace(job, attempt=claimed.attempt), claimed
+
+    def _has_ended(self, job: Job, *, at_once: bool) -> bool:
+        """Whether the store has an outcome that was not known when the job was planned."""
+        if self._ended.get(job.trial.id, -1) < job.attempt:
+            self._refresh(at_once=at_once)
+        return self._ended.get(job.trial.id, -1) >= job.attempt
+
+    def _refresh(self, *, at_once: bool) -> None:
+        """Read the last attempts' numbers, unless that was done lately and there is no reason to."""
+        now = time.monotonic()
+        if at_once or self._read_at is None or now - self._read_at > REFRESH_S:
+            self._ended, self._read_at = self._store.last_numbers(), now
+
+
+def taken(state: LeaseState) -> Taken:
+    """The event that another process has a trial, whose outcome cannot be seen yet."""
+    owner = state.owner
+    return Taken(trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid)

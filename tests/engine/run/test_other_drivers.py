@@ -1,0 +1,170 @@
+"""Many drivers on one store: each trial is trained once, whoever is killed, and nobody spoils another's."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+import torch
+
+from activemem.engine.core.events import Ended, EpochFinished, Taken
+from activemem.engine.core.resources import Machine
+from activemem.engine.run import other_drivers
+from activemem.engine.run.driver import run_study
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+
+STUDY = study_text(
+    study={"name": "shared", "title": "Trials of some tenths of a second"},
+    model={"recipe": "{mixer} >> ff(32)", "d_model": 32},
+    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 16, "epochs": 4, "steps_per_epoch": 8},
+    factors={"mixer": ["conv(k=5)", "conv(k=3)"], "task": ["reverse", "not"], "seed": [0, 1, 2]},
+    table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "max_length"}],
+)
+TRIALS = 12
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def told(folder, name):
+    """What a driver has heard, a list of words for each event."""
+    log = folder / f"{name}.log"
+    return [line.split() for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
+
+
+def wait_for(what, seconds=300):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, f"nothing within {seconds} s"
+        time.sleep(0.01)
+
+
+def values(store):
+    """What does not depend on the clock."""
+    rows = store.trials().select("trial", "status", "epochs", "steps", "flops").rows()
+    metrics = store.metrics().filter(pl.col("name") != "tokens_per_s")
+    return rows, metrics.drop("attempt").rows()
+
+
+def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, store):
+    (tmp_path / "shared.toml").write_text(STUDY, encoding="utf-8")
+    command = [sys.executable, str(Path(__file__).with_name("forked_drivers.py"))]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as drivers:
+
+        def start(name):
+            drivers.stdin.write(f"{name}\n")
+            drivers.stdin.flush()
+            return int(drivers.stdout.readline())
+
+        started = {name: start(name) for name in ("a", "b", "c", "d")}
+        for name in ("a", "b"):
+            wait_for(lambda name=name: any(line[0] == "EpochFinished" for line in told(tmp_path, name)))
+            os.kill(started[name], signal.SIGKILL)
+            start(f"{name}-again")
+        well, _ = drivers.communicate(timeout=300)
+    events = [line for log in tmp_path.glob("*.log") for line in told(tmp_path, log.stem)]
+    assert {"c", "d", "a-again", "b-again"} <= set(well.split()), events
+
+    ended = Counter(line[1] for line in events if line[0] == "Ended")
+    assert set(ended.values()) == {1}
+    assert sum(line[0] == "Started" for line in events) <= TRIALS + 2  # those of the killed once more
+    epochs = Counter((line[1], line[2]) for line in events if line[0] == "EpochFinished")
+    assert set(epochs.values()) == {1}
+    stored = pl.read_parquet(tmp_path / "results" / "trials")
+    assert sorted(stored["trial"]) == sorted(trial.id for trial in load_study(STUDY).trials)
+    assert set(stored["status"]) == {"done"}
+    assert not list((tmp_path / "results" / "checkpoints").iterdir())
+
+    alone = Store(tmp_path / "alone")
+    run_study(load_study(STUDY), alone, Machine(), local=True)
+    assert values(store) == values(alone)
+
+
+def claim_first(study, store, run="other"):
+    """An attempt at the first trial by another driver, as far as its first epoch."""
+    attempt = Attempt(Job(trial=study.trials[0], attempt=0, run=run), store, CPU)
+    attempt.advance()
+    attempt.advance()
+    return attempt
+
+
+def test_what_another_driver_trains_is_left_to_it_waited_for_and_told(tiny, store, notes, monkeypatch):
+    study, waits = load_study(tiny), []
+    other = claim_first(study, store)
+
+    def sleep(_):
+        """The other driver ends while this one waits."""
+        while not other.ended:
+            other.advance()
+
+    notes.waiting = waits.append
+    monkeypatch.setattr(other_drivers.time, "sleep", sleep)
+    summary = run_study(study, store, Machine(), notes, local=True)
+    assert (summary.done, summary.ran, summary.left) == (8, 7, 0)
+    (event,) = notes.of(Taken)
+    assert (event.trial, event.pid, event.ended) == (study.trials[0].id, os.getpid(), False)
+    assert waits == [[event]]
+    assert set(pl.read_parquet(store.root / "trials")["attempt"]) == {0}
+
+
+def test_what_another_driver_gives_back_is_trained_from_where_it_was(tiny, store, notes, monkeypatch):
+    study = load_study(tiny)
+    other = claim_first(study, store)
+    monkeypatch.setattr(other_drivers.time, "sleep", lambda _: other.release())
+    summary = run_study(study, store, Machine(), notes, local=True)
+    assert (summary.done, summary.ran) == (8, 8)
+    epochs = [event.epoch for event in notes.of(EpochFinished) if event.trial == study.trials[0].id]
+    assert epochs == [2, 3, 4]
+
+
+def test_a_limit_counts_what_is_trained_here(tiny, store, notes):
+    study = load_study(tiny)
+    other = claim_first(study, store)
+    assert run_study(study, store, Machine(), notes, local=True, max_trials=3).ran == 3
+    assert not other.ended
+
+
+def test_a_driver_that_planned_before_another_had_ended_repeats_nothing(tiny, store, notes):
+    study, hear = load_study(tiny), notes.on_event
+
+    def end_it_elsewhere(event):
+        hear(event)
+        if isinstance(event, Ended) and len(notes.of(Ended)) == 1:
+            run_study(study, store, Machine(), local=True, max_trials=3)
+
+    notes.on_event = end_it_elsewhere
+    summary = run_study(study, store, Machine(), notes, local=True)
+    assert (summary.done, summary.ran, len(notes.of(Ended))) == (8, 5, 5)
+    assert [event.ended for event in notes.of(Taken)] == [True] * 3
+    assert set(store.last_numbers().values()) == {0}
+
+
+def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, caplog):
+    study = load_study(tiny)
+    late = claim_first(study, store)
+    later = Attempt(Job(trial=study.trials[0], attempt=0, run="later", gone=0), store, CPU)
+    while not later.ended:
+        later.advance()
+    event = late.advance()
+    assert (event, late.ended) == (Taken(trial=study.trials[0].id, attempt=1, ended=False), True)
+    assert caplog.messages == [
+        f"trial {study.trials[0].id}: another process has taken it over from attempt 0, "
+        "whose result is dropped"
+    ]
+    assert pl.read_parquet(store.root / "trials")["attempt"].to_list() == [1]
+    assert not store.checkpoint_dir(study.trials[0].id).exists()
