@@ -9,7 +9,6 @@ from __future__ import annotations
 import faulthandler
 import math
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -78,7 +77,7 @@ def interruptible(limit_s: float | None) -> Iterator[None]:
     _alarm.armed = True
     if limit_s is not None:
         latest_s = max(limit_s, 0.0) + GRACE_S + NATIVE_GRACE_S
-        faulthandler.dump_traceback_later(latest_s, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(latest_s, exit=True, file=2)
     try:
         _alarm.arm()
         yield
