@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 PATIENCE_S = 10.0
 """So long after the second signal the parent may take to end by itself."""
@@ -48,8 +48,9 @@ def watch(parent: int) -> None:
             if signals > 1 and kill_at is None:
                 kill_at = time.monotonic() + PATIENCE_S
         elif os.getppid() == parent:
-            os.write(2, b"killed, as native code did not come back; the epochs before are stored\n")
             os.kill(parent, signal.SIGKILL)
+            with suppress(OSError):  # nobody may read it any more
+                os.write(2, b"killed, as native code did not come back; the epochs before are stored\n")
             return
 
 
