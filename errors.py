@@ -29,6 +29,7 @@ ActivememError              a ValueError
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files
         WeightsError        weights of a program that do not fit      activemem.blocks.models.released_weights
+        NodeError           nodes of a cluster that cannot train      activemem.engine.run.cluster_nodes
         StoreError          a store, or a row that cannot be kept     activemem.storage.paths
             DamagedError    a file that is not as it was written      activemem.storage.integrity.checksum
             ForeignError    a file that no store wrote                activemem.storage.integrity.checksum

@@ -23,6 +23,7 @@ from .settings_file import ENV_PREFIX, find_settings_file
 if TYPE_CHECKING:
     from ..storage import Store
 
+_RAY_ADDRESS = "RAY_ADDRESS"
 _TEST_ENV_PREFIX = "ACTIVEMEM_TEST_"
 
 _ADDRESS = re.compile(r"auto|[^/:\s]+:[0-9]{1,5}")
@@ -130,9 +131,11 @@ def load_settings(
     None on the command line means that the option was not given. Raises SettingsError.
     """
     path = find_settings_file(folder or Path.cwd())
+    environment = os.environ if environment is None else environment
     layers = [
+        _ray(environment),
         *([_file(path)] if path else []),
-        _environment(os.environ if environment is None else environment),
+        _environment(environment),
         _command_line(command_line or {}),
     ]
     wrong = [str(StudyError(layer.name, layer.faults)) for layer in layers if layer.faults]
@@ -173,6 +176,16 @@ def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault
     """A fault of the file, with its position."""
     text, place = document.places[problem.path[:1]]
     return fault_at(text, place.key if problem.key else place.value, problem.message)
+
+
+def _ray(environment: Mapping[str, str]) -> _Layer:
+    """The cluster that Ray's own variable names, for whoever names none to activemem."""
+    address = environment.get(_RAY_ADDRESS, "")
+    values = {"address": address} if address not in ("", "local") else {}
+    wrong = tuple(
+        StudyFault(message=f"{_RAY_ADDRESS}: {problem.message}") for problem in _iter_problems(values)
+    )
+    return _Layer("environment", lambda _: _RAY_ADDRESS, values, wrong)
 
 
 def _environment(environment: Mapping[str, str]) -> _Layer:

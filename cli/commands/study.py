@@ -79,6 +79,10 @@ def run(
     address: Annotated[
         str | None, typer.Option("--address", metavar="ADDR", help="The Ray cluster; else as configured.")
     ] = None,
+    skip_unfit_nodes: Annotated[
+        bool,
+        typer.Option("--skip-unfit-nodes", help="Leave out nodes of the cluster that cannot train trials."),
+    ] = False,
     results: ResultsOption = None,
 ) -> None:
     """Train a study's trials that the store lacks; run it again to continue after any interruption.
@@ -103,6 +107,7 @@ def run(
         "max_failures": max_failures,
         "fail_fast": fail_fast,
         "retry_failed": retry_failed,
+        "skip_unfit_nodes": skip_unfit_nodes,
     }
     settings, loaded = (
         load_settings({"results": results, "address": address}),
@@ -117,6 +122,7 @@ def run(
         max_trials=max_trials,
         max_failures=1 if fail_fast else max_failures,
         retry_failed=retry_failed,
+        skip_unfit_nodes=skip_unfit_nodes,
         resume_command=command_line("study", "run", study, set=loaded.overrides, **how, **where),
         table_command=command_line("table", "render", loaded.name, results=results, plugin=where["plugin"]),
     )

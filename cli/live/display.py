@@ -16,11 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ...diagnostics import replace_unprintable
-from ...engine.core.events import Ended, Event, Listener, Taken
+from ...engine.core.events import ClusterNode, Ended, Event, Listener, Taken
 from ...engine.core.interruption import GRACE_S
 from ...studies.resolve.trial import Trial
 from ..output import print_stderr
 from ..views import trial_lines
+from ..views.nodes import format_nodes
 from ..views.progress import StudyProgress
 from ..views.trial_names import TrialNameColumns
 
@@ -70,6 +71,11 @@ class Display(Listener):
         """Say who trains what is left, until there is something to do."""
         self._others = tuple(others)
 
+    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
+        """Print them above what changes."""
+        for line in format_nodes(nodes):
+            self._console.print(Text(replace_unprintable(line)), soft_wrap=True)
+
     def on_event(self, event: Event) -> None:
         """Record an event."""
         with self._lock:
@@ -111,6 +117,11 @@ class LineDisplay(Listener):
     def waiting(self, others: Sequence[Taken]) -> None:
         """Print who trains what is left."""
         print_stderr(trial_lines.format_others(others))
+
+    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
+        """Print them."""
+        for line in format_nodes(nodes):
+            print_stderr(line)
 
     def on_event(self, event: Event) -> None:
         """Print a line if a trial has ended."""

@@ -45,6 +45,7 @@ class RunRequest:
     max_trials: int | None
     max_failures: int | None
     retry_failed: bool
+    skip_unfit_nodes: bool
     resume_command: str
     table_command: str
 
@@ -68,6 +69,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         time_limit_s=values.time_limit_s,
         address=values.address,
         data=settings.data.resolve(),  # workers have a working directory of their own
+        skip_unfit_nodes=request.skip_unfit_nodes,
     )
     try:
         with live_display(request.study.name, _initial_progress(request, store)) as listener:

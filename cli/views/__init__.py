@@ -2,5 +2,6 @@
 
 `blocks`, `tasks`, `metrics`, `studies` and `datasets` are lists of what there is; `settings`, `plan`,
 `status` and `query` are answers, `store_upkeep` is what is wrong with the files of a store. `progress` knows
-how far a running study is, `trial_lines` writes it in lines, and `trial_names` names trials in columns.
+how far a running study is, `trial_lines` writes it in lines, and `trial_names` names trials in
+columns; `nodes` are those of a cluster.
 """

@@ -36,6 +36,19 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNode:
+    """A node of a cluster: what it brings, and why it cannot train, if it cannot."""
+
+    id: str
+    host: str
+    cpus: float
+    gpus: float
+    versions: Mapping[str, str]
+    sees_store: bool
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFailed:
     """The machine cannot go on, as with a full disk; nothing is stored of the trial, and the study stops."""
 
@@ -70,6 +83,9 @@ class Listener:
 
     def waiting(self, others: Sequence[Taken]) -> None:
         """Learn that all that is left is trained by others, whose trials these are, and is waited for."""
+
+    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
+        """Learn of the nodes of a cluster, before the first trial."""
 
     def on_event(self, event: Event) -> None:
         """Take note of one event."""

@@ -12,7 +12,8 @@ class Machine:
     """CPUs and GPUs (possibly a share of one) of a trial, its training limit in seconds, the Ray cluster.
 
     Without an address a cluster of this machine alone is started for the run. `data` is the folder of the
-    corpora, on every machine of a cluster.
+    corpora, on every machine of a cluster. Nodes on which trials cannot be trained end the run before it
+    begins, unless `skip_unfit_nodes`.
     """
 
     cpus: float = 1.0
@@ -20,6 +21,7 @@ class Machine:
     time_limit_s: float | None = None
     address: str | None = None
     data: Path = Path("data")
+    skip_unfit_nodes: bool = False
 
     @property
     def device(self) -> Literal["cuda", "cpu"]:

@@ -12,9 +12,10 @@ import polars as pl
 from ...storage import Store
 from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.trial import Trial
+from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..core.events import NOBODY, Ended, Event, Listener, MachineFailed, Taken
+from ..core.events import NOBODY, ClusterNode, Ended, Event, Listener, MachineFailed, Taken
 from ..core.resources import ONE_CPU, Machine
 from ..trial.checkpoints import Checkpoint, dies_often
 from ..trial.machine_failures import MachineError
@@ -76,6 +77,9 @@ class _Counter(Listener):
     def waiting(self, others: Sequence[Taken]) -> None:
         self._listener.waiting(others)
 
+    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
+        self._listener.on_nodes(nodes)
+
     def on_event(self, event: Event) -> None:
         if isinstance(event, Ended):
             self.ended[event.trial] = event.status
@@ -133,7 +137,9 @@ def run_study(
         counter = _Counter(listener, stop, max_failures)
 
         def run(source: CohortSource) -> list[str]:
-            return _run(source, study, store, machine=machine, listener=counter, stop=stop, local=local)
+            return _run(
+                source, study, store, settings, machine=machine, listener=counter, stop=stop, local=local
+            )
 
         rounds = _Rounds(study, store, counter, stop, run)
         try:
@@ -234,6 +240,7 @@ def _run(
     source: CohortSource,
     study: Study,
     store: Store,
+    settings: Sequence[TrialSettings],
     *,
     machine: Machine,
     listener: Listener,
@@ -248,7 +255,9 @@ def _run(
         return []
     from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
 
-    return run_cohorts(source, store, machine, listener, stop, search=study.search, epochs=study.epochs)
+    return run_cohorts(
+        source, store, machine, listener, stop, settings=settings, search=study.search, epochs=study.epochs
+    )
 
 
 def _summary(study: Study, store: Store, counter: _Counter, *, stopped: bool, given_up: list[str]) -> Summary:

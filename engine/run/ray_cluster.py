@@ -9,7 +9,7 @@ import logging
 import os
 import pickle
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,11 +21,12 @@ from ray.tune.search import Searcher
 
 from ...plugins import loaded_files
 from ...storage import Store
-from ...studies.schema.settings import SearchSettings
+from ...studies.schema.settings import SearchSettings, TrialSettings
 from ..core.events import Listener
 from ..core.resources import Machine
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
+from .cluster_nodes import check_nodes, inspect_nodes
 from .cohort_sources import CohortSource
 from .interrupts import Stop, handlers_kept
 from .ray_actor import COMPLETED, CohortActor
@@ -127,29 +128,33 @@ def run_cohorts(
     listener: Listener,
     stop: Stop,
     *,
+    settings: Sequence[TrialSettings] = (),
     search: SearchSettings | None = None,
     epochs: int = 1,
     make_training: TrainingFactory = Training,
 ) -> list[str]:
     """Run a source's cohorts to their end; why some were given up, if any.
 
-    In a search each of the `epochs` is reported, and its scheduler may stop a cohort early.
+    In a search each of the `epochs` is reported, and its scheduler may stop a cohort early. Raises NodeError
+    if the cluster of an address has nodes that cannot train trials of these settings.
     """
     metric = search.metric if search else None
-    actor = tune.with_resources(
-        tune.with_parameters(
-            CohortActor,
-            root=str(store.root.resolve()),
-            machine=machine,
-            make_training=make_training,
-            metric=metric,
-            plugins=loaded_files(),
-        ),
-        {"cpu": machine.cpus, "gpu": machine.gpus},
+    actor = tune.with_parameters(
+        CohortActor,
+        root=str(store.root.resolve()),
+        machine=machine,
+        make_training=make_training,
+        metric=metric,
+        plugins=loaded_files(),
     )
     with _cluster(machine), tempfile.TemporaryDirectory(prefix="activemem-") as scratch:
+        unfit: list[str] = []
+        if machine.address is not None:
+            nodes = inspect_nodes(store, machine, settings)
+            listener.on_nodes(nodes)
+            unfit = check_nodes(nodes, skip=machine.skip_unfit_nodes)
         results = tune.Tuner(
-            actor,
+            tune.with_resources(actor, _resources(machine, unfit)),
             tune_config=tune.TuneConfig(
                 search_alg=_CohortSearcher(source, stop, listener),
                 scheduler=_scheduler(search, epochs) if search else None,
@@ -166,6 +171,16 @@ def run_cohorts(
             ),
         ).fit()
         return [str(error).strip().splitlines()[-1] for error in results.errors]
+
+
+def _resources(machine: Machine, unfit: Sequence[str]) -> tune.PlacementGroupFactory:
+    """What each worker occupies, on any node but these."""
+    bundle = {"CPU": machine.cpus, "GPU": machine.gpus}
+    if not unfit:
+        return tune.PlacementGroupFactory([bundle])
+    return tune.PlacementGroupFactory(
+        [bundle], bundle_label_selector=[{"ray.io/node-id": f"!in({','.join(unfit)})"}]
+    )
 
 
 def _scheduler(search: SearchSettings, epochs: int) -> TrialScheduler:

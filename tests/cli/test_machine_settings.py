@@ -166,3 +166,22 @@ def test_an_object_store_is_not_taken_for_a_folder(address):
         "command line: 1 fault\n\n  "
         f"--results: expected a folder that this machine has mounted, got '{address}'"
     )
+
+
+def test_the_cluster_of_ray_is_taken_where_no_other_is_named(tmp_path, monkeypatch):
+    environment = {"RAY_ADDRESS": "10.0.0.1:6379"}
+    found = load_settings(environment=environment)
+    assert (found.values.address, found.sources["address"]) == ("10.0.0.1:6379", "RAY_ADDRESS")
+    Path("activemem.toml").write_text('address = "10.0.0.2:6379"', encoding="utf-8")
+    assert load_settings(environment=environment).values.address == "10.0.0.2:6379"
+    assert load_settings({"address": "auto"}, environment=environment).values.address == "auto"
+
+
+@pytest.mark.parametrize("address", ["", "local"])
+def test_ray_on_this_machine_is_no_cluster(address):
+    assert load_settings(environment={"RAY_ADDRESS": address}).values.address is None
+
+
+def test_an_address_of_ray_that_means_nothing_is_a_fault():
+    with pytest.raises(SettingsError, match="RAY_ADDRESS: expected auto or HOST:PORT, got 'ray'"):
+        load_settings(environment={"RAY_ADDRESS": "ray"})
