@@ -48,31 +48,30 @@ class _Answer(TypedDict):
     problem: str
 
 
-def inspect_nodes(store: Store, machine: Machine, settings: Sequence[TrialSettings]) -> list[ClusterNode]:
+def inspect_nodes(marker: str, machine: Machine, settings: Sequence[TrialSettings]) -> list[ClusterNode]:
     """Every node of the connected cluster that could train a trial, with what is wrong with it.
 
     A task on each finds out whether it has the same versions of activemem and torch, can load the plug-ins,
-    sees the store, and has the corpora.
+    sees the store, known by the file `marker`, and has the corpora.
     """
     nodes = [node for node in ray.nodes() if node["Alive"] and _has_room(node["Resources"], machine)]
-    with _marker(Layout(store.root)) as marker:
-        asked: _Question = {
-            "versions": {"activemem": __version__, "torch": torch.__version__},
-            "plugins": pickle.dumps(loaded_files()),
-            "settings": pickle.dumps(list(settings)),
-            "data": str(machine.data),
-            "marker": marker,
-        }
-        look = ray.remote(_make_look())
-        answers = {
-            node["NodeID"]: look.options(
-                num_cpus=0,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
-                max_retries=0,
-            ).remote(asked)
-            for node in nodes
-        }
-        return [_describe(node, answers[node["NodeID"]]) for node in nodes]
+    asked: _Question = {
+        "versions": {"activemem": __version__, "torch": torch.__version__},
+        "plugins": pickle.dumps(loaded_files()),
+        "settings": pickle.dumps(list(settings)),
+        "data": str(machine.data),
+        "marker": marker,
+    }
+    look = ray.remote(_make_look())
+    answers = {
+        node["NodeID"]: look.options(
+            num_cpus=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+            max_retries=0,
+        ).remote(asked)
+        for node in nodes
+    }
+    return [_describe(node, answers[node["NodeID"]]) for node in nodes]
 
 
 def check_nodes(nodes: Sequence[ClusterNode], *, skip: bool) -> list[str]:
@@ -97,8 +96,9 @@ def _has_room(resources: dict[str, float], machine: Machine) -> bool:
 
 
 @contextmanager
-def _marker(layout: Layout) -> Iterator[str]:
-    """The path of a file in the store, as it is now."""
+def marked(store: Store) -> Iterator[str]:
+    """The path of a file that is in the store meanwhile, by which it is known."""
+    layout = Layout(store.root)
     layout.unfinished.mkdir(parents=True, exist_ok=True)
     path = layout.unfinished.resolve() / f".seen.{token_hex(8)}"
     path.touch()

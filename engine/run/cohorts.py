@@ -12,6 +12,7 @@ import torch
 from ...storage import Store
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Taken
 from ..core.resources import Machine
+from ..trial.checkpoints import Checkpoint
 from ..trial.claims import Claims
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, TrainingFactory
@@ -36,6 +37,7 @@ class Worker:
                 self._store,
                 self._device,
                 claims=self._claims_of(job.run),
+                checkpoint=self.make_checkpoint(job.trial.id),
                 time_limit_s=self._limit,
                 data=self._data,
                 make_training=self._begin,
@@ -43,10 +45,18 @@ class Worker:
             for job in jobs
         ]
 
+    def make_claims(self, run: str) -> Claims:
+        """The claims of a run."""
+        return Claims(self._store, run)
+
+    def make_checkpoint(self, trial: str) -> Checkpoint:
+        """The checkpoint of a trial."""
+        return Checkpoint(self._store.checkpoint_dir(trial))
+
     def _claims_of(self, run: str) -> Claims:
         """The claims of a run, which know what they have read of the store."""
         if run not in self._claims:
-            self._claims[run] = Claims(self._store, run)
+            self._claims[run] = self.make_claims(run)
         return self._claims[run]
 
 

@@ -14,6 +14,7 @@ from ...storage import Store
 from ..core.resources import Machine
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cohorts import Lockstep, Worker, collect, sequentially
+from .remote_store import RemoteWorker, StorePlace
 
 REPORT_S = 0.5
 """About so often a worker reports; more often only when the epochs of a search must be judged."""
@@ -29,7 +30,7 @@ class CohortActor(tune.Trainable):
         self,
         config: dict[str, Any],
         *,
-        root: str,
+        place: StorePlace,
         machine: Machine,
         make_training: TrainingFactory,
         metric: str | None,
@@ -38,7 +39,11 @@ class CohortActor(tune.Trainable):
         """Begin a first cohort; with a metric, its trials advance in step and report each epoch."""
         load_plugin_files(plugins)
         logging.getLogger("ray").setLevel(logging.ERROR)
-        self._worker, self._metric = Worker(Store(Path(root)), machine, make_training), metric
+        if place.is_seen():
+            self._worker = Worker(Store(Path(place.root)), machine, make_training)
+        else:
+            self._worker = RemoteWorker(place, machine, make_training)
+        self._metric = metric
         self._attempts: list[Attempt] = []
         self.reset_config(config)
 

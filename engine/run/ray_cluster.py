@@ -26,10 +26,11 @@ from ..core.events import Listener
 from ..core.resources import Machine
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
-from .cluster_nodes import check_nodes, inspect_nodes
+from .cluster_nodes import check_nodes, inspect_nodes, marked
 from .cohort_sources import CohortSource
 from .interrupts import Stop, handlers_kept
 from .ray_actor import COMPLETED, CohortActor
+from .remote_store import StorePlace, start_keeper
 
 RAY_ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",  # the old output has no header when it is not asked for
@@ -139,20 +140,24 @@ def run_cohorts(
     if the cluster of an address has nodes that cannot train trials of these settings.
     """
     metric = search.metric if search else None
-    actor = tune.with_parameters(
-        CohortActor,
-        root=str(store.root.resolve()),
-        machine=machine,
-        make_training=make_training,
-        metric=metric,
-        plugins=loaded_files(),
-    )
-    with _cluster(machine), tempfile.TemporaryDirectory(prefix="activemem-") as scratch:
+    with (
+        _cluster(machine),
+        _located(store, machine) as place,
+        tempfile.TemporaryDirectory(prefix="activemem-") as scratch,
+    ):
         unfit: list[str] = []
-        if machine.address is not None:
-            nodes = inspect_nodes(store, machine, settings)
+        if place.marker is not None:
+            nodes = inspect_nodes(place.marker, machine, settings)
             listener.on_nodes(nodes)
             unfit = check_nodes(nodes, skip=machine.skip_unfit_nodes)
+        actor = tune.with_parameters(
+            CohortActor,
+            place=place,
+            machine=machine,
+            make_training=make_training,
+            metric=metric,
+            plugins=loaded_files(),
+        )
         results = tune.Tuner(
             tune.with_resources(actor, _resources(machine, unfit)),
             tune_config=tune.TuneConfig(
@@ -171,6 +176,17 @@ def run_cohorts(
             ),
         ).fit()
         return [str(error).strip().splitlines()[-1] for error in results.errors]
+
+
+@contextmanager
+def _located(store: Store, machine: Machine) -> Iterator[StorePlace]:
+    """Where the workers find the store; those of a cluster have a keeper in case that they do not see it."""
+    root = str(store.root.resolve())
+    if machine.address is None:
+        yield StorePlace(root=root)
+        return
+    with marked(store) as marker:
+        yield StorePlace(root=root, marker=marker, keeper=start_keeper(store))
 
 
 def _resources(machine: Machine, unfit: Sequence[str]) -> tune.PlacementGroupFactory:

@@ -96,6 +96,7 @@ class Attempt:
         device: torch.device,
         *,
         claims: Claims | None = None,
+        checkpoint: Checkpoint | None = None,
         time_limit_s: float | None = None,
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
@@ -104,7 +105,7 @@ class Attempt:
         self._claims, self._lease = claims or Claims(store, job.run), None
         self._store, self._device, self._limit = store, device, time_limit_s
         self._data, self._make_training = data, make_training
-        self._checkpoint = Checkpoint(store.checkpoint_dir(job.trial.id))
+        self._checkpoint = checkpoint or Checkpoint(store.checkpoint_dir(job.trial.id))
         self._training: Trainable | None = None
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._started = datetime.now(UTC)

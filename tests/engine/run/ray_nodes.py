@@ -1,0 +1,104 @@
+"""Ray nodes on loopback as an operator starts them, each with folders and packages of its own."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parents[3]
+RAY = str(Path(sys.executable).parent / "ray")
+ENVIRONMENT = os.environ | {
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_raylet_start_wait_time_s": "180",  # many tests run at once
+    "ACTIVEMEM_CPUS": "1",
+}
+
+
+def can_mount():
+    """Whether this user may have mounts of its own."""
+    return subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode == 0
+
+
+@contextmanager
+def head():
+    """The head of a cluster without cores, and its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = ["--head", f"--port={port}", "--include-dashboard=false", "--num-cpus=0"]
+    with _node([RAY, "start", *options, "--node-ip-address=127.0.0.1", "--block"]):
+        _wait(lambda: _answers(port))
+        yield f"127.0.0.1:{port}"
+
+
+@contextmanager
+def worker(address, number, *, without=None, path=None):
+    """A node; it does not see the folder `without`, and imports what is in `path` before anything else."""
+    place = f"--node-ip-address=127.0.0.{number}"
+    words = [RAY, "start", f"--address={address}", "--num-cpus=1", place, "--block"]
+    if without is not None:
+        words = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {without}; exec "$@"', "sh", *words]
+    before = _count_nodes(address)
+    with _node(words, **({"PYTHONPATH": str(path)} if path else {})) as process:
+        _wait(lambda: _count_nodes(address) > before)
+        yield process
+
+
+@contextmanager
+def other_version(folder):
+    """A folder with this package under another version."""
+    target = folder / "activemem"
+    ignored = shutil.ignore_patterns(".*", "tests", "docs", "results", "build", "__pycache__")
+    shutil.copytree(ROOT, target, ignore=ignored)
+    init = target / "__init__.py"
+    text = init.read_text(encoding="utf-8")
+    assert '__version__ = "' in text
+    init.write_text(text.replace('__version__ = "', '__version__ = "0.0.'), encoding="utf-8")
+    yield folder
+
+
+@contextmanager
+def _node(words, **environment):
+    """A node's process; it is killed with all that it has started."""
+    with ExitStack() as stack:
+        process = subprocess.Popen(
+            words,
+            env=ENVIRONMENT | environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        stack.callback(_kill, process)
+        yield process
+
+
+def _kill(process):
+    if process.poll() is None:
+        for each in [process, *psutil.Process(process.pid).children(recursive=True)]:
+            each.kill()
+    process.wait()
+
+
+def _count_nodes(address):
+    """How many nodes the cluster has, as its head tells it."""
+    words = [RAY, "status", "--address", address]
+    shown = subprocess.run(words, env=ENVIRONMENT, check=False, capture_output=True, text=True).stdout
+    return shown.count(" node_")
+
+
+def _answers(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _wait(what, seconds=300):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, f"nothing within {seconds} s"
+        time.sleep(0.2)

@@ -1,0 +1,61 @@
+"""Nodes that do not see the store reach it through the driver; those that cannot train are named."""
+
+import subprocess
+import sys
+
+import pytest
+
+from activemem import __version__
+from activemem.engine.core.events import ClusterNode
+from activemem.engine.run.cluster_nodes import NodeError, check_nodes
+from activemem.storage import Store
+
+from .ray_nodes import ENVIRONMENT, can_mount, head, other_version, worker
+
+
+def node(host, problem=""):
+    return ClusterNode(id=host, host=host, cpus=1, gpus=0, versions={}, sees_store=True, problem=problem)
+
+
+def test_nodes_that_cannot_train_are_refused_or_left_out():
+    nodes = [node("a"), node("b", "no corpus"), node("c", "no torch")]
+    with pytest.raises(NodeError) as error:
+        check_nodes(nodes, skip=False)
+    assert str(error.value) == (
+        "expected every node to fit\n  b: no corpus\n  c: no torch\nleave them out with --skip-unfit-nodes"
+    )
+    assert check_nodes(nodes, skip=True) == ["b", "c"]
+    with pytest.raises(NodeError, match="no node of the cluster can train\n  b: no corpus"):
+        check_nodes(nodes[1:2], skip=True)
+    with pytest.raises(NodeError, match="no node of the cluster has the CPUs and GPUs of a trial"):
+        check_nodes([], skip=True)
+
+
+@pytest.mark.skipif(not can_mount(), reason="needs mounts of its own")
+def test_a_node_without_the_store_trains_and_one_of_another_version_is_named(tmp_path, tiny):
+    work, packages = tmp_path / "work", tmp_path / "packages"
+    for folder in (work, packages):
+        folder.mkdir()
+    (work / "tiny.toml").write_text(tiny.replace("[study]", "[study]\nkeep_weights = true"), encoding="utf-8")
+    with (
+        other_version(packages) as path,
+        head() as address,
+        worker(address, 2, without=work),
+        worker(address, 3, path=path),
+    ):
+        command = [sys.executable, "-m", "activemem", "study", "run", "tiny.toml", "--address", address]
+        run = {"cwd": work, "env": ENVIRONMENT, "capture_output": True, "text": True, "check": False}
+        refused = subprocess.run(command, **run)
+        done = subprocess.run([*command, "--skip-unfit-nodes"], **run)
+    assert refused.returncode == 2
+    assert f"(127.0.0.3): expected activemem {__version__}, torch" in refused.stderr
+    assert f"got activemem 0.0.{__version__}, torch" in refused.stderr
+    assert done.returncode == 0, done.stderr
+    assert "through the driver" in done.stderr
+    store = Store(work / "results")
+    assert set(store.trials()["status"]) == {"done"}
+    assert len(store.trials()) == 8
+    assert store.metrics()["epoch"].max() == 4
+    assert all(store.weights_file(trial).is_file() for trial in store.trials()["trial"])
+    assert not any(store.checkpoint_dir("x").parent.glob("*"))
+    assert not any((work / "results" / "unfinished").glob("*"))
