@@ -255,9 +255,7 @@ def _run(
         return []
     from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
 
-    return run_cohorts(
-        source, store, machine, listener, stop, settings=settings, search=study.search, epochs=study.epochs
-    )
+    return run_cohorts(source, store, machine, listener, stop, settings=settings, metric=metric)
 
 
 def _summary(study: Study, store: Store, counter: _Counter, *, stopped: bool, given_up: list[str]) -> Summary:

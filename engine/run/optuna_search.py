@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -107,7 +107,7 @@ class OptunaSearch:
         return None
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Whether Optuna's pruner gives a point up; used where Tune's schedulers are not."""
+        """Whether Optuna's pruner gives a point up."""
         trial, *_ = self._open[name]
         if not math.isnan(value) and epoch:
             trial.report(value, epoch)
@@ -162,7 +162,7 @@ class OptunaSearch:
             if not self._missing(point):
                 del self._elsewhere[name]
                 if trial is None:
-                    self._optuna.add_trial(self._frozen(point))
+                    self._remember(point, self._courses([point]))
                 else:
                     self._tell(point, trial)
 
@@ -203,14 +203,44 @@ class OptunaSearch:
     def _replay_stored(self) -> list[_Point]:
         """Tell Optuna every point that the store holds whole; the points that were begun and not finished."""
         waiting: list[_Point] = []
+        ended: list[_Point] = []
         for point in self._points_begun():
             self._give_up_with_others(point)
-            if self._missing(point):
-                waiting.append(point)
-            else:
-                self._known.add(point.name)
-                self._optuna.add_trial(self._frozen(point))
+            (waiting if self._missing(point) else ended).append(point)
+        courses = self._courses(ended)
+        for point in ended:
+            self._known.add(point.name)
+            self._remember(point, courses)
         return waiting
+
+    def _remember(self, point: _Point, courses: Mapping[str, Mapping[int, float]]) -> None:
+        """Tell Optuna a point that the store holds whole.
+
+        A pruner hears of each epoch in turn, as when the point was trained: it compares others with them.
+        """
+        if self._settings.scheduler == "none":
+            self._optuna.add_trial(self._frozen(point))
+            return
+        self._optuna.enqueue_trial(point.values)
+        trial = self._optuna.ask()
+        self._study.choose(partial(suggest, trial))
+        found = [courses.get(trial.id, {}) for trial in point.trials]
+        for epoch in sorted(set.intersection(*(set(course) for course in found))):
+            trial.report(fmean(course[epoch] for course in found), epoch)
+            trial.should_prune()
+            self._judged[point.name] = epoch
+        self._tell(point, trial)
+
+    def _courses(self, points: Sequence[_Point]) -> dict[str, dict[int, float]]:
+        """The metric of the points' trials after each epoch, for a pruner; nothing where there is none."""
+        courses: dict[str, dict[int, float]] = {}
+        if points and self._settings.scheduler != "none":
+            rows = self._stored.frame(trial.id for point in points for trial in point.trials)
+            course = self._store.metric_course(self._settings.metric, rows).select("trial", "epoch", "value")
+            for trial, epoch, value in course.iter_rows():
+                if not math.isnan(value):
+                    courses.setdefault(trial, {})[epoch] = value
+        return courses
 
     def _give_up_with_others(self, point: _Point) -> None:
         """Store the begun trials of a point as pruned if others of it are, as its driver would have.

@@ -78,7 +78,7 @@ def sampler(settings: SearchSettings) -> optuna.samplers.BaseSampler:
 
 
 def pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
-    """Optuna's form of the scheduler, for runs without Tune."""
+    """Optuna's form of the scheduler."""
     match settings.scheduler:
         case "asha":
             return optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=4)

@@ -16,12 +16,11 @@ from typing import Any
 import ray
 from ray import tune
 from ray.tune.experiment import Trial as TuneTrial
-from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, MedianStoppingRule, TrialScheduler
 from ray.tune.search import Searcher
 
 from ...plugins import loaded_files
 from ...storage import Store
-from ...studies.schema.settings import SearchSettings, TrialSettings
+from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
 from ..core.resources import Machine
 from ..trial.resumable_attempt import TrainingFactory
@@ -68,6 +67,10 @@ class _CohortSearcher(Searcher):
         self._names[trial_id], tasks = cohort
         return {"tasks": pickle.dumps(tasks)}  # read where the plug-ins are loaded that they may need
 
+    def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
+        """Whether the source gives up the cohort that Tune knows by this id."""
+        return self._source.should_prune(self._names[trial_id], epoch, value)
+
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
@@ -109,14 +112,21 @@ class _EventCallback(tune.Callback):
             self._listener.on_event(event)
 
 
-class _StopOnRequest(tune.Stopper):
-    """Stops all of Tune when a stop is requested."""
+class _Stopper(tune.Stopper):
+    """Stops a cohort that the source gives up, and all of Tune when a stop is requested."""
 
-    def __init__(self, stop: Stop) -> None:
-        self._stop = stop
+    def __init__(self, searcher: _CohortSearcher, stop: Stop, metric: str | None) -> None:
+        self._searcher, self._stop, self._metric = searcher, stop, metric
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles it, and what it has pickled is never read."""
+        return {}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return self._stop.requested
+        if self._metric is None or result[COMPLETED]:
+            return self._stop.requested
+        prune = self._searcher.should_prune(trial_id, result["epoch"], result[self._metric])
+        return prune or self._stop.requested
 
     def stop_all(self) -> bool:
         return self._stop.requested
@@ -130,16 +140,15 @@ def run_cohorts(
     stop: Stop,
     *,
     settings: Sequence[TrialSettings] = (),
-    search: SearchSettings | None = None,
-    epochs: int = 1,
+    metric: str | None = None,
     make_training: TrainingFactory = Training,
 ) -> list[str]:
     """Run a source's cohorts to their end; why some were given up, if any.
 
-    In a search each of the `epochs` is reported, and its scheduler may stop a cohort early. Raises NodeError
-    if the cluster of an address has nodes that cannot train trials of these settings.
+    With a metric each epoch is reported, and the source may give a cohort up. Raises NodeError if the cluster
+    of an address has nodes that cannot train trials of these settings.
     """
-    metric = search.metric if search else None
+    searcher = _CohortSearcher(source, stop, listener)
     with (
         _cluster(machine),
         _located(store, machine) as place,
@@ -161,15 +170,14 @@ def run_cohorts(
         results = tune.Tuner(
             tune.with_resources(actor, _resources(machine, unfit)),
             tune_config=tune.TuneConfig(
-                search_alg=_CohortSearcher(source, stop, listener),
-                scheduler=_scheduler(search, epochs) if search else None,
+                search_alg=searcher,
                 num_samples=-1,
                 reuse_actors=True,
             ),
             run_config=tune.RunConfig(
                 storage_path=scratch,
                 callbacks=[_EventCallback(listener)],
-                stop=_StopOnRequest(stop),
+                stop=_Stopper(searcher, stop, metric),
                 failure_config=tune.FailureConfig(max_failures=MAX_COHORT_DEATHS),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                 verbose=0,
@@ -197,22 +205,6 @@ def _resources(machine: Machine, unfit: Sequence[str]) -> tune.PlacementGroupFac
     return tune.PlacementGroupFactory(
         [bundle], bundle_label_selector=[{"ray.io/node-id": f"!in({','.join(unfit)})"}]
     )
-
-
-def _scheduler(search: SearchSettings, epochs: int) -> TrialScheduler:
-    """Tune's scheduler for a search, counting epochs."""
-    mode = {"max": "max", "min": "min"}[search.direction]
-    match search.scheduler:
-        case "asha":
-            return AsyncHyperBandScheduler(time_attr="epoch", metric=search.metric, mode=mode, max_t=epochs)
-        case "hyperband":
-            return AsyncHyperBandScheduler(
-                time_attr="epoch", metric=search.metric, mode=mode, max_t=epochs, brackets=3
-            )
-        case "median":
-            return MedianStoppingRule(time_attr="epoch", metric=search.metric, mode=mode)
-        case "none":
-            return FIFOScheduler()
 
 
 @contextmanager

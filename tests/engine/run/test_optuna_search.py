@@ -181,6 +181,18 @@ def test_asha_gives_points_up_and_stores_what_they_reached(store, notes):
     assert len(notes.of(EpochFinished)) == store.trials()["epochs"].sum()
 
 
+def test_a_search_that_is_continued_again_and_again_still_gives_points_up(tmp_path, notes):
+    overrides = ["search.scheduler=asha", "search.trials=12", "search.metric=loss", "search.direction=min"]
+    whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
+    at_once = run(SEARCH, whole, notes, overrides)
+    while run(SEARCH, parts, notes, overrides, max_trials=2).ran:
+        pass
+    pruned = parts.trials().filter(status="pruned")
+    assert len(parts.trials()) == 24
+    assert at_once.pruned >= 12
+    assert len(pruned) >= at_once.pruned - 4  # the sampler draws other points, not other rungs
+
+
 def test_a_failed_point_does_not_stop_a_search(store, notes):
     overrides = ['train.optimizer={name="sgd", lr=1e30}']
     done = run(SEARCH, store, notes, overrides)
