@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,14 @@ from .. import __version__
 from ..errors import ActivememError
 from ..plugins import broken_plugins
 from .commands import GROUPS
-from .output import EXIT_WRONG_INPUT, LogHandler, print_stderr, print_stdout, replace_unencodable
+from .output import (
+    EXIT_INTERRUPTED,
+    EXIT_WRONG_INPUT,
+    LogHandler,
+    print_stderr,
+    print_stdout,
+    replace_unencodable,
+)
 from .plugin_loading import load_configured, plugin_option, tell_broken
 
 
@@ -74,4 +82,7 @@ def main() -> None:
     """Run the command line."""
     replace_unencodable()
     logging.basicConfig(handlers=[LogHandler()], format="%(message)s")
-    app()
+    try:
+        app()
+    except KeyboardInterrupt:  # before the command has begun, which handles its own
+        sys.exit(EXIT_INTERRUPTED)

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from .integrity.regular_file import UnreadableError, read_regular
+
 _FILE: Final = "reached.json"
 
 
@@ -33,8 +35,8 @@ def read_note(folder: Path) -> CheckpointNote | None:
     """The note in a trial's folder; None if there is none that can be read."""
     try:
         saved_at = datetime.fromtimestamp((folder / _FILE).stat().st_mtime, UTC)
-        note = json.loads((folder / _FILE).read_bytes())
-    except (OSError, ValueError):
+        note = json.loads(read_regular(folder / _FILE))
+    except (OSError, UnreadableError, ValueError):
         return None
     match note:
         case {"epoch": int(epoch), "metrics": dict(metrics)} if _are_numbers(metrics.values()):

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
+from .integrity.regular_file import UnreadableError, read_regular
 from .paths import Layout, entries
 
 LEASE_S: Final = 60.0
@@ -102,9 +103,8 @@ class Lease:
         NFS may tell it late, by as much as the attributes of a folder are cached.
         """
         try:
-            with self._path.open("rb") as file:
-                return file.readline() != self._header or self._next.exists()
-        except FileNotFoundError:
+            return not read_regular(self._path).startswith(self._header) or os.path.lexists(self._next)
+        except (FileNotFoundError, UnreadableError):
             return True
 
     def beat(self) -> None:
@@ -124,7 +124,9 @@ class Lease:
 
     def _append(self, mark: bytes) -> None:
         with suppress(OSError):
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+            descriptor = os.open(
+                self._path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK
+            )  # no pipe is waited for
             try:
                 os.write(descriptor, mark)
             finally:
@@ -176,10 +178,12 @@ class Leases:
         """The latest claim of a trial from this attempt on; asked again, it knows whether the owner lives."""
         while True:
             last = attempt
-            while self._path(trial, last + 1).exists():
+            while os.path.lexists(self._path(trial, last + 1)):
                 last += 1
             try:
-                data = self._path(trial, last).read_bytes()
+                data = read_regular(self._path(trial, last))
+            except UnreadableError:  # a pipe or a link to nothing under its name runs out as any other
+                data = b""
             except FileNotFoundError:
                 if last == attempt:
                     return None

@@ -1,5 +1,6 @@
 """The store: everything that happened, in one folder."""
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ class Store:
         refused = StoreError(
             f"trial {trial.trial}: expected a new attempt, got {trial.attempt}, which is stored already"
         )
+        self._make_way(path)
         if path.exists():
             raise refused
         self._replace("outputs", trial, output_frame(trial, outputs) if outputs else None)
@@ -215,10 +217,16 @@ class Store:
     def _replace(self, dataset: str, trial: TrialRow, frame: pl.DataFrame | None) -> None:
         """Replace the rows of an attempt in a dataset; None removes them."""
         path = self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
+        self._make_way(path)
         if frame is None:
             path.unlink(missing_ok=True)
         else:
             write_durably(self._layout, path, encode(frame))
+
+    def _make_way(self, path: Path) -> None:
+        """Quarantine what is no file and has the name of one that is to be written."""
+        if os.path.lexists(path) and not path.is_file():
+            self._quarantine.move(path, "expected a file", "it was in the way of a trial's")
 
     def _of_latest(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
         """Return the latest attempts' rows in datasets of one schema, without their studies."""

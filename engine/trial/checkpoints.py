@@ -125,8 +125,8 @@ class Checkpoint:
 def dies_often(folder: Path) -> bool:
     """Whether a trial's last starts have all died, so that others had better come first."""
     try:
-        lines = (folder / STARTS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()[1:]
-    except OSError:
+        lines = read_regular(folder / STARTS_FILE).decode(errors="replace").splitlines()[1:]
+    except (OSError, UnreadableError):
         return False
     return len(lines) > 1 and STOPPED not in lines[-2:]
 

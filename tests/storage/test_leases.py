@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,19 @@ def test_an_attempt_is_claimed_by_one_and_the_other_learns_by_whom(layout):
     found = second.claim(TRIAL, 0)
     assert found == LeaseState(trial=TRIAL, attempt=0, owner=first.owner, ended=False, gone=False)
     assert isinstance(second.claim(make_trial_id(2), 0), Lease)
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("nothing")])
+def test_what_is_no_file_under_the_name_of_a_lease_runs_out_and_ends_the_lease_that_was_there(layout, put):
+    held, watcher = elsewhere(layout, "a").claim(TRIAL, 0), elsewhere(layout, "b")
+    path = layout.lease(TRIAL, 0)
+    path.unlink()
+    put(path)
+    assert held.is_lost()
+    held.beat()
+    assert not watcher.claim(TRIAL, 0).gone
+    watcher.clock.now += LEASE_S
+    assert watcher.claim(TRIAL, 0).attempt == 1
 
 
 def test_of_many_that_claim_at_once_one_gets_it(layout):

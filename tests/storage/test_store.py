@@ -1,3 +1,4 @@
+import os
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,19 @@ def test_an_attempt_is_never_written_over(store):
         f"trial {make_trial_id(1)}: expected a new attempt, got 0, which is stored already"
     )
     assert str(store_contents(store.root)) == str(before)
+
+
+def test_what_is_no_file_makes_way_for_a_row(root, store):
+    row, metrics = make_trial_row(1), make_metric_rows(1)
+    paths = [uncompacted_path(root, 1, dataset=dataset) for dataset in ("trials", "metrics")]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+    os.mkfifo(paths[0])
+    paths[1].mkdir()
+    store.write(row, metrics)
+    assert set(store.damaged) == {root / "quarantine" / path.relative_to(root) for path in paths}
+    assert store.trials()["trial"].to_list() == [row.trial]
+    assert not store.metrics().is_empty()
 
 
 def test_a_trial_that_is_done_stays_done_whatever_a_later_attempt_ends_in(store):
@@ -271,6 +285,9 @@ def test_a_note_of_how_far_a_trial_came_that_cannot_be_read_is_none(store, text)
     assert (far.epoch, far.metrics) == (2, {"loss": 0.5})
     assert abs(far.saved_at.timestamp() - time.time()) < 60
     (folder / "reached.json").write_text(text)
+    assert store.checkpoint_note(make_trial_id(1)) is None
+    (folder / "reached.json").unlink()
+    os.mkfifo(folder / "reached.json")  # which nobody waits for
     assert store.checkpoint_note(make_trial_id(1)) is None
     shutil.rmtree(folder)
     checkpoint_notes.write_note(folder, 3, {"loss": 0.5})  # somebody has cleared it: no trial fails for that

@@ -1,13 +1,14 @@
 """An attempt: whatever happens to a trial becomes one stored outcome, and what it did is never lost."""
 
 import json
+import os
 import shutil
 
 import pytest
 import torch
 
 from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, unfinished_trials
+from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often, unfinished_trials
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import MAX_DEATHS, MAX_WORKER_DEATHS, Attempt, store_pruned
 from activemem.storage import Store
@@ -174,4 +175,8 @@ def test_unfinished_trials_are_found_by_their_checkpoints(store, task):
     assert [trial.id for trial in unfinished_trials(folder.parent)] == [task().trial.id]
     (folder / STARTS_FILE).write_text("", encoding="utf-8")  # killed before the first line was written
     assert unfinished_trials(folder.parent) == []
+    (folder / STARTS_FILE).unlink(missing_ok=True)
+    os.mkfifo(folder / STARTS_FILE)  # which nobody waits for
+    assert unfinished_trials(folder.parent) == []
+    assert not dies_often(folder)
     assert Checkpoint(folder).load(CPU) is None

@@ -1,0 +1,140 @@
+"""Chaos: a study under faults of a seeded schedule, and an oracle that looks at what is left of it.
+
+    python -m tests.chaos [--faults 1000] [--seed 1] [--episode N] [--keep FOLDER] [--table FILE]
+
+An episode is one study in a store of its own, with some faults one after the other; then it may end in peace.
+Its kinds, moments and places are drawn from the seed and the number of the episode alone, so that `--episode`
+repeats it, as far as the processes of a machine repeat themselves. The logs of what went wrong are kept.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .disk import Disk
+    from .faults import Strike
+    from .world import World
+
+FAULTS_PER_EPISODE = 12
+MAX_KILLS_IN_A_ROW = 3
+"""Between more, a trial must end: one whose processes die six times in one epoch has failed, and rightly."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often each kind has struck, and had nothing to strike; in how many episodes the oracle objects."""
+
+    struck: Counter[str] = field(default_factory=Counter[str])
+    missed: Counter[str] = field(default_factory=Counter[str])
+    problems: int = 0
+
+
+def strike_some(
+    world: "World", kinds: Mapping[str, tuple[int, "Strike"]], draw: Random, tally: Tally
+) -> None:
+    """Let the faults of an episode strike; raises StrikeError."""
+    from .faults import KILLS
+
+    kills = 0
+    for _ in range(FAULTS_PER_EPISODE):
+        (name,) = draw.choices(list(kinds), weights=[weight for weight, _ in kinds.values()])
+        trials, delay_s, own = draw.randrange(4), 0.15 * draw.random(), Random(draw.random())
+        if kills >= MAX_KILLS_IN_A_ROW:
+            trials, kills = max(trials, 1), 0
+        kills += name in KILLS
+        if not world.running():
+            world.begin()
+        world.wait_for_trials(trials, 10.0)
+        time.sleep(delay_s)
+        world.faults.append(f"{name}: …")
+        what = kinds[name][1](world, own)
+        (tally.missed if what is None else tally.struck)[name] += 1
+        world.faults[-1] = f"{name}: {what or 'nothing to strike'}"
+
+
+def run_episodes(options: argparse.Namespace, folder: Path, disk: "Disk") -> Tally:
+    """Run episodes until so many faults have struck, or the one that was asked for."""
+    from .faults import KINDS, StrikeError, possible_kinds
+    from .oracle import OracleError, judge, undisturbed
+    from .world import make_world
+
+    kinds, tally, episode = possible_kinds(disk), Tally(), options.episode or 0
+    for name in sorted(KINDS.keys() - kinds.keys()):
+        print(f"left out, since this machine does not allow it: {name}")
+    expected: dict[str, Any] = undisturbed(make_world(folder / "undisturbed", disk))
+    while tally.struck.total() < options.faults:
+        world = make_world(folder / f"episode-{episode}", disk)
+        try:
+            strike_some(world, kinds, Random(f"{options.seed} {episode}"), tally)
+            judge(world, expected)
+        except (StrikeError, OracleError) as error:
+            tally.problems += 1
+            print(f"episode {episode} of seed {options.seed}:", *world.faults, error, sep="\n  ", flush=True)
+            world.end()
+            if options.keep:
+                keep(world, options.keep / world.folder.name)
+        finally:
+            world.end()
+        shutil.rmtree(world.store)
+        if options.episode is not None:
+            break
+        episode += 1
+    return tally
+
+
+def keep(world: "World", folder: Path) -> None:
+    """Copy the logs and the store of a world, pipes and links as they are."""
+    shutil.copytree(world.folder, folder)
+    subprocess.run(["cp", "--archive", str(world.store), str(folder / "store")], check=True)
+
+
+def main() -> int:
+    """Run the episodes, and tell how often each kind has struck."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos")
+    parser.add_argument("--faults", type=int, default=1000, help="how many must strike")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--episode", type=int, help="run this one alone")
+    parser.add_argument("--keep", type=Path, help="where to leave what went wrong")
+    parser.add_argument("--table", type=Path, help="the document whose table of kinds is replaced")
+    options = parser.parse_args()
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"  # before torch is imported: a process with threads must not be forked
+    from .disk import Disk
+
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+        disk = Disk(Path(folder, "disk"))
+        try:
+            tally = run_episodes(options, Path(folder), disk)
+        finally:
+            disk.remove()
+    for name in sorted(tally.struck.keys() | tally.missed.keys()):
+        print(f"{tally.struck[name]:5}  {name}")
+    seconds = time.monotonic() - begun
+    print(f"{tally.struck.total()} faults, {tally.problems} episodes with problems, {seconds:.0f} s")
+    if options.table:
+        from .report import write_table
+
+        write_table(
+            options.table,
+            command=f"python -m tests.chaos --faults {options.faults} --seed {options.seed}",
+            struck=tally.struck,
+            problems=tally.problems,
+            seconds=seconds,
+        )
+    return 1 if tally.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Damage to the files of a store: cut short, a flipped bit, other bytes, a pipe, a link, a folder."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from .world import IDS, NAME, Damage, World
+
+_LOOSE = "?" * 16 + "-*.parquet"
+PLACES = {
+    "row": f"trials/{NAME}/{_LOOSE}",
+    "metrics": f"metrics/{NAME}/{_LOOSE}",
+    "merged rows": f"trials/{NAME}/compacted-*.parquet",
+    "merged metrics": f"metrics/{NAME}/compacted-*.parquet",
+    "checkpoint": "checkpoints/*/*.pt",
+    "list of starts": "checkpoints/*/begun",
+    "weights": "weights/*.pt",
+    "study record": f"studies/{NAME}.json",
+    "lease": "leases/*",
+}
+"""Where the files of a store are, by what they hold."""
+
+WITHOUT_PROMISE = ("lease", "list of starts")
+"""Places of which only the effect is promised: who trains what, and how often a trial has begun."""
+
+STOPS_A_STUDY = [
+    ("a folder in place of a file", place) for place in ("weights", "study record", "checkpoint")
+]
+"""What a study does not go on from: it ends with the name of the folder, until somebody has removed it."""
+
+BESIDE = {
+    "rows": f"trials/{NAME}/foreign.parquet",
+    "metrics": f"metrics/{NAME}/foreign.parquet",
+    "weights": "weights/foreign.pt",
+    "study records": "studies/foreign.json",
+    "leases": "leases/foreign",
+    "unfinished files": "unfinished/foreign",
+    "checkpoints": "checkpoints/foreign",
+    "studies": "trials/foreign",
+}
+"""Where something may turn up that no store has written."""
+
+
+def cut_short(path: Path, draw: Random) -> None:
+    """Keep the first bytes of a file, or none."""
+    os.truncate(path, draw.randrange(path.stat().st_size))
+
+
+def flip_a_bit(path: Path, draw: Random) -> None:
+    """Flip one bit of a file, where it is."""
+    with path.open("r+b") as file:
+        at = draw.randrange(path.stat().st_size)
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ (1 << draw.randrange(8))]))
+
+
+def write_other_bytes(path: Path, draw: Random) -> None:
+    """Write something else in place of a file."""
+    path.write_bytes(draw.randbytes(draw.randrange(4096)))
+
+
+def make_pipe(path: Path, _draw: Random) -> None:
+    """Put a pipe in the place of a file."""
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def make_link_to_nothing(path: Path, _draw: Random) -> None:
+    """Put a link to nothing in the place of a file."""
+    path.unlink(missing_ok=True)
+    path.symlink_to("nothing")
+
+
+def make_folder(path: Path, _draw: Random) -> None:
+    """Put a folder in the place of a file."""
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+IN_PLACE: dict[str, Callable[[Path, Random], None]] = {
+    "a file cut short": cut_short,
+    "a bit flipped": flip_a_bit,
+    "other bytes in a file": write_other_bytes,
+    "a pipe in place of a file": make_pipe,
+    "a link to nothing in place of a file": make_link_to_nothing,
+    "a folder in place of a file": make_folder,
+}
+AS_NEW = {
+    "a foreign file": write_other_bytes,
+    "a foreign pipe": make_pipe,
+    "a foreign link to nothing": make_link_to_nothing,
+    "a foreign folder": make_folder,
+}
+
+
+def damage_a_file(world: World, draw: Random, *, how: str) -> str | None:
+    """Damage one file, of a place that is drawn first; where, or None where there is none."""
+    found = {place: sorted(world.store.glob(pattern)) for place, pattern in PLACES.items()}
+    places = [place for place, paths in found.items() if paths and (how, place) not in STOPS_A_STUDY]
+    if not places:
+        return None
+    place = draw.choice(places)
+    path = draw.choice(found[place])
+    trials = frozenset(trial for trial in IDS.values() if trial in str(path)) or frozenset(IDS.values())
+    try:
+        IN_PLACE[how](path, draw)
+        now = path.read_bytes() if path.is_file() else None
+    except (OSError, ValueError, IndexError):  # it has been removed meanwhile, or was empty
+        return None
+    world.damages.append(Damage(path=path, how=how, place=place, now=now, trials=trials))
+    return f"{place} {path.relative_to(world.store)}"
+
+
+def add_a_file(world: World, draw: Random, *, how: str) -> str | None:
+    """Add what no store has written; where, or None where there is no such folder or it has one."""
+    path = world.store / draw.choice(list(BESIDE.values()))
+    if not path.parent.is_dir() or os.path.lexists(path):
+        return None
+    AS_NEW[how](path, draw)
+    return str(path.relative_to(world.store))
+
+
+def remove_strangers(world: World) -> None:
+    """Remove what is no file and what no store wrote, as a person would who was told of it."""
+    places = [path for pattern in PLACES.values() for path in world.store.glob(pattern)]
+    for path in [*(world.store / name for name in BESIDE.values()), *places]:
+        if path in places and path.is_file() and not path.is_symlink():
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

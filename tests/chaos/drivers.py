@@ -1,0 +1,161 @@
+"""Drivers: `activemem study run` in processes forked from this one, which has imported everything."""
+
+import errno
+import logging
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from activemem.__main__ import main
+from activemem.storage import Store, leases
+from activemem.storage.leases import Leases, this_process
+
+LEASE_S = 2.0
+"""The length of the drivers' leases, so that a pause which outlasts one is short."""
+
+_STEPS = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.scandir", "os.listdir"}
+_TOLD = re.compile(r"^ *\d+/\d+   (\w+) .*?(conv\(k=\d\)).*?(reverse|not) .*?seed (\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What happens to a driver by itself, counted in what it asks of the file system below its store.
+
+    A signal before a step, a flush that takes longer, a flush that fails.
+    """
+
+    signal_at_step: int | None = None
+    signal: int = signal.SIGKILL
+    flush_takes_s: float = 0.0
+    fails_at_flush: int | None = None
+
+
+NOTHING = Fate()
+
+
+@dataclass(slots=True)
+class Driver:
+    """A driver that was started, and the file that it writes to."""
+
+    pid: int
+    log: Path
+    status: int | None = None
+    is_paused: bool = False
+
+    def runs(self) -> bool:
+        """Whether it has not ended; `status` is then its exit status, below zero for a signal."""
+        if self.status is None:
+            found, status = os.waitpid(self.pid, os.WNOHANG)
+            if found:
+                self.status = os.waitstatus_to_exitcode(status)
+        return self.status is None
+
+    def send(self, number: int) -> None:
+        """Send it a signal, if it runs."""
+        if self.runs():
+            os.kill(self.pid, number)
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for its end."""
+        end = time.monotonic() + seconds
+        while self.runs():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def text(self) -> str:
+        """What it has written, to either stream."""
+        return self.log.read_text(encoding="utf-8", errors="replace") + self.output()
+
+    def output(self) -> str:
+        """What it has written to standard output."""
+        return self.log.with_suffix(".out").read_text(encoding="utf-8", errors="replace")
+
+    def told(self) -> list[tuple[str, ...]]:
+        """What it has told of trials that have ended: status, mixer, task and seed of each."""
+        return _TOLD.findall(self.text())
+
+
+def start(
+    words: list[str], log: Path, folder: Path, fate: Fate = NOTHING, store: Path | None = None
+) -> Driver:
+    """Fork a process that runs the command in a folder and writes to a log."""
+    return in_child(lambda: _command(words, fate, store), log, folder)
+
+
+def in_child(action: Callable[[], None], log: Path, folder: Path) -> Driver:
+    """Fork a process that does something, and writes to a log."""
+    for path in (log, log.with_suffix(".out")):
+        path.write_text("", encoding="utf-8")
+    pid = os.fork()
+    if pid == 0:
+        _run(action, log, folder)
+    return Driver(pid, log)
+
+
+def _run(action: Callable[[], None], log: Path, folder: Path) -> None:
+    """Do something in this process, which is a new one, and end it."""
+    status = 70
+    try:
+        os.setsid()
+        os.chdir(folder)
+        os.dup2(os.open(log.with_suffix(".out"), os.O_WRONLY), 1)
+        os.dup2(os.open(log, os.O_WRONLY), 2)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        action()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        logging.exception("the driver died")
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _command(words: list[str], fate: Fate, store: Path | None) -> None:
+    """The command line in this process."""
+    leases.LEASE_S = LEASE_S  # of those whose length cannot be read
+    Store.leases = lambda self, run: Leases(self._layout, this_process(run), lease_s=LEASE_S)
+    if store is not None:
+        _meet(fate, str(store))
+    sys.argv = ["activemem", *words]
+    main()
+
+
+def _meet(fate: Fate, root: str) -> None:
+    """Let a fate come over this process."""
+    steps = flushes = 0
+    real_fsync = os.fsync
+
+    def step() -> None:
+        nonlocal steps
+        steps += 1
+        if steps == fate.signal_at_step:
+            os.kill(os.getpid(), fate.signal)
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event in _STEPS and str(arguments[0]).startswith(root):
+            step()
+
+    def fsync(descriptor: int) -> None:
+        nonlocal flushes
+        flushes += 1
+        step()
+        time.sleep(fate.flush_takes_s)
+        if flushes == fate.fails_at_flush:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real_fsync(descriptor)
+
+    os.fsync = fsync
+    if fate.signal_at_step is not None:
+        sys.addaudithook(hook)

@@ -1,0 +1,157 @@
+"""The kinds of faults: what each does to a world."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+from . import damage
+from .disk import Disk
+from .drivers import LEASE_S, Fate
+from .world import World
+
+Strike = Callable[[World, Random], str | None]
+"""Does a fault with what it draws, and says what it did; None where there was nothing to do it to."""
+
+ENDS_WITHIN_S = 20.0
+"""Drivers that are asked to stop, or whose disk fails, end within so long, on a loaded machine too."""
+
+MOST_DRIVERS = 3
+_LAST_STEP = 1500
+_JUMP_S = 3 * 24 * 3600.0
+
+
+class StrikeError(Exception):
+    """A driver did not do what it must after a fault."""
+
+
+def kill(world: World, draw: Random) -> str | None:
+    """SIGKILL, at any moment."""
+    if not (running := world.running()):
+        return None
+    driver = draw.choice(running)
+    driver.send(signal.SIGKILL)
+    driver.ends_within(ENDS_WITHIN_S)
+    return driver.log.stem
+
+
+def signal_at_step(world: World, draw: Random, *, number: int) -> str | None:
+    """A new driver gets a signal before one of its steps in the file system."""
+    step = int(_LAST_STEP ** draw.random())
+    driver = world.begin(Fate(signal_at_step=step, signal=number))
+    if not driver.ends_within(ENDS_WITHIN_S * 3):
+        raise StrikeError(f"{driver.log.stem} did not end after signal {number}")
+    return f"{driver.log.stem} step {step}" if driver.status != 0 else None
+
+
+def stop(world: World, draw: Random, *, number: int, times: int = 1) -> str | None:
+    """SIGTERM or Ctrl-C, once or twice: the driver must end in order, and soon."""
+    if not (running := world.running()):
+        return None
+    driver = draw.choice(running)
+    for _ in range(times):
+        driver.send(number)
+        time.sleep(0.05 * draw.random())
+    if not driver.ends_within(ENDS_WITHIN_S):
+        raise StrikeError(f"{driver.log.stem} did not end after signal {number}")
+    return driver.log.stem
+
+
+def pause(world: World, draw: Random) -> str | None:
+    """SIGSTOP for longer than a lease, while another driver works; then SIGCONT."""
+    if not (running := world.running()):
+        return None
+    driver = draw.choice(running)
+    driver.send(signal.SIGSTOP)
+    driver.is_paused = True
+    if not world.running():
+        world.begin()
+    time.sleep(LEASE_S * (0.5 + draw.random()))
+    driver.send(signal.SIGCONT)
+    driver.is_paused = False
+    return driver.log.stem
+
+
+def add_driver(world: World, _draw: Random) -> str | None:
+    """One more driver on the same store."""
+    if not world.running() or len(world.running()) >= MOST_DRIVERS:
+        return None
+    return world.begin().log.stem
+
+
+def fill_disk(world: World, draw: Random) -> str | None:
+    """A disk with little room left or none, until no driver runs or a while has passed."""
+    world.disk.fill(draw.choice([0, 4096, 20_000, 60_000]))
+    world.wait_for_trials(1000, 1.0 + draw.random())
+    world.disk.make_room()
+    return "full"
+
+
+def lock_disk(world: World, draw: Random) -> str | None:
+    """A disk that becomes read-only, until no driver runs or a while has passed."""
+    if not world.disk.lock():
+        return None
+    world.wait_for_trials(1000, 1.0 + draw.random())
+    world.disk.unlock()
+    return "read-only"
+
+
+def slow_disk(world: World, draw: Random) -> str | None:
+    """A new driver each of whose flushes takes longer, for some trials, then SIGKILL."""
+    driver = world.begin(Fate(flush_takes_s=draw.uniform(0.005, 0.05)))
+    world.wait_for_trials(draw.randrange(3), 3.0)
+    driver.send(signal.SIGKILL)
+    driver.ends_within(ENDS_WITHIN_S)
+    return driver.log.stem
+
+
+def fail_flush(world: World, draw: Random) -> str | None:
+    """A new driver one of whose flushes fails with an error of the disk."""
+    driver = world.begin(Fate(fails_at_flush=int(200 ** draw.random())))
+    if not driver.ends_within(ENDS_WITHIN_S * 3):
+        raise StrikeError(f"{driver.log.stem} did not end after a flush that failed")
+    return driver.log.stem if driver.status != 0 else None
+
+
+def jump_file_times(world: World, draw: Random) -> str | None:
+    """Every file gets a time of some days before or after, as if the clock had been wrong."""
+    shift, count = draw.uniform(-_JUMP_S, _JUMP_S), 0
+    for folder in ("leases", "unfinished", "checkpoints"):
+        for path in (world.store / folder).rglob("*"):
+            try:
+                at = path.lstat().st_mtime + shift
+                os.utime(path, (at, at), follow_symlinks=False)
+                count += 1
+            except OSError:  # removed meanwhile
+                continue
+    return f"{count} files, {shift:+.0f} s" if count else None
+
+
+KINDS: dict[str, tuple[int, Strike]] = {
+    "a driver killed": (5, kill),
+    "a driver killed at a step": (5, partial(signal_at_step, number=signal.SIGKILL)),
+    "a driver terminated": (3, partial(stop, number=signal.SIGTERM)),
+    "a driver terminated at a step": (2, partial(signal_at_step, number=signal.SIGTERM)),
+    "Ctrl-C": (2, partial(stop, number=signal.SIGINT)),
+    "Ctrl-C twice": (2, partial(stop, number=signal.SIGINT, times=2)),
+    "a driver paused": (2, pause),
+    "one more driver": (3, add_driver),
+    "a flush that fails": (2, fail_flush),
+    "a slow disk": (1, slow_disk),
+    "a full disk": (2, fill_disk),
+    "a read-only disk": (2, lock_disk),
+    "times of files that jump": (1, jump_file_times),
+    **{how: (3, partial(damage.damage_a_file, how=how)) for how in damage.IN_PLACE},
+    **{how: (1, partial(damage.add_a_file, how=how)) for how in damage.AS_NEW},
+}
+"""Each kind of fault: how often it is drawn, and what it does."""
+
+KILLS = ("a driver killed", "a driver killed at a step", "a slow disk")
+_OF_OWN_DISK = ("a full disk", "a read-only disk")
+
+
+def possible_kinds(disk: Disk) -> dict[str, tuple[int, Strike]]:
+    """The kinds that this machine allows."""
+    return {name: kind for name, kind in KINDS.items() if disk.is_own or name not in _OF_OWN_DISK}

@@ -1,0 +1,14 @@
+"""Faults of a seeded schedule, a few in every run of the tests, a thousand by `make chaos`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FAULTS, SEED = 15, 1
+
+
+def test_a_study_survives_whatever_happens_to_its_drivers_its_files_and_its_disk():
+    command = [sys.executable, "-m", "tests.chaos", "--faults", str(FAULTS), "--seed", str(SEED)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
