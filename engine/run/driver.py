@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -119,6 +119,9 @@ def run_study(
     the rest, and takes over the trials of processes that are gone.
     """
     check_gpu(machine)
+    last = (
+        store.last_numbers()
+    )  # before the outcomes: an attempt that ends in between has a lease that says so
     missing = _missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
     check_leaks(settings)
@@ -144,7 +147,7 @@ def run_study(
         rounds = _Rounds(study, store, counter, stop, run)
         try:
             if study.search is None:
-                given_up = rounds.train_grid(missing, max_trials)
+                given_up = rounds.train_grid(missing, last, max_trials)
             else:
                 given_up = rounds.search(max_trials, retry_failed=retry_failed)
         finally:
@@ -171,9 +174,11 @@ class _Rounds:
         self._stop, self._run, self._id = stop, run, uuid.uuid4().hex
         self._others = OtherDrivers(store, self._id, counter)
 
-    def train_grid(self, missing: Sequence[Trial], max_trials: int | None) -> list[str]:
-        """Train these trials, at most so many; why cohorts were given up."""
-        last, folder = self._store.last_numbers(), self._store.checkpoint_dir
+    def train_grid(
+        self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
+    ) -> list[str]:
+        """Train these trials, at most so many, after the last attempts at them; why cohorts were given up."""
+        folder = self._store.checkpoint_dir
         jobs = {
             trial.id: Job(
                 trial=trial,

@@ -14,7 +14,7 @@ import torch
 
 from activemem.engine.core.events import Ended, EpochFinished, Taken
 from activemem.engine.core.resources import Machine
-from activemem.engine.run import other_drivers
+from activemem.engine.run import driver, other_drivers
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
@@ -168,3 +168,17 @@ def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, ca
     ]
     assert pl.read_parquet(store.root / "trials")["attempt"].to_list() == [1]
     assert not store.checkpoint_dir(study.trials[0].id).exists()
+
+
+def test_what_ends_while_a_run_is_planned_is_not_trained_once_more(tiny, store, notes, monkeypatch):
+    study = load_study(tiny)
+    other = claim_first(study, store)
+
+    def end_before(settings):
+        """The other driver ends after this one has looked what is missing."""
+        while not other.ended:
+            other.advance()
+
+    monkeypatch.setattr(driver, "check_leaks", end_before)
+    summary = run_study(study, store, Machine(), notes, local=True)
+    assert (summary.done, summary.ran) == (8, 7)
