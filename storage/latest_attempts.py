@@ -13,7 +13,7 @@ from typing import Any, Final
 import polars as pl
 
 from .integrity.quarantine import Quarantine
-from .paths import Layout, data_files, entries, is_compacted
+from .paths import Layout, data_files, entries, has_strangers, is_compacted
 from .read import RANK, read, read_verified
 from .rows import TRIALS
 
@@ -40,8 +40,12 @@ def read_latest(layout: Layout, quarantine: Quarantine, columns: Sequence[str]) 
 
 
 def _studies_with_damaged_metrics(layout: Layout, quarantine: Quarantine) -> set[str]:
-    """Return the studies that have metrics in quarantine, or that this session could not read."""
+    """Return the studies with metrics in quarantine, that this session could not read, or that are no files.
+
+    What is no file stays where it is, and each session must see it before it has read any metrics.
+    """
     unread = [fault.path.parent for fault in quarantine.faults]
+    unread += [folder for folder in layout.partitions("metrics") if has_strangers(folder)]
     moved = entries(layout.quarantine / "metrics") if layout.quarantine.is_dir() else []
     return {folder.name for folder in (*unread, *moved) if folder.parent.name == "metrics"}
 

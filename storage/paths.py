@@ -15,6 +15,7 @@ leases/TRIAL-ATTEMPT                    who trains it, or has trained it in the 
 unfinished/                             files that are being written
 """
 
+import os
 import re
 import secrets
 import time
@@ -128,6 +129,15 @@ def entries(folder: Path, ending: str = "") -> list[Path]:
         return sorted(path for path in folder.iterdir() if path.name.endswith(ending))
     except FileNotFoundError:
         return []
+
+
+def has_strangers(partition: Path) -> bool:
+    """Say whether something in a partition has a data file's name and is no file."""
+    try:
+        with os.scandir(partition) as found:  # which mostly knows without looking at each
+            return any(each.name.endswith(".parquet") and not each.is_file() for each in found)
+    except FileNotFoundError:
+        return False
 
 
 def is_compacted(path: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from activemem.storage import Store, latest_attempts
 
-from .factories import make_metric_rows, make_trial_id, make_trial_row
+from .factories import fill_store, make_metric_rows, make_trial_id, make_trial_row
 
 
 def same(latest, store):
@@ -64,3 +64,12 @@ def test_a_damaged_file_is_quarantined_and_its_trials_are_missing(tmp_path):
     latest = store.follow()
     assert list(latest) == [make_trial_id(2)]
     assert len(store.damaged) == 1
+
+
+def test_what_is_no_file_in_place_of_metrics_makes_their_trials_incomplete_at_once(tmp_path):
+    store = fill_store(tmp_path, range(3))
+    store.compact()
+    (merged,) = (tmp_path / "metrics" / "alpha").iterdir()
+    merged.unlink()
+    merged.symlink_to("nothing")
+    assert {status for status, _ in Store(tmp_path).latest_attempts().values()} == {"incomplete"}
