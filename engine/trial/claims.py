@@ -33,7 +33,7 @@ class Claims:
         if isinstance(claimed, LeaseState) and claimed.ended:
             if self._has_ended(job, at_once=True):
                 return Taken(trial=trial, attempt=claimed.attempt, ended=True)
-            if claimed.lists_are_current:  # its row has been lost or removed since
+            if claimed.lists_are_current or claimed.attempt <= job.gone:  # its row is lost, or never was
                 claimed = self._leases.claim(trial, claimed.attempt + 1)
         if isinstance(claimed, LeaseState):
             return taken(claimed)

@@ -16,13 +16,14 @@ PLACES = {
     "merged metrics": f"metrics/{NAME}/compacted-*.parquet",
     "checkpoint": "checkpoints/*/*.pt",
     "list of starts": "checkpoints/*/begun",
+    "lease": "leases/*",
     "weights": "weights/*.pt",
     "study record": f"studies/{NAME}.json",
 }
 """Where the files of a store are, by what they hold."""
 
-WITHOUT_PROMISE = ("list of starts",)
-"""Places of which only the effect is promised: how often a trial has begun."""
+WITHOUT_PROMISE = ("lease", "list of starts")
+"""Places of which only the effect is promised: who trains what, and how often a trial has begun."""
 
 STOPS_A_STUDY = [
     ("a folder in place of a file", place) for place in ("weights", "study record", "checkpoint")

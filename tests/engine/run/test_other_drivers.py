@@ -18,7 +18,7 @@ from activemem.engine.run import driver, other_drivers
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
-from activemem.storage import Store
+from activemem.storage import Store, leases
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
@@ -182,3 +182,15 @@ def test_what_ends_while_a_run_is_planned_is_not_trained_once_more(tiny, store, 
     monkeypatch.setattr(driver, "check_leaks", end_before)
     summary = run_study(study, store, Machine(), notes, local=True)
     assert (summary.done, summary.ran) == (8, 7)
+
+
+def test_a_lease_that_seems_to_have_ended_without_a_row_holds_nothing_up_for_ever(
+    tiny, store, notes, monkeypatch
+):
+    monkeypatch.setattr(leases, "LEASE_S", 0.5)
+    study = load_study(tiny)
+    path = store.root / "leases" / f"{study.trials[0].id}-0"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"what once was an owner\ne")
+    summary = run_study(study, store, Machine(), notes, local=True)
+    assert (summary.done, summary.ran) == (8, 8)
