@@ -82,7 +82,7 @@ def stored(folder):
 
 def until(folder, trials, process):
     """Wait until so many trials are stored and the process still runs."""
-    wait_for(lambda: stored(folder) >= trials)
+    wait_for(lambda: stored(folder) >= trials or process.poll() is not None)
     assert process.poll() is None, process.communicate()[0]
 
 
