@@ -73,6 +73,10 @@ def fill_store(folder: Path, study: Study) -> None:
     Store(folder).save_study_record(study.name, {"text": STUDY, "overrides": [], "path": None})
 
 
+VERSIONS = ("torch_version", "cuda_version", "python_version")
+"""What rows say of where they were computed, which these were not."""
+
+
 def trial_rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:
     """A row for each trial."""
     settings = [trial.settings for trial in study.trials]
@@ -90,7 +94,7 @@ def trial_rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:
         pl.Series("factors", [json.dumps(dict(trial.levels)) for trial in study.trials]),
         pl.Series("settings", [each.model_dump_json() for each in settings]),
         *(pl.lit(value).alias(name) for name, value in (texts | numbers).items()),
-        *(pl.lit(None).alias(name) for name in ("reason", "commit")),
+        *(pl.lit(None).alias(name) for name in ("reason", "commit", *VERSIONS)),
         metrics=pl.concat_list(*finals),
         started=now,
         finished=now,

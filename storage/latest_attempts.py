@@ -5,7 +5,6 @@ damaged is not done but incomplete. In a growing store the attempts that count a
 file once.
 """
 
-import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +13,7 @@ import polars as pl
 
 from .integrity.quarantine import Quarantine
 from .paths import Layout, data_files, entries, has_strangers, is_compacted
-from .read import RANK, read, read_verified
+from .read import RANK, read, read_verified, scan
 from .rows import TRIALS
 
 DONE: Final = "done"
@@ -105,7 +104,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
             return
         self._known.add(path)
         if data is not None:
-            for row in pl.read_parquet(io.BytesIO(data), columns=TRIALS.names()).iter_rows(named=True):
+            for row in scan("trials", [[data]], TRIALS.names()).drop(RANK).collect().iter_rows(named=True):
                 self._add(row)
 
     def _add(self, row: dict[str, Any]) -> None:

@@ -39,10 +39,16 @@ def read(
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return these columns of batches of intact files, and the batch's number as the column `RANK`."""
-    empty = pl.LazyFrame(schema={**SCHEMAS[dataset], RANK: pl.Int32()}).select(*columns, RANK)
+    """Return these columns of batches of intact files, and the batch's number as the column `RANK`.
+
+    A column that came after a file was written is null there.
+    """
+    schema = SCHEMAS[dataset]  # whose later columns files of earlier versions lack
+    empty = pl.LazyFrame(schema={**schema, RANK: pl.Int32()}).select(*columns, RANK)
     frames = [
-        pl.scan_parquet(list(batch)).select(*columns, pl.lit(rank, dtype=pl.Int32).alias(RANK))
+        pl.scan_parquet(list(batch), schema=schema, missing_columns="insert").select(
+            *columns, pl.lit(rank, dtype=pl.Int32).alias(RANK)
+        )
         for rank, batch in enumerate(file_batches)
     ]
     return pl.concat([empty, *frames])

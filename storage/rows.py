@@ -29,6 +29,8 @@ class TrialRow:
 
     `trial` is 16 hexadecimal digits; `factors` and `settings` are JSON objects as text; `metrics` are the
     final values by name; `flops` counts the training done; `started` and `finished` carry a time zone.
+    `commit` is that of the code, with a hash of what differed from it: 5d02964+a1b2c3d4. `cuda_version` is
+    empty on a CPU. Rows of earlier versions lack these versions, and have only the "+" of such a hash.
     Raises `StoreError` with everything that is wrong.
     """
 
@@ -52,6 +54,9 @@ class TrialRow:
     peak_mib: float
     version: str
     commit: str | None = None
+    torch_version: str | None = None
+    cuda_version: str | None = None
+    python_version: str | None = None
     device: str
     host: str
     started: datetime

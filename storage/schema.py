@@ -4,7 +4,12 @@ from typing import Final
 
 from .rows import METRICS, OUTPUTS, TRIALS
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+"""What is written; 2 has columns for where a trial was computed, which are null in what 1 has written."""
+
+READ_VERSIONS: Final = (1, 2)
+"""What is read."""
+
 SCHEMAS: Final = {
     "trials": TRIALS,
     "metrics": METRICS,

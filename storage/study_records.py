@@ -12,7 +12,8 @@ from .integrity.checksum import DamagedError
 from .integrity.quarantine import Quarantine
 from .integrity.regular_file import UnreadableError, read_regular
 from .paths import Layout, StoreError, entries, study_name_fault
-from .schema import SCHEMA_VERSION
+
+RECORD_VERSION: Final = 1
 
 _BEFORE_CHECKSUM: Final = b'{\n  "checksum": "'
 _CHECKSUM_BYTES: Final = 64  # SHA-256 in hexadecimal digits, of the file without them
@@ -22,7 +23,7 @@ _KEYS: Final = ("schema", "remembered", "record")
 def save_record(layout: Layout, name: str, record: Mapping[str, Any]) -> None:
     """Write a study's record in place of the one before."""
     now = datetime.now(UTC).isoformat(timespec="microseconds")
-    page = {"checksum": "", "schema": SCHEMA_VERSION, "remembered": now, "record": dict(record)}
+    page = {"checksum": "", "schema": RECORD_VERSION, "remembered": now, "record": dict(record)}
     data = (json.dumps(page, indent=2) + "\n").encode()
     before, after = data[: len(_BEFORE_CHECKSUM)], data[len(_BEFORE_CHECKSUM) :]
     write_durably(layout, layout.study(name), before + _digest(before + after) + after)
@@ -61,8 +62,8 @@ def read_page(path: Path) -> dict[str, Any]:
                 raise DamagedError("its bytes do not match its checksum")
             if not sealed and tuple(page) != _KEYS:
                 raise DamagedError("its checksum is missing")
-            if version != SCHEMA_VERSION:
-                raise StoreError(f"{path}: expected schema {SCHEMA_VERSION}, got {version}")
+            if version != RECORD_VERSION:
+                raise StoreError(f"{path}: expected schema {RECORD_VERSION}, got {version}")
             return page
         case _:
             raise DamagedError("it is not a study record")

@@ -12,6 +12,7 @@ import torch
 from ...storage import Store
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Taken
 from ..core.resources import Machine
+from ..trial import provenance
 from ..trial.checkpoints import Checkpoint
 from ..trial.claims import Claims
 from ..trial.outcome import Job
@@ -28,6 +29,7 @@ class Worker:
         self._data = machine.data
         self._device = torch.device(machine.device)
         self._claims: dict[str, Claims] = {}
+        provenance.commit()  # now: the files may change while it trains
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
         """The jobs, ready to advance; each is claimed when it starts."""

@@ -31,7 +31,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What a trial has used up to its last epoch; `flops` and `seconds` are of training alone."""
+    """What a trial has used up to its last epoch, and where; `flops` and `seconds` are of training alone.
+
+    The versions are null in checkpoints of earlier releases.
+    """
 
     parameters: int = 0
     epochs: int = 0
@@ -40,6 +43,9 @@ class Totals:
     seconds: float = 0.0
     peak_mib: float = 0.0
     device: str = ""
+    torch_version: str | None = None
+    cuda_version: str | None = None
+    python_version: str | None = None
 
 
 def trial_row(
@@ -75,6 +81,9 @@ def trial_row(
         peak_mib=totals.peak_mib,
         version=provenance.version(recipe),
         commit=provenance.commit(),
+        torch_version=totals.torch_version,
+        cuda_version=totals.cuda_version,
+        python_version=totals.python_version,
         device=totals.device,
         host=provenance.host(),
         started=started,

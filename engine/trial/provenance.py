@@ -1,12 +1,15 @@
-"""Where a result comes from: version, commit, device and host; and the peak memory."""
+"""Where a result comes from: the code, the versions below it, device and host; and the peak memory."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import platform
 import re
 import resource
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +19,9 @@ from ... import __version__
 from ...grammar import Recipe, nodes
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import OWNER
+
+_CODE = ("*.py", "studies/catalog", *(f":(exclude){folder}" for folder in ("tests", "docs", "bench")))
+"""What of a clone is code, as git selects it."""
 
 _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
@@ -30,22 +36,40 @@ def version(recipe: Recipe) -> str:
 
 @cache
 def commit() -> str | None:
-    """The short git commit of the code, with "+" when files differ from it; None outside a clone of it."""
-    root = Path(__file__).parents[2]
+    """The commit of the code as it was at the first call, as `describe_code` tells it."""
+    return describe_code(Path(__file__).parents[2])
+
+
+def describe_code(root: Path) -> str | None:
+    """The short git commit of a clone, as 5d02964+a1b2c3d4 where code differs from it; None for no clone.
+
+    The second part is a hash of the names and contents of all Python files that differ or are new, and of
+    files in the catalog: equal changes have equal hashes. Tests, documents and results are no code.
+    """
     if not (root / ".git").exists():
         return None
     try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--abbrev=7", "--dirty=+", "--exclude=*"],
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        )
-    except (OSError, subprocess.SubprocessError):
+        base = _git(root, "rev-parse", "--short=7", "HEAD").decode().strip()
+        entries = _git(root, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *_CODE)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    return done.stdout.strip() or None
+    changed = sorted(entry[3:] for entry in entries.split(b"\0") if entry)
+    return f"{base}+{_hash_files(root, changed)}" if changed else base
+
+
+def torch_version() -> str:
+    """The version of torch, with what it was built for."""
+    return str(torch.__version__)
+
+
+def cuda_version(device: torch.device) -> str:
+    """The version of CUDA that torch was built with; empty on a CPU."""
+    return (torch.version.cuda or "") if device.type == "cuda" else ""
+
+
+def python_version() -> str:
+    """The version of Python."""
+    return platform.python_version()
 
 
 @cache
@@ -82,6 +106,22 @@ def peak_mib(device: torch.device) -> float:
         if match:
             return int(match[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+
+
+def _git(root: Path, *arguments: str) -> bytes:
+    """What git says of a clone, which it leaves as it is: not even the index is refreshed."""
+    words = ["git", "--no-optional-locks", *arguments]
+    return subprocess.run(words, cwd=root, capture_output=True, check=True, timeout=10).stdout
+
+
+def _hash_files(root: Path, names: Iterable[bytes]) -> str:
+    """Eight hexadecimal digits for files below a folder; one that is gone is told by its name alone."""
+    digest = hashlib.sha256()
+    for name in names:
+        path = root / os.fsdecode(name)
+        content = hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b""
+        digest.update(name + b"\0" + content)
+    return digest.hexdigest()[:8]
 
 
 def _processor() -> str:

@@ -257,6 +257,9 @@ class Attempt:
             seconds=training.seconds,
             peak_mib=max(self._totals.peak_mib, provenance.peak_mib(self._device)),
             device=provenance.device_name(self._device),
+            torch_version=provenance.torch_version(),
+            cuda_version=provenance.cuda_version(self._device),
+            python_version=provenance.python_version(),
         )
 
     def _where(self) -> str:

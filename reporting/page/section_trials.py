@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import fsum
+from typing import Any
 
 import polars as pl
 
@@ -15,6 +16,7 @@ from ...studies.catalog.metrics import METRICS
 from ...studies.planning.best_points import best_points
 from ...studies.schema.level_names import level_text
 from ..frames import study_levels
+from ..provenance import short_commit, torch_words
 from .inputs import PageInputs
 
 
@@ -53,7 +55,7 @@ def failures(inputs: PageInputs) -> Mapping[str, object] | None:
     }
 
 
-_KINDS = ("version", "commit", "device")
+_KINDS = ("version", "commit", "torch_version", "cuda_version", "python_version", "device")
 
 
 def provenance(inputs: PageInputs) -> Mapping[str, object] | None:
@@ -69,6 +71,17 @@ def provenance(inputs: PageInputs) -> Mapping[str, object] | None:
     )
     others = outcomes.filter(pl.col("study") != inputs.study.name)
     return {
-        "groups": groups.sort("first", "last", *_KINDS).iter_rows(named=True),
+        "groups": [_told(group) for group in groups.sort("first", "last", *_KINDS).iter_rows(named=True)],
         "others": others.group_by("study").len().sort("study").iter_rows(),
+    }
+
+
+def _told(group: Mapping[str, Any]) -> dict[str, Any]:
+    """A group with its commit and its versions as a person reads them; empty where rows have none."""
+    commit, torch_version = group["commit"], group["torch_version"]
+    return {
+        **group,
+        "commit": short_commit(commit) if commit else "",
+        "torch": torch_words(torch_version, group["cuda_version"]) if torch_version else "",
+        "python": group["python_version"] or "",
     }

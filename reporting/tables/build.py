@@ -17,6 +17,7 @@ from ...studies.schema.source_sheet import SourceSheet
 from ...studies.schema.table import TableSpec
 from ...studies.schema.table_checks import table_faults
 from ...studies.study import Study
+from ..provenance import short_commit, torch_words
 from .axes import columns_of, rows_of
 from .captions import caption_sentences
 from .cells import CellFiller
@@ -62,13 +63,15 @@ def build_table(
 
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
     """Where the numbers come from, by the rows of these trials: how many, made by what, on what and when."""
-    known = outcomes.filter(pl.col("trial").is_in(trials)).select("version", "commit", "device", "finished")
+    known = outcomes.filter(pl.col("trial").is_in(trials))
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
     parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
     for version in known["version"].unique().sort():
         commits = known.filter(pl.col("version") == version)["commit"].drop_nulls()
-        short = ", ".join(commits.str.head(7).unique().sort())
+        short = ", ".join(sorted({short_commit(each) for each in commits}))
         parts.append(f"activemem {version}" + (f" ({short})" if short else ""))
+    versions = known.select("torch_version", "cuda_version").drop_nulls("torch_version").unique()
+    parts += [", ".join(sorted(torch_words(*each) for each in versions.iter_rows()))] if len(versions) else []
     if len(known):
         parts.append(", ".join(known["device"].unique().sort()))
         parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series())

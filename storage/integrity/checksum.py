@@ -10,7 +10,7 @@ import io
 from typing import Final
 
 from ..paths import StoreError
-from ..schema import SCHEMA_VERSION
+from ..schema import READ_VERSIONS, SCHEMA_VERSION
 
 SCHEMA_KEY: Final = "activemem.schema"
 
@@ -37,10 +37,10 @@ def add_checksum(parquet: bytes, version: int = SCHEMA_VERSION) -> bytes:
 
 
 def verify_checksum(data: bytes) -> None:
-    """Accept a file that is intact and of our version.
+    """Accept a file that is intact and of a version that is read.
 
     Raises `DamagedError` if any byte is not as written, `ForeignError` for Parquet that no store wrote, and
-    `StoreError` if the version is not ours.
+    `StoreError` if the version is another.
     """
     cut = footer_start(data)
     start = cut - _CHECKSUM_BYTES
@@ -50,7 +50,7 @@ def verify_checksum(data: bytes) -> None:
     if _digest(head, data[cut:]) != digest:
         raise DamagedError("its bytes do not match its checksum")
     version = int.from_bytes(head[-_VERSION_BYTES:], "little")
-    if version != SCHEMA_VERSION:
+    if version not in READ_VERSIONS:
         raise _unknown_version_error(str(version))
 
 
@@ -87,10 +87,11 @@ def _missing_checksum_error(data: bytes) -> StoreError:
     if SCHEMA_KEY.encode() not in metadata:
         return ForeignError("no store of activemem wrote it")
     version = metadata[SCHEMA_KEY.encode()].decode(errors="replace")
-    if version == str(SCHEMA_VERSION):
+    if version in map(str, READ_VERSIONS):
         return DamagedError("its checksum is missing")
     return _unknown_version_error(version)
 
 
 def _unknown_version_error(version: str) -> StoreError:
-    return StoreError(f"expected {SCHEMA_KEY} {SCHEMA_VERSION}, got {version}")
+    expected = " or ".join(map(str, READ_VERSIONS))
+    return StoreError(f"expected {SCHEMA_KEY} {expected}, got {version}")

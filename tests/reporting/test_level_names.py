@@ -53,6 +53,8 @@ def outcomes(study):
             "factors": json.dumps(dict(trial.levels)),
             "version": "0.1.0",
             "commit": None,
+            "torch_version": None,
+            "cuda_version": None,
             "device": "none",
             "finished": when,
         }

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from activemem.storage import Store
+from activemem.storage.rows import TRIALS
 
 from .factories import copy_store, fill_store, make_metric_rows, make_trial_id, make_trial_row, store_contents
 
@@ -20,6 +22,25 @@ def test_a_store_of_an_older_release_reads_and_goes_on(kept, root, tmp_path):
         assert str(store_contents(root)) == str(store_contents(other.root))
         assert store.load_study_record("alpha") == {"text": "name = 'é'"}
         assert store.compact() == merged
-    fill_store(root, [4])
+    versions = {"torch_version": "2.13.0+cpu", "cuda_version": "", "python_version": "3.11.2"}
+    fill_store(root, [4], **versions)
+    for _ in range(2):
+        rows = store.trials().select("trial", *versions).rows()
+        assert rows == [(make_trial_id(number), None, None, None) for number in (1, 2, 3)] + [
+            (make_trial_id(4), "2.13.0+cpu", "", "3.11.2")
+        ]
+        latest = store.follow()
+        assert latest.frame(latest).sort("trial").equals(store.trials())
+        store.compact()
     assert list(store.latest_attempts()) == [make_trial_id(number) for number in (1, 2, 3, 4)]
     assert store.damaged == ()
+
+
+@pytest.mark.parametrize("kept", OLD_STORES, ids=[path.name for path in OLD_STORES])
+def test_files_of_an_older_release_and_new_ones_are_read_by_polars_alone(kept, root):
+    fill_store(copy_store(kept, root), [4], python_version="3.11.2")
+    paths = sorted((root / "trials").rglob("*.parquet"))
+    frame = pl.concat(map(pl.read_parquet, paths), how="diagonal")
+    assert frame.sort("trial").select(TRIALS.names()).equals(Store(root).trials())
+    shared = pl.scan_parquet(paths, missing_columns="insert", extra_columns="ignore").collect()
+    assert sorted(shared["trial"]) == [make_trial_id(number) for number in (1, 2, 3, 4)]

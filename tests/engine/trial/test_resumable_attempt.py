@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 
 import pytest
@@ -62,6 +63,8 @@ def test_a_trial_starts_advances_by_epochs_and_ends(store, task):
     assert set(metrics["name"]) == {"loss", "accuracy", "length", "max_length", "tokens_per_s"}
     assert stored["peak_mib"] > 1
     assert stored["flops"] > 0
+    versions = (torch.__version__, "", platform.python_version())
+    assert tuple(stored[name] for name in ("torch_version", "cuda_version", "python_version")) == versions
     assert not store.checkpoint_dir(task().trial.id).exists()
     assert reached(store, task()) is None
 

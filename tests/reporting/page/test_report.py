@@ -1,6 +1,7 @@
 """The report's structure and words; test_in_browser.py looks at it in a browser."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
@@ -10,6 +11,8 @@ from activemem.reporting.page import report
 from activemem.reporting.page.section_study import leading_comment
 from activemem.storage import Store, TrialRow
 from activemem.studies.study import load_study
+
+from ..conftest import made_row
 
 NOTHING_YET = ["question", "status", "recipes", "tables", "settings", "reproduce"]
 EVERYTHING = [*NOTHING_YET[:4], "failures", "settings", "provenance", "reproduce"]
@@ -163,6 +166,15 @@ def test_provenance_tells_programs_devices_and_dates(read):
     assert "a1b2c3d4" not in text
     assert "H200 & 2 others" in text
     assert "2026-11-28 09:00 UTC" in text
+
+
+def test_provenance_tells_changed_code_and_the_versions_below_it(everything, tmp_path):
+    store, trial = Store(tmp_path), everything.trials[0]
+    versions = {"torch_version": "2.13.0+cu130", "cuda_version": "13.0", "python_version": "3.11.2"}
+    store.write(replace(made_row(trial, {"loss": 1.0}, 1), commit="5d02964+a1b2c3d4", **versions), [])
+    text = Reader(report(everything, store)).texts["provenance"]
+    for told in ("5d02964+a1b2c3d4", "torch 2.13.0+cu130 with CUDA 13.0", "3.11.2"):
+        assert told in text
 
 
 def test_a_study_that_does_not_come_along_is_on_the_page_to_be_saved(everything, read):

@@ -171,6 +171,19 @@ def test_provenance_is_told_by_the_rows_alone(everything: Study, rows: pl.DataFr
     )
 
 
+def test_provenance_tells_changed_code_and_torch(everything: Study, rows: pl.DataFrame) -> None:
+    first = pl.int_range(pl.len()) == 1
+    known = rows.with_columns(
+        commit=pl.when(first).then(pl.lit("5d02964+a1b2c3d4")).otherwise("commit"),
+        torch_version=pl.when(first).then(pl.lit("2.13.0+cu130")),
+        cuda_version=pl.when(first).then(pl.lit("13.0")),
+    )
+    assert build_table(everything, spec(), known).provenance == (
+        "27 of 36 trials · activemem 0.1.0 (5d02964+a1b2c3d4, a1b2c3d) · torch 2.13.0+cu130 with CUDA 13.0 · "
+        "H200 & 2 others · 2026-11-28"
+    )
+
+
 def test_an_empty_store_gives_a_table_of_what_is_to_come(everything: Study, rows: pl.DataFrame) -> None:
     made = build_table(everything, spec(), rows.clear())
     assert {cell.status for row in made.cells for cell in row} == {CellStatus.MISSING}
