@@ -4,6 +4,7 @@ from .engine.probes import tune_study as tune_study
 from .engine.run.driver import run_study as run_study
 from .errors import ActivememError as ActivememError
 from .grammar import Budget as Budget
+from .grammar import Reach as Reach
 from .grammar import Recipe as Recipe
 from .grammar import RecipeError as RecipeError
 from .grammar import Space as Space
@@ -24,6 +25,11 @@ from .reporting.results import StudyResults as StudyResults
 from .reporting.results import open_study as open_study
 from .storage import Store as Store
 from .studies.catalog.metrics import register_metric as register_metric
+from .studies.catalog.tasks import IGNORED as IGNORED
+from .studies.catalog.tasks import Examples as Examples
+from .studies.catalog.tasks import GeneratedTask as GeneratedTask
+from .studies.catalog.tasks import TaskSizes as TaskSizes
+from .studies.catalog.tasks import register_task as register_task
 from .studies.study import Study as Study
 from .studies.study import load_study as load_study
 from .studies.text.errors import StudyError as StudyError

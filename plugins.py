@@ -83,11 +83,18 @@ class OpenRegistry(Mapping[str, ItemT], Generic[ItemT]):
 
     def register(self, name: str, item: ItemT) -> None:
         """Add what has that name; ValueError for what is no name, or one that is taken."""
+        self._add(name, item, _owner.get())
+
+    def add_own(self, name: str, item: ItemT) -> None:
+        """Add what comes along, even if a plug-in is what causes it to be loaded."""
+        self._add(name, item, OWN)
+
+    def _add(self, name: str, item: ItemT, owner: str) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"expected a name of letters, digits, - and _ for a {self.kind}, got {name!r}")
         if name in self._items:
             raise ValueError(f"the {self.kind} '{name}' is already defined by {self._owners[name]}")
-        self._items[name], self._owners[name] = item, _owner.get()
+        self._items[name], self._owners[name] = item, owner
 
     def owner(self, name: str) -> str:
         """Whose it is: `activemem`, a file, or a package with its version; KeyError if there is none."""

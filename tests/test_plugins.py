@@ -1,6 +1,7 @@
 """Plug-ins: loaded once, owned by name, withdrawn when they break."""
 
 import re
+import subprocess
 import sys
 
 import pytest
@@ -106,3 +107,16 @@ def test_a_registry_has_its_own_names_and_those_of_others():
         registry.register("two", 3)
     with pytest.raises(KeyError):
         registry.owner("three")
+
+
+def test_what_comes_along_is_no_plug_ins_even_if_one_has_it_loaded(tmp_path):
+    (tmp_path / "first.py").write_text("import activemem.studies.catalog.tasks\n1 / 0\n", encoding="utf-8")
+    program = (
+        "from activemem.plugins import PluginError, load_plugin\n"
+        "try: load_plugin('first.py')\n"
+        "except PluginError: pass\n"
+        "from activemem.studies.catalog.tasks import TASKS\n"
+        "print(TASKS.owner('sort'))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("activemem\n", "")

@@ -54,6 +54,10 @@ class Model(BaseModel[ResidualStack]):
         """The outputs; `lengths` (batch,), each at least 1, tells valid positions from padding."""
         return self._outputs(self._hidden(inputs, lengths))
 
+    def outputs_at(self, inputs: Tensor, chosen: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """The outputs at the chosen positions (batch, length) alone, in their order: (chosen, …)."""
+        return self._outputs(self._hidden(inputs, lengths)[chosen])
+
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Minus the log-probability of each target, in nats: (batch, length), or (batch,) behind a pool.
 

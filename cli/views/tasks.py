@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
-from ...studies.catalog.tasks import AlgorithmicTask, TaskSpec
+from ...plugins import OWN
+from ...studies.catalog.tasks import TASKS, AlgorithmicTask, TaskSpec
 from ...studies.text.units import WIDTH
 
 
 def format_tasks(specs: Sequence[TaskSpec]) -> list[str]:
-    """Each task by its name, with its input and output."""
+    """Each task by its name, with its input and output; the owner behind those of plug-ins."""
     names = max(len(spec.name) for spec in specs)
     indent = " " * (names + 3)
-    texts = (f"{spec.name:<{names}}   {spec.summary}" for spec in specs)
+    texts = (f"{spec.name:<{names}}   {spec.summary}{_owner(spec)}" for spec in specs)
     return [line for text in texts for line in wrap(text, WIDTH, subsequent_indent=indent)]
 
 
@@ -26,6 +27,7 @@ def task_to_dict(spec: TaskSpec) -> dict[str, Any]:
         "needs": spec.kind.value,
         "keys": list(spec.keys),
         "source": spec.source,
+        "owner": TASKS.owner(spec.name),
     }
     if isinstance(spec, AlgorithmicTask):
         known |= {"symbols": spec.vocab, "first_length": spec.start, "growth": spec.length_step}
@@ -34,9 +36,11 @@ def task_to_dict(spec: TaskSpec) -> dict[str, Any]:
     return known
 
 
-def format_task(spec: TaskSpec) -> Iterator[str]:
-    """All that is known of a task, in lines."""
+def format_task(spec: TaskSpec, drawn: tuple[str, str] | None) -> Iterator[str]:
+    """All that is known of a task, in lines; of one that draws its examples the input and target of one."""
     rows = [("needs", spec.kind.value), ("source", spec.source)]
+    if (owner := TASKS.owner(spec.name)) != OWN:
+        rows.append(("plug-in", owner))
     if isinstance(spec, AlgorithmicTask):
         rows[1:1] = [
             ("symbols", f"{spec.vocab:,}"),
@@ -47,7 +51,14 @@ def format_task(spec: TaskSpec) -> Iterator[str]:
     yield ""
     for name, value in rows:
         yield from wrap(f"  {name:<8} {value}", WIDTH, subsequent_indent=" " * 11)
+    for name, text in zip(("input", "target"), drawn or (), strict=False):
+        yield from wrap(f"  {name:<8} {text}", WIDTH, subsequent_indent=" " * 11)
     if spec.keys:
         yield "  [task]"
     for key, meaning in spec.keys.items():
         yield from wrap(f"    {key:<17} {meaning}", WIDTH, subsequent_indent=" " * 22)
+
+
+def _owner(spec: TaskSpec) -> str:
+    owner = TASKS.owner(spec.name)
+    return "" if owner == OWN else f" · {owner}"

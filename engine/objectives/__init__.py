@@ -1,7 +1,8 @@
 """There is one objective for each kind of task: its data, its loss and its metrics.
 
-`base` is their interface; `tagging`, `seq2seq`, `language_modelling` and `regression` are the kinds, and
-`generation` measures what a model writes, `registered_metrics` what plug-ins measure.
+`base` is their interface; `tagging`, `seq2seq`, `language_modelling` and `regression` are the kinds,
+`generated` those of tasks whose examples plug-ins draw. `generation` measures what a model writes,
+`registered_metrics` what plug-ins measure.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import Any
 
 import torch
 
-from ...studies.catalog.tasks import LanguageModelSettings, TaskKind
+from ...studies.catalog.tasks import GeneratedTask, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from .base import Metrics, Objective, StepShape
+from .generated import NumberExamplesObjective, TaggingExamplesObjective
 from .language_modelling import LineObjective, StreamObjective
 from .regression import RegressionObjective
 from .seq2seq import Seq2SeqObjective
@@ -27,11 +29,19 @@ _OBJECTIVES: dict[TaskKind, type[Objective[Any]]] = {
     TaskKind.REGRESSION: RegressionObjective,
 }
 
+_OF_EXAMPLES: dict[TaskKind, type[Objective[Any]]] = {
+    TaskKind.TAGGING: TaggingExamplesObjective,
+    TaskKind.CAUSAL_TAGGING: TaggingExamplesObjective,
+    TaskKind.REGRESSION: NumberExamplesObjective,
+}
+
 
 def build_objective(settings: TrialSettings, device: torch.device, folder: Path) -> Objective[Any]:
     """The objective of a trial, its data read from `folder`."""
     if isinstance(settings.task, LanguageModelSettings):
         kind = StreamObjective if settings.task.batching == "stream" else LineObjective
+    elif isinstance(settings.task, GeneratedTask):
+        kind = _OF_EXAMPLES[settings.task.spec.kind]
     else:
         kind = _OBJECTIVES[settings.task.spec.kind]
     return kind(settings, device, folder)

@@ -28,7 +28,7 @@ def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
     Sums and series of causal blocks are causal, and so are their copies; so each block is tried by itself.
     """
     recipes = dict.fromkeys(
-        settings.model.recipe for settings in all_settings if isinstance(settings.task, LanguageModelSettings)
+        settings.model.recipe for settings in all_settings if settings.task.spec.kind.causal
     )
     blocks = dict.fromkeys(
         block for recipe in recipes for block in walk(parse(recipe).root) if isinstance(block, BlockNode)

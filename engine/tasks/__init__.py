@@ -1,7 +1,8 @@
 """A task turns a seeded generator into whole batches of inputs and targets, the same for every device.
 
 `base` has what a task is and their registry. `copying`, `permutations`, `arithmetic` and `logic` are
-algorithmic tasks; `long_term` and `memory_degradation` are papers' problems.
+algorithmic tasks; `long_term` and `memory_degradation` are papers' problems. `generated` checks what the
+tasks of plug-ins draw.
 """
 
 from . import arithmetic, copying, logic, permutations

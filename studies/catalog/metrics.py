@@ -29,6 +29,7 @@ class Measure(Protocol):
         """Take a batch into account; what it is depends on the kind of task.
 
         tagging        logits (tokens, symbols) and symbols (tokens,) of a fresh batch
+        causal_tagging the same of a split, at the tokens that are scored
         regression     numbers (sequences,) and what they should be
         transduction   log-probabilities (tokens, symbols) of a split with teacher forcing, and its symbols
         language       minus the log-probability of each token of a split in nats, (tokens,), and the tokens
@@ -85,7 +86,7 @@ METRICS: OpenRegistry[Metric] = OpenRegistry("metric", _TABLES["metrics"])
 SPLITS = {"dev": "on the dev split", "test": "on the test split"}
 """The splits on which tasks with a corpus or with pairs are scored, with what a title says of them."""
 
-_WITH_SPLITS = frozenset({TaskKind.LANGUAGE, TaskKind.TRANSDUCTION})
+_WITH_SPLITS = frozenset({TaskKind.CAUSAL_TAGGING, TaskKind.LANGUAGE, TaskKind.TRANSDUCTION})
 
 
 def register_metric(
@@ -94,12 +95,13 @@ def register_metric(
     title: str,
     higher_is_better: bool | None = None,
     decimals: int = 3,
-    kinds: Collection[str] = ("tagging", "regression", "transduction", "language"),
+    kinds: Collection[str] = tuple(kind.name.lower() for kind in TaskKind),
 ) -> Callable[[MeasureT], MeasureT]:
     """A decorator that adds a metric, measured by what the decorated class or function makes.
 
-    Every trial of these kinds of task then reports it: tagging and regression as `name`, the other kinds,
-    which have splits, as `dev_name` and `test_name`. Raises ValueError for an unknown kind or a taken name.
+    Every trial of these kinds of task, by default of all, then reports it: tagging and regression as `name`,
+    the other kinds, which have splits, as `dev_name` and `test_name`. Raises ValueError for an unknown kind
+    or a taken name.
     """
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [kind for kind in kinds if kind not in known]:

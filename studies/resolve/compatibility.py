@@ -13,10 +13,13 @@ from ...grammar.vocabulary.spec import CostContext
 from ..catalog.datasets import CorpusError
 from ..catalog.tasks import (
     AlgorithmicTask,
+    GeneratedTask,
     LanguageModelSettings,
     SentencePairSettings,
     TaskError,
     TaskKind,
+    TaskSettings,
+    check_test_sets,
 )
 from ..schema.settings import TrialSettings, read_recipe
 from ..text.pydantic_messages import ValidationProblem
@@ -77,12 +80,14 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
 def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """Blocks that a causal task cannot use: they see the future, or more past than a stream can keep."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
-    if isinstance(task, LanguageModelSettings) and output_kind(root) == SEQUENCE:
+    if task.spec.kind.causal and output_kind(root) == SEQUENCE:
         yield from _causality_problems(task, settings.model.d_model, root)
 
 
-def _causality_problems(task: LanguageModelSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
+def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
     """What is wrong with each block of a body for a causal task."""
+    streams = isinstance(task, LanguageModelSettings) and task.batching == "stream"
+    verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
     surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
     for name, block in {render(node): node for node in walk(root) if isinstance(node, BlockNode)}.items():
         spec = lookup(block.name)
@@ -90,8 +95,8 @@ def _causality_problems(task: LanguageModelSettings, d_model: int, root: Node) -
         values = spec.settings(block)
         reach = spec.reach(values, surroundings)
         if reach.right:
-            yield ValidationProblem(RECIPE_PATH, f"{name} sees later tokens, which {task.name} predicts")
-        elif task.batching == "stream" and isinf(reach.left) and spec.cost(values, surroundings).state:
+            yield ValidationProblem(RECIPE_PATH, f"{name} sees later tokens, which {task.name} {verb}")
+        elif streams and isinf(reach.left) and spec.cost(values, surroundings).state:
             unbounded = f"{name} sees all of the past, and a stream has no beginning"
             yield ValidationProblem(
                 RECIPE_PATH, f'{unbounded}: give it a span, or read lines (batching = "lines")'
@@ -103,19 +108,24 @@ def covers_nothing(root: Node) -> bool:
     return isinstance(root, BlockNode) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
 
 
-def _corpus(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """A corpus that does not exist, or that cannot be cut in this way."""
+def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """A corpus that does not exist or cannot be cut in this way; a plug-in's task that is not sound."""
+    task = settings.task
     try:
-        _ = settings.task.interface
+        _ = task.interface
+        if isinstance(task, GeneratedTask):
+            check_test_sets(task)
     except CorpusError as error:
         yield ValidationProblem(("task", "corpus"), str(error))
+    except TaskError as error:
+        yield ValidationProblem(("task",), str(error))
 
 
 def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """Settings of the model that do not go together."""
     try:
         config = model_config(settings.model, settings.task.interface)
-    except CorpusError:  # a rule of its own
+    except (CorpusError, TaskError):  # a rule of its own
         return
     yield from (ValidationProblem(("model",), fault) for fault in config.faults())
 
@@ -163,10 +173,14 @@ def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
 def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """A schedule that looks at a loss which the task does not have."""
     task = settings.task.spec
-    if settings.train.schedule.name == "plateau" and task.kind in (TaskKind.TAGGING, TaskKind.REGRESSION):
+    if settings.train.schedule.name == "plateau" and not _has_dev_loss(settings.task):
         yield ValidationProblem(
             ("train", "schedule", "name"), f"plateau needs the loss on a dev split, and {task.name} has none"
         )
+
+
+def _has_dev_loss(task: TaskSettings) -> bool:
+    return isinstance(task, GeneratedTask) or task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
 
 
 _TASK_NAME: KeyPath = ("task", "name")
@@ -176,7 +190,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((RECIPE_PATH,), _output),
     ((RECIPE_PATH, D_MODEL_PATH, ("task", "batching")), _causality),
     ((RECIPE_PATH, ("task", "coverage_penalty")), _coverage),
-    ((("task",),), _corpus),
+    ((("task",),), _data),
     ((("model",), ("task",)), _frame),
     ((_CURRICULUM,), _curriculum),
     ((("train", "sampling"),), _for_pairs("sampling")),

@@ -9,7 +9,7 @@ import pytest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-(COMMANDS,) = re.findall(r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+RECALL, COMMANDS = re.findall(r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -39,3 +39,25 @@ def test_without_its_plug_in_the_metric_of_the_study_is_unknown(folder):
     plan = command(folder, "activemem study plan sure.toml")
     assert plan.returncode == 2
     assert "unknown metric 'confidence'" in plan.stderr
+
+
+def test_a_task_is_one_file_of_at_most_60_lines(folder):
+    assert len(FILES["mqar.py"].splitlines()) <= 60
+    show, run, table = (
+        command(folder, f"{line} {words}")
+        for line, words in zip(RECALL.splitlines(), ("", "--local", ""), strict=True)
+    )
+    assert (show.returncode, run.returncode, table.returncode) == (0, 0, 0), run.stderr
+    assert "plug-in  mqar.py" in show.stdout
+    assert "2 of 2 trials done" in run.stderr
+    assert re.search(r"^  sa( +\*?0\.\d\d\d\*?){3}$", table.stdout, re.MULTILINE)
+
+
+def test_what_a_study_says_of_a_task_is_checked_before_anything_runs(folder):
+    text = (folder / "recall.toml").read_text(encoding="utf-8")
+    wrong = text.replace("pairs = 3\n", 'pairs = "3"\nkeys = 2\n', 1)
+    (folder / "wrong.toml").write_text(wrong, encoding="utf-8")
+    plan = command(folder, "activemem study plan wrong.toml --plugin mqar.py")
+    assert plan.returncode == 2
+    assert "mqar: unknown key 'keys'" in plan.stderr
+    assert 'pairs = "3"' in plan.stderr

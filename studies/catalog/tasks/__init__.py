@@ -2,15 +2,17 @@
 
 `spec` has what all tasks share, and their registry. Each family has a file: `algorithmic` (sequences of
 growing length), `language_model`, `long_term` (regression), `memory_degradation` and `sentence_pairs`
-(transduction).
+(transduction). `generated` is what the tasks of plug-ins are.
 """
 
 from .algorithmic import AlgorithmicTask, require_algorithmic
+from .generated import IGNORED, Draw, Examples, GeneratedTask, TaskSizes, check_test_sets, register_task
 from .language_model import UNBOUNDED_PAST, LanguageModelSettings
 from .long_term import LongTermSettings
 from .memory_degradation import DegradationProblem
 from .sentence_pairs import ParsingSettings, SentencePairSettings, TranslationSettings
 from .spec import (
+    TASKS,
     ModelInterface,
     TaskError,
     TaskKind,
@@ -18,15 +20,19 @@ from .spec import (
     TaskSpec,
     lookup_task,
     read_task_settings,
-    register_task,
     require_task,
     task_names,
 )
 
 __all__ = [
+    "IGNORED",
+    "TASKS",
     "UNBOUNDED_PAST",
     "AlgorithmicTask",
     "DegradationProblem",
+    "Draw",
+    "Examples",
+    "GeneratedTask",
     "LanguageModelSettings",
     "LongTermSettings",
     "ModelInterface",
@@ -35,8 +41,10 @@ __all__ = [
     "TaskError",
     "TaskKind",
     "TaskSettings",
+    "TaskSizes",
     "TaskSpec",
     "TranslationSettings",
+    "check_test_sets",
     "lookup_task",
     "read_task_settings",
     "register_task",

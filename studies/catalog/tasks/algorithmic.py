@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import Field, ValidationInfo, field_validator
 
 from ....grammar.vocabulary.spec import Reach
-from .spec import ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec, register_task, require_task
+from .spec import ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec, add_own_task, require_task
 
 _SOURCE = "Active memory in a Transformer, section 4.2, and its released program"
 _MAX_LENGTH = 1 << 20  # tokens; a task learnable at this length has no ceiling
@@ -248,4 +248,4 @@ for _task in (
         for gate in ("and", "nand", "or", "nor", "xor", "xnor")
     ),
 ):
-    register_task(_task)
+    add_own_task(_task)

@@ -10,7 +10,7 @@ from ...text.strict_model import KnownNames
 from ..datasets import Corpus
 from ..registry import dataset_names
 from ..text_vocabulary import vocabulary_size
-from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
+from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 UNBOUNDED_PAST = 1 << 30
 """More past positions than any block keeps: a stream that has run for long."""
@@ -43,7 +43,7 @@ class LanguageModelSettings(TaskSettings):
         return ModelInterface(kind=TaskKind.LANGUAGE, vocab=vocabulary_size(self), tokens=tokens, past=past)
 
 
-register_task(
+add_own_task(
     TaskSpec(
         name="language_model",
         kind=TaskKind.LANGUAGE,

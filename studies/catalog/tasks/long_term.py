@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .spec import ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
+from .spec import ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 
 class LongTermSettings(TaskSettings):
@@ -35,7 +35,7 @@ for _name, _range, _answer in (
     ("recall_addition", "[−1, 1]", "0.5 + (x₁ + x₂) / 4"),
     ("recall_multiplication", "[0, 1]", "x₁ · x₂"),
 ):
-    register_task(
+    add_own_task(
         TaskSpec(
             name=_name,
             kind=TaskKind.REGRESSION,

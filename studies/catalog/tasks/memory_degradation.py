@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .spec import ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
+from .spec import ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 NUM_SPECIAL_TOKENS = 4
 """Padding, start, end and unknown have the first indices; the symbols of a problem follow."""
@@ -90,4 +90,4 @@ for _problem in (
         summary="the same with still more frequent bigrams, as in section 4.3",
     ),
 ):
-    register_task(_problem)
+    add_own_task(_problem)

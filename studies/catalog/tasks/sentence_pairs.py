@@ -10,7 +10,7 @@ from pydantic import Field
 from ...text.strict_model import KnownNames
 from ..datasets import ParallelCorpus, Treebank
 from ..registry import dataset_names, require_dataset
-from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, register_task
+from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 
 class SentencePairSettings(TaskSettings, ABC):
@@ -75,7 +75,7 @@ def _pair_interface(source: int, target: int) -> ModelInterface:
     return ModelInterface(kind=TaskKind.TRANSDUCTION, vocab=target, source_vocab=source, tokens=LINE_TOKENS)
 
 
-register_task(
+add_own_task(
     TaskSpec(
         name="translation",
         kind=TaskKind.TRANSDUCTION,
@@ -84,7 +84,7 @@ register_task(
         settings=TranslationSettings,
     )
 )
-register_task(
+add_own_task(
     TaskSpec(
         name="parsing",
         kind=TaskKind.TRANSDUCTION,

@@ -11,6 +11,7 @@ from pydantic import field_validator
 
 from ....diagnostics import nearest
 from ....errors import ActivememError
+from ....plugins import OpenRegistry
 from ...text.pydantic_messages import InvalidTableError, validate
 from ...text.strict_model import StrictModel
 
@@ -26,9 +27,15 @@ class TaskKind(StrEnum):
     """What a model must output for a task."""
 
     TAGGING = "an output for each token of its input"
+    CAUSAL_TAGGING = "an output for each token, from those up to it"
     LANGUAGE = "an output for each token, from those before it"
     REGRESSION = "one output for a whole sequence"
     TRANSDUCTION = "a sequence of another length"
+
+    @property
+    def causal(self) -> bool:
+        """Whether no output may see a later input."""
+        return self in (TaskKind.LANGUAGE, TaskKind.CAUSAL_TAGGING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +58,7 @@ class ModelInterface:
     @property
     def causal(self) -> bool:
         """Whether no output may see a later input."""
-        return self.kind is TaskKind.LANGUAGE
+        return self.kind.causal
 
 
 class TaskSettings(StrictModel, ABC):
@@ -76,7 +83,7 @@ class TaskSettings(StrictModel, ABC):
     @property
     @abstractmethod
     def interface(self) -> ModelInterface:
-        """What the task requires of a model; CorpusError for a text that does not exist."""
+        """What the task requires of a model; CorpusError for a text that does not exist, or TaskError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,32 +103,31 @@ class TaskSpec:
         return {key: field.description or "" for key, field in fields if key != "name"}
 
 
-_tasks: dict[str, TaskSpec] = {}
+TASKS: OpenRegistry[TaskSpec] = OpenRegistry("task")
+"""Every task by its name: those that come along, and those of plug-ins."""
 
 
-def register_task(spec: TaskSpec) -> None:
-    """Add a task; a name that is taken raises ValueError naming both sources."""
-    if taken := lookup_task(spec.name):
-        raise ValueError(f"task '{spec.name}' of {spec.source} is already defined by {taken.source}")
-    _tasks[spec.name] = spec
+def add_own_task(spec: TaskSpec) -> None:
+    """Add a task that comes along."""
+    TASKS.add_own(spec.name, spec)
 
 
 def lookup_task(name: str) -> TaskSpec | None:
     """The task of that name, or None."""
-    return _tasks.get(name)
+    return TASKS.get(name)
 
 
 def require_task(name: str) -> TaskSpec:
     """The task of that name; TaskError with the nearest name if there is none."""
     spec = lookup_task(name)
     if spec is None:
-        raise TaskError(f"unknown task '{name}'; nearest: {nearest(name, _tasks, cutoff=0)}")
+        raise TaskError(f"unknown task '{name}'; nearest: {nearest(name, TASKS, cutoff=0)}")
     return spec
 
 
 def task_names() -> tuple[str, ...]:
     """The names of all tasks, sorted."""
-    return tuple(sorted(_tasks))
+    return tuple(sorted(TASKS))
 
 
 def read_task_settings(table: object) -> object:

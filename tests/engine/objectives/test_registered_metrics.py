@@ -8,7 +8,7 @@ import torch
 from activemem.engine.trial.training import Training
 from activemem.plugins import OWN
 from activemem.studies.catalog.metrics import METRICS, register_metric
-from activemem.studies.catalog.tasks import DegradationProblem, spec
+from activemem.studies.catalog.tasks import TASKS, DegradationProblem
 from activemem.studies.schema.settings import TrialSettings
 
 LINES = {"name": "language_model", "corpus": "paradise-lost", "batching": "lines"}
@@ -82,10 +82,10 @@ def test_regression_gives_numbers(register, tmp_path):
 
 
 def test_transduction_gives_log_probabilities_of_both_splits(register, tmp_path, monkeypatch):
-    problem = spec._tasks["reverse_copy"]
+    problem = TASKS["reverse_copy"]
     assert isinstance(problem, DegradationProblem)
     few = replace(problem, sequences=400, test_sequences=40)
-    monkeypatch.setitem(spec._tasks, "reverse_copy", few)
+    monkeypatch.setitem(TASKS._items, "reverse_copy", few)
     register("transduction", chosen_nats)
     found = last_metrics(trained({"name": "reverse_copy"}, "seq2seq(gru, gru)"), tmp_path)
     assert found["dev_same"] == pytest.approx(found["dev_loss"], rel=1e-6)

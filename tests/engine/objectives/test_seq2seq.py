@@ -10,7 +10,7 @@ import torch
 from activemem.engine.objectives.generation import PairData
 from activemem.engine.objectives.seq2seq import sampling_share
 from activemem.engine.trial.training import Training
-from activemem.studies.catalog.tasks import DegradationProblem, require_task, spec
+from activemem.studies.catalog.tasks import TASKS, DegradationProblem, require_task
 from activemem.studies.schema.settings import ScheduledSamplingSettings, TrialSettings
 
 CPU = torch.device("cpu")
@@ -38,9 +38,9 @@ def settings(recipe=NAIVE, task="reverse_copy", seed=0, **train):
 @pytest.fixture(autouse=True)
 def _few(monkeypatch):
     """Few sequences, so that a split is scored in no time."""
-    for name, problem in list(spec._tasks.items()):
+    for name, problem in list(TASKS.items()):
         if isinstance(problem, DegradationProblem):
-            monkeypatch.setitem(spec._tasks, name, replace(problem, sequences=400, test_sequences=40))
+            monkeypatch.setitem(TASKS._items, name, replace(problem, sequences=400, test_sequences=40))
 
 
 def untimed(metrics):
@@ -93,7 +93,7 @@ def test_what_is_learnt_is_written_too(tmp_path):
 
 def test_a_copy_that_is_learnt_is_exact(tmp_path, monkeypatch):
     easy = replace(require_task("reverse_copy"), symbols=4, min_length=1, max_length=4, sequences=240)
-    monkeypatch.setitem(spec._tasks, "reverse_copy", easy)
+    monkeypatch.setitem(TASKS._items, "reverse_copy", easy)
     asked = settings("seq2seq(gru, gru, attention=luong)", epochs=8, steps_per_epoch=60, batch_size=32)
     training = Training(
         asked.model_copy(update={"model": asked.model.model_copy(update={"d_model": 32})}), CPU, tmp_path

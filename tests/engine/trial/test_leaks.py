@@ -20,7 +20,7 @@ from activemem.grammar.vocabulary.spec import Reach
 from activemem.reporting.results import StudyResults
 from activemem.reporting.tables.render import render
 from activemem.storage import Store
-from activemem.studies.catalog.tasks import DegradationProblem, spec
+from activemem.studies.catalog.tasks import TASKS, DegradationProblem
 from activemem.studies.schema.settings import TrialSettings
 from activemem.studies.study import load_study
 
@@ -69,9 +69,9 @@ def _blocks(monkeypatch):
 @pytest.fixture
 def few(monkeypatch):
     """Few sequences, so that a split is scored in no time."""
-    problem = spec._tasks["reverse_copy"]
+    problem = TASKS["reverse_copy"]
     assert isinstance(problem, DegradationProblem)
-    monkeypatch.setitem(spec._tasks, "reverse_copy", replace(problem, sequences=400, test_sequences=40))
+    monkeypatch.setitem(TASKS._items, "reverse_copy", replace(problem, sequences=400, test_sequences=40))
 
 
 def settings(recipe, task, **train):

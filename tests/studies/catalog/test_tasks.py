@@ -6,11 +6,11 @@ import pytest
 
 from activemem.grammar.vocabulary.spec import Reach
 from activemem.studies.catalog.tasks import (
+    TASKS,
     AlgorithmicTask,
     TaskError,
     lookup_task,
     read_task_settings,
-    register_task,
     require_task,
     task_names,
 )
@@ -100,9 +100,8 @@ def test_a_length_that_a_task_cannot_have_is_refused(name, length, message):
 
 def test_a_name_is_given_once():
     with pytest.raises(ValueError) as caught:
-        register_task(require_task("sort"))
-    source = "Active memory in a Transformer, section 4.2, and its released program"
-    assert str(caught.value) == f"task 'sort' of {source} is already defined by {source}"
+        TASKS.register("sort", require_task("sort"))
+    assert str(caught.value) == "the task 'sort' is already defined by activemem"
 
 
 @pytest.mark.parametrize(

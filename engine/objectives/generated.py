@@ -1,0 +1,189 @@
+"""Tasks of plug-ins: fresh examples at each step, the same dev examples after each epoch, fixed test sets."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ...blocks import Model
+from ...studies.catalog.tasks import IGNORED, Examples, GeneratedTask, TaskKind
+from ...studies.schema.settings import TrialSettings
+from ..core.seeds import derive_seed
+from ..tasks.generated import draw_examples, draw_test_set
+from .base import CausalView, Metrics, Objective, StepShape
+from .registered_metrics import RegisteredMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The loss of all that is scored, how much of it is right, and how much there is."""
+
+    loss: float = 0.0
+    right: int = 0
+    count: int = 0
+
+    def __add__(self, other: Score) -> Score:
+        """The score of both together."""
+        return Score(self.loss + other.loss, self.right + other.right, self.count + other.count)
+
+
+class GeneratedObjective(Objective[Model]):
+    """Examples that the settings of the task draw."""
+
+    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
+        super().__init__(settings, device, folder)
+        assert isinstance(settings.task, GeneratedTask), f"{settings.task.name} draws no examples"
+        self._task, self._kind = settings.task, settings.task.spec.kind
+        self._data = torch.Generator().manual_seed(derive_seed(settings.seed, "data"))
+        self._batch: Examples | None = None
+
+    @property
+    def step_shape(self) -> StepShape:
+        """A batch of inputs of the length that represents the task."""
+        assert self.interface.tokens is not None, "the sizes of a task say its length"
+        return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
+
+    def loss(self, model: Model, part: int, parts: int) -> Tensor:
+        """The mean over what is scored in the batch."""
+        if part == 0:
+            self._batch = draw_examples(self._task, self.settings.train.batch_size, self._data)
+        assert self._batch is not None, "a batch begins with its first part"
+        rows = len(self._batch.inputs) // parts
+        losses = self._losses(*self._answers(model, self._rows(self._batch, part * rows, rows)))
+        return losses.sum() * parts / self._num_scored(self._batch.targets)
+
+    def evaluate(self, model: Model, *, last: bool) -> Metrics:
+        """The scores of the dev examples, and after the last epoch of each test set and of all together."""
+        registered = self._registered("dev")
+        measured = self._measures(self._score(model, self._dev, registered), "dev") | registered.compute()
+        names = tuple(self._task.test_sets()) if last else ()
+        if not names:
+            return measured
+        registered, total = self._registered("test"), Score()
+        for name in names:
+            score = self._score(model, draw_test_set(self._task, name), registered)
+            measured |= self._measures(score, "test", f"[{name}]")
+            total += score
+        return measured | self._measures(total, "test") | registered.compute()
+
+    def state(self) -> dict[str, Any]:
+        """The generator of the training's examples."""
+        return {"data": self._data.get_state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resume from a state."""
+        self._data.set_state(state["data"].cpu())
+
+    @cached_property
+    def _dev(self) -> Examples:
+        """The dev examples, drawn from a seed of their own."""
+        generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
+        return draw_examples(self._task, self._task.dev_examples, generator)
+
+    @abstractmethod
+    def _answers(self, model: Model, examples: Examples) -> tuple[Tensor, Tensor]:
+        """What the model says and what it should, of all that is scored; examples are on the device."""
+
+    @abstractmethod
+    def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each."""
+
+    @abstractmethod
+    def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
+        """The metrics of a split, or of the set of it with that index."""
+
+    @abstractmethod
+    def _num_scored(self, targets: Tensor) -> int:
+        """How many of the targets are scored."""
+
+    @abstractmethod
+    def _num_right(self, outputs: Tensor, targets: Tensor) -> int:
+        """How many outputs are right."""
+
+    def _registered(self, split: str) -> RegisteredMetrics:
+        """The registered metrics of a split; kinds without splits have theirs on the dev examples."""
+        whole = split == "dev" and self._kind is not TaskKind.CAUSAL_TAGGING
+        return RegisteredMetrics(self._kind, "" if whole else split)
+
+    def _score(self, model: Model, examples: Examples, registered: RegisteredMetrics) -> Score:
+        """The score of examples, each once; registered metrics see them, too."""
+        total, size = Score(), self.settings.train.batch_size
+        for start in range(0, len(examples.inputs), size):
+            outputs, targets = self._answers(model, self._rows(examples, start, size))
+            outputs = outputs.float()
+            registered.update(outputs, targets)
+            losses = float(self._losses(outputs, targets).double().sum())
+            total += Score(losses, self._num_right(outputs, targets), targets.numel())
+        return total
+
+    def _rows(self, examples: Examples, start: int, count: int) -> Examples:
+        """Some of the examples, on the device."""
+        rows = slice(start, start + count)
+        inputs, targets, lengths = examples
+        return Examples(
+            inputs[rows].to(self.device),
+            targets[rows].to(self.device),
+            None if lengths is None else lengths[rows].to(self.device),
+        )
+
+
+class TaggingExamplesObjective(GeneratedObjective):
+    """Symbols at the positions that are scored; outputs are computed there alone."""
+
+    def causal_view(self) -> CausalView | None:
+        """The first of the dev examples and what is said of each of its tokens, if the task is causal."""
+        if not self.interface.causal:
+            return None
+        lengths, inputs = self._dev.lengths, self._dev.inputs[0].to(self.device)
+        assert self.interface.vocab is not None, "tagging is of symbols"
+        return CausalView(
+            inputs=inputs if lengths is None else inputs[: int(lengths[0])],
+            first=0,
+            symbols=self.interface.vocab,
+            outputs=lambda model, rows: model(rows),
+        )
+
+    def _answers(self, model: Model, examples: Examples) -> tuple[Tensor, Tensor]:
+        scored = examples.targets != IGNORED
+        return model.outputs_at(examples.inputs, scored, examples.lengths), examples.targets[scored]
+
+    def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return functional.cross_entropy(outputs, targets, reduction="none")
+
+    def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
+        return {
+            f"{split}_loss{index}": score.loss / score.count,
+            f"{split}_accuracy{index}": score.right / score.count,
+        }
+
+    def _num_scored(self, targets: Tensor) -> int:
+        return int((targets != IGNORED).sum())
+
+    def _num_right(self, outputs: Tensor, targets: Tensor) -> int:
+        return int((outputs.argmax(-1) == targets).sum())
+
+
+class NumberExamplesObjective(GeneratedObjective):
+    """Numbers for each sequence, by their squared error."""
+
+    def _answers(self, model: Model, examples: Examples) -> tuple[Tensor, Tensor]:
+        return model(examples.inputs, examples.lengths).squeeze(-1), examples.targets.squeeze(-1)
+
+    def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return functional.mse_loss(outputs, targets, reduction="none")
+
+    def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
+        return {f"{split}_loss{index}": score.loss / score.count}
+
+    def _num_scored(self, targets: Tensor) -> int:
+        return targets.numel()
+
+    def _num_right(self, outputs: Tensor, targets: Tensor) -> int:
+        return int((outputs == targets).sum())

@@ -1,0 +1,121 @@
+"""What the tasks of plug-ins draw, checked: whatever is wrong with it is said before a model sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from torch import Generator, Tensor
+
+from ...studies.catalog.tasks import IGNORED, Draw, Examples, GeneratedTask, TaskError, TaskKind
+from ..core.seeds import derive_seed
+
+_TEST_SEED = 0
+"""Test splits are the same for every trial."""
+
+_SHOWN = 64
+"""So many numbers of an example are shown."""
+
+
+def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Examples:
+    """So many examples of the training; TaskError for what a task cannot have."""
+    return _checked(task, partial(task.draw, count), generator, count)
+
+
+def draw_test_set(task: GeneratedTask, name: str) -> Examples:
+    """A set of the test split by its name."""
+    generator = torch.Generator().manual_seed(derive_seed(_TEST_SEED, f"test set {name} of {task.name}"))
+    return _checked(task, task.test_sets()[name], generator, None)
+
+
+def show_example(task: GeneratedTask) -> tuple[str, str]:
+    """The beginning of an input and of its target as text, each number by itself; · is not scored."""
+    inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))
+    return _text(inputs[0]), _text(targets[0])
+
+
+def _text(row: Tensor) -> str:
+    words = ["·" if word == IGNORED else f"{word:g}" for word in row.flatten().tolist()]
+    return " ".join([*words[:_SHOWN], *(["…"] if len(words) > _SHOWN else [])])
+
+
+def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int | None) -> Examples:
+    """What is drawn, of whatever is a tuple of tensors."""
+    examples = Examples(*draw(generator))
+    if faults := [f"  {fault}" for fault in example_faults(task, examples, count)]:
+        raise TaskError("\n".join([f"{task.name} has drawn what it cannot have", *faults]))
+    return examples
+
+
+def example_faults(task: GeneratedTask, examples: Examples, count: int | None) -> Iterator[str]:
+    """All that is wrong with examples, of which there are to be so many."""
+    inputs, targets, lengths = examples
+    sizes, kind, rows = task.sizes, task.spec.kind, len(inputs)
+    if count is not None and rows != count:
+        yield f"expected {count} examples, got {rows}"
+    if sizes.columns is None:
+        yield from _symbol_faults("inputs", inputs, (rows, None), sizes.vocab)
+    else:
+        yield from _number_faults("inputs", inputs, (rows, None, sizes.columns))
+    if kind is TaskKind.REGRESSION:
+        yield from _number_faults("targets", targets, (rows, sizes.targets))
+    else:
+        asked = targets[targets != IGNORED] if targets.shape == inputs.shape else targets
+        yield from _symbol_faults("targets", targets, tuple(inputs.shape), None)
+        yield from _symbol_faults("targets", asked, (None,) * asked.dim(), sizes.vocab)
+        if not asked.numel():
+            yield "expected targets to be scored, got none"
+    if lengths is not None:
+        yield from _length_faults(examples, padded_targets=kind is not TaskKind.REGRESSION)
+
+
+def _symbol_faults(
+    what: str, found: Tensor, shape: tuple[int | None, ...], vocab: int | None
+) -> Iterator[str]:
+    if fault := _form_fault(what, found, shape, torch.int64):
+        yield fault
+    elif vocab is not None and found.numel():
+        low, high = int(found.min()), int(found.max())
+        if low < 0 or high >= vocab:
+            yield f"expected {what} of 0 to {vocab - 1}, got {low} to {high}"
+
+
+def _number_faults(what: str, found: Tensor, shape: tuple[int | None, ...]) -> Iterator[str]:
+    if fault := _form_fault(what, found, shape, torch.float32):
+        yield fault
+    elif not found.isfinite().all():
+        yield f"expected {what} that are finite numbers"
+
+
+def _form_fault(what: str, found: Tensor, shape: tuple[int | None, ...], kind: torch.dtype) -> str | None:
+    """What is wrong with type, device and shape; None stands for any size."""
+    fits = found.dim() == len(shape) and all(
+        size in (None, got) for size, got in zip(shape, found.shape, strict=True)
+    )
+    if fits and found.dtype is kind and found.device.type == "cpu":
+        return None
+    sizes = ", ".join("…" if size is None else str(size) for size in shape)
+    got = ", ".join(map(str, found.shape))
+    return (
+        f"expected {what} ({sizes}) of {_name(kind)} on the CPU, "
+        f"got ({got}) of {_name(found.dtype)} on {found.device}"
+    )
+
+
+def _length_faults(examples: Examples, *, padded_targets: bool) -> Iterator[str]:
+    """Lengths that are none, and targets that are scored at padding."""
+    inputs, targets, lengths = examples
+    assert lengths is not None
+    if fault := _form_fault("lengths", lengths, (len(inputs),), torch.int64):
+        yield fault
+        return
+    if not ((lengths >= 1) & (lengths <= inputs.shape[1])).all():
+        yield f"expected lengths of 1 to {inputs.shape[1]}, got {int(lengths.min())} to {int(lengths.max())}"
+    padding = torch.arange(inputs.shape[1]) >= lengths[:, None]
+    if padded_targets and targets.shape == padding.shape and (targets[padding] != IGNORED).any():
+        yield f"expected targets of {IGNORED} at padding, got others"
+
+
+def _name(kind: torch.dtype) -> str:
+    return str(kind).removeprefix("torch.")

@@ -1,0 +1,173 @@
+"""Tasks of plug-ins: the class of their settings draws their examples from a generator with a seed."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import isabstract
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from pydantic import Field
+
+from ....grammar.vocabulary.spec import Reach
+from .spec import TASKS, ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+IGNORED = -100
+"""The target at positions that are not scored."""
+
+KINDS = {kind.name.lower(): kind for kind in (TaskKind.TAGGING, TaskKind.CAUSAL_TAGGING, TaskKind.REGRESSION)}
+"""The kinds of task whose examples a plug-in can draw, by their names."""
+
+_SET_NAME = re.compile(r"[\w.-]+")
+
+
+class Examples(NamedTuple):
+    """Inputs and what must be answered, on the CPU.
+
+    Inputs are symbols (examples, tokens), int64, or numbers (examples, tokens, columns), float32. In tagging
+    targets are symbols (examples, tokens), int64, with IGNORED where none is asked for; in regression numbers
+    (examples, targets), float32. `lengths` (examples,) says how many tokens of each are valid; None: all.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    lengths: Tensor | None = None
+
+
+Draw = Callable[["Generator"], Examples]
+"""Draws all examples of a test set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSizes:
+    """What a model must have room for.
+
+    `tokens` is the usual length of an input. Inputs are symbols of `vocab`, as are the targets of tagging, or
+    `columns` numbers at each token; the targets of regression are so many numbers as `targets` says.
+    """
+
+    tokens: int
+    vocab: int | None = None
+    columns: int | None = None
+    targets: int | None = None
+
+
+class GeneratedTask(TaskSettings, ABC):
+    """`[task]` of a task whose examples are drawn.
+
+    What is drawn must follow from the settings and the generator alone. The generator is the CPU's; fresh
+    examples are drawn for each step of a training, from the seed of the trial.
+    """
+
+    dev_examples: int = Field(default=1000, ge=1)
+    """how many examples the model is scored on after each epoch; they are drawn like those of the training"""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> TaskSizes:
+        """What a model must have room for."""
+
+    @abstractmethod
+    def draw(self, count: int, generator: Generator) -> Examples:
+        """So many examples to train on."""
+
+    def test_sets(self) -> Mapping[str, Draw]:
+        """The sets of the test split by name, such as a length; the same examples for every trial."""
+        return {}
+
+    @property
+    def required_reach(self) -> Reach | None:
+        """The furthest input on each side that can change a target, in tokens; None if it is not known."""
+        return None
+
+    def solve(self, inputs: Tensor) -> Tensor | None:
+        """The targets of any inputs, where they follow from these; None if they do not.
+
+        With it `required_reach` can be tested, and that targets are what they should be.
+        """
+        del inputs
+        return None
+
+    @property
+    def interface(self) -> ModelInterface:
+        """The sizes with the kind of the task; TaskError if they do not fit it."""
+        kind, sizes = self.spec.kind, self.sizes
+        if faults := _size_faults(kind, sizes):
+            raise TaskError(f"{self.name}: {'; '.join(faults)}")
+        return ModelInterface(
+            kind=kind, vocab=sizes.vocab, columns=sizes.columns, targets=sizes.targets, tokens=sizes.tokens
+        )
+
+
+TaskT = TypeVar("TaskT", bound=GeneratedTask)
+
+
+def register_task(name: str, *, kind: str, summary: str, source: str) -> Callable[[type[TaskT]], type[TaskT]]:
+    """A decorator that adds a task, its class being that of the settings in [task].
+
+    `kind` is tagging, causal_tagging or regression, `summary` says what becomes of what, `source` who has
+    thought of it. Raises ValueError for an unknown kind, a taken name, and keys without a meaning.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"expected a kind of task among {', '.join(KINDS)}, got {kind}")
+
+    def register(settings: type[TaskT]) -> type[TaskT]:
+        if faults := _class_faults(settings):
+            raise ValueError("; ".join(faults))
+        TASKS.register(
+            name, TaskSpec(name=name, kind=KINDS[kind], summary=summary, source=source, settings=settings)
+        )
+        return settings
+
+    return register
+
+
+def check_test_sets(task: GeneratedTask) -> None:
+    """Raise TaskError for test sets whose names cannot be the index of a metric."""
+    for name in task.test_sets():
+        if not _SET_NAME.fullmatch(name):
+            raise TaskError(
+                f"{task.name}: expected a test set's name of letters, digits, '.', '-' and '_', got '{name}'"
+            )
+
+
+def _class_faults(settings: type[GeneratedTask]) -> list[str]:
+    """What a class of settings lacks."""
+    if not (isinstance(settings, type) and issubclass(settings, GeneratedTask)):
+        return [f"expected a class derived from GeneratedTask, got {settings!r}"]
+    missing = sorted(settings.__abstractmethods__) if isabstract(settings) else []
+    fields = {key: field for key, field in settings.model_fields.items() if key != "name"}
+    return [
+        *(f"{settings.__name__}: expected a definition of {method}" for method in missing),
+        *(
+            f"{key}: expected a text below it that says what it is"
+            for key in fields
+            if not fields[key].description
+        ),
+        *(f"{key}: expected a default" for key in fields if fields[key].is_required()),
+    ]
+
+
+def _size_faults(kind: TaskKind, sizes: TaskSizes) -> list[str]:
+    """What is missing or too much among the sizes of a task."""
+    given = {"tokens": sizes.tokens, "vocab": sizes.vocab, "columns": sizes.columns, "targets": sizes.targets}
+    faults = [
+        f"expected {key} of at least 1, got {size}"
+        for key, size in given.items()
+        if size is not None and size < 1
+    ]
+    symbols = kind is not TaskKind.REGRESSION
+    if symbols and (sizes.vocab is None or sizes.columns or sizes.targets):
+        faults.append(f"expected vocab alone, since it has symbols in and out, got {_told(given)}")
+    if not symbols and ((sizes.vocab is None) == (sizes.columns is None) or sizes.targets is None):
+        faults.append(f"expected targets, and either vocab or columns, got {_told(given)}")
+    return faults
+
+
+def _told(given: Mapping[str, int | None]) -> str:
+    return ", ".join(key for key, size in given.items() if size is not None and key != "tokens") or "none"

@@ -1,0 +1,235 @@
+"""Tasks whose examples are drawn by the class of their settings, as those of plug-ins are."""
+
+import pickle
+
+import pytest
+import torch
+from pydantic import Field
+from torch.nn import functional
+
+from activemem import IGNORED, Examples, GeneratedTask, TaskSizes, register_task
+from activemem.blocks.core.block import BLOCKS, Block
+from activemem.engine.tasks.generated import draw_test_set
+from activemem.engine.trial.leaks import LeakError
+from activemem.engine.trial.training import Training
+from activemem.studies.catalog.metrics import METRICS, register_metric
+from activemem.studies.catalog.tasks import TASKS, TaskError
+from activemem.studies.schema.settings import TrialSettings
+
+CPU = torch.device("cpu")
+TIMED = "tokens_per_s"
+
+
+class Previous(GeneratedTask):
+    """The symbol before, of some tokens, in sequences of several lengths."""
+
+    vocab: int = Field(default=7, ge=2)
+    """how many symbols there are"""
+    fault: str = ""
+    """what is wrong with what is drawn"""
+
+    @property
+    def sizes(self):
+        return TaskSizes(tokens=9, vocab=self.vocab)
+
+    def draw(self, count, generator):
+        inputs = torch.randint(self.vocab, (count, 9), generator=generator)
+        lengths = torch.randint(4, 10, (count,), generator=generator)
+        places = torch.arange(9)
+        targets = torch.where((places % 2 == 1) & (places < lengths[:, None]), inputs.roll(1, 1), IGNORED)
+        match self.fault:
+            case "vocab":
+                inputs[0, 0], targets[0, 1] = self.vocab, self.vocab
+            case "type":
+                inputs, lengths = inputs.float(), lengths[1:]
+            case "padding":
+                targets[:, 8], lengths[:] = 0, 8
+            case "none":
+                targets[:] = IGNORED
+            case _:
+                pass
+        return Examples(inputs, targets, lengths)
+
+    def test_sets(self):
+        return {
+            "one": lambda generator: self.draw(30, generator),
+            "2": lambda generator: self.draw(10, generator),
+        }
+
+
+class Sums(GeneratedTask):
+    """The sum of two columns' first numbers."""
+
+    @property
+    def sizes(self):
+        return TaskSizes(tokens=3, columns=2, targets=1)
+
+    def draw(self, count, generator):
+        inputs = torch.rand(count, 3, 2, generator=generator)
+        return Examples(inputs, inputs[:, 0].sum(1, keepdim=True))
+
+
+class LooksAhead(Block):
+    """The next input."""
+
+    @classmethod
+    def build(cls, settings, context):
+        return cls()
+
+    def forward(self, x, mask=None):
+        return functional.pad(x, (0, 0, 0, 1))[:, 1:]
+
+
+@pytest.fixture(autouse=True)
+def _tasks():
+    """Three tasks for the length of a test."""
+    about = {"summary": "something", "source": "here"}
+    for name, kind, task in (
+        ("previous", "causal_tagging", Previous),
+        ("previous_of_all", "tagging", Previous),
+        ("sums", "regression", Sums),
+    ):
+        register_task(name, kind=kind, **about)(task)
+    yield
+    for name in ("previous", "previous_of_all", "sums"):
+        del TASKS._items[name], TASKS._owners[name]
+
+
+def training(task, recipe="conv(k=3) >> ff(16)", seed=0, **train):
+    settings = {
+        "model": {"recipe": recipe, "d_model": 16, "dropout": 0.0},
+        "task": {"dev_examples": 50, **task},
+        "train": {
+            "optimizer": {"name": "adam", "lr": 0.01},
+            "batch_size": 8,
+            "epochs": 3,
+            "steps_per_epoch": 4,
+            **train,
+        },
+        "seed": seed,
+    }
+    return Training(TrialSettings.model_validate(settings), CPU)
+
+
+def untimed(metrics):
+    return {name: value for name, value in metrics.items() if name != TIMED}
+
+
+KINDS = {
+    "previous": "conv(k=3) >> ff(16)",
+    "previous_of_all": "conv(k=3) >> ff(16)",
+    "sums": "ff(16) >> mean_pool",
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_restored_state_goes_on_bit_for_bit(name):
+    whole, half, rest = (training({"name": name}, KINDS[name], seed=3) for _ in range(3))
+    history = [untimed(whole.advance()) for _ in range(3)]
+    first = [untimed(half.advance()) for _ in range(2)]
+    rest.restore(pickle.loads(pickle.dumps(half.state())))
+    assert [*first, untimed(rest.advance())] == history
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_batch_in_parts_gives_the_same_losses(name):
+    whole, parts = (training({"name": name}, KINDS[name], accumulate=count) for count in (1, 4))
+    for _ in range(3):
+        one, other = whole.advance(), parts.advance()
+        for metric in one.keys() - {TIMED}:
+            assert other[metric] == pytest.approx(one[metric], rel=1e-4)
+
+
+def test_all_that_is_scored_counts_once_and_nothing_else():
+    trained = training({"name": "previous"}, epochs=1)
+    found = trained.advance()
+    loss, right, count = 0.0, 0, 0
+    for name in ("one", "2"):
+        inputs, targets, lengths = draw_test_set(Previous(name="previous"), name)
+        with torch.no_grad():
+            scores = trained._model(inputs, lengths).log_softmax(-1)
+        scored = targets != IGNORED
+        of_set = (scores.argmax(-1) == targets)[scored]
+        assert found[f"test_accuracy[{name}]"] == pytest.approx(float(of_set.double().mean()))
+        loss -= float(scores[scored].gather(1, targets[scored][:, None]).double().sum())
+        right, count = right + int(of_set.sum()), count + int(scored.sum())
+    assert found["test_accuracy"] == pytest.approx(right / count)
+    assert found["test_loss"] == pytest.approx(loss / count)
+
+
+def test_a_task_is_learnt_and_only_the_last_epoch_has_the_test_split():
+    trained = training({"name": "previous"}, steps_per_epoch=60, epochs=2)
+    first, last = trained.advance(), trained.advance()
+    assert "test_accuracy" not in first
+    assert last["test_accuracy"] > 0.9
+    assert set(last) == {
+        "loss",
+        "dev_loss",
+        "dev_accuracy",
+        "test_loss",
+        "test_accuracy",
+        *(f"test_{metric}[{name}]" for metric in ("loss", "accuracy") for name in ("one", "2")),
+        TIMED,
+    }
+
+
+def test_numbers_are_scored_by_their_squared_error():
+    found = training({"name": "sums"}, KINDS["sums"], steps_per_epoch=60, epochs=2)
+    first, last = found.advance(), found.advance()
+    assert last["dev_loss"] < first["dev_loss"] < 0.5
+    assert set(last) == {"loss", "dev_loss", TIMED}
+
+
+def test_registered_metrics_see_what_is_scored():
+    class Share:
+        def __init__(self):
+            self.right = self.count = 0
+
+        def update(self, outputs, targets):
+            self.right += int((outputs.argmax(-1) == targets).sum())
+            self.count += len(targets)
+
+        def compute(self):
+            return self.right / self.count
+
+    register_metric("same", title="The same", kinds=["causal_tagging", "tagging"])(Share)
+    try:
+        causal = training({"name": "previous"}, epochs=1).advance()
+        plain = training({"name": "previous_of_all"}, epochs=1).advance()
+    finally:
+        for name in ("same", "dev_same", "test_same"):
+            del METRICS._items[name], METRICS._owners[name]
+    assert (causal["dev_same"], causal["test_same"]) == (causal["dev_accuracy"], causal["test_accuracy"])
+    assert plain["same"] == plain["dev_accuracy"]
+
+
+def test_a_model_that_sees_later_inputs_fails(monkeypatch):
+    monkeypatch.setitem(BLOCKS.classes, "conv", LooksAhead)
+    training({"name": "previous_of_all"}).advance()
+    with pytest.raises(LeakError, match="sees the future: output 0 moves"):
+        training({"name": "previous"}).advance()
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (
+            "vocab",
+            "previous has drawn what it cannot have\n"
+            "  expected inputs of 0 to 6, got 0 to 7\n"
+            "  expected targets of 0 to 6, got 0 to 7",
+        ),
+        (
+            "type",
+            "previous has drawn what it cannot have\n"
+            "  expected inputs (8, …) of int64 on the CPU, got (8, 9) of float32 on cpu\n"
+            "  expected lengths (8) of int64 on the CPU, got (7) of int64 on cpu",
+        ),
+        ("padding", "expected targets of -100 at padding, got others"),
+        ("none", "expected targets to be scored, got none"),
+    ],
+)
+def test_what_a_task_cannot_draw_is_said_before_a_model_sees_it(fault, told):
+    with pytest.raises(TaskError) as caught:
+        training({"name": "previous", "fault": fault}).advance()
+    assert told in str(caught.value)

@@ -1,0 +1,93 @@
+"""What a plug-in must say of a task, and what is said of one that is not sound."""
+
+import pytest
+from pydantic import Field
+
+from activemem import GeneratedTask, TaskSizes, register_task
+from activemem.studies.catalog.tasks import TASKS, TaskError, TaskKind, read_task_settings
+from activemem.studies.catalog.tasks.generated import check_test_sets
+from activemem.studies.text.pydantic_messages import InvalidTableError
+
+ABOUT = {"summary": "x to y", "source": "here"}
+
+
+class Small(GeneratedTask):
+    size: int = Field(default=3, ge=1)
+    """how many symbols there are"""
+    columns: int | None = None
+    """how many numbers there are at a token"""
+    sets: tuple[str, ...] = Field(default=(), strict=False)
+    """the test sets"""
+
+    @property
+    def sizes(self):
+        return TaskSizes(tokens=4, vocab=self.size, columns=self.columns)
+
+    def draw(self, count, generator):
+        raise NotImplementedError
+
+    def test_sets(self):
+        return dict.fromkeys(self.sets, self.draw)
+
+
+@pytest.fixture
+def small():
+    """A task for the length of a test."""
+    register_task("small", kind="causal_tagging", **ABOUT)(Small)
+    yield
+    del TASKS._items["small"], TASKS._owners["small"]
+
+
+def test_its_settings_are_those_of_its_class(small):
+    settings = read_task_settings({"name": "small", "size": 5})
+    assert isinstance(settings, Small)
+    assert (settings.interface.kind, settings.interface.vocab) == (TaskKind.CAUSAL_TAGGING, 5)
+    assert settings.interface.causal
+    assert settings.spec.keys == {
+        "dev_examples": "how many examples the model is scored on after each epoch; they are drawn like "
+        "those of the training",
+        "size": "how many symbols there are",
+        "columns": "how many numbers there are at a token",
+        "sets": "the test sets",
+    }
+    with pytest.raises(InvalidTableError) as caught:
+        read_task_settings({"name": "small", "size": 0, "sise": 2})
+    assert sorted(problem.message for problem in caught.value.problems) == [
+        "expected at least 1, got 0",
+        "small: unknown key 'sise'; nearest: size",
+    ]
+
+
+def test_sizes_that_do_not_fit_its_kind_are_told(small):
+    with pytest.raises(TaskError) as caught:
+        _ = Small(name="small", columns=2).interface
+    assert str(caught.value) == (
+        "small: expected vocab alone, since it has symbols in and out, got vocab, columns"
+    )
+
+
+def test_a_test_set_has_a_name_that_a_metric_can_have_as_its_index(small):
+    check_test_sets(Small(name="small", sets=("8", "10-20", "long_ones")))
+    with pytest.raises(TaskError, match=r"expected a test set's name of letters, .*, got 'a b'"):
+        check_test_sets(Small(name="small", sets=("a b",)))
+
+
+class Bare(GeneratedTask):
+    size: int
+    """how many symbols there are"""
+    other: int = 3
+
+
+def test_what_a_class_lacks_is_told_at_once():
+    with pytest.raises(ValueError) as caught:
+        register_task("bare", kind="tagging", **ABOUT)(Bare)
+    assert str(caught.value) == (
+        "Bare: expected a definition of draw; Bare: expected a definition of sizes; "
+        "other: expected a text below it that says what it is; size: expected a default"
+    )
+    with pytest.raises(
+        ValueError, match="expected a kind of task among tagging, causal_tagging, regression, got"
+    ):
+        register_task("bare", kind="vision", **ABOUT)
+    with pytest.raises(ValueError, match="expected a class derived from GeneratedTask, got <class 'int'>"):
+        register_task("bare", kind="tagging", **ABOUT)(int)
