@@ -6,16 +6,22 @@ import ray
 from activemem.engine.core.events import Ended, EpochFinished
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohorts import Worker, sequentially
+from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT
 from activemem.engine.run.remote_store import RemoteWorker, StorePlace, start_keeper
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.study import load_study
 
+# Ray 2.50 leaves files open.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture
-def cluster():
-    """Ray on this machine, for as long as the test."""
+def cluster(monkeypatch):
+    """Ray on this machine, set up as a run does it, for as long as the test."""
+    for name, value in RAY_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
     ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
