@@ -118,6 +118,17 @@ def write_once(layout: Layout, path: Path, data: bytes) -> None:
         sync(path.parent)
 
 
+def file_system_time(layout: Layout) -> float:
+    """The time that a file gets which is written now: a server's where there is one."""
+    layout.unfinished.mkdir(parents=True, exist_ok=True)
+    probe = layout.unfinished / f".now.{secrets.token_hex(8)}"
+    probe.touch()
+    try:
+        return probe.stat().st_mtime
+    finally:
+        probe.unlink()
+
+
 def sync(path: Path) -> None:
     """Make the contents of a file durable, or the names in a folder."""
     descriptor = os.open(path, os.O_RDONLY)

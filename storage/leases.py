@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
+from .durable_write import file_system_time
 from .integrity.regular_file import UnreadableError, read_regular
 from .paths import Layout, entries
 
@@ -277,22 +278,11 @@ def remove_old_leases(layout: Layout) -> None:
             by_trial.setdefault(path.name.rpartition("-")[0], []).append((path, path.stat().st_mtime))
     if not by_trial:
         return
-    oldest = _file_system_time(layout) - KEPT_S
+    oldest = file_system_time(layout) - KEPT_S
     for leases in by_trial.values():
         if all(written < oldest for _, written in leases):
             for path, _ in leases:
                 path.unlink(missing_ok=True)
-
-
-def _file_system_time(layout: Layout) -> float:
-    """The time that a file gets which is written now: a server's where there is one."""
-    layout.unfinished.mkdir(parents=True, exist_ok=True)
-    probe = layout.unfinished / f".now.{secrets.token_hex(8)}"
-    probe.touch()
-    try:
-        return probe.stat().st_mtime
-    finally:
-        probe.unlink()
 
 
 @cache

@@ -28,6 +28,7 @@ from ..errors import ActivememError
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _TRIAL: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _COMPACTED: Final = "compacted-"
+_TIME_OF_MERGE: Final = re.compile(rf"{_COMPACTED}([0-9a-f]{{16}})-")
 
 
 class StoreError(ActivememError):
@@ -103,10 +104,12 @@ class Layout:
 def new_compacted_path(partition: Path) -> Path:
     """Return a new file for a partition's merged data.
 
-    Its name is unique, so that two compactions at once can never delete each other's result, and names sort
-    by time.
+    Its name is unique, so that two compactions at once can never delete each other's result, and it sorts
+    behind those of earlier ones, though a clock may have been put back since.
     """
-    return partition / f"{_COMPACTED}{time.time_ns():016x}-{secrets.token_hex(4)}.parquet"
+    earlier = [int(found[1], 16) for path in entries(partition) if (found := _TIME_OF_MERGE.match(path.name))]
+    now = max(time.time_ns(), 1 + max(earlier, default=0))
+    return partition / f"{_COMPACTED}{now:016x}-{secrets.token_hex(4)}.parquet"
 
 
 def new_salvaged_path(compacted: Path) -> Path:

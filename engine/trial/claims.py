@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -18,13 +19,14 @@ class Claims:
     """Claims jobs for one worker of a run.
 
     Where a lease of the job's first attempt is free, nobody has come in between: leases are kept for hours
-    after the outcome. So the store is read only when a trial is taken over, and again after `REFRESH_S`.
+    after the outcome. So the store is read only when a trial is taken over, and again after `REFRESH_S` by
+    either clock: that of the time stands still while a machine sleeps, and that of the day may be put right.
     """
 
     def __init__(self, store: Store, run: str) -> None:
         self._store, self._leases = store, store.leases(run)
         self._ended: dict[str, int] = {}
-        self._read_at: float | None = None
+        self._read_at = -math.inf, -math.inf
 
     def claim(self, job: Job) -> tuple[Job, Lease] | Taken:
         """The job with the number of its attempt and the lease; or that another process has the trial."""
@@ -50,8 +52,9 @@ class Claims:
 
     def _refresh(self, *, at_once: bool) -> None:
         """Read the last attempts' numbers, unless that was done lately and there is no reason to."""
-        now = time.monotonic()
-        if at_once or self._read_at is None or now - self._read_at > REFRESH_S:
+        now = time.monotonic(), time.time()
+        passed = [abs(each - then) for each, then in zip(now, self._read_at, strict=True)]
+        if at_once or max(passed) > REFRESH_S:
             self._ended, self._read_at = self._store.last_numbers(), now
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ..durable_write import STALE_AFTER_S
+from ..durable_write import STALE_AFTER_S, file_system_time
 from ..integrity.quarantine import Quarantine
 from ..latest_attempts import INCOMPLETE, read_latest
 from ..paths import Layout, entries
@@ -21,16 +21,25 @@ RESUMED_REASON: Final = "time limit"
 """How the reason of a failure begins after which a trial goes on from its checkpoint."""
 
 
-def find_leftovers(layout: Layout, quarantine: Quarantine) -> list[Finding]:
-    """Find what is left over; raises `StoreError` for an unknown schema version."""
-    ended = list(_ended_checkpoints(layout, quarantine))
+def find_leftovers(layout: Layout, quarantine: Quarantine, now: float | None = None) -> list[Finding]:
+    """Find what is left over at a time, by default that of this machine's clock.
+
+    Raises `StoreError` for an unknown schema version.
+    """
+    now = time.time() if now is None else now
+    ended = list(_ended_checkpoints(layout, quarantine, now))
     folders = {leftover.path for leftover in ended}
-    return [*(each for each in _unfinished_files(layout) if each.path.parent not in folders), *ended]
+    return [*(each for each in _unfinished_files(layout, now) if each.path.parent not in folders), *ended]
 
 
 def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
-    """Remove what is left over, and return it; a `dry` run removes nothing."""
-    found = find_leftovers(layout, Quarantine(layout, dry=True))
+    """Remove what is left over, and return it; a `dry` run removes nothing.
+
+    Ages are told by the clock that has given the files their times: this machine's may be days ahead of it,
+    and what others write now would seem old.
+    """
+    now = None if dry else _time_of_files(layout)
+    found = find_leftovers(layout, Quarantine(layout, dry=True), now)
     for leftover in () if dry else found:
         if leftover.path.is_dir() and not leftover.path.is_symlink():
             shutil.rmtree(leftover.path, ignore_errors=True)
@@ -40,44 +49,56 @@ def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
     return found
 
 
-def _unfinished_files(layout: Layout) -> Iterator[Finding]:
+def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
     """Yield what writers have begun a day ago or earlier, and damaged checkpoints that were set aside."""
-    oldest = time.time() - STALE_AFTER_S
+    oldest = now - STALE_AFTER_S
     folders = [layout.weights_folder, *entries(layout.checkpoints_folder)]
     begun = [path for folder in folders if folder.is_dir() for path in entries(folder)]
     temporary = [path for path in begun if path.name.startswith(".") or path.name.endswith(".tmp")]
     for path in (*entries(layout.unfinished), *temporary):
-        if _last_change(path) < oldest:
+        if _last_change(path, now) < oldest:
             yield _leftover(path, "its writer has died")
     for path in begun:
         if path.name.endswith(".damaged"):
             yield _leftover(path, "a damaged checkpoint that its trial did without")
 
 
-def _ended_checkpoints(layout: Layout, quarantine: Quarantine) -> Iterator[Finding]:
+def _ended_checkpoints(layout: Layout, quarantine: Quarantine, now: float) -> Iterator[Finding]:
     """Yield the checkpoints of trials that have ended and do not go on from them."""
     columns = ["trial", "status", "reason", "finished"]
     rows = {row["trial"]: row for row in read_latest(layout, quarantine, columns).iter_rows(named=True)}
     for folder in entries(layout.checkpoints_folder):
         row = rows.get(folder.name)
-        if row is not None and folder.is_dir() and _is_over(row, folder):
+        if row is not None and folder.is_dir() and _is_over(row, folder, now):
             yield _leftover(folder, f"its trial is {row['status']}")
 
 
-def _is_over(row: Mapping[str, Any], folder: Path) -> bool:
-    """Say whether a trial has ended for good, and nobody has gone on from its checkpoint since."""
+def _is_over(row: Mapping[str, Any], folder: Path, now: float) -> bool:
+    """Say whether a trial has ended for good, and nobody has gone on from its checkpoint since.
+
+    Only a failed trial is ever tried again. The time of its end is by the clock of whoever trained it.
+    """
     if row["status"] == INCOMPLETE or (row["reason"] or "").startswith(RESUMED_REASON):
         return False
     finished: datetime = row["finished"]
-    changed = max((_last_change(path) for path in folder.iterdir()), default=0.0)
-    return changed <= finished.timestamp() and changed < time.time() - QUIET_S
+    changed = max((_last_change(path, now) for path in folder.iterdir()), default=0.0)
+    return (row["status"] != "failed" or changed <= finished.timestamp()) and changed < now - QUIET_S
 
 
-def _last_change(path: Path) -> float:
+def _time_of_files(layout: Layout) -> float | None:
+    """The time by the clock of the files; None where nothing has been written yet, or can be."""
+    try:
+        return file_system_time(layout) if layout.unfinished.is_dir() else None
+    except OSError:
+        return None
+
+
+def _last_change(path: Path, now: float) -> float:
+    """The time of a file; `now` if somebody has just removed it."""
     try:
         return path.lstat().st_mtime
     except FileNotFoundError:
-        return time.time()
+        return now
 
 
 def _leftover(path: Path, reason: str) -> Finding:

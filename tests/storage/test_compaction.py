@@ -4,6 +4,7 @@ import time
 import polars as pl
 
 from activemem.storage import Store
+from activemem.storage.paths import new_compacted_path
 
 from .factories import (
     copy_store,
@@ -31,6 +32,16 @@ def test_compaction_leaves_one_file_a_partition_and_the_same_rows(root):
             assert path.name.startswith("compacted-")
     assert str(store_contents(root)) == str(before)
     assert store.trials().equals(pl.read_parquet(root / "trials/**/*.parquet").sort("trial"))
+
+
+def test_what_is_merged_later_counts_as_later_though_the_clock_was_put_back(root, monkeypatch):
+    paths = [new_compacted_path(root)]
+    root.mkdir(exist_ok=True)
+    for _ in range(2):
+        paths[-1].touch()
+        monkeypatch.setattr(time, "time_ns", lambda: 1)
+        paths.append(new_compacted_path(root))
+    assert [path.name for path in paths] == sorted(path.name for path in paths)
 
 
 def test_a_compacted_store_is_left_as_it_is(root):

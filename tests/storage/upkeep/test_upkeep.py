@@ -4,6 +4,7 @@ import io
 import os
 import time
 import zipfile
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -214,6 +215,27 @@ def test_leftovers_are_told_with_their_sizes_and_removed(root, leftovers):
     assert sorted(path.name for path in (root / "checkpoints").iterdir()) == [
         make_trial_id(number) for number in (3, 4, 6)
     ]
+
+
+def test_what_others_write_now_is_kept_by_a_machine_whose_clock_is_days_ahead(root, sound, monkeypatch):
+    begun = root / "unfinished" / ".a row.0"
+    begun.write_bytes(b"half")
+    monkeypatch.setattr(time, "time", lambda now=time.time: now() + 3 * DAY_S)
+    assert sound.clean() == []
+    assert begun.exists()
+
+
+def test_what_a_machine_left_whose_clock_was_days_behind_is_left_over(root):
+    then = datetime.now(UTC) - timedelta(days=9)
+    store = fill_store(root, [1], started=then, finished=then)
+    fill_store(root, [2], status="failed", reason="not a number", started=then, finished=then)
+    for number in (1, 2):
+        begun = store.checkpoint_dir(make_trial_id(number)) / "begun"
+        begun.parent.mkdir(parents=True)
+        begun.write_text("a trial")
+        age(begun)
+    (found,) = store.clean()
+    assert found.path.name == make_trial_id(1)  # the other is being tried again
 
 
 def test_a_compaction_removes_leftovers(root, leftovers):

@@ -1,0 +1,39 @@
+"""Claims: what other processes have stored meanwhile is not trained again, whatever clocks say."""
+
+import time
+
+import pytest
+
+from activemem.engine.core.events import Taken
+from activemem.engine.trial import claims
+from activemem.engine.trial.claims import REFRESH_S, Claims
+from activemem.engine.trial.outcome import Job
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from ...storage.factories import make_trial_row
+
+HOURS_S = 3 * 3600.0
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+@pytest.mark.parametrize(
+    ("clock", "shift_s"),
+    [("monotonic", HOURS_S), ("time", HOURS_S), ("time", -HOURS_S), ("time", REFRESH_S / 2)],
+    ids=["hours later", "after hours of sleep", "clock put back", "soon"],
+)
+def test_the_store_is_read_again_when_leases_may_have_been_cleared_away(
+    tiny, store, monkeypatch, clock, shift_s
+):
+    first, second, *_ = load_study(tiny).trials
+    mine = Claims(store, "mine")
+    _, lease = mine.claim(Job(trial=first, attempt=0, run="mine"))  # now it knows what the store holds
+    store.write(make_trial_row(1, trial=second.id), [])  # and its lease has been cleared away
+    monkeypatch.setattr(claims.time, clock, lambda now=getattr(time, clock): now() + shift_s)
+    claimed = mine.claim(Job(trial=second, attempt=0, run="mine"))
+    assert isinstance(claimed, Taken) == (abs(shift_s) > REFRESH_S)
+    lease.release()
