@@ -1,8 +1,10 @@
 """Chaos: a study under faults of a seeded schedule, and an oracle that looks at what is left of it.
 
-    python -m tests.chaos [--faults 1000] [--seed 1] [--episode N] [--keep FOLDER] [--table FILE]
+    python -m tests.chaos [--faults 1000] [--seed 1] [--scene NAME] [--episode N] [--keep FOLDER]
+                          [--table FILE]
 
 An episode is one study in a store of its own, with some faults one after the other; then it may end in peace.
+Most are a grid, some a search with two drivers, one of twenty runs on Ray; `--scene` has one of these alone.
 Its kinds, moments and places are drawn from the seed and the number of the episode alone, so that `--episode`
 repeats it, as far as the processes of a machine repeat themselves. The logs of what went wrong are kept.
 """
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from .faults import Strike
     from .world import World
 
-FAULTS_PER_EPISODE = 12
 MAX_KILLS_IN_A_ROW = 3
 """Between more, a trial must end: one whose processes die six times in one epoch has failed, and rightly."""
 
@@ -44,16 +45,16 @@ def strike_some(
     world: "World", kinds: Mapping[str, tuple[int, "Strike"]], draw: Random, tally: Tally
 ) -> None:
     """Let the faults of an episode strike; raises StrikeError."""
-    from .faults import KILLS
+    from .kinds import KILLS
 
     kills = 0
-    for _ in range(FAULTS_PER_EPISODE):
+    for _ in range(world.scene.faults):
         (name,) = draw.choices(list(kinds), weights=[weight for weight, _ in kinds.values()])
         trials, delay_s, own = draw.randrange(4), 0.15 * draw.random(), Random(draw.random())
         if kills >= MAX_KILLS_IN_A_ROW:
             trials, kills = max(trials, 1), 0
         kills += name in KILLS
-        if not world.running():
+        while len(world.running()) < world.scene.drivers:
             world.begin()
         world.wait_for_trials(trials, 10.0)
         time.sleep(delay_s)
@@ -65,22 +66,35 @@ def strike_some(
 
 def run_episodes(options: argparse.Namespace, folder: Path, disk: "Disk") -> Tally:
     """Run episodes until so many faults have struck, or the one that was asked for."""
-    from .faults import KINDS, StrikeError, possible_kinds
+    from .faults import StrikeError
+    from .kinds import kinds_of, left_out
     from .oracle import OracleError, judge, undisturbed
+    from .scenes import SCENES
     from .world import make_world
 
-    kinds, tally, episode = possible_kinds(disk), Tally(), options.episode or 0
-    for name in sorted(KINDS.keys() - kinds.keys()):
+    tally, episode, expected = Tally(), options.episode or 0, dict[str, Any]()
+    for name in left_out(disk):
         print(f"left out, since this machine does not allow it: {name}")
-    expected: dict[str, Any] = undisturbed(make_world(folder / "undisturbed", disk))
     while tally.struck.total() < options.faults:
-        world = make_world(folder / f"episode-{episode}", disk)
+        draw = Random(f"{options.seed} {episode}")
+        (name,) = draw.choices(list(SCENES), [weight for weight, _ in SCENES.values()])
+        name = options.scene or name
+        scene = SCENES[name][1]
+        if scene.text not in expected:
+            expected[scene.text] = undisturbed(make_world(scene, folder / f"undisturbed-{name}", disk))
+        world = make_world(scene, folder / f"episode-{episode}", disk)
         try:
-            strike_some(world, kinds, Random(f"{options.seed} {episode}"), tally)
-            judge(world, expected)
+            strike_some(world, kinds_of(scene, disk), draw, tally)
+            judge(world, expected[scene.text])
         except (StrikeError, OracleError) as error:
             tally.problems += 1
-            print(f"episode {episode} of seed {options.seed}:", *world.faults, error, sep="\n  ", flush=True)
+            print(
+                f"episode {episode}, {name}, of seed {options.seed}:",
+                *world.faults,
+                error,
+                sep="\n  ",
+                flush=True,
+            )
             world.end()
             if options.keep:
                 keep(world, options.keep / world.folder.name)
@@ -104,6 +118,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--faults", type=int, default=1000, help="how many must strike")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scene", choices=["grid", "search", "ray"], help="what alone is disturbed")
     parser.add_argument("--episode", type=int, help="run this one alone")
     parser.add_argument("--keep", type=Path, help="where to leave what went wrong")
     parser.add_argument("--table", type=Path, help="the document whose table of kinds is replaced")

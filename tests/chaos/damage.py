@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from .world import IDS, NAME, Damage, World
+from .scenes import NAME
+from .world import Damage, World
 
 _LOOSE = "?" * 16 + "-*.parquet"
 PLACES = {
@@ -105,7 +106,8 @@ def damage_a_file(world: World, draw: Random, *, how: str) -> str | None:
         return None
     place = draw.choice(places)
     path = draw.choice(found[place])
-    trials = frozenset(trial for trial in IDS.values() if trial in str(path)) or frozenset(IDS.values())
+    ids = frozenset(world.scene.ids.values())
+    trials = frozenset(trial for trial in ids if trial in str(path)) or ids
     try:
         IN_PLACE[how](path, draw)
         now = path.read_bytes() if path.is_file() else None

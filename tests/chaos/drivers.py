@@ -1,4 +1,7 @@
-"""Drivers: `activemem study run` in processes forked from this one, which has imported everything."""
+"""Drivers: `activemem study run` in processes forked from this one, which has imported everything.
+
+One that uses Ray is a new program, since no process that has been forked may.
+"""
 
 import errno
 import logging
@@ -15,9 +18,12 @@ from activemem.__main__ import main
 from activemem.storage import Store, leases
 from activemem.storage.leases import Leases, this_process
 
+from .clock import use_shifted_clock
+
 LEASE_S = 2.0
 """The length of the drivers' leases, so that a pause which outlasts one is short."""
 
+_RAY_ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled", "ACTIVEMEM_CPUS": "1"}
 _STEPS = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.scandir", "os.listdir"}
 _TOLD = re.compile(r"^ *\d+/\d+   (\w+) .*?(conv\(k=\d\)).*?(reverse|not) .*?seed (\d+)", re.MULTILINE)
 
@@ -86,6 +92,9 @@ def start(
     words: list[str], log: Path, folder: Path, fate: Fate = NOTHING, store: Path | None = None
 ) -> Driver:
     """Fork a process that runs the command in a folder and writes to a log."""
+    if words[:2] == ["study", "run"] and "--local" not in words:
+        program = [sys.executable, "-m", "activemem", *words]
+        return in_child(lambda: os.execve(program[0], program, _RAY_ENVIRONMENT), log, folder)
     return in_child(lambda: _command(words, fate, store), log, folder)
 
 
@@ -125,6 +134,7 @@ def _run(action: Callable[[], None], log: Path, folder: Path) -> None:
 def _command(words: list[str], fate: Fate, store: Path | None) -> None:
     """The command line in this process."""
     leases.LEASE_S = LEASE_S  # of those whose length cannot be read
+    use_shifted_clock()
     Store.leases = lambda self, run: Leases(self._layout, this_process(run), lease_s=LEASE_S)
     if store is not None:
         _meet(fate, str(store))

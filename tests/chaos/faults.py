@@ -1,14 +1,12 @@
-"""The kinds of faults: what each does to a world."""
+"""Faults of processes, disks and clocks: what each does to a world."""
 
 import os
 import signal
 import time
 from collections.abc import Callable
-from functools import partial
 from random import Random
 
-from . import damage
-from .disk import Disk
+from .clock import set_clock
 from .drivers import LEASE_S, Fate
 from .world import World
 
@@ -129,29 +127,8 @@ def jump_file_times(world: World, draw: Random) -> str | None:
     return f"{count} files, {shift:+.0f} s" if count else None
 
 
-KINDS: dict[str, tuple[int, Strike]] = {
-    "a driver killed": (5, kill),
-    "a driver killed at a step": (5, partial(signal_at_step, number=signal.SIGKILL)),
-    "a driver terminated": (3, partial(stop, number=signal.SIGTERM)),
-    "a driver terminated at a step": (2, partial(signal_at_step, number=signal.SIGTERM)),
-    "Ctrl-C": (2, partial(stop, number=signal.SIGINT)),
-    "Ctrl-C twice": (2, partial(stop, number=signal.SIGINT, times=2)),
-    "a driver paused": (2, pause),
-    "one more driver": (3, add_driver),
-    "a flush that fails": (2, fail_flush),
-    "a slow disk": (1, slow_disk),
-    "a full disk": (2, fill_disk),
-    "a read-only disk": (2, lock_disk),
-    "times of files that jump": (1, jump_file_times),
-    **{how: (3, partial(damage.damage_a_file, how=how)) for how in damage.IN_PLACE},
-    **{how: (1, partial(damage.add_a_file, how=how)) for how in damage.AS_NEW},
-}
-"""Each kind of fault: how often it is drawn, and what it does."""
-
-KILLS = ("a driver killed", "a driver killed at a step", "a slow disk")
-_OF_OWN_DISK = ("a full disk", "a read-only disk")
-
-
-def possible_kinds(disk: Disk) -> dict[str, tuple[int, Strike]]:
-    """The kinds that this machine allows."""
-    return {name: kind for name, kind in KINDS.items() if disk.is_own or name not in _OF_OWN_DISK}
+def jump_clock(world: World, draw: Random) -> str | None:
+    """The clock of all drivers is days ahead, or behind, or put right again; that of the files is not."""
+    shift = 0.0 if draw.random() < 0.25 else draw.uniform(-_JUMP_S, _JUMP_S)
+    set_clock(shift)
+    return f"{shift:+.0f} s" if world.running() else None

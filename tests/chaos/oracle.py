@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,16 @@ import polars as pl
 import psutil
 
 from activemem.engine.trial.checkpoints import load_weights
+from activemem.reporting.outcomes import load_outcomes
 from activemem.storage import Store
+from activemem.studies.planning import best_points
+from activemem.studies.study import load_study
 
 from . import damage
+from .clock import set_clock
 from .drivers import Driver, in_child
-from .world import IDS, NAME, World
+from .scenes import NAME
+from .world import World
 
 PATIENCE_S = 120.0
 _DAY_S = 24 * 3600.0
@@ -38,7 +44,7 @@ class OracleError(Exception):
 
 def undisturbed(world: World) -> dict[str, Any]:
     """What a world is after a run that nothing happens to."""
-    _must_end(world.begin())
+    _must_end(world.begin(options=("--local", *world.scene.reference)))
     return _describe(world)
 
 
@@ -51,19 +57,22 @@ def judge(world: World, expected: dict[str, Any]) -> None:
     for driver in world.drivers:
         if not driver.ends_within(PATIENCE_S):
             raise OracleError(f"{driver.log.stem} does not end")
-    _must_end(world.begin())
+    set_clock(0.0)
+    begin = partial(world.begin, options=("--local",))
+    _must_end(begin())
     _must_end(world.command("store", "check"), statuses=(0, 1))
     problems = _silent(world)
     _must_end(world.command("store", "repair"), statuses=(0, 1))
     damage.remove_strangers(world)
-    _must_end(world.begin())
+    _must_end(begin())
     _pass_a_day(world)
-    last = world.begin()
+    last = begin()
     _must_end(last)
     if last.told():
         problems.append("a run of a study that has ended trained something")
     found = _describe(world)
-    problems += [f"{name} differ from the undisturbed" for name in expected if found[name] != expected[name]]
+    compare = _compare_search if world.scene.points else _compare
+    problems += compare(world, found, expected)
     problems += _repeated(world) + _left_behind(world)
     problems += [f"{each.log.stem} wrote a traceback" for each in world.drivers if "Traceback" in each.text()]
     if problems:
@@ -79,25 +88,63 @@ def _must_end(driver: Driver, statuses: tuple[int, ...] = (0,)) -> None:
 
 
 def _describe(world: World) -> dict[str, Any]:
-    """The table of a study, its rows and metrics without times, its weights and how often trials are done."""
+    """The table of a study, its points in their order, and of each trial its row, metrics and weights."""
+    page = world.folder / "description.json"
+    dump = partial(_dump, world.store, world.scene.text, page)
+    _must_end(in_child(dump, world.folder / "description.log", world.folder))
+    found = json.loads(page.read_text(encoding="utf-8"))
+    if world.scene.points:
+        return found
     table = world.command("table", "render", NAME, "--format", "markdown")
     _must_end(table)
-    page = world.folder / "description.json"
-    _must_end(in_child(lambda: _dump(world.store, page), world.folder / "description.log", world.folder))
-    return {"the table": _DATE.sub("DATE", table.output()), **json.loads(page.read_text(encoding="utf-8"))}
+    return {"the table": _DATE.sub("DATE", table.output()), **found}
 
 
-def _dump(root: Path, page: Path) -> None:
-    """Write a description of a store's contents."""
-    store = Store(root)
-    metrics = store.metrics().filter(pl.col("name") != "tokens_per_s").drop("attempt")
-    weights = {path.stem: _digest(path) for path in sorted(root.glob("weights/*.pt"))}
-    page.write_text(
-        json.dumps(
-            {"rows": store.trials().drop(_OF_THE_CLOCK).rows(), "metrics": metrics.rows(), "weights": weights}
-        ),
-        encoding="utf-8",
-    )
+def _dump(root: Path, text: str, page: Path) -> None:
+    """Write a description of a store's contents, without times."""
+    store, study = Store(root), load_study(text)
+    metrics: dict[str, list[tuple[Any, ...]]] = {}
+    for trial, *rest in store.metrics().filter(pl.col("name") != "tokens_per_s").drop("attempt").iter_rows():
+        metrics.setdefault(trial, []).append(rest)
+    best_points.MAX_POINTS = len(metrics)
+    ranking = [
+        (each.values, each.mean) for each in best_points.best_points(study, load_outcomes(store, study))
+    ]
+    found = {
+        "rows": {row["trial"]: row for row in store.trials().drop(_OF_THE_CLOCK).iter_rows(named=True)},
+        "metrics": metrics,
+        "weights": {path.stem: _digest(path) for path in sorted(root.glob("weights/*.pt"))},
+        "ranking": ranking,
+    }
+    page.write_text(json.dumps(found), encoding="utf-8")
+
+
+def _compare(_world: World, found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    """In what an outcome differs from that of the undisturbed study."""
+    return [f"{name} differ from the undisturbed" for name in expected if found[name] != expected[name]]
+
+
+def _compare_search(world: World, found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    """In what a search is not as it must be; `expected` has all of its points, trained to the end.
+
+    Which points it tried, and which it gave up, depends on who was faster; what they came to does not.
+    """
+    problems, seeds = list[str](), len({names[-1] for names in world.scene.ids})
+    rows = found["rows"]
+    if len(rows) != seeds * world.scene.points:
+        problems.append(f"{len(rows)} trials, expected {seeds} of each of {world.scene.points} points")
+    for trial, row in rows.items():
+        if row["status"] == "done":
+            same = all(found[name][trial] == expected[name][trial] for name in ("rows", "metrics", "weights"))
+        else:
+            course = [each for each in expected["metrics"][trial] if each[1] <= row["epochs"]]
+            same = found["metrics"].get(trial, []) == course
+        if not same:
+            problems.append(f"trial {trial}, {row['status']}, differs from the undisturbed")
+    tried = [values for values, _ in found["ranking"]]
+    if found["ranking"] != [each for each in expected["ranking"] if each[0] in tried]:
+        problems.append("the points are in another order")
+    return problems
 
 
 def _digest(path: Path) -> str:
@@ -111,13 +158,15 @@ def _digest(path: Path) -> str:
 def _repeated(world: World) -> list[str]:
     """Trials that were told as done more often than once, and once for each damage to what they had done."""
     spoilt = Counter(trial for each in world.damages if each.place in _TRAINED_AGAIN for trial in each.trials)
-    told = Counter((status, *names) for driver in world.drivers for status, *names in driver.told())
-    problems = [f"a trial was told as {status}" for status, *_ in told if status != "done"]
-    for (_, *names), times in told.items():
-        trial = IDS[tuple(names)]
+    told = {status for driver in world.drivers for status, *_ in driver.told()}
+    statuses = world.scene.statuses
+    problems = [f"a trial was told as {status}" for status in told if status not in statuses]
+    ended = Counter(tuple(names) for driver in world.drivers for _, *names in driver.told())
+    for names, times in ended.items():
+        trial = world.scene.ids[names]
         if times > 1 + spoilt[trial]:
             problems.append(
-                f"trial {trial} was {times} times told as done, its files damaged {spoilt[trial]} times"
+                f"trial {trial} was {times} times told as ended, its files damaged {spoilt[trial]} times"
             )
     return problems
 

@@ -7,26 +7,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from activemem.studies.study import load_study
-
-from ..study_texts import study_text
+from .clock import set_clock
 from .disk import Disk
 from .drivers import NOTHING, Driver, Fate, start
-
-NAME = "chaos"
-MIXERS, TASKS, SEEDS = ("conv(k=3)", "conv(k=5)"), ("reverse", "not"), range(10)
-TEXT = study_text(
-    study={"name": NAME, "title": "Forty trials of a tenth of a second", "keep_weights": True},
-    model={"recipe": "{mixer} >> ff(16)", "d_model": 16},
-    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 8, "epochs": 2, "steps_per_epoch": 3},
-    factors={"mixer": list(MIXERS), "task": list(TASKS), "seed": list(SEEDS)},
-    table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "loss"}],
-)
-IDS = {
-    (trial.levels["mixer"], trial.levels["task"], str(trial.settings.seed)): trial.id
-    for trial in load_study(TEXT).trials
-}
-"""The id of each trial, by its mixer, its task and its seed."""
+from .scenes import NAME, Scene
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +32,9 @@ class Damage:
 
 @dataclass(slots=True)
 class World:
-    """The folder of one study, its store on a disk, and its drivers, the latest last."""
+    """A scene in a folder, its store on a disk, and its drivers, the latest last."""
 
+    scene: Scene
     folder: Path
     store: Path
     disk: Disk
@@ -57,10 +42,11 @@ class World:
     damages: list[Damage] = field(default_factory=list[Damage])
     faults: list[str] = field(default_factory=list[str])
 
-    def begin(self, fate: Fate = NOTHING) -> Driver:
-        """Start a driver."""
-        words = ["study", "run", f"{NAME}.toml", "--results", str(self.store), "--local"]
-        return self._start(words, fate)
+    def begin(self, fate: Fate = NOTHING, options: tuple[str, ...] | None = None) -> Driver:
+        """Start a driver, by default with the options of the scene."""
+        options = self.scene.options if options is None else options
+        words = ["study", "run", f"{NAME}.toml", "--results", str(self.store)]
+        return self._start([*words, *options], fate)
 
     def command(self, *words: str) -> Driver:
         """Start another command on the store."""
@@ -93,10 +79,10 @@ class World:
         return driver
 
 
-def make_world(folder: Path, disk: Disk) -> World:
-    """A new world with an empty store."""
+def make_world(scene: Scene, folder: Path, disk: Disk) -> World:
+    """A new world with an empty store, and the clock of the machine."""
     folder.mkdir(parents=True)
-    (folder / f"{NAME}.toml").write_text(TEXT, encoding="utf-8")
-    store = disk.folder / folder.name
+    (folder / f"{NAME}.toml").write_text(scene.text, encoding="utf-8")
     os.environ["ACTIVEMEM_CPUS"] = "1"
-    return World(folder, store, disk)
+    set_clock(0.0)
+    return World(scene, folder, disk.folder / folder.name, disk)

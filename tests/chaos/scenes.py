@@ -1,0 +1,94 @@
+"""Scenes: the studies that are disturbed, a grid and a search, each of trials of a tenth of a second."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from activemem.studies.resolve.search_points import enumerate_points
+from activemem.studies.resolve.trial import Trial
+from activemem.studies.study import Study, load_study
+
+from ..study_texts import study_text
+
+NAME = "chaos"
+_TRAIN = {"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 8, "steps_per_epoch": 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A study, the options of its runs, how many drivers begin it, and what may become of its trials.
+
+    `ids` are those of all trials that it can have, by mixer, task and seed. The study that nothing disturbs,
+    with the options `reference`, trains all of them to their ends.
+    """
+
+    text: str
+    options: tuple[str, ...]
+    drivers: int
+    faults: int
+    statuses: tuple[str, ...]
+    ids: Mapping[tuple[str, ...], str]
+    reference: tuple[str, ...] = ()
+    points: int | None = None
+
+
+def _ids(trials: Iterable[Trial]) -> dict[tuple[str, ...], str]:
+    return {
+        (str(trial.levels["mixer"]), str(trial.levels["task"]), str(trial.settings.seed)): trial.id
+        for trial in trials
+    }
+
+
+def _search_trials(study: Study) -> Iterable[Trial]:
+    """The trials of all points of a search."""
+    return (trial for point in enumerate_points(study.choose) for trial in study.point_trials(point))
+
+
+_GRID = study_text(
+    study={"name": NAME, "title": "Forty trials of a tenth of a second", "keep_weights": True},
+    model={"recipe": "{mixer} >> ff(16)", "d_model": 16},
+    train={**_TRAIN, "epochs": 2},
+    factors={"mixer": ["conv(k=3)", "conv(k=5)"], "task": ["reverse", "not"], "seed": list(range(10))},
+    table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "loss"}],
+)
+_POINTS = 10
+_SEARCH = study_text(
+    study={"name": NAME, "title": "Ten of fourteen points", "keep_weights": True},
+    model={"recipe": "{mixer} >> ff(16)", "d_model": 16},
+    train={**_TRAIN, "epochs": 4},
+    factors={"seed": [0, 1]},
+    search={"trials": _POINTS, "metric": "loss", "direction": "min", "scheduler": "asha"},
+    space={
+        "mixer": f"choice({', '.join(f'conv(k={k})' for k in range(3, 10))})",
+        "task": "choice(reverse, not)",
+    },
+)
+
+GRID = Scene(
+    text=_GRID,
+    options=("--local",),
+    drivers=1,
+    faults=12,
+    statuses=("done",),
+    ids=_ids(load_study(_GRID).trials),
+)
+SEARCH = Scene(
+    text=_SEARCH,
+    options=("--local",),
+    drivers=2,
+    faults=6,
+    statuses=("done", "pruned"),
+    ids=_ids(_search_trials(load_study(_SEARCH))),
+    reference=(
+        "--set",
+        "search.sampler=grid",
+        "--set",
+        "search.trials=100",
+        "--set",
+        "search.scheduler=none",
+    ),
+    points=_POINTS,
+)
+RAY = Scene(text=_GRID, options=(), drivers=1, faults=4, statuses=("done",), ids=GRID.ids)
+
+SCENES: dict[str, tuple[int, Scene]] = {"grid": (16, GRID), "search": (3, SEARCH), "ray": (1, RAY)}
+"""Each scene by its name, and of how many of twenty episodes it is that."""
