@@ -67,7 +67,7 @@ def _trains(world: World) -> Driver | None:
 
 
 def _end(driver: Driver, everything: list[psutil.Process], after: str) -> None:
-    """Wait for the end of a driver and of all that it has started, but for agents of Ray, which wait a minute."""
+    """Wait for the end of a driver and of all that it has started; Ray's agents would wait a minute."""
     if not driver.ends_within(ENDS_WITHIN_S):
         raise StrikeError(f"{driver.log.stem} did not end after {after}")
     for each in everything:

@@ -4,11 +4,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
-FAULTS, SEED = 15, 1
+SEED = 1
 
 
-def test_a_study_survives_whatever_happens_to_its_drivers_its_files_and_its_disk():
-    command = [sys.executable, "-m", "tests.chaos", "--faults", str(FAULTS), "--seed", str(SEED)]
+@pytest.mark.parametrize(("scene", "faults"), [("grid", 8), ("search", 3)])
+def test_a_study_survives_whatever_happens_to_its_drivers_its_files_and_its_disk(scene, faults):
+    options = ["--scene", scene, "--faults", str(faults), "--seed", str(SEED)]
+    command = [sys.executable, "-m", "tests.chaos", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
