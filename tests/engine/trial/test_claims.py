@@ -33,7 +33,8 @@ def test_the_store_is_read_again_when_leases_may_have_been_cleared_away(
     mine = Claims(store, "mine")
     _, lease = mine.claim(Job(trial=first, attempt=0, run="mine"))  # now it knows what the store holds
     store.write(make_trial_row(1, trial=second.id), [])  # and its lease has been cleared away
-    monkeypatch.setattr(claims.time, clock, lambda now=getattr(time, clock): now() + shift_s)
+    now = getattr(time, clock)
+    monkeypatch.setattr(claims.time, clock, lambda: now() + shift_s)
     claimed = mine.claim(Job(trial=second, attempt=0, run="mine"))
     assert isinstance(claimed, Taken) == (abs(shift_s) > REFRESH_S)
     lease.release()
