@@ -30,12 +30,16 @@ _ADDRESS = re.compile(r"auto|[^/:\s]+:[0-9]{1,5}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([MGT]i?B)")
+_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
 class SettingsError(ActivememError):
     """Settings that cannot be used; the message has every fault of every source."""
 
 
 class MachineSettings(StrictModel):
-    """All settings: folders, the cluster, a trial's resources, the format of tables, plug-ins."""
+    """All settings: folders, the cluster, a trial's resources and limits, the format of tables, plug-ins."""
 
     results: str = "results"
     data: str = "data"
@@ -43,6 +47,8 @@ class MachineSettings(StrictModel):
     cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     gpus: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    memory_limit: str | None = None
+    isolate: bool = False
     format: str = "rich"
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
@@ -79,6 +85,14 @@ class MachineSettings(StrictModel):
             raise ValueError(f"expected a whole number or a share of one, got {count:g}")
         return count
 
+    @field_validator("memory_limit")
+    @classmethod
+    def validate_memory(cls, text: str | None) -> str | None:
+        """Check that it is a size."""
+        if text is not None:
+            read_bytes(text)
+        return text
+
     @field_validator("format")
     @classmethod
     def validate_format(cls, name: str) -> str:
@@ -86,6 +100,13 @@ class MachineSettings(StrictModel):
         if name not in format_names():
             raise ValueError(f"expected one of {', '.join(format_names())}, got {name!r}")
         return name
+
+
+def read_bytes(text: str) -> int:
+    """The bytes of a size such as 4GB or 512 MiB; raises ValueError."""
+    if not (found := _SIZE.fullmatch(text)) or not float(found[1]):
+        raise ValueError(f"expected a size such as 4GB or 512MiB, got {text!r}")
+    return int(float(found[1]) * _UNITS[found[2]])
 
 
 SETTING_NAMES = tuple(MachineSettings.model_fields)
@@ -208,8 +229,8 @@ def _variable(name: str) -> str:
     return ENV_PREFIX + name.upper()
 
 
-def _value(name: str, text: str) -> float | str | list[str]:
-    """A variable's text, as a number where the setting is one and the text reads as one; paths are parted."""
+def _value(name: str, text: str) -> float | bool | str | list[str]:
+    """A variable's text, as a number or a truth value where the setting is one; paths are parted."""
     if name == "plugins":
         return [each for each in text.split(os.pathsep) if each]
     if name in ("cpus", "gpus", "time_limit_s"):
@@ -217,6 +238,8 @@ def _value(name: str, text: str) -> float | str | list[str]:
             return float(text)
         except ValueError:
             return text
+    if name == "isolate":
+        return {"true": True, "false": False}.get(text, text)
     return text
 
 

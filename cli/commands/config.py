@@ -38,6 +38,8 @@ def show(as_json: JsonOption = False) -> None:
 
 def _format_value(value: object) -> str:
     match value:
+        case bool():
+            return str(value).lower()
         case float():
             return f"{value:g}"
         case list():

@@ -58,6 +58,9 @@ def run(
     *,
     overrides: OverridesOption = None,
     local: Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")] = False,
+    isolate: Annotated[
+        bool, typer.Option("--isolate", help="With --local: train in a process of its own.")
+    ] = False,
     only: OnlyOption = None,
     shard: Annotated[
         str | None,
@@ -101,6 +104,7 @@ def run(
     where = {"results": results, "address": address, "plugin": given_plugins(context)}
     how = {
         "local": local,
+        "isolate": isolate,
         "only": only,
         "shard": shard,
         "max_trials": max_trials,
@@ -110,7 +114,7 @@ def run(
         "skip_unfit_nodes": skip_unfit_nodes,
     }
     settings, loaded = (
-        load_settings({"results": results, "address": address}),
+        load_settings({"results": results, "address": address, "isolate": isolate or None}),
         load_study(study, overrides or ()),
     )
     parts = [select_trials(loaded, only)] if only else []

@@ -14,7 +14,7 @@ from ...storage import Store
 from ...studies.planning.status import study_status
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
-from ..machine_settings import ResolvedSettings, SettingsError
+from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
 from ..output import print_stderr
 from ..views.progress import StudyProgress
 from ..views.status import format_best_points, format_failures
@@ -67,6 +67,8 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         cpus=values.cpus,
         gpus=values.gpus,
         time_limit_s=values.time_limit_s,
+        memory_limit=None if values.memory_limit is None else read_bytes(values.memory_limit),
+        isolate=values.isolate,
         address=values.address,
         data=settings.data.resolve(),  # workers have a working directory of their own
         skip_unfit_nodes=request.skip_unfit_nodes,

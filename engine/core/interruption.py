@@ -18,7 +18,7 @@ from types import FrameType
 GRACE_S = 5.0
 """The epoch under way may take so much longer, so that most end with their checkpoint."""
 
-NATIVE_GRACE_S = 10.0
+NATIVE_GRACE_S = 5.0
 """Native code, in which no Python runs, may take so much longer still; then its process ends."""
 
 REPEAT_S = 1.0
@@ -63,11 +63,11 @@ _alarm = _Alarm()
 
 
 @contextmanager
-def interruptible(limit_s: float | None) -> Iterator[None]:
+def interruptible(limit_s: float | None, last_words: int = 2) -> Iterator[None]:
     """A context that is left by TimeLimitPassed some seconds after `limit_s`, or by StoppedMidway.
 
     Only the main thread can be interrupted; in any other it changes nothing. Where native code does not come
-    back, the process ends, with a traceback: under Ray another worker takes over, and counts the death.
+    back, the process ends, with a traceback in the file of that descriptor; whoever goes on reads it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -77,7 +77,7 @@ def interruptible(limit_s: float | None) -> Iterator[None]:
     _alarm.armed = True
     if limit_s is not None:
         latest_s = max(limit_s, 0.0) + GRACE_S + NATIVE_GRACE_S
-        faulthandler.dump_traceback_later(latest_s, exit=True, file=2)
+        faulthandler.dump_traceback_later(latest_s, exit=True, file=last_words)
     try:
         _alarm.arm()
         yield

@@ -13,7 +13,8 @@ class Machine:
 
     Without an address a cluster of this machine alone is started for the run. `data` is the folder of the
     corpora, on every machine of a cluster. Nodes on which trials cannot be trained end the run before it
-    begins, unless `skip_unfit_nodes`.
+    begins, unless `skip_unfit_nodes`. With `isolate` a local run trains in a process of its own, as it does
+    where there is a `memory_limit`, of bytes that a worker's process may occupy.
     """
 
     cpus: float = 1.0
@@ -22,6 +23,8 @@ class Machine:
     address: str | None = None
     data: Path = Path("data")
     skip_unfit_nodes: bool = False
+    isolate: bool = False
+    memory_limit: int | None = None
 
     @property
     def device(self) -> Literal["cuda", "cpu"]:

@@ -16,17 +16,23 @@ from ..trial import provenance
 from ..trial.checkpoints import Checkpoint
 from ..trial.claims import Claims
 from ..trial.outcome import Job
-from ..trial.resumable_attempt import Attempt, TrainingFactory
+from ..trial.resumable_attempt import Attempt, Guard, TrainingFactory
 from ..trial.training import Training
 
 
 class Worker:
     """What stays the same from cohort to cohort in one process: the store, the device and the limits."""
 
-    def __init__(self, store: Store, machine: Machine, make_training: TrainingFactory = Training) -> None:
+    def __init__(
+        self,
+        store: Store,
+        machine: Machine,
+        make_training: TrainingFactory = Training,
+        guard: Guard | None = None,
+    ) -> None:
         torch.set_num_threads(machine.threads)
         self._store, self._limit, self._begin = store, machine.time_limit_s, make_training
-        self._data = machine.data
+        self._data, self._guard = machine.data, guard
         self._device = torch.device(machine.device)
         self._claims: dict[str, Claims] = {}
         provenance.commit()  # now: the files may change while it trains
@@ -43,6 +49,7 @@ class Worker:
                 time_limit_s=self._limit,
                 data=self._data,
                 make_training=self._begin,
+                guard=self._guard,
             )
             for job in jobs
         ]

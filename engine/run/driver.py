@@ -21,9 +21,10 @@ from ..trial.checkpoints import Checkpoint, dies_often
 from ..trial.machine_failures import MachineError
 from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
-from .in_process import run_local
 from .interrupts import Stop, on_interrupt
-from .last_resort import killed_if_stuck
+from .local.in_process import run_local
+from .local.isolated import run_isolated
+from .local.last_resort import killed_if_stuck
 from .other_drivers import OtherDrivers
 from .preflight import check_gpu, check_leaks, check_precisions, prepare_corpora
 
@@ -106,8 +107,8 @@ def run_study(
 ) -> Summary:
     """Train every trial of a study that the store lacks, at most `max_trials` of them.
 
-    `local` trains in this process, without Ray; of a grid, `trial_ids` says which trials may run at all. The
-    run ends once `max_failures` trials have failed in it.
+    `local` trains without Ray, in this process or, where the machine says so, in one of its own; of a grid,
+    `trial_ids` says which trials may run at all. The run ends once `max_failures` trials have failed in it.
 
     Raises LeakError, PrecisionError or DataError before anything is trained, where a causal task has a model
     that is not, this machine lacks a precision, or a corpus is not there; and MachineError where a machine
@@ -254,6 +255,9 @@ def _run(
 ) -> list[str]:
     """Run the source where it is asked for; why cohorts were given up."""
     metric = study.search.metric if study.search else None
+    if local and (machine.isolate or machine.memory_limit is not None):
+        run_isolated(source, store, machine, listener, stop, metric=metric)
+        return []
     if local:
         with killed_if_stuck():
             run_local(source, store, machine, listener, stop, metric=metric)

@@ -27,7 +27,7 @@ from ..core.resources import Machine
 from ..trial.checkpoints import Checkpoint, CheckpointData, Deaths
 from ..trial.claims import Claims
 from ..trial.outcome import Job
-from ..trial.resumable_attempt import TrainingFactory
+from ..trial.resumable_attempt import Guard, TrainingFactory
 from .cohorts import Worker
 
 KeeperHandle = Any
@@ -221,10 +221,16 @@ class RemoteCheckpoint(Checkpoint):
 class RemoteWorker(Worker):
     """A worker on a node that does not see the store."""
 
-    def __init__(self, place: StorePlace, machine: Machine, make_training: TrainingFactory) -> None:
+    def __init__(
+        self,
+        place: StorePlace,
+        machine: Machine,
+        make_training: TrainingFactory,
+        guard: Guard | None = None,
+    ) -> None:
         assert place.keeper is not None, "a cluster's store has a keeper"
         self._remote = RemoteStore(place.keeper)
-        super().__init__(self._remote, machine, make_training)
+        super().__init__(self._remote, machine, make_training, guard)
 
     def make_claims(self, run: str) -> Claims:
         """Claims by the keeper."""

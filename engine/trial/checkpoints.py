@@ -61,6 +61,11 @@ class Checkpoint:
         self._state, self._previous = folder / "state.pt", folder / "previous.pt"
         self._starts = folder / STARTS_FILE
 
+    @property
+    def folder(self) -> Path:
+        """Where it is on this machine."""
+        return self._folder
+
     def record_start(self, trial: str, run: str, epoch: int) -> Deaths:
         """Record that a run starts the trial, as JSON, after an epoch; the deaths in that epoch before."""
         start = f"{run} {epoch}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +21,7 @@ from ..objectives import Metrics
 from . import checkpoints, provenance
 from .checkpoints import Checkpoint, CheckpointData
 from .claims import Claims
+from .last_words import leaving_last_words, take_last_words, words_file
 from .leaks import LeakError
 from .machine_failures import machine_failure, storing
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
@@ -80,6 +82,9 @@ class Trainable(Protocol):
 TrainingFactory = Callable[[TrialSettings, torch.device, Path], Trainable]
 """Makes a training from a trial's settings, on a device, with the folder of the corpora."""
 
+Guard = Callable[[Path], None]
+"""Learns the file in which to say why, before what watches the memory of this process kills it."""
+
 
 class Attempt:
     """A trial on its way from its last checkpoint to its outcome, claimed first and held by a lease.
@@ -100,8 +105,9 @@ class Attempt:
         time_limit_s: float | None = None,
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
+        guard: Guard | None = None,
     ) -> None:
-        self.job, self.ended = job, False
+        self.job, self.ended, self._guard = job, False, guard
         self._claims, self._lease = claims or Claims(store, job.run), None
         self._store, self._device, self._limit = store, device, time_limit_s
         self._data, self._make_training = data, make_training
@@ -175,16 +181,20 @@ class Attempt:
 
     def _start(self) -> Event:
         """Build the training and load its checkpoint, unless it has killed its workers too often."""
+        words = take_last_words(self._checkpoint.folder)
         with storing():
             saved = self._checkpoint.load(self._device)
             if saved is not None:
                 self._totals, self._rows = saved.totals, saved.metrics
             epochs = self._totals.epochs
             deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, epochs)
+        if words is not None and (reason := words.reason(self._limit, self._where())) is not None:
+            return self._end("failed", reason)
         if deaths.in_run >= MAX_WORKER_DEATHS or deaths.in_all >= MAX_DEATHS:
             most = MAX_WORKER_DEATHS if deaths.in_run >= MAX_WORKER_DEATHS else deaths.in_all
-            return self._end("failed", f"the worker died {most} times {self._where()}")
-        with interruptible(None if self._limit is None else max(self._limit, START_LIMIT_S)):
+            how = "" if words is None else f", the last time by: {words.summary}\n{words.text}"
+            return self._end("failed", f"the worker died {most} times {self._where()}{how}")
+        with self._limited(None if self._limit is None else max(self._limit, START_LIMIT_S)):
             provenance.reset_peak_memory(self._device)
             training = self._make_training(self.job.trial.settings, self._device, self._data)
             if saved is not None:
@@ -194,7 +204,7 @@ class Attempt:
 
     def _epoch(self, training: Trainable) -> Event:
         """Train one epoch and save its checkpoint."""
-        with interruptible(None if self._limit is None else self._limit - training.seconds):
+        with self._limited(None if self._limit is None else self._limit - training.seconds):
             metrics = training.advance()
         self._rows += [
             MetricRow(step=training.step, epoch=training.epoch, name=name, value=value)
@@ -209,6 +219,15 @@ class Attempt:
         if self._limit is not None and training.seconds > self._limit and not training.finished:
             return self._end("failed", f"time limit of {self._limit:g} s passed at epoch {training.epoch}")
         return EpochFinished(trial=self.job.trial.id, epoch=training.epoch, metrics=metrics)
+
+    @contextmanager
+    def _limited(self, seconds: float | None) -> Iterator[None]:
+        """A context that ends after so long, and in which a death is told beside the checkpoint."""
+        folder = self._checkpoint.folder
+        with leaving_last_words(folder, self._limit) as descriptor, interruptible(seconds, descriptor):
+            if self._guard is not None:
+                self._guard(words_file(folder))
+            yield
 
     def _is_lost(self) -> bool:
         return self._lease is not None and self._lease.is_lost()

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.cli.machine_settings import SETTING_NAMES, SettingsError, load_settings
+from activemem.cli.machine_settings import SETTING_NAMES, SettingsError, load_settings, read_bytes
 
 
 def test_without_any_source_every_setting_has_its_default():
@@ -15,6 +15,8 @@ def test_without_any_source_every_setting_has_its_default():
         "cpus": 1.0,
         "gpus": 0.0,
         "time_limit_s": None,
+        "memory_limit": None,
+        "isolate": False,
         "format": "rich",
         "plugins": (),
     }
@@ -90,6 +92,19 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
     )
 
 
+def test_a_limit_of_memory_is_a_size_and_a_truth_value_is_read_from_the_environment():
+    environment = {"ACTIVEMEM_MEMORY_LIMIT": "1.5 GiB", "ACTIVEMEM_ISOLATE": "true"}
+    found = load_settings(environment=environment).values
+    assert (read_bytes(found.memory_limit), found.isolate) == (1.5 * 2**30, True)
+    with pytest.raises(SettingsError) as caught:
+        load_settings(environment={"ACTIVEMEM_MEMORY_LIMIT": "much", "ACTIVEMEM_ISOLATE": "yes"})
+    assert str(caught.value) == (
+        "environment: 2 faults\n\n"
+        "  ACTIVEMEM_ISOLATE: expected true or false, got 'yes'\n"
+        "  ACTIVEMEM_MEMORY_LIMIT: expected a size such as 4GB or 512MiB, got 'much'"
+    )
+
+
 def test_a_file_that_is_no_toml_is_shown_where_it_breaks(tmp_path):
     Path("activemem.toml").write_text("cpus = \n", encoding="utf-8")
     with pytest.raises(SettingsError) as caught:
@@ -111,6 +126,8 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
         "cpus           1        default\n"
         f"gpus           0.25     {tmp_path}/activemem.toml\n"
         "time_limit_s   –        default\n"
+        "memory_limit   –        default\n"
+        "isolate        false    default\n"
         "format         rich     default\n"
         "plugins        –        default\n"
     )

@@ -1,4 +1,4 @@
-"""The command line in a process whose trainings of seed 0 misbehave: misbehaving.py MODE WORDS…"""
+"""A plug-in by which trainings misbehave: each seed as ACTIVEMEM_TEST_MODES says, parted by commas."""
 
 import importlib
 import itertools
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import torch
 
-from activemem.cli.app import main
 from activemem.engine.trial.training import Training
 
 
@@ -23,28 +22,30 @@ def loop():
 
 def native():
     """Never come back to Python, and let no other thread run; the file says that it has begun."""
-    Path("native").touch()
+    Path(os.environ["ACTIVEMEM_TEST_FOLDER"], "native").touch()
     sum(itertools.repeat(0))
 
 
 MODES = {
+    "well": lambda: None,
     "loop": loop,
     "native": native,
     "exit": lambda: sys.exit(0),
     "abort": os.abort,
+    "leave": lambda: os._exit(7),
+    "eat": lambda: list(itertools.repeat(0)),
     "module": lambda: importlib.import_module("no_such_module"),
     "gpu": lambda: torch.zeros(1, device="cuda"),
 }
 
-mode, *sys.argv[1:] = sys.argv[1:]
+modes = os.environ["ACTIVEMEM_TEST_MODES"].split(",")
 advance = Training.advance
 
 
 def misbehave(self):
-    if self._settings.seed == 0:
-        MODES[mode]()
+    if self._settings.seed < len(modes):
+        MODES[modes[self._settings.seed]]()
     return advance(self)
 
 
 Training.advance = misbehave
-main()

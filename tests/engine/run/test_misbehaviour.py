@@ -13,7 +13,7 @@ from activemem.storage import Store
 
 from .test_crashes import wait_for
 
-PROGRAM = Path(__file__).with_name("misbehaving.py")
+PLUGIN = Path(__file__).with_name("misbehaving.py")
 PATIENCE_S = 300
 
 
@@ -28,9 +28,16 @@ def folder(tmp_path, tiny):
 def begin(folder, mode, *options, **environment):
     """The study in a process of its own, in which seed 0 misbehaves."""
     return subprocess.Popen(
-        [sys.executable, str(PROGRAM), mode, "study", "run", "tiny.toml", "--local", *options],
+        [sys.executable, "-m", "activemem", "study", "run", "tiny.toml", "--local", *options],
         cwd=folder,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+        env={
+            **os.environ,
+            "PYTHONIOENCODING": "utf-8",
+            "ACTIVEMEM_PLUGINS": str(PLUGIN),
+            "ACTIVEMEM_TEST_MODES": mode,
+            "ACTIVEMEM_TEST_FOLDER": str(folder),
+            **environment,
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...storage import Store
-from ..core.events import Event, Listener, Started
-from ..core.interruption import StoppedMidway
-from ..core.resources import Machine
-from ..trial.resumable_attempt import TrainingFactory
-from ..trial.training import Training
-from .cohort_sources import CohortSource
-from .cohorts import Lockstep, Worker, sequentially
-from .interrupts import Stop
+from ....storage import Store
+from ...core.events import Event, Listener, Started
+from ...core.interruption import StoppedMidway
+from ...core.resources import Machine
+from ...trial.resumable_attempt import TrainingFactory
+from ...trial.training import Training
+from ..cohort_sources import CohortSource
+from ..cohorts import Lockstep, Worker, sequentially
+from ..interrupts import Stop
 
 
 def run_local(

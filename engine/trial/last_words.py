@@ -1,0 +1,97 @@
+"""How a process has died while it trained: a file beside the checkpoint, for whoever goes on with it."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_FILE = "last_words"
+_STDERR = 2
+_MEMORY_LIMIT = "memory limit of "
+_FATAL = re.compile(r"^Fatal Python error: (.*)$", re.MULTILINE)
+_TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastWords:
+    """What is known of a process that died: the time limit that it had, and what was written as it died."""
+
+    limit_s: float | None
+    text: str
+
+    def reason(self, limit_s: float | None, where: str) -> str | None:
+        """Why the trial has failed by this death alone; None if it is to be tried again under this limit."""
+        if self.text.startswith(_MEMORY_LIMIT):
+            return f"{self.text.splitlines()[0]} {where}"
+        if limit_s is None or self.limit_s is None or limit_s > self.limit_s:
+            return None
+        if _TIMEOUT.search(self.text):
+            what = f"time limit of {self.limit_s:g} s passed {where}, in native code that did not come back"
+            return f"{what}\n{self.text}"
+        return None
+
+    @property
+    def summary(self) -> str:
+        """How it died, in a few words; nothing where that is not known."""
+        if found := _FATAL.search(self.text):
+            return found[1].lower()
+        return self.text.partition("\n")[0]
+
+
+@contextmanager
+def leaving_last_words(folder: Path, limit_s: float | None) -> Iterator[int]:
+    """A context in which a death is told in a file of the folder; its descriptor, for more to be told.
+
+    What kills the process from within, as a segmentation fault does, leaves its traceback there, unless this
+    process has other handlers for that.
+    """
+    descriptor = _open(folder)
+    mine = not faulthandler.is_enabled()
+    try:
+        with suppress(OSError):  # a full disk is told by what is stored next
+            os.write(descriptor, b"" if descriptor == _STDERR else f"{limit_s}\n".encode())
+        if mine:
+            faulthandler.enable(descriptor)
+        yield descriptor
+    finally:
+        if mine:
+            faulthandler.disable()
+        if descriptor != _STDERR:
+            os.close(descriptor)
+
+
+def words_file(folder: Path) -> Path:
+    """The file in which a process of this checkpoint's folder says how it dies."""
+    return folder / _FILE
+
+
+def note_death(folder: Path, text: str) -> None:
+    """Say how a process died that trained here and has said nothing itself."""
+    with suppress(OSError):
+        if len((path := words_file(folder)).read_bytes().splitlines()) == 1:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(f"{text}\n")
+
+
+def take_last_words(folder: Path) -> LastWords | None:
+    """What the last process has left, once; None if it did not die, or said nothing."""
+    path = words_file(folder)
+    try:
+        limit, _, text = path.read_text(encoding="utf-8", errors="replace").partition("\n")
+        path.unlink()
+        return LastWords(limit_s=None if limit == "None" else float(limit), text=text) if text else None
+    except (OSError, ValueError):
+        return None
+
+
+def _open(folder: Path) -> int:
+    """The file, empty; standard error where there can be none."""
+    try:
+        return os.open(words_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
+    except OSError:
+        return _STDERR

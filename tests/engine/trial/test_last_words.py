@@ -1,0 +1,55 @@
+"""What a process has said before it died decides whether its trial has failed by that alone."""
+
+import faulthandler
+import os
+
+from activemem.engine.trial.last_words import leaving_last_words, note_death, take_last_words, words_file
+
+TIMEOUT = "Timeout (0:00:12)!\nThread 0x1 (most recent call first):\n"
+
+
+def die(folder, text, limit_s=None):
+    """As a process does that says something and is no more."""
+    with leaving_last_words(folder, limit_s) as descriptor:
+        os.write(descriptor, text.encode())
+    return take_last_words(folder)
+
+
+def test_whoever_does_not_die_leaves_nothing(tmp_path):
+    with leaving_last_words(tmp_path, 3.0):
+        pass
+    assert take_last_words(tmp_path) is None
+    assert take_last_words(tmp_path) is None
+
+
+def test_a_passed_limit_is_the_end_of_a_trial_but_under_a_longer_one(tmp_path):
+    words = die(tmp_path, TIMEOUT, 2.0)
+    told = "time limit of 2 s passed at epoch 4, in native code that did not come back"
+    assert words.reason(2.0, "at epoch 4") == words.reason(1.0, "at epoch 4") == f"{told}\n{TIMEOUT}"
+    assert words.reason(3.0, "at epoch 4") is None
+    assert words.reason(None, "at epoch 4") is None
+    words = die(tmp_path, "memory limit of 4 GB passed\n")
+    assert words.reason(None, "at epoch 1") == "memory limit of 4 GB passed at epoch 1"
+
+
+def test_any_other_death_may_be_tried_again(tmp_path):
+    words = die(tmp_path, "Fatal Python error: Segmentation fault\n\nCurrent thread\n", 2.0)
+    assert (words.reason(2.0, "at epoch 1"), words.summary) == (None, "segmentation fault")
+
+
+def test_a_death_is_noted_for_whoever_has_said_nothing(tmp_path):
+    note_death(tmp_path, "nobody trains here")
+    assert take_last_words(tmp_path) is None
+    with leaving_last_words(tmp_path, None) as descriptor:
+        note_death(tmp_path, "signal 9 (Killed)")
+        note_death(tmp_path, "again")
+        os.write(descriptor, b"")
+    assert take_last_words(tmp_path).summary == "signal 9 (Killed)"
+
+
+def test_other_handlers_stay_and_a_missing_folder_is_no_fault(tmp_path):
+    before = faulthandler.is_enabled()
+    with leaving_last_words(tmp_path / "missing", 1.0):
+        assert faulthandler.is_enabled()
+    assert faulthandler.is_enabled() == before
+    assert not words_file(tmp_path / "missing").exists()
