@@ -1,4 +1,4 @@
-"""In a process of its own a trial may abort, hang or eat memory: the study goes on, and nothing outlives it."""
+"""In a process of its own a trial may abort, hang or eat memory; the study goes on, nothing outlives it."""
 
 import os
 import signal
