@@ -2,7 +2,7 @@
 
 `base` has what a task is and their registry. `copying`, `permutations`, `arithmetic` and `logic` are
 algorithmic tasks; `long_term` and `memory_degradation` are papers' problems. `generated` checks what the
-tasks of plug-ins draw.
+tasks of plug-ins draw, and `conformance` has what every task must hold to.
 """
 
 from . import arithmetic, copying, logic, permutations

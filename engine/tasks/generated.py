@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Generator, Tensor
 
-from ...studies.catalog.tasks import IGNORED, Draw, Examples, GeneratedTask, TaskError, TaskKind
+from ...studies.catalog.tasks import IGNORED, Draw, Examples, GeneratedTask, TaskError, TaskKind, TaskSizes
 from ..core.seeds import derive_seed
 
 _TEST_SEED = 0
@@ -43,15 +43,16 @@ def _text(row: Tensor) -> str:
 def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int | None) -> Examples:
     """What is drawn, of whatever is a tuple of tensors."""
     examples = Examples(*draw(generator))
-    if faults := [f"  {fault}" for fault in example_faults(task, examples, count)]:
+    found = example_faults(task.spec.kind, task.sizes, examples, count)
+    if faults := [f"  {fault}" for fault in found]:
         raise TaskError("\n".join([f"{task.name} has drawn what it cannot have", *faults]))
     return examples
 
 
-def example_faults(task: GeneratedTask, examples: Examples, count: int | None) -> Iterator[str]:
-    """All that is wrong with examples, of which there are to be so many."""
+def example_faults(kind: TaskKind, sizes: TaskSizes, examples: Examples, count: int | None) -> Iterator[str]:
+    """All that is wrong with examples of a task of this kind, of which there are to be so many."""
     inputs, targets, lengths = examples
-    sizes, kind, rows = task.sizes, task.spec.kind, len(inputs)
+    rows = len(inputs)
     if count is not None and rows != count:
         yield f"expected {count} examples, got {rows}"
     if sizes.columns is None:

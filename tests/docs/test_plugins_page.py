@@ -53,6 +53,13 @@ def test_a_task_is_one_file_of_at_most_60_lines(folder):
     assert re.search(r"^  sa( +\*?0\.\d\d\d\*?){3}$", table.stdout, re.MULTILINE)
 
 
+def test_the_task_of_the_page_conforms(folder):
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mqar.py"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+    assert "8 passed" in done.stdout
+
+
 def test_what_a_study_says_of_a_task_is_checked_before_anything_runs(folder):
     text = (folder / "recall.toml").read_text(encoding="utf-8")
     wrong = text.replace("pairs = 3\n", 'pairs = "3"\nkeys = 2\n', 1)

@@ -1,0 +1,281 @@
+"""What every task that draws its examples must hold to, whoever wrote it: checks that any test can run.
+
+    load_plugin("mqar.py")
+
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_my_task_conforms(check):
+        check(subject("mqar", vocab=32, length=16))
+
+A check raises AssertionError where what is drawn is not what the task says. Settings should be small: few
+tokens and few symbols, so that chances are met.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...grammar import Reach
+from ...plugins import loaded_files
+from ...studies.catalog.tasks import (
+    IGNORED,
+    AlgorithmicTask,
+    DegradationProblem,
+    Examples,
+    GeneratedTask,
+    LongTermSettings,
+    TaskKind,
+    TaskSettings,
+    TaskSizes,
+    require_task,
+)
+from .base import get_task
+from .generated import draw_examples, draw_test_set, example_faults
+from .long_term import LONG_TERM_PROBLEMS, draw_lengths
+from .memory_degradation import Sequences, generate_splits
+
+EXAMPLES = 256
+"""So many examples are looked at."""
+
+_SEEN_OFTEN = 20
+"""A symbol says nothing of targets before it has been met so often."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A task with its settings: what it draws from a seed, and what it says of itself."""
+
+    name: str
+    settings: Mapping[str, Any]
+    kind: TaskKind
+    sizes: TaskSizes
+    draw: Callable[[int], Examples]
+    test_sets: Callable[[], Mapping[str, Examples]] = field(default=dict)
+    solve: Callable[[Tensor], Tensor | None] = lambda _inputs: None
+    reach: Reach | None = None
+
+
+def subject(name: str, **settings: object) -> Subject:
+    """The task of that name with these keys of [task]; TaskError for a task that draws no examples.
+
+    A task whose length grows is looked at two steps behind its first length.
+    """
+    spec = require_task(name)
+    task = spec.settings.model_validate({"name": name, **settings})
+    if isinstance(task, GeneratedTask):
+        _ = task.interface
+        return Subject(
+            name=name,
+            settings=settings,
+            kind=spec.kind,
+            sizes=task.sizes,
+            draw=lambda seed: draw_examples(task, EXAMPLES, torch.Generator().manual_seed(seed)),
+            test_sets=lambda: {each: draw_test_set(task, each) for each in task.test_sets()},
+            solve=task.solve,
+            reach=task.required_reach,
+        )
+    return _own_subject(task, settings)
+
+
+def _own_subject(task: TaskSettings, settings: Mapping[str, Any]) -> Subject:
+    """One of the tasks that come along."""
+    spec, vocab = task.spec, task.interface.vocab
+    if isinstance(spec, AlgorithmicTask):
+        made, length = get_task(spec.name), spec.start + 2 * spec.length_step
+        return Subject(
+            name=spec.name,
+            settings=settings,
+            kind=spec.kind,
+            sizes=TaskSizes(tokens=spec.sequence_length(length), vocab=vocab),
+            draw=lambda seed: Examples(
+                *made.batch(EXAMPLES, length, torch.Generator().manual_seed(seed), vocab=vocab)
+            ),
+            solve=made.solve,
+            reach=spec.required_reach(length),
+        )
+    if isinstance(task, LongTermSettings):
+        shortest, longest = task.length_range
+
+        def sequences(seed: int) -> Examples:
+            generator = torch.Generator().manual_seed(seed)
+            lengths = draw_lengths(shortest, longest, EXAMPLES, generator)
+            inputs, targets, _ = LONG_TERM_PROBLEMS[task.name].batch(lengths, longest, generator)
+            return Examples(inputs, targets[:, None], lengths)
+
+        sizes = TaskSizes(tokens=longest, columns=2, targets=1)
+        return Subject(name=spec.name, settings=settings, kind=spec.kind, sizes=sizes, draw=sequences)
+    assert isinstance(spec, DegradationProblem), f"{spec.name} draws no examples"
+    sizes = TaskSizes(tokens=spec.tokens, vocab=vocab)
+
+    def first(pairs: Sequences) -> Examples:
+        return Examples(pairs.sources[:EXAMPLES], pairs.targets[:EXAMPLES])
+
+    return Subject(
+        name=spec.name,
+        settings=settings,
+        kind=spec.kind,
+        sizes=sizes,
+        draw=lambda seed: first(generate_splits(spec, seed).train),
+        test_sets=lambda: {"test": first(generate_splits(spec, 0).test)},
+    )
+
+
+def seed_decides(task: Subject) -> None:
+    """The same seed draws the same examples, another one others, and the global generator is left alone."""
+    first = task.draw(1)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        before = torch.get_rng_state()
+        again, other = task.draw(1), task.draw(2)
+        assert torch.get_rng_state().equal(before), "examples are drawn from torch's own generator"
+    assert _digest(first) == _digest(again), "the same seed has drawn other examples"
+    assert _digest(first) != _digest(other), "another seed has drawn the same examples"
+
+
+def other_processes_draw_the_same(task: Subject) -> None:
+    """A process with other hashes and another number of threads draws the same examples from a seed."""
+    files = [str(file.path) for file in loaded_files()]
+    given = json.dumps([files, task.name, dict(task.settings)])
+    done = subprocess.run(
+        [sys.executable, "-c", _OTHER_PROCESS, given],
+        env=os.environ | {"PYTHONHASHSEED": "7"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == digest_all(task), "another process has drawn other examples"
+
+
+def examples_fit(task: Subject) -> None:
+    """Examples have the types, shapes, symbols and padding that the sizes and the kind of the task say."""
+    for what, examples in {"the training": task.draw(1), **task.test_sets()}.items():
+        faults = list(example_faults(_form(task.kind), task.sizes, examples, None))
+        assert not faults, f"{what}: {'; '.join(faults)}"
+        assert len(examples.inputs), f"{what}: expected examples, got none"
+
+
+def targets_vary(task: Subject) -> None:
+    """Not all targets are the same."""
+    targets = task.draw(1).targets
+    assert len(targets[targets != IGNORED].unique()) > 1, "all targets are the same"
+
+
+def split_is_fixed(task: Subject) -> None:
+    """Each test set is the same whenever it is drawn, and another one than the others."""
+    first, again = task.test_sets(), task.test_sets()
+    digests = {name: _digest(examples) for name, examples in first.items()}
+    assert digests == {name: _digest(examples) for name, examples in again.items()}, "a test set has changed"
+    assert len(set(digests.values())) == len(digests), "two test sets are the same"
+
+
+def targets_are_solutions(task: Subject) -> None:
+    """Targets are what `solve` gives for the inputs, where they are scored, whatever stands at padding."""
+    inputs, targets, lengths = task.draw(1)
+    solved, scored = task.solve(inputs), targets != IGNORED
+    if solved is None:
+        return
+    assert solved[scored].equal(targets[scored]), "a target is not what solve gives"
+    if lengths is not None:
+        padding = torch.arange(inputs.shape[1]) >= lengths[:, None]
+        again = task.solve(torch.where(padding, inputs.roll(1, 0), inputs))
+        assert again is not None
+        assert again[scored].equal(targets[scored]), "what stands at padding moves a target"
+
+
+def reach_is_needed(task: Subject) -> None:
+    """By `solve` no input beyond the stated reach moves a target, and the furthest within it does.
+
+    One input at a time is replaced by that of another example at the same place.
+    """
+    inputs, targets, _ = task.draw(1)
+    if task.reach is None or task.solve(inputs) is None:
+        return
+    left = right = 0
+    for place in range(inputs.shape[1]):
+        changed = inputs.clone()
+        changed[:, place] = inputs[:, place].roll(1, 0)
+        solved = task.solve(changed)
+        assert solved is not None
+        moved = ((solved != targets) & (targets != IGNORED)).any(0).nonzero().flatten().tolist()
+        left = max([left, *(output - place for output in moved)])
+        right = max([right, *(place - output for output in moved)])
+    assert (left, right) == (task.reach.left, task.reach.right), (
+        f"expected targets that depend on {task.reach.left:g} tokens to the left and {task.reach.right:g} "
+        f"to the right as stated, got {left} and {right}"
+    )
+
+
+def no_nearer_token_gives_the_target_away(task: Subject) -> None:
+    """No token at one distance, nearer than the stated reach, decides every target by itself."""
+    inputs, targets, _ = task.draw(1)
+    if task.reach is None or task.sizes.columns is not None or targets.shape != inputs.shape:
+        return
+    length = inputs.shape[1]
+    nearest, furthest = -min(task.reach.left, length), min(task.reach.right, length)
+    for distance in range(int(nearest) + 1, int(furthest)):
+        places = torch.arange(max(0, -distance), min(length, length - distance))
+        asked = targets[:, places] != IGNORED
+        side = "left" if distance < 0 else "right"
+        seen, answers = inputs[:, places + distance][asked], targets[:, places][asked]
+        assert not _decides(seen, answers), (
+            f"the token {abs(distance)} to the {side} gives every target away, "
+            f"nearer than the stated reach of {task.reach.left:g} and {task.reach.right:g}"
+        )
+
+
+CHECKS = (
+    seed_decides,
+    other_processes_draw_the_same,
+    examples_fit,
+    targets_vary,
+    split_is_fixed,
+    targets_are_solutions,
+    reach_is_needed,
+    no_nearer_token_gives_the_target_away,
+)
+"""All checks, in no order."""
+
+
+def digest_all(task: Subject) -> str:
+    """What tells whether two processes draw the same."""
+    return " ".join(map(_digest, (task.draw(1), *task.test_sets().values())))
+
+
+_OTHER_PROCESS = """
+import json, sys, torch
+torch.set_num_threads(2)
+from activemem.engine.tasks.conformance import digest_all, subject
+from activemem.plugins import load_plugin
+files, name, settings = json.loads(sys.argv[1])
+for file in files:
+    load_plugin(file)
+print(digest_all(subject(name, **settings)))
+"""
+
+
+def _digest(examples: Examples) -> str:
+    parts = [repr(part.tolist()) if part is not None else "-" for part in examples]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def _form(kind: TaskKind) -> TaskKind:
+    """The kind whose examples have the same form: a second sequence is one of symbols as well."""
+    return TaskKind.TAGGING if kind is TaskKind.TRANSDUCTION else kind
+
+
+def _decides(seen: Tensor, answers: Tensor) -> bool:
+    """Whether each symbol that is seen often has one answer alone, though answers differ."""
+    if len(answers.unique()) < 2:
+        return False
+    often = [symbol for symbol in seen.unique().tolist() if int((seen == symbol).sum()) >= _SEEN_OFTEN]
+    return bool(often) and all(len(answers[seen == symbol].unique()) == 1 for symbol in often)

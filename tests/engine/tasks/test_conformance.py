@@ -1,0 +1,124 @@
+"""Every task that draws its examples conforms, and the suite finds what does not."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from activemem import IGNORED, Examples, GeneratedTask, Reach, TaskSizes, register_task
+from activemem.engine.tasks import conformance
+from activemem.engine.tasks.conformance import CHECKS, other_processes_draw_the_same, subject
+from activemem.studies.catalog.tasks import (
+    TASKS,
+    AlgorithmicTask,
+    DegradationProblem,
+    LongTermSettings,
+    require_task,
+    task_names,
+)
+
+DRAWN = [
+    name
+    for name in task_names()
+    if isinstance(require_task(name), AlgorithmicTask | DegradationProblem)
+    or require_task(name).settings is LongTermSettings
+]
+QUICK = [check for check in CHECKS if check is not other_processes_draw_the_same]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_task_that_comes_along_conforms(name, monkeypatch):
+    spec = require_task(name)
+    if isinstance(spec, DegradationProblem):
+        monkeypatch.setitem(TASKS._items, name, replace(spec, sequences=400, test_sequences=40))
+    small = {"vocab": 12} if "vocab" in spec.keys and spec.vocab > 3 else {}
+    for check in QUICK:
+        check(subject(name, **small))
+
+
+@pytest.mark.parametrize("name", ["sort", "recall_addition"])
+def test_another_process_draws_the_same(name):
+    other_processes_draw_the_same(subject(name))
+
+
+class Flawed(GeneratedTask):
+    flaw: str = ""
+    """what is wrong with it"""
+
+    @property
+    def sizes(self):
+        return TaskSizes(tokens=6, vocab=4)
+
+    @property
+    def required_reach(self):
+        return Reach(left=3 if self.flaw == "nearer" else 2, right=0)
+
+    def draw(self, count, generator):
+        given = None if self.flaw == "global" else generator
+        inputs = torch.randint(4, (count, 6), generator=generator)
+        if self.flaw == "global":
+            inputs = torch.randint(4, (count, 6), generator=given)
+        targets = self.solve(inputs)
+        if self.flaw == "target":
+            targets[0, 5] = (targets[0, 5] + 1) % 4
+        if self.flaw == "constant":
+            targets[:] = 1
+        if self.flaw == "hash":
+            inputs[:, 0] = hash("word") % 4
+        return Examples(inputs, targets)
+
+    def test_sets(self):
+        if self.flaw == "fixed":
+            return {
+                "only": lambda _generator: self.draw(20, torch.Generator().manual_seed(torch.seed() % 99))
+            }
+        return {"same": lambda _generator: self.draw(20, torch.Generator().manual_seed(4))}
+
+    def solve(self, inputs):
+        back = 3 if self.flaw == "reach" else 2
+        targets = (inputs.roll(back, 1) + (0 if self.flaw == "nearer" else inputs)) % 4
+        targets[:, :back] = IGNORED
+        return targets
+
+
+@pytest.fixture
+def flawed():
+    """A task with a flaw, for the length of a test."""
+    register_task("flawed", kind="causal_tagging", summary="x", source="here")(Flawed)
+    yield
+    del TASKS._items["flawed"], TASKS._owners["flawed"]
+
+
+def test_one_without_flaws_conforms(flawed):
+    for check in QUICK:
+        check(subject("flawed"))
+
+
+@pytest.mark.parametrize(
+    ("flaw", "check", "told"),
+    [
+        ("global", "seed_decides", "examples are drawn from torch's own generator"),
+        ("target", "targets_are_solutions", "a target is not what solve gives"),
+        ("constant", "targets_vary", "all targets are the same"),
+        ("fixed", "split_is_fixed", "a test set has changed"),
+        (
+            "reach",
+            "reach_is_needed",
+            "depend on 2 tokens to the left and 0 to the right as stated, got 3 and 0",
+        ),
+        (
+            "nearer",
+            "reach_is_needed",
+            "depend on 3 tokens to the left and 0 to the right as stated, got 2 and 0",
+        ),
+        (
+            "nearer",
+            "no_nearer_token_gives_the_target_away",
+            "the token 2 to the left gives every target away, nearer than the stated reach of 3 and 0",
+        ),
+    ],
+)
+def test_a_flaw_is_found(flawed, flaw, check, told):
+    with pytest.raises(AssertionError) as caught:
+        getattr(conformance, check)(subject("flawed", flaw=flaw))
+    assert told in str(caught.value)
