@@ -99,8 +99,14 @@ AS_NEW = {
 
 
 def damage_a_file(world: World, draw: Random, *, how: str) -> str | None:
-    """Damage one file, of a place that is drawn first; where, or None where there is none."""
-    found = {place: sorted(world.store.glob(pattern)) for place, pattern in PLACES.items()}
+    """Damage one file, of a place that is drawn first; where, or None where there is none.
+
+    What is no file any more is left: whoever opens a pipe to write waits for a reader.
+    """
+    found = {
+        place: sorted(path for path in world.store.glob(pattern) if path.is_file() and not path.is_symlink())
+        for place, pattern in PLACES.items()
+    }
     places = [place for place, paths in found.items() if paths and (how, place) not in STOPS_A_STUDY]
     if not places:
         return None

@@ -1,8 +1,9 @@
 """Starts drivers of shared.toml on one store, each a process of its own, forked so that torch is loaded once.
 
-Usage: forked_drivers.py, in a folder with shared.toml. It reads names, one a line, and answers with the
-number of the process that runs the study from then on and writes what it hears to NAME.log. At the end of
-its input it waits for all of them, and prints the names of those that ended well.
+Usage: forked_drivers.py, in a folder with shared.toml. It reads lines of a name, or of a name and a share
+like 3/4, and answers each with the number of the process that runs the study, or its share, from then on and
+writes what it hears to NAME.log. At the end of its input it waits for all of them, and prints the names of
+those that ended well.
 """
 
 import os
@@ -16,6 +17,7 @@ from activemem.engine.core.events import Ended, EpochFinished, Event, Listener, 
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
 from activemem.storage import Store
+from activemem.studies.planning.subset import select_shard
 from activemem.studies.study import load_study
 
 
@@ -28,14 +30,15 @@ class Log(Listener):
             os.write(1, f"{type(event).__name__} {event.trial} {epoch}\n".encode())
 
 
-def drive(name: str) -> int:
-    """Start a driver; return its process."""
+def drive(name: str, share: str) -> int:
+    """Start a driver of a share of the study, or of all; return its process."""
     if child := os.fork():
         return child
     try:
         os.dup2(os.open(f"{name}.log", os.O_WRONLY | os.O_CREAT), 1)
         study = load_study(Path("shared.toml").read_text(encoding="utf-8"))
-        run_study(study, Store("results"), Machine(), Log(), local=True)
+        trials = select_shard(study, share) if share else None
+        run_study(study, Store("results"), Machine(), Log(), local=True, trial_ids=trials)
     except BaseException:  # noqa: BLE001  told to the test
         os.write(1, traceback.format_exc().encode())
         os._exit(1)
@@ -46,8 +49,9 @@ def main() -> None:
     torch.set_num_threads(1)
     names: dict[int, str] = {}
     for line in sys.stdin:
-        process = drive(line.strip())
-        names[process] = line.strip()
+        name, _, share = line.strip().partition(" ")
+        process = drive(name, share)
+        names[process] = name
         print(process, flush=True)  # noqa: T201  read by the test
     well = [name for process, name in names.items() if os.waitpid(process, 0)[1] == 0]
     print(*well)  # noqa: T201  as above

@@ -18,6 +18,7 @@ from activemem.engine.run import driver, other_drivers
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.reporting.results import StudyResults
 from activemem.storage import Store, leases
 from activemem.studies.study import load_study
 
@@ -27,10 +28,10 @@ STUDY = study_text(
     study={"name": "shared", "title": "Trials of some tenths of a second"},
     model={"recipe": "{mixer} >> ff(32)", "d_model": 32},
     train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 16, "epochs": 4, "steps_per_epoch": 8},
-    factors={"mixer": ["conv(k=5)", "conv(k=3)"], "task": ["reverse", "not"], "seed": [0, 1, 2]},
+    factors={"mixer": ["conv(k=5)", "conv(k=3)"], "task": ["reverse", "not"], "seed": [0, 4, 6]},
     table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "max_length"}],
 )
-TRIALS = 12
+TRIALS = 12  # of these seeds each of four shares has three
 CPU = torch.device("cpu")
 
 
@@ -59,7 +60,14 @@ def values(store):
     return rows, metrics.drop("attempt").rows()
 
 
-def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, store):
+def table(study, store):
+    """The study's table, but for the day of its latest trial."""
+    day = str(store.trials()["finished"].max().date())
+    return StudyResults(study, store).table().render("markdown").replace(day, "DAY")
+
+
+@pytest.mark.parametrize("shares", [False, True], ids=["all of it", "a share each"])
+def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, store, shares):
     (tmp_path / "shared.toml").write_text(STUDY, encoding="utf-8")
     command = [sys.executable, str(Path(__file__).with_name("forked_drivers.py"))]
     with subprocess.Popen(
@@ -67,7 +75,8 @@ def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, st
     ) as drivers:
 
         def start(name):
-            drivers.stdin.write(f"{name}\n")
+            share = f" {'abcd'.index(name[0]) + 1}/4" if shares else ""
+            drivers.stdin.write(f"{name}{share}\n")
             drivers.stdin.flush()
             return int(drivers.stdout.readline())
 
@@ -90,9 +99,10 @@ def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, st
     assert set(stored["status"]) == {"done"}
     assert not list((tmp_path / "results" / "checkpoints").iterdir())
 
-    alone = Store(tmp_path / "alone")
-    run_study(load_study(STUDY), alone, Machine(), local=True)
+    study, alone = load_study(STUDY), Store(tmp_path / "alone")
+    run_study(study, alone, Machine(), local=True)
     assert values(store) == values(alone)
+    assert table(study, store) == table(study, alone)
 
 
 def claim_first(study, store, run="other"):
