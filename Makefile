@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 MINIMUM := .venv-minimum
 MINIMUM_TORCH ?= $(shell sed -n 's/^torch==//p' constraints-minimum.txt)
 
-.PHONY: help setup run test coverage test-slow test-minimum chaos check lint wheel docs bench clean
+.PHONY: help setup run test coverage test-slow test-minimum chaos fuzz check lint wheel docs bench clean
 
 help:            ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -34,6 +34,10 @@ test-slow: setup ## run the tests that take minutes
 
 chaos: setup     ## let 1,000 faults strike a study, and write what was seen into docs/reliability.md
 	$(BIN)/python -m tests.chaos --faults 1000 --seed 1 --table docs/reliability.md
+
+fuzz: setup      ## read a hundred thousand hostile inputs: studies, claims, recipes, settings, SQL, rows
+	$(BIN)/python -m pytest -m slow --log-cli-level INFO tests/test_hostile_input.py
+	$(BIN)/python bench/fuzz.py 100000
 
 # What documents show, figures to the byte among it, is of the versions in constraints.txt.
 test-minimum: $(MINIMUM)/.ready ## run the tests with the lowest versions that pyproject.toml allows

@@ -39,5 +39,14 @@ ActivememError              a ValueError
 """
 
 
+from .diagnostics import replace_unprintable
+
+
 class ActivememError(ValueError):
-    """Something that was given to activemem is wrong; the message says what was expected and what came."""
+    """Something that was given to activemem is wrong; the message says what was expected and what came.
+
+    It quotes what others wrote, and can be shown as it is, with a stand-in for each control character.
+    """
+
+    def __str__(self) -> str:
+        return replace_unprintable(super().__str__())

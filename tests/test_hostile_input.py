@@ -1,22 +1,25 @@
-"""Hostile input by the hundred, and by the thousand in `make test-slow`: an error of ours, and nothing else.
+"""Hostile input by the hundred, and by the ten thousand in `make fuzz`: an error of ours, and nothing else.
 
 Every input is drawn from a seed, so that what fails fails again. `bench/fuzz.py` does so with recipes.
 """
 
 import io
+import json
 import logging
 import pickle
 import random
+import re
 import tarfile
+import time
 import tomllib
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import torch
 
 from activemem.cli.machine_settings import load_settings
-from activemem.diagnostics import replace_unprintable
 from activemem.engine.corpora import DataError, read_source
 from activemem.engine.trial.checkpoints import Checkpoint, load_weights
 from activemem.errors import ActivememError
@@ -28,7 +31,7 @@ from activemem.studies.catalog.datasets import Corpus, FileSlice, SourceFile
 from activemem.studies.study import load_study
 
 from .storage.factories import make_trial_row
-from .studies.claims.factories import study_with_claims
+from .studies.claims.factories import STUDY_TEXT
 from .study_texts import study_text
 
 STUDIES = Path(__file__).parents[1] / "studies"
@@ -74,7 +77,35 @@ PIECES = [
     ),
     *("SELECT", "* FROM", "trials", "NULL", "CAST(1 AS INT)", "read_csv('/etc/passwd')", "--", "/*", ";"),
 ]
-EXAMPLES = [pytest.param(1, id="some"), pytest.param(100, id="many", marks=pytest.mark.slow)]
+VALUES = [
+    *("{}", "[]", "[[[]]]", "{ a = 1 }", "[1, 'a', true]", "nan", "-1", "0", "1e400", "9" * 30, "true", "''"),
+    *(
+        "1979-05-27",
+        '["sa", "sa"]',
+        "[0, 0]",
+        '"{mixer} + {missing}"',
+        '"4 * (sa >> "',
+        '"choice(sa, ff(8))"',
+    ),
+]
+"""What may stand in a study file for any value, apart from `PIECES` as texts."""
+
+CLAIMS = [
+    "max_length[mixer=sa, task=reverse] > max_length[mixer=conv(k=3), task=reverse]",
+    "all(max_length[mixer=m, task=t] < 37 for m in mixer for t in task except [not])",
+    "0.5 * accuracy[mixer=sa + conv(k=3)] >= max(accuracy[mixer=m] for m in [sa, conv(k=20)]) - 0.1",
+]
+"""Claims that their study can make; `HOLDS` are those of studies that come along."""
+
+_KEY = re.compile(r"^[\w.-]+(?= = )", re.MULTILINE)
+_VALUE = re.compile(r"(?<= = )[^\n]*$", re.MULTILINE)
+_log = logging.getLogger(__name__)
+
+
+def examples(some, many):
+    """A test with so many inputs in every run, and with so many in a run of the slow ones."""
+    sizes = [pytest.param(some, id="some"), pytest.param(many, id="many", marks=pytest.mark.slow)]
+    return pytest.mark.parametrize("count", sizes)
 
 
 def mutated(draw, text):
@@ -87,52 +118,77 @@ def mutated(draw, text):
     return text
 
 
-def try_all(inputs, read):
-    """Read every input; expect of each that it is read, or an error of ours with a printable message."""
-    wrong = []
+def misvalued(draw, text):
+    """The text of a study with keys and values replaced, in TOML that can be read."""
+    for _ in range(draw.randint(1, 3)):
+        pattern, options = draw.choice([(_VALUE, VALUES), (_VALUE, PIECES), (_VALUE, PIECES), (_KEY, PIECES)])
+        put = draw.choice(options)
+        if options is PIECES:
+            put = quoted(draw.choice((put, f"sa{put}", put * 3)))
+        found = draw.choice(list(pattern.finditer(text)))
+        text = text[: found.start()] + put + text[found.end() :]
+    return text
+
+
+def quoted(text):
+    """A text in quotes, as TOML and JSON have them."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def try_all(inputs, read, *, carets=True):
+    """Read every input; expect of each that it is read, or an error of ours that can be shown as it is."""
+    wrong, outcomes, begun = [], Counter(), time.monotonic()
     for each in inputs:
         try:
             read(each)
+            outcomes["read"] += 1
         except ActivememError as error:
-            if not str(error).strip() or "\x1b" in replace_unprintable(str(error)):
-                wrong.append(f"no message for {each!r:.2000}")
+            outcomes["errors"] += 1
+            told = str(error)
+            if not told.strip() or (carets and "^" not in told):
+                wrong.append(f"no message, or no caret, for {each!r:.2000}: {told:.200}")
+            if not all(line.isprintable() for line in told.split("\n")):
+                wrong.append(f"{told!r:.500} of {each!r:.2000}")
         except BaseException as error:  # noqa: BLE001 -- whatever else comes is what is looked for
             wrong.append(f"{type(error).__name__}: {error!s:.200} from {each!r:.2000}")
-    assert wrong == []
+    _log.info("%s in %.0f s", dict(outcomes), time.monotonic() - begun)
+    assert wrong[:20] == []
 
 
-@pytest.mark.parametrize("factor", EXAMPLES)
-def test_a_study_file_is_read_or_has_faults(factor):
+@examples(60, 10_000)
+def test_a_study_file_is_read_or_has_faults(count):
     draw = random.Random(1)
     texts = [(STUDIES / f"{name}.toml").read_text(encoding="utf-8") for name in SHIPPED]
-    try_all((mutated(draw, draw.choice(texts)) + "\n" for _ in range(60 * factor)), load_study)
-
-
-@pytest.mark.parametrize("factor", EXAMPLES)
-def test_an_override_is_taken_or_has_a_fault(factor):
-    draw, text = (
-        random.Random(2),
-        study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "conv(k=3)"]}),
+    inputs = (
+        draw.choice((mutated, misvalued, misvalued))(draw, draw.choice(texts)) + "\n" for _ in range(count)
     )
+    try_all(inputs, load_study)
+
+
+@examples(60, 6_000)
+def test_an_override_is_taken_or_has_a_fault(count):
+    draw = random.Random(2)
+    text = study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "conv(k=3)"]})
     overrides = (
         "train.epochs=3",
         "factors.seed=[0, 1]",
         "train.optimizer={name='sgd', lr=1}",
         "model.recipe=sa",
     )
-    inputs = (mutated(draw, draw.choice(overrides)) for _ in range(60 * factor))
-    try_all(inputs, lambda override: load_study(text, [override]))
+    inputs = (mutated(draw, draw.choice(overrides)) for _ in range(count))
+    try_all(inputs, lambda override: load_study(text, [override]), carets=False)
 
 
-@pytest.mark.parametrize("factor", EXAMPLES)
-def test_a_claim_is_read_or_has_faults(factor):
+@examples(60, 18_000)
+def test_a_claim_is_read_or_has_faults(count):
     draw = random.Random(3)
-    inputs = (mutated(draw, draw.choice(HOLDS)) for _ in range(60 * factor))
-    try_all(inputs, lambda holds: study_with_claims(holds.replace("\\", "")))
+    inputs = (mutated(draw, draw.choice(draw.choice((HOLDS, CLAIMS)))) for _ in range(count))
+    claim = '\n[[claim]]\nname = "one"\nholds = '
+    try_all(inputs, lambda holds: load_study(STUDY_TEXT + claim + quoted(holds) + "\n"))
 
 
-@pytest.mark.parametrize("factor", EXAMPLES)
-def test_settings_are_read_or_have_faults(factor, tmp_path):
+@examples(100, 10_000)
+def test_settings_are_read_or_have_faults(count, tmp_path):
     draw = random.Random(4)
     text = 'results = "results"\ndata = "data"\ncpus = 2\ngpus = 0.5\ntime_limit_s = 60\nformat = "rich"\n'
 
@@ -140,11 +196,12 @@ def test_settings_are_read_or_have_faults(factor, tmp_path):
         (tmp_path / "activemem.toml").write_bytes(changed.encode("utf-8", "surrogatepass"))
         load_settings(folder=tmp_path, environment={})
 
-    try_all((mutated(draw, text) for _ in range(100 * factor)), read)
+    inputs = (draw.choice((mutated, misvalued))(draw, text) for _ in range(count))
+    try_all(inputs, read, carets=False)
 
 
-@pytest.mark.parametrize("factor", EXAMPLES)
-def test_sql_is_answered_or_has_a_fault(factor, tmp_path):
+@examples(60, 6_000)
+def test_sql_is_answered_or_has_a_fault(count, tmp_path):
     draw, store = random.Random(5), Store(tmp_path)
     store.write(make_trial_row(1), [])
     statements = (
@@ -152,13 +209,19 @@ def test_sql_is_answered_or_has_a_fault(factor, tmp_path):
         "SELECT t.trial, m.value FROM metrics m JOIN trials t USING (trial) WHERE m.epoch = 2",
         "WITH a AS (SELECT seed FROM trials) SELECT seed + 1, seed || 'x' FROM a WHERE seed IN (0, 1)",
     )
-    try_all(
-        (mutated(draw, draw.choice(statements)) for _ in range(60 * factor)), lambda sql: query(store, sql)
-    )
+    inputs = (mutated(draw, draw.choice(statements)) for _ in range(count))
+    try_all(inputs, lambda sql: query(store, sql), carets=False)
 
 
-@pytest.mark.parametrize("factor", EXAMPLES)
-def test_a_file_of_rows_is_read_or_counts_as_missing(factor, tmp_path, caplog):
+@examples(60, 20_000)
+def test_a_recipe_is_read_or_has_faults(count):
+    draw = random.Random(7)
+    recipes = ("4 * ({mixer} + highway_conv(k=20) >> ff(512))", "tied(2 * cgru(k=integer(3, 40))) >> sa")
+    try_all((mutated(draw, draw.choice(recipes)) for _ in range(count)), parse)
+
+
+@examples(40, 4_000)
+def test_a_file_of_rows_is_read_or_counts_as_missing(count, tmp_path, caplog):
     draw = random.Random(6)
     caplog.set_level(logging.CRITICAL)
     store = Store(tmp_path / "whole")
@@ -172,8 +235,7 @@ def test_a_file_of_rows_is_read_or_counts_as_missing(factor, tmp_path, caplog):
         target.write_bytes(data)
         assert Store(tmp_path / "hurt").trials().height <= 1
 
-    inputs = (damaged(draw, whole) for _ in range(40 * factor))
-    try_all(inputs, read)
+    try_all((damaged(draw, whole) for _ in range(count)), read, carets=False)
 
 
 def damaged(draw, data):

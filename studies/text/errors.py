@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ...diagnostics import draw_carets
+from ...diagnostics import draw_carets, replace_unprintable
 from ...errors import ActivememError
 from .toml_positions import KeyPath, Span
 
@@ -47,7 +47,7 @@ class StudyError(ActivememError):
     def __str__(self) -> str:
         """The whole message, without a line end."""
         heading = f"{self.source}: {len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
-        return "\n".join([heading, "", *_format_faults(self.faults)])
+        return replace_unprintable("\n".join([heading, "", *_format_faults(self.faults)]))
 
 
 def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> StudyFault:
