@@ -38,7 +38,6 @@ ActivememError              a ValueError
         PartitionLimitError a space too entangled to count exactly    activemem.grammar.space.partition
 """
 
-
 from .diagnostics import replace_unprintable
 
 

@@ -1,4 +1,4 @@
-"""What the engine adds to a trial that does nothing, beside a bare Ray Tune run of such trials, in one run.
+"""What the engine adds to a trial that does nothing: leases, durable rows, Ray; all in one run.
 
 python bench/overhead.py [TRIALS]
 """
@@ -10,7 +10,10 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import ray
@@ -23,10 +26,14 @@ from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.cohorts import Worker, sequentially
 from activemem.engine.run.interrupts import Stop
 from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT, run_cohorts
-from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.storage import Store
+from activemem.storage.leases import BEATS_PER_LEASE, LEASE_S, Lease
 from activemem.studies.resolve.trial import Trial
 from activemem.studies.schema.settings import TrialSettings
+
+TURN = 20
+"""So many trials at a time, before it is the turn of another way to end them."""
 
 SETTINGS = {
     "model": {"recipe": "sa", "d_model": 8},
@@ -96,13 +103,76 @@ def make_jobs(count: int) -> list[Job]:
     return [Job(trial=trial, attempt=0, run="bench") for trial in trials]
 
 
-def in_process(count: int, folder: Path) -> float:
-    """Milliseconds a trial of one worker, without Ray."""
-    worker = Worker(Store(folder), Machine(), make_training=NoOpTraining)
+class NoLease:
+    """A claim of nothing, which is never lost."""
+
+    def is_lost(self) -> bool:
+        """Never."""
+        return False
+
+    def end(self) -> None:
+        """Nothing."""
+
+
+class NoClaims:
+    """Claims nothing and asks nobody."""
+
+    def claim(self, job: Job) -> tuple[Job, NoLease]:
+        """The job as it is."""
+        return job, NoLease()
+
+
+class FreeWorker(Worker):
+    """A worker that has the store for itself and leaves no leases."""
+
+    def make_claims(self, run: str) -> NoClaims:  # type: ignore[override]
+        """No claims."""
+        return NoClaims()
+
+
+def in_process(folder: Path, count: int) -> tuple[float, float, float]:
+    """Milliseconds a trial of one worker without Ray, as it is, without leases, and of its row's bare write.
+
+    In turns of some trials each, so that a disk which is slower for a while is so for all; the medians.
+    """
+    store = Store(folder / "bare")
+    workers = [
+        kind(Store(folder / kind.__name__), Machine(), make_training=NoOpTraining)
+        for kind in (Worker, FreeWorker)
+    ]
+    times: tuple[list[float], ...] = ([], [], [])
+    jobs = make_jobs(count)
+    for turn in (jobs[start : start + TURN] for start in range(0, count, TURN)):
+        for worker, taken in zip(workers, times, strict=False):
+            attempts = worker.attempts(turn)
+            taken.append(_milliseconds(lambda attempts=attempts: list(sequentially(attempts))) / len(turn))
+        now = datetime.now(UTC)
+        rows = [trial_row(job, Totals(), {}, status="done", reason=None, started=now) for job in turn]
+        times[2].append(_milliseconds(lambda rows=rows: [store.write(row, []) for row in rows]) / len(turn))
+    leased, free, bare = map(median, times)
+    return leased, free, bare
+
+
+def leasing(folder: Path, count: int) -> tuple[float, float, float, float]:
+    """Milliseconds to claim a trial, to look whether it is lost, to show that one lives, and to end."""
+    leases = Store(folder).leases("bench")
+    trials, held = [job.trial.id for job in make_jobs(count)], list[Lease]()
+
+    def claim() -> None:
+        held.extend(lease for trial in trials if isinstance(lease := leases.claim(trial, 0), Lease))
+
+    return (
+        _milliseconds(claim) / count,
+        _milliseconds(lambda: [lease.is_lost() for lease in held]) / count,
+        _milliseconds(leases.beat) / count,
+        _milliseconds(lambda: [lease.end() for lease in held]) / count,
+    )
+
+
+def _milliseconds(action: Callable[[], object]) -> float:
     started = time.perf_counter()
-    for _ in sequentially(worker.attempts(make_jobs(count))):
-        pass
-    return 1e3 * (time.perf_counter() - started) / count
+    action()
+    return 1e3 * (time.perf_counter() - started)
 
 
 def fsyncs(count: int, folder: Path) -> float:
@@ -174,11 +244,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         disk = fsyncs(count, folder / "disk")
-        alone = in_process(count, folder / "alone")
+        alone, free, write = in_process(folder / "alone", count)
+        claim, look, beat, end = leasing(folder / "leases", count)
         ray = on_ray(count, folder / "ray")
         bare = bare_tune(max(count // 8, 20), folder / "bare")
     print(f"a no-op trial, {count} of them, on {os.cpu_count()} cores")
     print(f"  inside a cohort            {alone:7.2f} ms   of which the disk's syncs {disk:.2f} ms")
+    print(f"  without leases             {free:7.2f} ms   {alone / free:.2f} × that with a lease")
+    print(f"  the bare write of its row  {write:7.2f} ms   {alone / write:.2f} × that with all of it")
+    print(f"  a lease: claimed in        {claim:7.3f} ms   looked at in {look:.3f} ms, ended in {end:.3f} ms")
+    every_s = LEASE_S / BEATS_PER_LEASE
+    print(
+        f"  its heartbeat              {beat:7.3f} ms   every {every_s:.0f} s, {beat / every_s / 10:.5f} % of a trial"
+    )
     print(f"  on Ray, all told           {ray:7.2f} ms   workers start included")
     print(f"  bare Ray Tune, reused      {bare:7.2f} ms   {bare / alone:.0f} × a trial inside a cohort")
 
