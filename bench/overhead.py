@@ -254,9 +254,8 @@ def main() -> None:
     print(f"  the bare write of its row  {write:7.2f} ms   {alone / write:.2f} × that with all of it")
     print(f"  a lease: claimed in        {claim:7.3f} ms   looked at in {look:.3f} ms, ended in {end:.3f} ms")
     every_s = LEASE_S / BEATS_PER_LEASE
-    print(
-        f"  its heartbeat              {beat:7.3f} ms   every {every_s:.0f} s, {beat / every_s / 10:.5f} % of a trial"
-    )
+    share = beat / every_s / 10
+    print(f"  its heartbeat              {beat:7.3f} ms   every {every_s:.0f} s, {share:.5f} % of the time")
     print(f"  on Ray, all told           {ray:7.2f} ms   workers start included")
     print(f"  bare Ray Tune, reused      {bare:7.2f} ms   {bare / alone:.0f} × a trial inside a cohort")
 
