@@ -27,6 +27,7 @@ from activemem.engine.run.cohorts import Worker, sequentially
 from activemem.engine.run.interrupts import Stop
 from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT, run_cohorts
 from activemem.engine.trial.outcome import Job, Totals, trial_row
+from activemem.engine.trial.training import BetweenSteps
 from activemem.storage import Store
 from activemem.storage.leases import BEATS_PER_LEASE, LEASE_S, Lease
 from activemem.studies.resolve.trial import Trial
@@ -53,13 +54,14 @@ class NoOpTraining:
 
     parameters = epoch = step = 0
     seconds = flops = 0.0
-    finished = True
+    finished = can_be_saved = True
 
     def __init__(self, settings: TrialSettings, device: torch.device, data: Path) -> None:
         del settings, device, data
 
-    def advance(self) -> dict[str, float]:
+    def advance(self, between_steps: BetweenSteps) -> dict[str, float]:
         """Nothing."""
+        del between_steps
         return {}
 
     def summary(self, last: dict[str, float]) -> dict[str, float]:

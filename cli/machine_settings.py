@@ -18,6 +18,7 @@ from ..studies.text.document import Document, read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.pydantic_messages import InvalidTableError, ValidationProblem, validate
 from ..studies.text.strict_model import StrictModel
+from ..studies.text.units import parse_duration
 from .settings_file import ENV_PREFIX, find_settings_file
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class MachineSettings(StrictModel):
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     memory_limit: str | None = None
     isolate: bool = False
+    checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     format: str = "rich"
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
@@ -76,6 +78,12 @@ class MachineSettings(StrictModel):
             client = "; run the command on a machine of the cluster" if text.startswith("ray://") else ""
             raise ValueError(f"expected auto or HOST:PORT, got {text!r}{client}")
         return text
+
+    @field_validator("checkpoint_every", mode="before")
+    @classmethod
+    def read_duration(cls, given: object) -> object:
+        """The seconds of a text such as 5m."""
+        return parse_duration(given) if isinstance(given, str) else given
 
     @field_validator("cpus", "gpus")
     @classmethod
@@ -246,7 +254,8 @@ def _value(name: str, text: str) -> float | bool | str | list[str]:
 def _command_line(options: Mapping[str, Any]) -> _Layer:
     values = {name: value for name, value in options.items() if value is not None}
     wrong = [
-        StudyFault(message=f"--{problem.path[0]}: {problem.message}") for problem in _iter_problems(values)
+        StudyFault(message=f"--{str(problem.path[0]).replace('_', '-')}: {problem.message}")
+        for problem in _iter_problems(values)
     ]
     return _Layer("command line", lambda _: "command line", values, tuple(wrong))
 

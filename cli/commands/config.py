@@ -31,9 +31,9 @@ def show(as_json: JsonOption = False) -> None:
         print_json({name: {"value": values[name], "source": found.sources[name]} for name in SETTING_NAMES})
         return
     shown = {name: "–" if values[name] is None else _format_value(values[name]) for name in SETTING_NAMES}
-    width = max(map(len, shown.values()))
+    names, width = max(map(len, SETTING_NAMES)), max(map(len, shown.values()))
     for name in SETTING_NAMES:
-        print_stdout(f"{name:<12}   {shown[name]:<{width}}   {found.sources[name]}")
+        print_stdout(f"{name:<{names}}   {shown[name]:<{width}}   {found.sources[name]}")
 
 
 def _format_value(value: object) -> str:

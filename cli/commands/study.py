@@ -79,6 +79,14 @@ def run(
         bool, typer.Option("--fail-fast", help="Stop at the first failure; --max-failures 1.")
     ] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed trials again.")] = False,
+    checkpoint_every: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint-every",
+            metavar="TIME",
+            help="Save trials amid an epoch so often, as 30s, 5m or 1h; else only after it.",
+        ),
+    ] = None,
     address: Annotated[
         str | None, typer.Option("--address", metavar="ADDR", help="The Ray cluster; else as configured.")
     ] = None,
@@ -101,7 +109,8 @@ def run(
     from ..machine_settings import load_settings
     from ..plugin_loading import given_plugins
 
-    where = {"results": results, "address": address, "plugin": given_plugins(context)}
+    configured = {"results": results, "address": address, "checkpoint_every": checkpoint_every}
+    where = {**configured, "plugin": given_plugins(context)}
     how = {
         "local": local,
         "isolate": isolate,
@@ -113,10 +122,8 @@ def run(
         "retry_failed": retry_failed,
         "skip_unfit_nodes": skip_unfit_nodes,
     }
-    settings, loaded = (
-        load_settings({"results": results, "address": address, "isolate": isolate or None}),
-        load_study(study, overrides or ()),
-    )
+    settings = load_settings({**configured, "isolate": isolate or None})
+    loaded = load_study(study, overrides or ())
     parts = [select_trials(loaded, only)] if only else []
     parts += [select_shard(loaded, shard)] if shard is not None else []
     request = RunRequest(

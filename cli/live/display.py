@@ -25,7 +25,7 @@ from ..views.nodes import format_nodes
 from ..views.progress import StudyProgress
 from ..views.trial_names import TrialNameColumns
 
-STOPPING_MESSAGE = f"stopping after this epoch, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
+STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 
 
 @contextmanager

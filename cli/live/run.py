@@ -69,6 +69,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         time_limit_s=values.time_limit_s,
         memory_limit=None if values.memory_limit is None else read_bytes(values.memory_limit),
         isolate=values.isolate,
+        checkpoint_every_s=values.checkpoint_every,
         address=values.address,
         data=settings.data.resolve(),  # workers have a working directory of their own
         skip_unfit_nodes=request.skip_unfit_nodes,
@@ -113,7 +114,7 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
     for reason in summary.given_up:
         print_stderr(f"  given up   {reason}")
     if summary.stopped:
-        print_stderr(f"stopped; all epochs so far are stored. Continue: {request.resume_command}")
+        print_stderr(f"stopped; all steps so far are stored. Continue: {request.resume_command}")
         return
     if summary.stop_reason:
         print_stderr(f"stopped, as {summary.stop_reason}. Continue: {request.resume_command}")

@@ -79,7 +79,7 @@ class Listener:
         """Learn of trials that are to run, before their first event."""
 
     def stopping(self) -> None:
-        """Learn that a stop was asked for; the epochs under way are still finished."""
+        """Learn that a stop was asked for; trials under way are saved where they are."""
 
     def waiting(self, others: Sequence[Taken]) -> None:
         """Learn that all that is left is trained by others, whose trials these are, and is waited for."""

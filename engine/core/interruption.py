@@ -1,7 +1,8 @@
-"""A training is left within a step when its time is over, or when somebody has asked to stop.
+"""A training is left between steps, or within one, when its time is over or somebody has asked to stop.
 
-A timer's signal raises in the main thread at its next Python instruction, whatever a block does there: no
-step asks for the time, and a loop without an end is left as any other.
+Between two steps it can be saved, so whoever trains asks there whether to stop. For steps that last too long
+a timer's signal raises in the main thread at its next Python instruction, whatever a block does there: a loop
+without an end is left as any other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 GRACE_S = 5.0
-"""The epoch under way may take so much longer, so that most end with their checkpoint."""
+"""The step or the evaluation under way may take so much longer, so that most can be saved after it."""
 
 NATIVE_GRACE_S = 5.0
 """Native code, in which no Python runs, may take so much longer still; then its process ends."""
@@ -34,7 +35,7 @@ class TimeLimitPassed(Interruption):
 
 
 class StoppedMidway(Interruption):
-    """Somebody has asked to stop, and the epoch under way did not end soon."""
+    """Somebody has asked to stop."""
 
 
 class _Alarm:
@@ -94,6 +95,12 @@ def stop_soon() -> None:
     _alarm.stop_at = min(_alarm.stop_at, time.monotonic() + GRACE_S)
     if _alarm.armed:
         _alarm.arm()
+
+
+def leave_if_asked() -> None:
+    """Raise StoppedMidway if somebody has asked to stop."""
+    if not math.isinf(_alarm.stop_at):
+        raise StoppedMidway
 
 
 def forget_stop() -> None:

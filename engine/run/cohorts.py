@@ -31,7 +31,8 @@ class Worker:
         guard: Guard | None = None,
     ) -> None:
         torch.set_num_threads(machine.threads)
-        self._store, self._limit, self._begin = store, machine.time_limit_s, make_training
+        self._store, self._begin = store, make_training
+        self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard
         self._device = torch.device(machine.device)
         self._claims: dict[str, Claims] = {}
@@ -47,6 +48,7 @@ class Worker:
                 claims=self._claims_of(job.run),
                 checkpoint=self.make_checkpoint(job.trial.id),
                 time_limit_s=self._limit,
+                checkpoint_every_s=self._every,
                 data=self._data,
                 make_training=self._begin,
                 guard=self._guard,

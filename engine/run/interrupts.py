@@ -1,4 +1,4 @@
-"""Stopping in good order: the first Ctrl-C gives the epochs under way some seconds, the second insists."""
+"""Stopping in good order: after the first Ctrl-C trials end at their next step, the second insists."""
 
 from __future__ import annotations
 

@@ -193,9 +193,9 @@ class RemoteCheckpoint(Checkpoint):
             (self._scratch / name).write_bytes(data)
         return super().load(device)
 
-    def record_start(self, trial: str, run: str, epoch: int) -> Deaths:
+    def record_start(self, trial: str, run: str, place: str) -> Deaths:
         """As any checkpoint's."""
-        deaths = super().record_start(trial, run, epoch)
+        deaths = super().record_start(trial, run, place)
         self._send()
         return deaths
 

@@ -1,6 +1,6 @@
-"""A trial's checkpoint: all that it needs to resume, replaced after each epoch, removed when it ends.
+"""A trial's checkpoint: all that it needs to resume, replaced after each epoch and amid it, then removed.
 
-It is sealed, and the one before is kept: if the last one is damaged, its epoch is trained again.
+It is sealed, and the one before is kept: if the last one is damaged, what came after it is trained again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...studies.resolve.trial import Trial
 from .outcome import Totals, last_epoch_metrics
 
 STARTS_FILE = "begun"
-"""The file with the trial in its first line, then a line for each start: the run, and the epoch before.
+"""The file with the trial in its first line, then a line for each start: the run, and where it goes on.
 
 A line `STOPPED` follows a start that ended in order, though not with the trial.
 """
@@ -47,7 +47,7 @@ class CheckpointData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deaths:
-    """How often processes have died that trained the same epoch of a trial: in this run, and in all."""
+    """How often processes have died that began at the same place of a trial: in this run, and in all."""
 
     in_run: int
     in_all: int
@@ -66,15 +66,15 @@ class Checkpoint:
         """Where it is on this machine."""
         return self._folder
 
-    def record_start(self, trial: str, run: str, epoch: int) -> Deaths:
-        """Record that a run starts the trial, as JSON, after an epoch; the deaths in that epoch before."""
-        start = f"{run} {epoch}"
+    def record_start(self, trial: str, run: str, place: str) -> Deaths:
+        """Record that a run starts the trial, as JSON, at a place, a word; the deaths after it before."""
+        start = f"{run} {place}"
         if not self._starts.is_file():
             self._folder.mkdir(parents=True, exist_ok=True)
             _set_aside(self._starts)
             self._starts.write_text(f"{trial}\n{start}\n", encoding="utf-8")
             return Deaths(in_run=0, in_all=0)
-        deaths = self._deaths(run, epoch)
+        deaths = self._deaths(run, place)
         with self._starts.open("a", encoding="utf-8") as starts:
             starts.write(start + "\n")
         return deaths
@@ -86,16 +86,16 @@ class Checkpoint:
                 with self._starts.open("a", encoding="utf-8") as starts:
                     starts.write(f"{STOPPED}\n")
 
-    def _deaths(self, run: str, epoch: int) -> Deaths:
-        """The starts after an epoch that nothing followed."""
+    def _deaths(self, run: str, place: str) -> Deaths:
+        """The starts at a place that nothing followed."""
         starts: list[str] = []
         for line in self._starts.read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
             if line != STOPPED:
                 starts.append(line)
             elif starts:
                 starts.pop()
-        same = [start for start in starts if start.rpartition(" ")[2] == str(epoch)]
-        return Deaths(in_run=same.count(f"{run} {epoch}"), in_all=len(same))
+        same = [start for start in starts if start.rpartition(" ")[2] == place]
+        return Deaths(in_run=same.count(f"{run} {place}"), in_all=len(same))
 
     def save(self, saved: CheckpointData) -> None:
         """Replace the state; a crash at any moment leaves the old one or the new one intact."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from torch import Tensor
 from ...storage import MetricRow, Store, WrittenOutputs
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
-from ..core.interruption import TimeLimitPassed, interruptible
+from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
 from ..objectives import Metrics
 from . import checkpoints, provenance
 from .checkpoints import Checkpoint, CheckpointData
@@ -25,7 +26,7 @@ from .last_words import leaving_last_words, take_last_words, words_file
 from .leaks import LeakError
 from .machine_failures import machine_failure, storing
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
-from .training import NotANumberError, Training
+from .training import BetweenSteps, NotANumberError, Training
 
 MAX_WORKER_DEATHS = 3
 """How often workers may die in the same epoch of a trial, in one run, before the trial has failed."""
@@ -54,8 +55,13 @@ class Trainable(Protocol):
         """Whether the last epoch is over."""
         ...
 
-    def advance(self) -> Metrics:
-        """Train one epoch; its metrics."""
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether all of its state is of one moment."""
+        ...
+
+    def advance(self, between_steps: BetweenSteps) -> Metrics:
+        """Train one epoch, or the rest of one; its metrics."""
         ...
 
     def summary(self, last: Metrics) -> Metrics:
@@ -63,7 +69,7 @@ class Trainable(Protocol):
         ...
 
     def state(self) -> dict[str, Any]:
-        """Everything that the next epoch depends on."""
+        """Everything that the next step depends on."""
         ...
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -89,7 +95,8 @@ Guard = Callable[[Path], None]
 class Attempt:
     """A trial on its way from its last checkpoint to its outcome, claimed first and held by a lease.
 
-    A trial that another process has, or has taken over from this one, ends here without an outcome.
+    A trial that another process has, or has taken over from this one, ends here without an outcome. It is
+    saved after each epoch, every `checkpoint_every_s` seconds amid one, and where somebody asks to stop.
     `time_limit_s` bounds the training seconds over all starts; a trial that exceeds it has failed, amid its
     epoch if that does not end soon, and resumes from its checkpoint when it is tried with a longer limit.
     """
@@ -103,6 +110,7 @@ class Attempt:
         claims: Claims | None = None,
         checkpoint: Checkpoint | None = None,
         time_limit_s: float | None = None,
+        checkpoint_every_s: float | None = None,
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
         guard: Guard | None = None,
@@ -111,6 +119,7 @@ class Attempt:
         self._claims, self._lease = claims or Claims(store, job.run), None
         self._store, self._device, self._limit = store, device, time_limit_s
         self._data, self._make_training = data, make_training
+        self._every, self._saved_at = checkpoint_every_s, time.monotonic()
         self._checkpoint = checkpoint or Checkpoint(store.checkpoint_dir(job.trial.id))
         self._training: Trainable | None = None
         self._totals, self._rows = Totals(), list[MetricRow]()
@@ -186,8 +195,8 @@ class Attempt:
             saved = self._checkpoint.load(self._device)
             if saved is not None:
                 self._totals, self._rows = saved.totals, saved.metrics
-            epochs = self._totals.epochs
-            deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, epochs)
+            place = _place(saved)
+            deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, place)
         if words is not None and (reason := words.reason(self._limit, self._where())) is not None:
             return self._end("failed", reason)
         if deaths.in_run >= MAX_WORKER_DEATHS or deaths.in_all >= MAX_DEATHS:
@@ -203,19 +212,22 @@ class Attempt:
         return Started(trial=self.job.trial.id, epoch=training.epoch)
 
     def _epoch(self, training: Trainable) -> Event:
-        """Train one epoch and save its checkpoint."""
-        with self._limited(None if self._limit is None else self._limit - training.seconds):
-            metrics = training.advance()
+        """Train one epoch and save its checkpoint; one that is left midway is saved there."""
+        self._saved_at = time.monotonic()
+        try:
+            with self._limited(None if self._limit is None else self._limit - training.seconds):
+                metrics = training.advance(lambda: self._between_steps(training))
+        except StoppedMidway:
+            if training.can_be_saved:
+                self._save(training)
+            raise
         self._rows += [
             MetricRow(step=training.step, epoch=training.epoch, name=name, value=value)
             for name, value in metrics.items()
         ]
         self._totals = self._current_totals(training)
-        if self._is_lost():
+        if not self._save(training):
             return self._leave()
-        saved = CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals)
-        with storing():
-            self._checkpoint.save(saved)
         if self._limit is not None and training.seconds > self._limit and not training.finished:
             return self._end("failed", f"time limit of {self._limit:g} s passed at epoch {training.epoch}")
         return EpochFinished(trial=self.job.trial.id, epoch=training.epoch, metrics=metrics)
@@ -228,6 +240,22 @@ class Attempt:
             if self._guard is not None:
                 self._guard(words_file(folder))
             yield
+
+    def _between_steps(self, training: Trainable) -> None:
+        """Leave the training if somebody has asked to stop, and save it where it is time to."""
+        leave_if_asked()
+        if self._every is not None and time.monotonic() - self._saved_at >= self._every:
+            self._save(training)
+
+    def _save(self, training: Trainable) -> bool:
+        """Save the training as it is; False if another process has taken the trial over."""
+        if self._is_lost():
+            return False
+        saved = CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals)
+        with storing():
+            self._checkpoint.save(saved)
+        self._saved_at = time.monotonic()
+        return True
 
     def _is_lost(self) -> bool:
         return self._lease is not None and self._lease.is_lost()
@@ -283,6 +311,14 @@ class Attempt:
 
     def _where(self) -> str:
         return f"at epoch {self._totals.epochs + 1}"
+
+
+def _place(saved: CheckpointData | None) -> str:
+    """Where a trial goes on: after how many epochs and, amid an epoch, after how many of its steps."""
+    if saved is None:
+        return "0"
+    taken = saved.state.get("epoch", {}).get("taken", 0)
+    return f"{saved.totals.epochs}+{taken}" if taken else f"{saved.totals.epochs}"
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

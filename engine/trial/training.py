@@ -1,10 +1,10 @@
-"""The training of one trial, an epoch at a time: everything that its next step depends on."""
+"""The training of one trial, an epoch or a part of one at a time: all that its next step depends on."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,17 @@ from torch import Tensor
 from ...errors import ActivememError
 from ...storage import WrittenOutputs
 from ...studies.schema.settings import TrialSettings
+from ..core.interruption import Interruption
 from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
 from ..objectives import Metrics, StepShape, build_objective
-from .leaks import check_future_is_hidden
+from .leaks import LeakError, check_future_is_hidden
 from .optimiser_steps import clip_grad_norm_per_tensor, optimizer, take_clipped_step
 from .precision import check_precision, float32_products
 from .schedules import Schedule
+
+BetweenSteps = Callable[[], None]
+"""Called after each step of an epoch, when the training can be saved; what it raises leaves the epoch."""
 
 
 class NotANumberError(ActivememError):
@@ -32,8 +36,9 @@ class Training:
     """The model, optimiser, generators and objective of one trial on one device.
 
     The generators are its own, that of dropout too, so that several trainings can take turns in one process
-    and one that is restored continues bit for bit. `data` is the folder of the corpora. Raises PrecisionError
-    if the device does not have the precision of the settings.
+    and one that is restored continues bit for bit, from between two epochs as from between two steps. `data`
+    is the folder of the corpora. Raises PrecisionError if the device does not have the precision of the
+    settings.
     """
 
     def __init__(self, settings: TrialSettings, device: torch.device, data: Path = Path("data")) -> None:
@@ -52,32 +57,47 @@ class Training:
         self.parameters = sum(weights.numel() for weights in self._model.parameters())
         self.epoch = self.step = 0
         self.seconds = self.flops = self._tokens = 0.0
+        self._amid_step = self._draws = False
+        self._piece_began: float | None = None
+        self._begin_epoch()
 
     @property
     def finished(self) -> bool:
         """Whether the last epoch is over, the task is solved, or the loss has converged."""
-        return self.epoch >= self._settings.train.epochs or self._objective.solved or self._has_converged
+        return self._ends_after(self.epoch, self._losses)
 
-    def advance(self) -> Metrics:
-        """Train one epoch and evaluate the model; the metrics of both.
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether all of its state is of one moment, so that it can be saved; not when a step was left."""
+        return not self._amid_step
 
-        Raises NotANumberError when the mean loss of the epoch is not finite, and LeakError when the task is
-        causal and the model sees later inputs.
+    @property
+    def lacks_last_evaluation(self) -> bool:
+        """Whether the steps of its last epoch are taken, and only the evaluation after them is left."""
+        train = self._settings.train
+        return self.epoch + 1 == train.epochs and self._taken == train.steps_per_epoch
+
+    def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
+        """Train one epoch, or the rest of one, and evaluate the model; the metrics of both.
+
+        Raises NotANumberError when the mean loss of the epoch is not finite, LeakError when the task is
+        causal and the model sees later inputs, and what `between_steps` raises.
         """
-        started = time.perf_counter()
-        with self._own_rng(), float32_products(self._settings.train.precision):
-            loss = float(self._train_epoch())
-        shape = self._objective.step_shape
-        self.epoch += 1
-        if not math.isfinite(loss):
-            raise NotANumberError(f"not a number at epoch {self.epoch}")
-        if (stop := self._settings.train.stop) is not None:
-            self._losses = [*self._losses, loss][-stop.epochs - 1 :]
-        measured = self._evaluate()
-        self._check_causality()
-        seconds = time.perf_counter() - started
-        self.seconds += seconds
-        tokens = self._count_work(shape)
+        with self._timed():
+            with self._own_rng(), float32_products(self._settings.train.precision):
+                self._take_steps(between_steps)
+            shape, epoch = self._objective.step_shape, self.epoch + 1
+            loss = float(self._loss / self._settings.train.steps_per_epoch)
+            if not math.isfinite(loss):
+                self.epoch = epoch
+                raise NotANumberError(f"not a number at epoch {epoch}")
+            losses = self._last_losses(loss)
+            measured = self._measure(epoch, losses)
+        seconds, self._amid_step = self._epoch_s, True
+        self._schedule.after_epoch(measured)
+        self.epoch, self._losses = epoch, losses
+        self._begin_epoch()
+        tokens, self._amid_step = self._count_work(shape), False
         return {"loss": loss, **measured, "tokens_per_s": tokens / seconds}
 
     def summary(self, last: Metrics) -> Metrics:
@@ -85,19 +105,21 @@ class Training:
         return last | {"tokens_per_s": self._tokens / max(self.seconds, 1e-9)}
 
     def state(self) -> dict[str, Any]:
-        """Everything that the next epoch depends on, as tensors and plain values."""
+        """Everything that the next step depends on, as tensors and plain values."""
+        now_s = self._piece_s()
         return {
             "model": self._model.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "objective": self._objective.state(),
             "schedule": self._schedule.state(),
             "losses": self._losses,
-            "noise": self._noise,
-            "progress": (self.epoch, self.step, self.seconds, self.flops, self._tokens),
+            "noise": self._read_rng() if self._draws else self._noise,
+            "progress": (self.epoch, self.step, self.seconds + now_s, self.flops, self._tokens),
+            "epoch": {"taken": self._taken, "loss": self._loss, "seconds": self._epoch_s + now_s},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state; the settings must be those that it was made with."""
+        """Resume from a state; the settings must be those that it was made with, but for more epochs."""
         self._model.load_state_dict(state["model"])
         self._model.after_optimiser_step()
         self._optimizer.load_state_dict(state["optimizer"])
@@ -106,6 +128,9 @@ class Training:
         self._losses = state["losses"]
         self._noise = state["noise"].cpu()
         self.epoch, self.step, self.seconds, self.flops, self._tokens = state["progress"]
+        self._begin_epoch()
+        if begun := state.get("epoch"):  # a checkpoint of an earlier version has whole epochs
+            self._taken, self._loss, self._epoch_s = begun["taken"], begun["loss"], begun["seconds"]
 
     def weights(self) -> Mapping[str, Tensor]:
         """The model as it is now, by name."""
@@ -115,23 +140,36 @@ class Training:
         """What the model wrote for the test split after its last epoch, if its task has outputs."""
         return self._objective.outputs()
 
-    @property
-    def _has_converged(self) -> bool:
+    def _begin_epoch(self) -> None:
+        """No step of the next epoch is taken, and none of its time has passed."""
+        self._taken, self._epoch_s = 0, 0.0
+        self._loss = torch.zeros((), device=self._device)  # the sum over the steps, still on the device
+
+    def _ends_after(self, epoch: int, losses: Sequence[float]) -> bool:
+        """Whether an epoch is the last, with these losses up to it."""
+        return epoch >= self._settings.train.epochs or self._objective.solved or self._have_converged(losses)
+
+    def _have_converged(self, losses: Sequence[float]) -> bool:
         """Whether the last losses differ by less than [train] stop says."""
-        stop, losses = self._settings.train.stop, self._losses
+        stop = self._settings.train.stop
         return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within
 
-    def _train_epoch(self) -> Tensor:
-        """The mean loss over one epoch's steps, still on the device."""
+    def _last_losses(self, loss: float) -> list[float]:
+        """The losses that decide whether it has converged, the last of them that of the epoch under way."""
+        stop = self._settings.train.stop
+        return self._losses if stop is None else [*self._losses, loss][-stop.epochs - 1 :]
+
+    def _take_steps(self, between_steps: BetweenSteps) -> None:
+        """Take the steps of the epoch that have not been taken."""
         train, model = self._settings.train, self._model.train()
-        total = torch.zeros((), device=self._device)
-        for _ in range(train.steps_per_epoch):
+        while self._taken < train.steps_per_epoch:
+            self._amid_step = True
             self.step += 1
             self._optimizer.zero_grad()
             step_loss = torch.zeros((), device=self._device)
             for part in range(train.accumulate):
                 share = self._accumulate_gradients(part)
-                total, step_loss = total + share, step_loss + share
+                self._loss, step_loss = self._loss + share, step_loss + share
             if train.clip_norm is not None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
             if train.clip_tensor_norm is not None:
@@ -142,7 +180,9 @@ class Training:
                 take_clipped_step(self._optimizer, model, train.clip_step_norm)
             self._schedule.after_step(step_loss)
             model.after_optimiser_step()
-        return total / train.steps_per_epoch
+            self._taken += 1
+            self._amid_step = False
+            between_steps()
 
     def _accumulate_gradients(self, part: int) -> Tensor:
         """Add the gradients of one part of the next batch; its share of the step's loss."""
@@ -156,21 +196,33 @@ class Training:
         objective.backward()
         return loss.detach()
 
-    @torch.no_grad()
-    def _evaluate(self) -> Metrics:
-        """What the objective measures, without dropout."""
-        last = self.epoch >= self._settings.train.epochs or self._has_converged
-        with self._autocast(), float32_products(self._settings.train.precision):
-            measured = self._objective.evaluate(self._model.eval(), last=last)
-        self._schedule.after_epoch(measured)
+    def _measure(self, epoch: int, losses: Sequence[float]) -> Metrics:
+        """What the objective measures after an epoch; one that is left midway is as it was before."""
+        before = self._objective.state()
+        try:
+            measured = self._evaluate(epoch, losses)
+            self._check_causality(epoch, losses)
+        except Interruption:
+            self._objective.restore(before)
+            raise
+        except LeakError:
+            self.epoch = epoch
+            raise
         return measured
 
-    def _check_causality(self) -> None:
+    @torch.no_grad()
+    def _evaluate(self, epoch: int, losses: Sequence[float]) -> Metrics:
+        """What the objective measures, without dropout."""
+        last = epoch >= self._settings.train.epochs or self._have_converged(losses)
+        with self._autocast(), float32_products(self._settings.train.precision):
+            return self._objective.evaluate(self._model.eval(), last=last)
+
+    def _check_causality(self, epoch: int, losses: Sequence[float]) -> None:
         """Look whether the model sees its future: after the epochs 1, 2, 4, 8 and so on, and after the last.
 
         A block may begin to look ahead only when it has learnt to.
         """
-        if self.epoch & (self.epoch - 1) == 0 or self.finished:
+        if epoch & (epoch - 1) == 0 or self._ends_after(epoch, losses):
             view = self._objective.causal_view()
             if view is not None:
                 check_future_is_hidden(self._model, view)
@@ -192,5 +244,38 @@ class Training:
         cuda = self._device.type == "cuda"
         with torch.random.fork_rng(devices=[self._device] if cuda else []):
             (torch.cuda.set_rng_state if cuda else torch.set_rng_state)(self._noise)
+            self._draws = True
+            try:
+                yield
+            finally:
+                before, self._amid_step = self._amid_step, True
+                self._noise, self._draws = self._read_rng(), False
+                self._amid_step = before
+
+    def _read_rng(self) -> Tensor:
+        """The generator that dropout draws from, as it is in the process now."""
+        if self._device.type == "cuda":
+            return torch.cuda.get_rng_state(self._device)
+        return torch.get_rng_state()
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """A context whose time counts as that of the epoch, unless the trial fails in it."""
+        self._piece_began = time.perf_counter()
+        try:
             yield
-            self._noise = torch.cuda.get_rng_state(self._device) if cuda else torch.get_rng_state()
+            self._count_piece()
+        except Interruption:
+            self._count_piece()
+            raise
+        finally:
+            self._piece_began = None
+
+    def _count_piece(self) -> None:
+        """Add the time since the steps of this process began."""
+        piece_s = self._piece_s()
+        self.seconds, self._epoch_s = self.seconds + piece_s, self._epoch_s + piece_s
+
+    def _piece_s(self) -> float:
+        """The seconds of the epoch under way that are not counted yet."""
+        return 0.0 if self._piece_began is None else time.perf_counter() - self._piece_began

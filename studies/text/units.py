@@ -1,8 +1,9 @@
-"""Formats numbers: counts, bytes and operations with a prefix, times in a suitable unit."""
+"""Formats numbers: counts, bytes and operations with a prefix, times in a suitable unit; reads times."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import chain
 
@@ -13,6 +14,9 @@ WIDTH = 80
 
 _UNITS = (("s", 60), ("min", 60), ("h", 48), ("days", math.inf))
 """Each unit of time, and the value from which the next is used."""
+
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*(s|m|min|h)?", re.ASCII)
+_SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 _PREFIXES = (("", 1e0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
 
@@ -25,6 +29,13 @@ def format_duration(seconds: float) -> str:
             return f"{value:.1f} {unit}" if value < 9.95 and unit != "s" else f"{value:,.0f} {unit}"
         value /= 24 if unit == "h" else 60
     raise AssertionError("the last unit suits any time")
+
+
+def parse_duration(text: str) -> float:
+    """The seconds of a time such as `30s`, `5m`, `1.5h` or `90`; ValueError for another text."""
+    if found := _DURATION.fullmatch(text.strip()):
+        return float(found[1]) * _SECONDS[found[2]]
+    raise ValueError(f"expected a time such as 30s, 5m or 1h, got {text!r}")
 
 
 def si_prefix(value: float) -> tuple[str, float]:

@@ -17,6 +17,7 @@ def test_without_any_source_every_setting_has_its_default():
         "time_limit_s": None,
         "memory_limit": None,
         "isolate": False,
+        "checkpoint_every": None,
         "format": "rich",
         "plugins": (),
     }
@@ -120,18 +121,33 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
     monkeypatch.setenv("ACTIVEMEM_DATA", "/texts")
     result = run("config", "show")
     assert result.stdout == (
-        "results        /kept    ACTIVEMEM_RESULTS\n"
-        "data           /texts   ACTIVEMEM_DATA\n"
-        "address        –        default\n"
-        "cpus           1        default\n"
-        f"gpus           0.25     {tmp_path}/activemem.toml\n"
-        "time_limit_s   –        default\n"
-        "memory_limit   –        default\n"
-        "isolate        false    default\n"
-        "format         rich     default\n"
-        "plugins        –        default\n"
+        "results            /kept    ACTIVEMEM_RESULTS\n"
+        "data               /texts   ACTIVEMEM_DATA\n"
+        "address            –        default\n"
+        "cpus               1        default\n"
+        f"gpus               0.25     {tmp_path}/activemem.toml\n"
+        "time_limit_s       –        default\n"
+        "memory_limit       –        default\n"
+        "isolate            false    default\n"
+        "checkpoint_every   –        default\n"
+        "format             rich     default\n"
+        "plugins            –        default\n"
     )
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30.0), ("5m", 300.0), ("1.5 h", 5400.0), ("90", 90.0)])
+def test_times_have_a_unit_or_are_seconds(tmp_path, text, seconds):
+    (tmp_path / "activemem.toml").write_text(f'checkpoint_every = "{text}"\n', encoding="utf-8")
+    assert load_settings(folder=tmp_path, environment={}).values.checkpoint_every == seconds
+    given = {"ACTIVEMEM_CHECKPOINT_EVERY": text}
+    assert load_settings(folder=tmp_path, environment=given).values.checkpoint_every == seconds
+
+
+def test_a_time_that_is_none_is_refused_with_what_was_expected(tmp_path):
+    with pytest.raises(SettingsError) as error:
+        load_settings({"checkpoint_every": "often"}, folder=tmp_path, environment={})
+    assert "--checkpoint-every: expected a time such as 30s, 5m or 1h, got 'often'" in str(error.value)
 
 
 def test_config_show_as_json_has_values_and_sources(run, tmp_path):

@@ -25,10 +25,7 @@ def run_local(
     metric: str | None = None,
     make_training: TrainingFactory = Training,
 ) -> None:
-    """Run a source's cohorts to their end, or until a stop is requested and the epoch under way is over.
-
-    An epoch that does not end soon then is left midway.
-    """
+    """Run a source's cohorts to their end, or until a stop is requested; who asked leaves epochs midway."""
     worker = Worker(store, machine, make_training)
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         name, tasks = cohort

@@ -42,10 +42,10 @@ modes = os.environ["ACTIVEMEM_TEST_MODES"].split(",")
 advance = Training.advance
 
 
-def misbehave(self):
+def misbehave(self, between_steps):
     if self._settings.seed < len(modes):
         MODES[modes[self._settings.seed]]()
-    return advance(self)
+    return advance(self, between_steps)
 
 
 Training.advance = misbehave

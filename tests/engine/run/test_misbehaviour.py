@@ -75,9 +75,22 @@ def test_one_signal_ends_a_step_that_never_ends_and_says_how_to_go_on(folder, nu
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert time.monotonic() - asked < 60
     assert process.returncode == 130
-    assert stderr.splitlines()[0] == "stopping after this epoch, or in 5 s … (Ctrl-C again: at once)"
+    assert stderr.splitlines()[0] == "stopping at the next step, or in 5 s … (Ctrl-C again: at once)"
     assert stderr.splitlines()[-1].endswith("Continue: activemem study run tiny.toml --local")
     assert outcomes(folder) == []
+
+
+def test_a_second_ctrl_c_ends_a_step_at_once(folder):
+    process = begin(folder, "loop")
+    wait_for(lambda: any((folder / "results").glob("checkpoints/*/begun")))
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline() == "stopping at the next step, or in 5 s … (Ctrl-C again: at once)\n"
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert stderr.splitlines()[-1] == (
+        "stopped at once; the epochs before are stored. Continue: activemem study run tiny.toml --local"
+    )
 
 
 def test_two_signals_end_native_code_that_does_not_come_back(folder):

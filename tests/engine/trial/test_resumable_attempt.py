@@ -5,6 +5,7 @@ import os
 import platform
 import shutil
 
+import polars as pl
 import pytest
 import torch
 
@@ -12,6 +13,7 @@ from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often, unfinished_trials
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import MAX_DEATHS, MAX_WORKER_DEATHS, Attempt, store_pruned
+from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.resolve.trial import Trial
 
@@ -130,6 +132,35 @@ def test_a_trial_that_kills_its_workers_is_given_up(store, task):
             reason=f"the worker died {MAX_WORKER_DEATHS} times at epoch 1",
         )
     ]
+
+
+def test_a_trial_is_saved_amid_its_epoch_and_deaths_at_another_place_are_others(store, task, monkeypatch):
+    take_steps, whole = Training._take_steps, Store(store.root.parent / "whole")
+    finish(Attempt(task(), whole, CPU))
+    for steps in range(1, MAX_DEATHS + 2):
+
+        def die(training, between_steps, steps=steps):
+            def between():
+                between_steps()
+                if training.step == steps:
+                    raise KeyboardInterrupt
+
+            take_steps(training, between)
+
+        monkeypatch.setattr(Training, "_take_steps", die)
+        attempt = Attempt(task(run="same", gone=0), store, CPU, checkpoint_every_s=1e-9)
+        assert attempt.advance().epoch == max(steps - 2, 0) // 5  # the last step of an epoch is amid it
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(2):
+                attempt.advance()
+        attempt.release()
+    monkeypatch.setattr(Training, "_take_steps", take_steps)
+    assert finish(Attempt(task(run="same", gone=0), store, CPU))[-1].status == "done"
+    columns = ["step", "epoch", "name", "value"]
+    ours, theirs = (
+        each.metrics().select(columns).filter(pl.col("name") != "tokens_per_s") for each in (store, whole)
+    )
+    assert ours.equals(theirs)
 
 
 def test_runs_that_are_killed_do_not_count_as_deaths_of_a_worker(store, task):

@@ -1,0 +1,178 @@
+"""A training left between two steps, or in the evaluation after them, goes on to the same last bit."""
+
+import io
+import itertools
+
+import pytest
+import torch
+
+from activemem.engine.core.interruption import StoppedMidway
+from activemem.engine.objectives import seq2seq
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.settings import TrialSettings
+
+CPU = torch.device("cpu")
+STEPS, EPOCHS = 4, 2
+LANGUAGE = {"name": "language_model", "corpus": "paradise-lost", "context": 16, "dev_tokens": 2000}
+KINDS = {
+    "tagging": (
+        {"name": "reverse"},
+        {"recipe": "sa(heads=2, head_width=8) + conv(k=3) >> ff(16)"},
+        {
+            "curriculum": {"start": 5, "grow_at": 0.1},
+            "schedule": {"name": "recent", "every": 3, "patience": 1},
+        },
+    ),
+    "regression": (
+        {"name": "recall_addition"},
+        {"recipe": "mean_pool"},
+        {"stop": {"within": 1e-9, "epochs": 1}},
+    ),
+    "varied": ({"name": "recall_multiplication", "variable": True}, {"recipe": "mean_pool"}, {}),
+    "seq2seq": (
+        {"name": "reverse_copy"},
+        {"recipe": "seq2seq(gru, gru, attention=luong)", "position": "none"},
+        {"sampling": 0.5, "clip_norm": 1.0},
+    ),
+    "scheduled sampling": (
+        {"name": "reverse_copy"},
+        {"recipe": "seq2seq(gru, gru)", "position": "none"},
+        {"sampling": 0.9, "scheduled_sampling": {"start": 0.5, "double_every": 4}},
+    ),
+    "stream": (
+        {**LANGUAGE, "random_offset": True},
+        {"recipe": "sa(heads=2, head_width=8, span=16) >> ff(16)", "position": "none"},
+        {"accumulate": 2, "schedule": {"name": "plateau", "warmup": 3}},
+    ),
+    "lines": ({**LANGUAGE, "batching": "lines"}, {"recipe": "conv(k=3)"}, {"schedule": {"name": "cosine"}}),
+}
+
+
+def make_training(kind, folder):
+    task, model, train = KINDS[kind]
+    settings = {
+        "model": {"d_model": 16, **model},
+        "task": task,
+        "train": {
+            "optimizer": {"name": "adam", "lr": 0.01},
+            "batch_size": 4,
+            "epochs": EPOCHS,
+            "steps_per_epoch": STEPS,
+            **train,
+        },
+    }
+    return Training(TrialSettings.model_validate(settings), CPU, folder)
+
+
+def finish(training):
+    """The metrics of the epochs that are left, without their speed."""
+    history = []
+    while not training.finished:
+        history.append({name: value for name, value in training.advance().items() if name != "tokens_per_s"})
+    return history
+
+
+def leave_after(training, steps):
+    """Train that many steps of all, then leave; the metrics of the epochs before."""
+    history, taken = [], itertools.count(1)
+
+    def leave():
+        if next(taken) == steps:
+            raise StoppedMidway
+
+    with pytest.raises(StoppedMidway):
+        while True:
+            measured = training.advance(leave)
+            history.append({name: value for name, value in measured.items() if name != "tokens_per_s"})
+    return history
+
+
+def carried(training, kind, folder):
+    """The same training in another process, by way of a file."""
+    assert training.can_be_saved
+    file = io.BytesIO()
+    torch.save(training.state(), file)
+    file.seek(0)
+    other = make_training(kind, folder)
+    other.restore(torch.load(file, weights_only=True))
+    return other
+
+
+def bits(training):
+    """All of its state but times, as a text."""
+    state = training.state()
+    state["progress"] = [each for place, each in enumerate(state["progress"]) if place != 2]
+    state["epoch"] = {name: value for name, value in state["epoch"].items() if name != "seconds"}
+    torch.set_printoptions(threshold=10**9, precision=17)
+    try:
+        return str(state)
+    finally:
+        torch.set_printoptions(profile="default")
+
+
+@pytest.fixture(autouse=True)
+def _short_evaluations(monkeypatch):
+    """Pairs are scored on a few symbols and not generated, which would take a hundred times as long."""
+    truncate = seq2seq._truncate
+    monkeypatch.setattr(seq2seq, "_truncate", lambda split, _: truncate(split, 300))
+    monkeypatch.setattr(seq2seq, "generate", lambda *_, **__: [])
+    monkeypatch.setattr(seq2seq, "score_outputs", lambda *_: {})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_training_left_between_steps_goes_on_bit_for_bit(kind, folder):
+    whole = make_training(kind, folder)
+    history = finish(whole)
+    for steps in (1, STEPS, STEPS + 2):
+        first = make_training(kind, folder)
+        before = leave_after(first, steps)
+        rest = carried(first, kind, folder)
+        assert (rest.epoch, rest.step) == ((steps - 1) // STEPS, steps)
+        assert before + finish(rest) == history
+        assert bits(rest) == bits(whole)
+
+
+@pytest.mark.parametrize("kind", ["tagging", "regression", "seq2seq"])
+def test_a_training_left_in_its_evaluation_is_evaluated_again(kind, folder, monkeypatch):
+    whole = make_training(kind, folder)
+    history = finish(whole)
+    first = make_training(kind, folder)
+    evaluate = first._objective.evaluate
+
+    def interrupted(*arguments, **options):
+        evaluate(*arguments, **options)
+        raise StoppedMidway
+
+    monkeypatch.setattr(first._objective, "evaluate", interrupted)
+    with pytest.raises(StoppedMidway):
+        first.advance()
+    rest = carried(first, kind, folder)
+    assert finish(rest) == history
+    assert bits(rest) == bits(whole)
+
+
+def test_a_training_left_within_a_step_cannot_be_saved(folder, monkeypatch):
+    training = make_training("tagging", folder)
+
+    def interrupted():
+        raise StoppedMidway
+
+    monkeypatch.setattr(training._optimizer, "step", interrupted)
+    with pytest.raises(StoppedMidway):
+        training.advance()
+    assert not training.can_be_saved
+
+
+def test_the_time_of_an_epoch_in_pieces_is_that_of_its_pieces(folder):
+    first = make_training("tagging", folder)
+    leave_after(first, 2)
+    before = first.seconds
+    rest = carried(first, "tagging", folder)
+    assert rest.seconds == before > 0
+    rest.advance()
+    assert rest.seconds > before
