@@ -26,6 +26,7 @@ ActivememError              a ValueError
         PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
     mend the machine
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures
+            HeadLostError   a Ray cluster without its head            activemem.engine.run.head_watch
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files
         WeightsError        weights of a program that do not fit      activemem.blocks.models.released_weights

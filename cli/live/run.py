@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from ...studies.planning.status import study_status
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
 from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
-from ..output import print_stderr
+from ..output import EXIT_WRONG_INPUT, print_stderr
 from ..views.progress import StudyProgress
 from ..views.status import format_best_points, format_failures
 from .display import live_display
@@ -60,6 +61,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     if not request.local:
         _check_reachable(values.address)
     from ...engine.run.driver import run_study  # loads torch
+    from ...engine.run.head_watch import HeadLostError
     from ...engine.trial.machine_failures import MachineError
 
     started = time.monotonic()
@@ -91,8 +93,11 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         print_stderr(f"stopped at once; the epochs before are stored. Continue: {request.resume_command}")
         return None
     except MachineError as error:
-        told = f"stopped, and no trial has failed by it: {error}"
-        raise MachineError(f"{told}. Continue: {request.resume_command}") from error
+        told = f"stopped, and no trial has failed by it: {error}. Continue: {request.resume_command}"
+        if isinstance(error, HeadLostError):
+            print_stderr(told)
+            os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
+        raise MachineError(told) from error
     _print_summary(request, summary, store, time.monotonic() - started)
     return summary
 

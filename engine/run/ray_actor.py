@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import pickle
+import socket
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,11 @@ from ray import tune
 
 from ...plugins import PluginFile, load_plugin_files
 from ...storage import Store
+from ..core.events import MachineFailed
 from ..core.resources import Machine
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cohorts import Lockstep, Worker, collect, sequentially
+from .memory_guard import MemoryGuard
 from .remote_store import RemoteWorker, StorePlace
 
 REPORT_S = 0.5
@@ -36,16 +41,22 @@ class CohortActor(tune.Trainable):
         metric: str | None,
         plugins: tuple[PluginFile, ...],
     ) -> None:
-        """Begin a first cohort; with a metric, its trials advance in step and report each epoch."""
-        load_plugin_files(plugins)
+        """Begin a first cohort; with a metric, its trials advance in step and report each epoch.
+
+        What goes wrong is the first result: raised here, Tune would try it again for minutes.
+        """
         logging.getLogger("ray").setLevel(logging.ERROR)
-        if place.is_seen():
-            self._worker = Worker(Store(Path(place.root)), machine, make_training)
-        else:
-            self._worker = RemoteWorker(place, machine, make_training)
+        faulthandler.disable()  # each trial has its own file for that
         self._metric = metric
         self._attempts: list[Attempt] = []
-        self.reset_config(config)
+        self._broken: str | None = None
+        try:
+            load_plugin_files(plugins)
+            self._worker = _make_worker(place, machine, make_training)
+            self.reset_config(config)
+        except Exception as error:  # noqa: BLE001 -- whatever it is, no trial has begun
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            self._broken = f"a worker on {socket.gethostname()} cannot begin: {what}"
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Begin another cohort in the same process."""
@@ -62,6 +73,9 @@ class CohortActor(tune.Trainable):
 
     def step(self) -> dict[str, Any]:
         """Work for a while, or an epoch; the events of it."""
+        if self._broken is not None:
+            failed = {"events": [MachineFailed(reason=self._broken)], "done": True, COMPLETED: False}
+            return failed | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
         if self._metric is None:
             events = collect(self._events, REPORT_S)
             return {"events": events, "done": not events, COMPLETED: not events}
@@ -76,3 +90,11 @@ class CohortActor(tune.Trainable):
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Nothing: trials keep their own checkpoints in the store."""
+
+
+def _make_worker(place: StorePlace, machine: Machine, make_training: TrainingFactory) -> Worker:
+    """What trains in this process, whose memory is watched if it has a limit."""
+    guard = None if machine.memory_limit is None else MemoryGuard(machine.memory_limit)
+    if place.is_seen():
+        return Worker(Store(Path(place.root)), machine, make_training, guard)
+    return RemoteWorker(place, machine, make_training, guard)

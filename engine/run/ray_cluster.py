@@ -23,10 +23,12 @@ from ...storage import Store
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
 from ..core.resources import Machine
+from ..trial.machine_failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cluster_nodes import check_nodes, inspect_nodes, marked
 from .cohort_sources import CohortSource
+from .head_watch import HeadWatch
 from .interrupts import Stop, handlers_kept
 from .ray_actor import COMPLETED, CohortActor
 from .remote_store import StorePlace, start_keeper
@@ -38,7 +40,7 @@ RAY_ENVIRONMENT = {
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the driver stops in its own way
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # the store is the truth; Tune's snapshots are never read
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # a dead head ends the run soon, not after a minute
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "30",  # later than a dead head ends the run in order
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 """Settings of Ray and Tune, unless the environment has others."""
@@ -150,12 +152,14 @@ def run_cohorts(
     """
     searcher = _CohortSearcher(source, stop, listener)
     with (
-        _cluster(machine),
+        _cluster(machine) as head,
         _located(store, machine) as place,
         tempfile.TemporaryDirectory(prefix="activemem-") as scratch,
     ):
         unfit: list[str] = []
-        if place.marker is not None:
+        if place.marker is None:
+            _check_room(machine)
+        else:
             nodes = inspect_nodes(place.marker, machine, settings)
             listener.on_nodes(nodes)
             unfit = check_nodes(nodes, skip=machine.skip_unfit_nodes)
@@ -167,7 +171,7 @@ def run_cohorts(
             metric=metric,
             plugins=loaded_files(),
         )
-        results = tune.Tuner(
+        tuner = tune.Tuner(
             tune.with_resources(actor, _resources(machine, unfit)),
             tune_config=tune.TuneConfig(
                 search_alg=searcher,
@@ -182,8 +186,17 @@ def run_cohorts(
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                 verbose=0,
             ),
-        ).fit()
+        )
+        results = head.run(tuner.fit)
         return [str(error).strip().splitlines()[-1] for error in results.errors]
+
+
+def _check_room(machine: Machine) -> None:
+    """Raise MachineError where this machine has too little for one trial, which Tune would wait for."""
+    for name, asked in (("CPU", machine.cpus), ("GPU", machine.gpus)):
+        if asked > (found := ray.cluster_resources().get(name, 0.0)):
+            setting = f"{name.lower()}s"
+            raise MachineError(f"{setting}: expected at most {found:g}, as this machine has, got {asked:g}")
 
 
 @contextmanager
@@ -208,7 +221,7 @@ def _resources(machine: Machine, unfit: Sequence[str]) -> tune.PlacementGroupFac
 
 
 @contextmanager
-def _cluster(machine: Machine) -> Iterator[None]:
+def _cluster(machine: Machine) -> Iterator[HeadWatch]:
     """A connection to the machine's cluster, or to one that lives as long as the run."""
     for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -223,8 +236,10 @@ def _cluster(machine: Machine) -> Iterator[None]:
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
+    head = HeadWatch(ray.get_runtime_context().gcs_address)
     try:
-        yield
+        yield head
     finally:
-        if mine:
+        head.close()
+        if mine and not head.is_lost:  # it would be waited for
             ray.shutdown()

@@ -34,7 +34,7 @@ STOP_S = GRACE_S + 2.0
 """So long after a stop is requested a worker may take to leave its epoch; then it is killed."""
 
 
-class WorkerDiedError(Exception):
+class _WorkerDiedError(Exception):
     """The worker has ended while something was asked of it; the text says how."""
 
 
@@ -108,7 +108,7 @@ class _IsolatedRun:
         """A step of the worker; None if it died, which is noted beside the checkpoints of what was left."""
         try:
             return self.worker.step(jobs)
-        except WorkerDiedError as death:
+        except _WorkerDiedError as death:
             for trial in left:
                 note_death(self.store.checkpoint_dir(trial), str(death))
             return None
@@ -186,13 +186,13 @@ class _WorkerProcess:
         except (EOFError, OSError):
             raise self._died() from None
 
-    def _died(self) -> WorkerDiedError:
+    def _died(self) -> _WorkerDiedError:
         """How the worker has ended."""
         assert self._process is not None, "it was started"
         process = self._process
         self._end(at_once=False)
         code = process.exitcode or 0
-        return WorkerDiedError(
+        return _WorkerDiedError(
             f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit status {code}"
         )
 

@@ -91,6 +91,7 @@ def test_no_worker_outlives_a_run_that_is_killed(folder):
     assert psutil.wait_procs(family, timeout=PATIENCE_S)[1] == []
 
 
+@pytest.mark.slow
 def test_a_plug_in_that_a_worker_cannot_load_stops_the_study_with_its_reason(folder):
     (folder / "once.py").write_text(
         "from multiprocessing import parent_process\nassert parent_process() is None, 'not here'\n",
@@ -103,6 +104,7 @@ def test_a_plug_in_that_a_worker_cannot_load_stops_the_study_with_its_reason(fol
     assert len(Store(folder / "results").trials()) == 0
 
 
+@pytest.mark.slow
 def test_a_search_gives_up_the_same_points_in_a_process_of_its_own(tmp_path):
     overrides = ["search.scheduler=asha", "search.metric=loss", "search.direction=min"]
 

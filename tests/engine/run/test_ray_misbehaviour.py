@@ -1,0 +1,94 @@
+"""Under Ray a trial that ends its worker has its own reason, and what a worker lacks ends the run at once."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from activemem.storage import Store
+
+from .test_crashes import wait_for
+
+PLUGIN = Path(__file__).with_name("misbehaving.py")
+PATIENCE_S = 300
+
+
+@pytest.fixture
+def folder(tmp_path, tiny):
+    """A working directory with a study of four seeds."""
+    text = tiny.replace('["not", "reverse"]', '["not"]').replace('"sa(heads=2, head_width=8)", ', "")
+    (tmp_path / "tiny.toml").write_text(text.replace("[0, 1]", "[0, 1, 2, 3]"), encoding="utf-8")
+    return tmp_path
+
+
+def begin(folder, modes="", **environment):
+    """The study in a process of its own, whose seeds misbehave in these ways."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "activemem", "study", "run", "tiny.toml"],
+        cwd=folder,
+        env={
+            **os.environ,
+            "ACTIVEMEM_PLUGINS": str(PLUGIN),
+            "ACTIVEMEM_TEST_MODES": modes,
+            "ACTIVEMEM_TEST_FOLDER": str(folder),
+            **environment,
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def last_line(process):
+    """The last line that a run tells, whose store then has nothing."""
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2, stderr
+    return stderr.splitlines()[-1]
+
+
+def test_a_trial_that_kills_its_worker_has_its_own_reason_and_the_others_run(folder):
+    process = begin(folder, "native,eat", ACTIVEMEM_TIME_LIMIT_S="1", ACTIVEMEM_MEMORY_LIMIT="2GB")
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    frame = Store(folder / "results").trials().sort("seed")
+    assert process.returncode == 1, stderr
+    assert frame["status"].to_list() == ["failed", "failed", "done", "done"]
+    assert frame["reason"].str.split("\n").list.first().to_list() == [
+        "time limit of 1 s passed at epoch 1, in native code that did not come back",
+        "memory limit of 2 GB passed at epoch 1",
+        None,
+        None,
+    ]
+
+
+def test_a_plug_in_that_a_worker_cannot_load_ends_the_run_with_its_reason(folder):
+    (folder / "once.py").write_text(
+        "from ray._private import worker\nassert not worker.global_worker.mode, 'not here'\n",
+        encoding="utf-8",
+    )
+    told = last_line(begin(folder, ACTIVEMEM_PLUGINS=str(folder / "once.py")))
+    assert "cannot begin: PluginError: once.py:2: AssertionError: not here. Continue: activemem" in told
+    assert len(Store(folder / "results").trials()) == 0
+
+
+@pytest.mark.slow
+def test_more_cpus_than_there_are_end_the_run(folder):
+    told = last_line(begin(folder, ACTIVEMEM_PLUGINS="", ACTIVEMEM_CPUS="4096"))
+    assert "cpus: expected at most" in told
+    assert "as this machine has, got 4096. Continue: activemem study run tiny.toml" in told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_one_signal_ends_a_run_whose_worker_hangs_in_native_code(folder, number):
+    process = begin(folder, "native")
+    wait_for(lambda: (folder / "native").exists() or process.poll() is not None)
+    process.send_signal(number)
+    asked = time.monotonic()
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert time.monotonic() - asked < 60
+    assert process.returncode == 130
+    assert stderr.endswith("Continue: activemem study run tiny.toml\n")
