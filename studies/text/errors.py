@@ -89,20 +89,21 @@ def _order(fault: StudyFault) -> tuple[int, int, str, int, str]:
 
 
 def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
-    """Each line once, and below it, for each of its faults, carets and the message."""
+    """Each line once, and below it, for each of its faults, carets and the message, all of it on one line."""
     margin = max(len(_label(fault)) for fault in faults)
     shown: tuple[int | None, str] = (None, "")
     for fault in faults:
+        message = " ".join(fault.message.splitlines()).replace("\t", " ")
         if fault.line is None:
-            yield f"  {fault.message}"
+            yield f"  {message}"
             continue
         text, carets = draw_carets(fault.text, fault.start, fault.end)
         if (fault.line, text) != shown:
             shown = (fault.line, text)
             yield f"  {_label(fault):>{margin}} | {text}"
         indent = " " * (margin + 5)
-        beside = len(indent + carets) + 2 + len(fault.message) <= _WIDTH
-        yield f"{indent}{carets}  {fault.message}" if beside else f"{indent}{carets}\n{indent}{fault.message}"
+        beside = len(indent + carets) + 2 + len(message) <= _WIDTH
+        yield f"{indent}{carets}  {message}" if beside else f"{indent}{carets}\n{indent}{message}"
 
 
 def _label(fault: StudyFault) -> str:

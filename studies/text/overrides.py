@@ -43,9 +43,9 @@ def apply_override(
 
 
 def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
-    """The keys of nested tables of one key each, outside in."""
+    """The keys of nested tables of one key each, outside in; none of a comment."""
     keys = []
-    while isinstance(nested, dict):
+    while isinstance(nested, dict) and nested:
         (key, nested), *_ = nested.items()
         keys.append(key)
     return keys

@@ -174,11 +174,20 @@ def test_a_fault_is_told_under_its_line(changes, told):
     assert message(text) == told
 
 
+def test_what_a_message_quotes_stays_on_its_line_and_turns_no_text_around():
+    plain, hostile = (message(f'{TEXT}\n["{name}"]\n') for name in ("x", r"x\ny\t\u202e\u009b"))
+    assert plain.count("\n") == hostile.count("\n")
+    assert all(line.isprintable() for line in hostile.split("\n"))
+    assert "x y \N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}" in hostile
+
+
 def test_a_fault_of_an_override_stands_under_the_override():
-    told = message(TEXT, "train.epochz=3", "train.epochs=few", "train.epochs.many=3", "nonsense", "a b=3")
-    assert told == (
-        "study: 3 faults\n"
+    wrong = ("train.epochz=3", "train.epochs=few", "train.epochs.many=3", "nonsense", "a b=3", "#a=3")
+    assert message(TEXT, *wrong) == (
+        "study: 4 faults\n"
         "\n"
+        "  --set | #a=3\n"
+        "          ^^^^  expected KEY=VALUE, got '#a=3'\n"
         "  --set | a b=3\n"
         "          ^^^^^  expected KEY=VALUE, got 'a b=3'\n"
         "  --set | nonsense\n"
