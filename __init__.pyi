@@ -25,6 +25,10 @@ from .reporting.results import StudyResults as StudyResults
 from .reporting.results import open_study as open_study
 from .storage import Store as Store
 from .studies.catalog.metrics import register_metric as register_metric
+from .studies.catalog.optimisers import PluginOptimizer as PluginOptimizer
+from .studies.catalog.optimisers import register_optimizer as register_optimizer
+from .studies.catalog.schedules import PluginSchedule as PluginSchedule
+from .studies.catalog.schedules import register_schedule as register_schedule
 from .studies.catalog.tasks import IGNORED as IGNORED
 from .studies.catalog.tasks import Examples as Examples
 from .studies.catalog.tasks import GeneratedTask as GeneratedTask

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from activemem.studies.catalog.optimisers import OwnOptimizerSettings
+from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.spec import ClaimSpec
 from activemem.studies.schema import settings
@@ -21,6 +23,8 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "study": settings.StudySettings,
     "model": settings.ModelSettings,
     "train": settings.TrainSettings,
+    "optimizer": OwnOptimizerSettings,
+    "schedule": OwnScheduleSettings,
     "search": settings.SearchSettings,
     "decode": settings.DecodeSettings,
     "table": TableSpec,

@@ -1,24 +1,14 @@
-"""The optimiser of a study's [train] table, built from its entry in the catalog."""
+"""Gradients and steps that are kept small, weight by weight and map by map."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pkgutil import resolve_name
 
 import torch
 from torch import Tensor, nn
 
 from ...blocks import Linear
 from ...blocks.layers.convolutions import Convolution
-from ...studies.catalog.optimisers import OPTIMIZERS
-from ...studies.schema.settings import OptimizerSettings
-
-
-def optimizer(settings: OptimizerSettings, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimiser of the settings, fused if it can be: one pass over all weights per step."""
-    entry = OPTIMIZERS[settings.name]
-    options = {key: getattr(settings, key) for key in entry.keys}
-    return resolve_name(entry.path)(parameters, **options, **({"fused": True} if entry.fused else {}))
 
 
 def clip_grad_norm_per_tensor(parameters: Iterable[nn.Parameter], norm: float) -> None:

@@ -9,19 +9,20 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
-from ...studies.schema.settings import ScheduleSettings
+from ...studies.catalog.schedules import OwnScheduleSettings, PluginSchedule, ScheduleSettings
 
 
 class Schedule:
     """The learning rate of an optimiser: a linear warm-up, then the rule of the settings."""
 
     def __init__(self, settings: ScheduleSettings, optimizer: Optimizer, total_steps: int) -> None:
+        own = settings if isinstance(settings, OwnScheduleSettings) else OwnScheduleSettings()
         self._settings = settings
-        self._recent = RecentLosses(settings)
+        self._recent = RecentLosses(own)
         self._per_step = LambdaLR(
             optimizer, lambda done: self._recent.share * factor(settings, done + 1, total_steps)
         )
-        self._plateau = ReduceLROnPlateau(optimizer, patience=settings.patience - 1, threshold=0, eps=0)
+        self._plateau = ReduceLROnPlateau(optimizer, patience=own.patience - 1, threshold=0, eps=0)
 
     def after_step(self, loss: Tensor) -> None:
         """Set the rate of the next step; `loss` is that of the last one."""
@@ -56,7 +57,7 @@ class Schedule:
 class RecentLosses:
     """The share of the highest rate that is left, and the mean training losses that it depends on."""
 
-    def __init__(self, settings: ScheduleSettings) -> None:
+    def __init__(self, settings: OwnScheduleSettings) -> None:
         self._settings = settings
         self._means: list[float] = []
         self._sum: Tensor | float = 0.0
@@ -88,19 +89,31 @@ def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
     """The share of the highest rate at a step, counted from 1.
 
     "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a maximum of
-    1); "linear" and "cosine" fall to 0 at the last step, "milestones" to a tenth after each milestone.
+    1); "linear" and "cosine" fall to the floor at the last step, "milestones" to a tenth after each of them.
     """
     warmup = settings.warmup
     if step < warmup:
         return step / warmup
-    share = (step - warmup) / max(total_steps - warmup, 1)
+    if isinstance(settings, PluginSchedule):
+        return settings.share(step, total_steps)
+    assert isinstance(settings, OwnScheduleSettings), f"{settings.name} has settings of its own"
+    return _own_share(settings, step, total_steps)
+
+
+def _own_share(settings: OwnScheduleSettings, step: int, total_steps: int) -> float:
+    """The share of the highest rate behind the warm-up."""
+    warmup = settings.warmup
+    share, floor = (step - warmup) / max(total_steps - warmup, 1), settings.floor
     match settings.name:
         case "inverse_sqrt":
             return math.sqrt(warmup / step)
         case "linear":
-            return 1.0 - share
+            return 1.0 - (1.0 - floor) * share
         case "cosine":
-            return 0.5 * (1.0 + math.cos(math.pi * share))
+            return floor + (1.0 - floor) * 0.5 * (1.0 + math.cos(math.pi * share))
+        case "warmup_stable_decay":
+            fallen = max(0.0, 1.0 - (total_steps - step) / settings.cooldown)
+            return 1.0 - (1.0 - floor) * fallen
         case "milestones":
             return 0.1 ** sum(step > milestone for milestone in settings.milestones)
         case _:

@@ -19,8 +19,9 @@ from ..core.interruption import Interruption
 from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
 from ..objectives import Metrics, StepShape, build_objective
+from ..optimisers import build_optimizer
 from .leaks import LeakError, check_future_is_hidden
-from .optimiser_steps import clip_grad_norm_per_tensor, optimizer, take_clipped_step
+from .optimiser_steps import clip_grad_norm_per_tensor, take_clipped_step
 from .precision import check_precision, float32_products
 from .schedules import Schedule
 
@@ -50,7 +51,7 @@ class Training:
         self._model = build_model(settings.model, self._objective.interface, generator).to(device)
         if train.compile:
             self._model.body.compile()
-        self._optimizer = optimizer(train.optimizer, self._model.parameters())
+        self._optimizer = build_optimizer(train.optimizer, self._model)
         self._schedule = Schedule(train.schedule, self._optimizer, train.epochs * train.steps_per_epoch)
         self._losses: list[float] = []  # of the last epochs, as many as decide whether it has converged
         self._noise = torch.Generator(device).manual_seed(derive_seed(seed, "dropout")).get_state()

@@ -1,6 +1,6 @@
 """Everything that a study file can refer to by name.
 
-`tasks` can be learnt, `optimisers` move the weights, `metrics` are measured, `published` has the papers'
-numbers. `datasets` says what texts, pairs and treebanks are, `registry` has all of them by name, and
-`text_vocabulary` the tokens of texts.
+`tasks` can be learnt, `optimisers` move the weights at the rates of `schedules`, `metrics` are measured,
+`published` has the papers' numbers. `datasets` says what texts, pairs and treebanks are, `registry` has all
+of them by name, and `text_vocabulary` the tokens of texts.
 """

@@ -1,33 +1,135 @@
-"""The optimisers by the names of `train.optimizer`: a new one needs nothing but an entry here."""
+"""The optimisers by the names of `train.optimizer`: those that come along, and those of plug-ins."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+from pydantic import Field, field_validator, model_validator
+
+from ...diagnostics import nearest_hint
+from ...plugins import OpenRegistry
+from ..text.pydantic_messages import validate
+from ..text.strict_model import KnownNames, StrictModel, class_faults
+
+if TYPE_CHECKING:
+    import torch
+
+
+class OptimizerSettings(StrictModel):
+    """`train.optimizer`: the rule that moves the weights, and its highest learning rate."""
+
+    name: Annotated[str, KnownNames(lambda: OPTIMIZERS)]
+    """the rule, such as adam, adamw, adagrad, sgd, lion, adafactor or muon"""
+    lr: float = Field(gt=0, allow_inf_nan=False)
+    """the highest learning rate"""
+
+    @field_validator("name")
+    @classmethod
+    def check_name(cls, name: str) -> str:
+        """The name, if that rule has these settings."""
+        if name not in OPTIMIZERS:
+            raise ValueError(f"unknown optimizer '{name}'{nearest_hint(name, OPTIMIZERS)}")
+        if not issubclass(OPTIMIZERS[name].settings, cls):
+            raise ValueError(f"the optimizer {name} has other settings")
+        return name
+
+
+class OwnOptimizerSettings(OptimizerSettings):
+    """`train.optimizer` of the rules that come along."""
+
+    weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """how strongly weights decay to 0"""
+    betas: Annotated[
+        tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]], Field(strict=False)
+    ] = (0.9, 0.999)
+    """for rules with two moments, such as adam: the moments' decay rates"""
+    eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
+    """for rules with a denominator, such as adam: added to it"""
+    decay_norms: bool = True
+    """whether norms and biases, all weights of one dimension, decay as well"""
+    momentum: float | None = Field(default=None, ge=0, lt=1)
+    """for sgd and muon: how much stays of the direction of the steps before; by default 0 and 0.95"""
+
+    @model_validator(mode="after")
+    def check_momentum(self) -> OwnOptimizerSettings:
+        """Only some rules have a momentum of its own."""
+        if self.momentum is not None and self.name not in MOMENTUMS:
+            raise ValueError(f"{self.name} has no momentum; {' and '.join(MOMENTUMS)} have")
+        return self
+
+    @property
+    def own_momentum(self) -> float:
+        """The momentum that the rule has."""
+        return MOMENTUMS[self.name] if self.momentum is None else self.momentum
+
+
+class PluginOptimizer(OptimizerSettings, ABC):
+    """`train.optimizer` of a plug-in's rule: its keys, and how it is made."""
+
+    @abstractmethod
+    def build(self, model: torch.nn.Module) -> torch.optim.Optimizer:
+        """The optimiser of all weights of a model, each in one of its groups; `lr` is the highest rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer:
-    """A rule that moves the weights: its class, and the keys of `train.optimizer` that are passed on to it.
-
-    `path` is "module:class", loaded only where a model is trained. A `fused` one makes one pass over all
-    weights a step.
-    """
+    """A rule that moves the weights; `source` is who has thought of it."""
 
     name: str
-    path: str
-    keys: tuple[str, ...] = ("lr", "betas", "eps", "weight_decay")
-    fused: bool = True
+    source: str
+    settings: type[OptimizerSettings] = OwnOptimizerSettings
 
 
-OPTIMIZERS = {
-    optimizer.name: optimizer
-    for optimizer in (
-        Optimizer(name="adam", path="torch.optim:Adam"),
-        Optimizer(name="adamw", path="torch.optim:AdamW"),
-        Optimizer(
-            name="adagrad", path="torch.optim:Adagrad", keys=("lr", "eps", "weight_decay"), fused=False
-        ),
-        Optimizer(name="sgd", path="torch.optim:SGD", keys=("lr", "weight_decay")),
-    )
-}
+MOMENTUMS: Mapping[str, float] = {"sgd": 0.0, "muon": 0.95}
+"""The rules with a momentum of their own, with what it is by default."""
+
+OPTIMIZERS: OpenRegistry[Optimizer] = OpenRegistry(
+    "optimizer",
+    {
+        name: Optimizer(name=name, source=source)
+        for name, source in {
+            "adam": "Kingma and Ba 2015",
+            "adamw": "Loshchilov and Hutter 2019",
+            "adagrad": "Duchi et al. 2011",
+            "sgd": "Robbins and Monro 1951; Polyak 1964",
+            "lion": "Chen et al. 2023, algorithm 2",
+            "adafactor": "Shazeer and Stern 2018",
+            "muon": "Jordan et al. 2024; Liu et al. 2025",
+        }.items()
+    },
+)
 """Every optimiser by its name."""
+
+SettingsT = TypeVar("SettingsT", bound=PluginOptimizer)
+
+
+def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]], type[SettingsT]]:
+    """A decorator that adds an optimiser, its class being that of the settings in `train.optimizer`.
+
+    Raises ValueError for a taken name, and for keys without a meaning or a default.
+    """
+
+    def register(settings: type[SettingsT]) -> type[SettingsT]:
+        if faults := class_faults(settings, PluginOptimizer, given=("name", "lr")):
+            raise ValueError("; ".join(faults))
+        OPTIMIZERS.register(name, Optimizer(name=name, source=source, settings=settings))
+        return settings
+
+    return register
+
+
+def read_optimizer_settings(table: object) -> object:
+    """The settings of a table `train.optimizer`, whose name decides their class; anything else unchanged.
+
+    Raises InvalidTableError with every problem.
+    """
+    if not isinstance(table, Mapping):
+        return table
+    name = table.get("name")
+    known = OPTIMIZERS.get(name) if isinstance(name, str) else None
+    if known is None:
+        return {key: value for key, value in table.items() if key in OptimizerSettings.model_fields}
+    return validate(known.settings, table)

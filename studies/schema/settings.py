@@ -18,7 +18,8 @@ from ...grammar import (
     Recipe,
     parse,
 )
-from ..catalog.optimisers import OPTIMIZERS
+from ..catalog.optimisers import OptimizerSettings, read_optimizer_settings
+from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings, read_schedule_settings
 from ..catalog.tasks import TaskSettings, read_task_settings
 from ..text.strict_model import StrictModel
 
@@ -141,59 +142,6 @@ class ModelSettings(StrictModel):
         return recipe.text
 
 
-class OptimizerSettings(StrictModel):
-    """`train.optimizer`: the rule that moves the weights."""
-
-    name: Literal[tuple(OPTIMIZERS)]  # pyright: ignore[reportInvalidTypeForm] -- the names are the catalog's
-    """the rule"""
-    lr: float = Field(gt=0, allow_inf_nan=False)
-    """the highest learning rate"""
-    weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """how strongly weights decay to 0"""
-    betas: Annotated[
-        tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]], Field(strict=False)
-    ] = (0.9, 0.999)
-    """for rules with two moments, such as adam: the moments' decay rates"""
-    eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
-    """for rules with a denominator, all but sgd: added to it"""
-
-
-class ScheduleSettings(StrictModel):
-    """`train.schedule`: the learning rate over the steps; `lr` is its highest value in all of them.
-
-    It rises linearly over the first `warmup` steps. Then constant stays, linear falls in a line and cosine in
-    half a wave to 0 at the last step, and inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017,
-    equation 3, whose highest value is (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss
-    on the dev split has not improved for `patience` epochs, milestones after each of its steps. recent is
-    multiplied by `decay` when the mean training loss of `every` steps is worse than all of the last
-    `patience` such means (the program of Kaiser and Bengio 2016).
-    """
-
-    name: Literal["constant", "linear", "inverse_sqrt", "cosine", "plateau", "milestones", "recent"] = (
-        "constant"
-    )
-    """how the learning rate continues after the warm-up"""
-    warmup: int = Field(default=0, ge=0)
-    """steps over which the learning rate rises linearly"""
-    patience: int = Field(default=5, ge=1)
-    """for plateau: epochs without a better loss before the rate falls; for recent: earlier means compared"""
-    milestones: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
-    """for milestones: steps after which the learning rate falls to a tenth"""
-    decay: float = Field(default=0.995, gt=0, lt=1)
-    """for recent: the factor that the learning rate is multiplied by"""
-    every: int = Field(default=100, ge=1)
-    """for recent: the number of steps in one mean"""
-
-    @model_validator(mode="after")
-    def check_steps(self) -> ScheduleSettings:
-        """An inverse square root needs a warm-up, and the milestones schedule needs milestones."""
-        if self.name == "inverse_sqrt" and self.warmup < 1:
-            raise ValueError("inverse_sqrt needs a warmup of at least 1 step")
-        if (self.name == "milestones") != bool(self.milestones):
-            raise ValueError(f"expected milestones with the schedule of that name, got {self.name}")
-        return self
-
-
 class CurriculumSettings(StrictModel):
     """`train.curriculum`: the first length, and the accuracy on a fresh batch at which the length grows."""
 
@@ -233,9 +181,11 @@ Precision = Literal["float32", "tf32", "bf16"]
 class TrainSettings(StrictModel):
     """`[train]`: how the model is trained."""
 
-    optimizer: OptimizerSettings
+    optimizer: Annotated[SerializeAsAny[OptimizerSettings], BeforeValidator(read_optimizer_settings)]
     """the rule that moves the weights"""
-    schedule: ScheduleSettings = ScheduleSettings()
+    schedule: Annotated[SerializeAsAny[ScheduleSettings], BeforeValidator(read_schedule_settings)] = (
+        OwnScheduleSettings()
+    )
     """the learning rate over the steps"""
     clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the largest norm that all gradients together may have"""

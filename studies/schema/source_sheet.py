@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 from ...diagnostics import hint
+from ..catalog.optimisers import OPTIMIZERS, OwnOptimizerSettings
+from ..catalog.schedules import SCHEDULES, OwnScheduleSettings
 from ..catalog.tasks import lookup_task, task_names
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
@@ -155,18 +157,35 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
     specs = filter(None, map(lookup_task, _task_names_of(data)))
     schemas[1:1] = [("task", spec.settings) for spec in specs]
     given = {path[:depth] for path in written for depth in range(1, len(path) + 1)}
+    named = _named_tables(data)
     for name, schema in schemas:
-        yield from _schema_defaults((name,), schema, given)
+        yield from _schema_defaults((name,), schema, given, named)
+
+
+def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel]]:
+    """The tables of [train] whose keys depend on their names; those that come along have the same."""
+    names = {path[0]: name for path, name in _leaves((), data.get("train")) if path[1:] == ("name",)}
+    optimizer, schedule = (names.get(table) for table in ("optimizer", "schedule"))
+    rule = OPTIMIZERS.get(optimizer) if isinstance(optimizer, str) else None
+    rate = SCHEDULES.get(schedule) if isinstance(schedule, str) else None
+    return {
+        ("train", "optimizer"): rule.settings if rule else OwnOptimizerSettings,
+        ("train", "schedule"): rate.settings if rate else OwnScheduleSettings,
+    }
 
 
 def _schema_defaults(
-    path: KeyPath, schema: type[StrictModel], given: Collection[KeyPath]
+    path: KeyPath,
+    schema: type[StrictModel],
+    given: Collection[KeyPath],
+    named: Mapping[KeyPath, type[StrictModel]],
 ) -> Iterator[tuple[KeyPath, object]]:
     """The defaults of a table's keys that are not given, and of its inner tables."""
     for name, field in schema.model_fields.items():
-        inner, place = _table_of(field.annotation), (*path, name)
+        place = (*path, name)
+        inner = named.get(place) or _table_of(field.annotation)
         if inner is not None and (field.default is not None or place in given):
-            yield from _schema_defaults(place, inner, given)
+            yield from _schema_defaults(place, inner, given, named)
         elif place not in given and not field.is_required():
             yield place, field.default
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from inspect import isabstract
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,3 +20,19 @@ class KnownNames:
     """In the annotation of a key: the names that it can have, listed if the key is missing."""
 
     list_names: Callable[[], Iterable[str]]
+
+
+def class_faults(
+    settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
+) -> list[str]:
+    """What a plug-in's class of settings lacks; keys that are `given` need nothing."""
+    if not (isinstance(settings, type) and issubclass(settings, base)):
+        return [f"expected a class derived from {base.__name__}, got {settings!r}"]
+    missing = sorted(getattr(settings, "__abstractmethods__", ())) if isabstract(settings) else []
+    fields = {key: field for key, field in settings.model_fields.items() if key not in given}
+    bare = [key for key, field in fields.items() if not field.description]
+    return [
+        *(f"{settings.__name__}: expected a definition of {method}" for method in missing),
+        *(f"{key}: expected a text below it that says what it is" for key in bare),
+        *(f"{key}: expected a default" for key, field in fields.items() if field.is_required()),
+    ]

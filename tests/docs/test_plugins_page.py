@@ -9,7 +9,7 @@ import pytest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-RECALL, COMMANDS = re.findall(r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+RECALL, MOVING, COMMANDS = re.findall(r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -33,6 +33,13 @@ def test_the_commands_of_the_page_train_and_show_its_metric_on_a_cluster(folder)
     assert re.search(r"conv\(k=3\) +\*?0\.\d\d\d", table.stdout)
     assert "confidence ↑" in listed.stdout
     assert "Probability of what is predicted · confidence.py" in listed.stdout
+
+
+def test_an_optimiser_and_a_schedule_are_named_in_a_study(folder):
+    assert command(folder, MOVING).returncode == 0
+    wrong = command(folder, f"{MOVING.strip()} --set train.schedule.every=0")
+    assert wrong.returncode == 2
+    assert "schedule.every: expected at least 1, got 0" in " ".join(wrong.stderr.split())
 
 
 def test_without_its_plug_in_the_metric_of_the_study_is_unknown(folder):

@@ -9,6 +9,8 @@ from typing import get_args
 
 import pytest
 
+from activemem.studies.catalog.optimisers import OwnOptimizerSettings
+from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.schema import settings
 from activemem.studies.schema.curve import CurveSpec
@@ -80,6 +82,8 @@ def keys(model, before=""):
         ("study", settings.StudySettings),
         ("model", settings.ModelSettings),
         ("train", settings.TrainSettings),
+        ("optimizer", OwnOptimizerSettings),
+        ("schedule", OwnScheduleSettings),
         ("search", settings.SearchSettings),
         ("curve", CurveSpec),
     ],

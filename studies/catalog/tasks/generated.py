@@ -6,12 +6,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from inspect import isabstract
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import Field
 
 from ....grammar.vocabulary.spec import Reach
+from ...text.strict_model import class_faults
 from .spec import TASKS, ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
         raise ValueError(f"expected a kind of task among {', '.join(KINDS)}, got {kind}")
 
     def register(settings: type[TaskT]) -> type[TaskT]:
-        if faults := _class_faults(settings):
+        if faults := class_faults(settings, GeneratedTask):
             raise ValueError("; ".join(faults))
         TASKS.register(
             name, TaskSpec(name=name, kind=KINDS[kind], summary=summary, source=source, settings=settings)
@@ -134,23 +134,6 @@ def check_test_sets(task: GeneratedTask) -> None:
             raise TaskError(
                 f"{task.name}: expected a test set's name of letters, digits, '.', '-' and '_', got '{name}'"
             )
-
-
-def _class_faults(settings: type[GeneratedTask]) -> list[str]:
-    """What a class of settings lacks."""
-    if not (isinstance(settings, type) and issubclass(settings, GeneratedTask)):
-        return [f"expected a class derived from GeneratedTask, got {settings!r}"]
-    missing = sorted(settings.__abstractmethods__) if isabstract(settings) else []
-    fields = {key: field for key, field in settings.model_fields.items() if key != "name"}
-    return [
-        *(f"{settings.__name__}: expected a definition of {method}" for method in missing),
-        *(
-            f"{key}: expected a text below it that says what it is"
-            for key in fields
-            if not fields[key].description
-        ),
-        *(f"{key}: expected a default" for key in fields if fields[key].is_required()),
-    ]
 
 
 def _size_faults(kind: TaskKind, sizes: TaskSizes) -> list[str]:

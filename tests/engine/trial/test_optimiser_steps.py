@@ -3,8 +3,9 @@
 import torch
 
 from activemem.blocks import Linear
-from activemem.engine.trial.optimiser_steps import clip_grad_norm_per_tensor, optimizer, take_clipped_step
-from activemem.studies.schema.settings import OptimizerSettings
+from activemem.engine.optimisers import build_optimizer
+from activemem.engine.trial.optimiser_steps import clip_grad_norm_per_tensor, take_clipped_step
+from activemem.studies.catalog.optimisers import OwnOptimizerSettings as OptimizerSettings
 
 
 def weights(*gradients):
@@ -37,7 +38,9 @@ def test_gradients_are_clipped_bit_for_bit_as_all_at_once():
 
 def test_adagrad_steps_as_duchi_et_al_wrote_it():
     (weight,) = weights([2.0, -1.0])
-    made = optimizer(OptimizerSettings(name="adagrad", lr=0.1, eps=1e-10), [weight])
+    made = build_optimizer(
+        OptimizerSettings(name="adagrad", lr=0.1, eps=1e-10), torch.nn.ParameterList([weight])
+    )
     total, expected = torch.zeros(2), torch.zeros(2)
     for gradient in ([2.0, -1.0], [1.0, 1.0]):
         weight.grad = torch.tensor(gradient)
@@ -56,7 +59,7 @@ def test_steps_are_shrunk_map_by_map_while_adagrad_sums_gradients_as_they_are():
             weight.copy_(torch.randn(weight.shape))
     maps = [*merged.weight.detach().clone().chunk(2), alone.weight.detach().clone()]
     sums = [torch.zeros_like(weight) for weight in maps]
-    rule = optimizer(settings, model.parameters())
+    rule = build_optimizer(settings, model)
     for scale in (1e-3, 1.0, 0.1):
         gradients = [scale * size * torch.randn(2, 3) for size in (1.0, 1e-3, 2.0)]
         merged.weight.grad, alone.weight.grad = torch.cat(gradients[:2]), gradients[2]

@@ -5,9 +5,13 @@ import math
 
 import pytest
 import torch
+from pydantic import Field
 
+from activemem import PluginSchedule, register_schedule
 from activemem.engine.trial.schedules import Schedule, factor
-from activemem.studies.schema.settings import ScheduleSettings
+from activemem.studies.catalog.schedules import SCHEDULES
+from activemem.studies.catalog.schedules import OwnScheduleSettings as ScheduleSettings
+from activemem.studies.schema.settings import TrainSettings
 
 TOTAL, EPOCH = 120, 10
 LOSSES = (3.0, 2.0, 1.5, 1.5, 1.6, 1.5, 1.55, 1.5, 1.4, 1.4, 1.3, 1.3)  # one an epoch
@@ -149,3 +153,47 @@ def test_recent_goes_on_from_a_state():
     rest.optimizer.load_state_dict(first.optimizer.state_dict())
     rest.found = list(first.found)
     assert rest.take(TOTAL - 95) == pytest.approx(whole.take(TOTAL), rel=1e-6)
+
+
+def test_a_cosine_falls_to_its_floor_as_torchs_does():
+    (weight,) = [torch.nn.Parameter(torch.zeros(1))]
+    rule = torch.optim.SGD([weight], 1.0)
+    theirs = torch.optim.lr_scheduler.CosineAnnealingLR(rule, TOTAL, eta_min=0.1)
+    settings = ScheduleSettings(name="cosine", floor=0.1)
+    for step in range(1, TOTAL + 1):
+        rule.step()
+        theirs.step()
+        assert factor(settings, step, TOTAL) == pytest.approx(rule.param_groups[0]["lr"], abs=1e-9)
+    assert factor(ScheduleSettings(name="linear", floor=0.25), TOTAL, TOTAL) == 0.25
+
+
+def test_a_rate_warms_up_stays_and_decays():
+    settings = ScheduleSettings(name="warmup_stable_decay", warmup=20, cooldown=30, floor=0.1)
+    rates = [factor(settings, step, TOTAL) for step in range(1, TOTAL + 1)]
+    assert rates[:19] == [step / 20 for step in range(1, 20)]
+    assert set(rates[19:90]) == {1.0}
+    assert rates[90:] == pytest.approx([1.0 - 0.9 * step / 30 for step in range(1, 31)])
+
+
+class Halves(PluginSchedule):
+    every: int = Field(default=10, ge=1)
+    """steps after which the rate is halved"""
+
+    def share(self, step, total_steps):
+        assert step <= total_steps + 1
+        return 0.5 ** ((step - self.warmup) // self.every)
+
+
+def test_a_plug_ins_schedule_follows_the_warm_up():
+    register_schedule("halves", source="here")(Halves)
+    try:
+        train = {"batch_size": 1, "epochs": 1, "steps_per_epoch": 1, "optimizer": {"name": "sgd", "lr": 1.0}}
+        given = {"name": "halves", "warmup": 5, "every": 20}
+        read = TrainSettings.model_validate({**train, "schedule": given})
+        assert read.model_dump()["schedule"] == given
+        rates = Rates(read.schedule, 1.0).take(46)
+        with pytest.raises(ValueError, match="unknown schedule 'halfs'; nearest: halves"):
+            TrainSettings.model_validate({**train, "schedule": {"name": "halfs"}})
+    finally:
+        del SCHEDULES._items["halves"], SCHEDULES._owners["halves"]
+    assert rates == pytest.approx([0.2, 0.4, 0.6, 0.8, *[1.0] * 20, *[0.5] * 20, 0.25, 0.25])

@@ -1,0 +1,102 @@
+"""The optimiser of a study's [train] table: one of torch's, of ours, or of a plug-in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import nn
+
+from ...errors import ActivememError
+from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
+from .lion import Lion
+from .muon import Muon, muon_maps
+
+
+class OptimizerError(ActivememError):
+    """A plug-in's optimiser that does not move every weight once."""
+
+
+def build_optimizer(settings: OptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
+    """The optimiser of all weights of a model, fused where it can be: one pass over them per step.
+
+    Raises OptimizerError for one of a plug-in that leaves weights out or has some twice.
+    """
+    if isinstance(settings, PluginOptimizer):
+        return _checked(settings.name, settings.build(model), model)
+    assert isinstance(settings, OwnOptimizerSettings), f"{settings.name} has settings of its own"
+    return _RULES[settings.name](settings, model)
+
+
+def _adam(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
+    rule = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
+    groups, decay = _groups(model.parameters(), settings), settings.weight_decay
+    return rule(groups, settings.lr, settings.betas, settings.eps, decay, fused=True)
+
+
+def _adagrad(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
+    groups, decay = _groups(model.parameters(), settings), settings.weight_decay
+    return torch.optim.Adagrad(groups, settings.lr, eps=settings.eps, weight_decay=decay)
+
+
+def _sgd(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
+    groups, decay = _groups(model.parameters(), settings), settings.weight_decay
+    return torch.optim.SGD(groups, settings.lr, settings.own_momentum, weight_decay=decay, fused=True)
+
+
+def _lion(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
+    groups, decay = _groups(model.parameters(), settings), settings.weight_decay
+    return Lion(groups, lr=settings.lr, betas=settings.betas, weight_decay=decay)
+
+
+def _adafactor(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
+    groups, decay = _groups(model.parameters(), settings), settings.weight_decay
+    return torch.optim.Adafactor(groups, settings.lr, weight_decay=decay)
+
+
+def _muon(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
+    maps = muon_maps(model)
+    return Muon(
+        maps,
+        _groups((weight for weight in model.parameters() if weight not in maps), settings),
+        lr=settings.lr,
+        momentum=settings.own_momentum,
+        betas=settings.betas,
+        eps=settings.eps,
+        weight_decay=settings.weight_decay,
+    )
+
+
+_RULES: Mapping[str, Callable[[OwnOptimizerSettings, nn.Module], torch.optim.Optimizer]] = {
+    "adam": _adam,
+    "adamw": _adam,
+    "adagrad": _adagrad,
+    "sgd": _sgd,
+    "lion": _lion,
+    "adafactor": _adafactor,
+    "muon": _muon,
+}
+
+
+def _groups(weights: Iterable[nn.Parameter], settings: OwnOptimizerSettings) -> list[dict[str, Any]]:
+    """The weights in one group, or those of one dimension in another, which does not decay."""
+    weights = list(weights)
+    if settings.decay_norms:
+        return [{"params": weights}]
+    flat = [weight for weight in weights if weight.dim() <= 1]
+    wide = [weight for weight in weights if weight.dim() > 1]
+    return [{"params": wide}, {"params": flat, "weight_decay": 0.0}]
+
+
+def _checked(name: str, made: object, model: nn.Module) -> torch.optim.Optimizer:
+    """What a plug-in has made, if it moves every weight once."""
+    if not isinstance(made, torch.optim.Optimizer):
+        raise OptimizerError(f"{name}: expected a torch.optim.Optimizer, got {type(made).__name__}")
+    moved = list(chain.from_iterable(group["params"] for group in made.param_groups))
+    left = [path for path, weight in model.named_parameters() if not any(weight is one for one in moved)]
+    if left or len(moved) != len(list(model.parameters())):
+        told = f"{', '.join(left)} left out" if left else f"{len(moved)} weights"
+        raise OptimizerError(f"{name}: expected every weight of the model once, got {told}")
+    return made

@@ -1,0 +1,104 @@
+"""Muon: the steps of maps are made orthogonal, all other weights move as by AdamW (Jordan et al. 2024).
+
+Steps are as large as those of AdamW usually are, 0.2 √max(outputs, inputs) for each number, so that both have
+one learning rate (Liu et al. 2025, section 2.2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ...blocks import Linear
+from ...blocks.layers.convolutions import Convolution
+
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+_ITERATIONS = 5
+_EPSILON = 1e-7
+_RMS_OF_ADAMW = 0.2
+
+
+def muon_maps(model: nn.Module) -> dict[nn.Parameter, int]:
+    """The weights of the maps and convolutions in a model's body, with how many maps each one holds."""
+    return {
+        module.weight: module.maps
+        for module in model.get_submodule("body").modules()
+        if isinstance(module, Linear | Convolution) and isinstance(module.weight, nn.Parameter)
+    }
+
+
+class Muon(torch.optim.Optimizer):
+    """Muon for `maps`, each with the number of maps side by side in it, and AdamW for the other groups."""
+
+    def __init__(
+        self,
+        maps: Mapping[nn.Parameter, int],
+        rest: Iterable[dict[str, Any]],
+        *,
+        lr: float,
+        momentum: float,
+        betas: tuple[float, float],
+        eps: float,
+        weight_decay: float,
+    ) -> None:
+        groups = [
+            {"params": list(maps), "maps": list(maps.values())},
+            *({**group, "maps": []} for group in rest),
+        ]
+        defaults = {"lr": lr, "momentum": momentum, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__([group for group in groups if group["params"]], defaults)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
+        """Move every weight that has a gradient."""
+        assert closure is None, "gradients are there already"
+        for group in self.param_groups:
+            for place, weight in enumerate(group["params"]):
+                if weight.grad is None:
+                    continue
+                weight.mul_(1 - group["lr"] * group["weight_decay"])
+                if group["maps"]:
+                    self._step_maps(weight, weight.grad, group["maps"][place], group)
+                else:
+                    self._step_as_adamw(weight, weight.grad, group)
+
+    def _step_maps(self, weight: Tensor, gradient: Tensor, count: int, group: dict[str, Any]) -> None:
+        """Nesterov's momentum, made orthogonal map by map."""
+        momentum: Tensor = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        momentum.lerp_(gradient, 1 - group["momentum"])
+        direction = gradient.lerp(momentum, group["momentum"])
+        for part, step in zip(weight.chunk(count), direction.chunk(count), strict=True):
+            matrix = orthogonalise(
+                step.flatten(1)
+            )  # (outputs, inputs), of a convolution (outputs, k * inputs)
+            size = _RMS_OF_ADAMW * math.sqrt(max(matrix.shape))
+            part.add_(matrix.view_as(part), alpha=-group["lr"] * size)
+
+    def _step_as_adamw(self, weight: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        state, (first, second) = self.state[weight], group["betas"]
+        if not state:
+            state.update(steps=0, mean=torch.zeros_like(weight), square=torch.zeros_like(weight))
+        state["steps"] += 1
+        state["mean"].lerp_(gradient, 1 - first)
+        state["square"].mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        scale = (state["square"] / (1 - second ** state["steps"])).sqrt_().add_(group["eps"])
+        weight.addcdiv_(state["mean"], scale, value=-group["lr"] / (1 - first ** state["steps"]))
+
+
+def orthogonalise(matrix: Tensor) -> Tensor:
+    """A matrix with the same singular vectors, whose singular values are near 1: 0.7 to 1.2.
+
+    Five Newton-Schulz iterations of a polynomial that is steep at 0 (Jordan et al. 2024).
+    """
+    a, b, c = _COEFFICIENTS
+    tall = matrix.shape[0] > matrix.shape[1]
+    x = matrix.T if tall else matrix
+    x = x / x.norm().clamp(min=_EPSILON)
+    for _ in range(_ITERATIONS):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x.T if tall else x

@@ -1,0 +1,147 @@
+"""The learning-rate schedules by the names of `train.schedule`: ours, and those of plug-ins."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from pydantic import Field, field_validator, model_validator
+
+from ...diagnostics import nearest_hint
+from ...plugins import OpenRegistry
+from ..text.pydantic_messages import validate
+from ..text.strict_model import KnownNames, StrictModel, class_faults
+
+
+class ScheduleSettings(StrictModel):
+    """`train.schedule`: the learning rate over the steps; `lr` is its highest value in all of them.
+
+    It rises linearly over the first `warmup` steps, and then goes on as the schedule says.
+    """
+
+    name: Annotated[str, KnownNames(lambda: SCHEDULES)] = "constant"
+    """how the learning rate continues after the warm-up: constant, linear, inverse_sqrt, cosine, plateau,
+    milestones, recent or warmup_stable_decay"""
+    warmup: int = Field(default=0, ge=0)
+    """steps over which the learning rate rises linearly"""
+
+    @field_validator("name")
+    @classmethod
+    def check_name(cls, name: str) -> str:
+        """The name, if that schedule has these settings."""
+        if name not in SCHEDULES:
+            raise ValueError(f"unknown schedule '{name}'{nearest_hint(name, SCHEDULES)}")
+        if not issubclass(SCHEDULES[name].settings, cls):
+            raise ValueError(f"the schedule {name} has other settings")
+        return name
+
+
+class OwnScheduleSettings(ScheduleSettings):
+    """`train.schedule` of the schedules that come along.
+
+    constant stays, linear falls in a line and cosine in half a wave to `floor` at the last step, and
+    warmup_stable_decay stays until `cooldown` steps before the end and then falls in a line to `floor`.
+    inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, whose highest value is
+    (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss on the dev split has not improved
+    for `patience` epochs, milestones after each of its steps. recent is multiplied by `decay` when the mean
+    training loss of `every` steps is worse than all of the last `patience` such means (the program of Kaiser
+    and Bengio 2016).
+    """
+
+    patience: int = Field(default=5, ge=1)
+    """for plateau: epochs without a better loss before the rate falls; for recent: earlier means compared"""
+    milestones: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)] = ()
+    """for milestones: steps after which the learning rate falls to a tenth"""
+    decay: float = Field(default=0.995, gt=0, lt=1)
+    """for recent: the factor that the learning rate is multiplied by"""
+    every: int = Field(default=100, ge=1)
+    """for recent: the number of steps in one mean"""
+    floor: float = Field(default=0.0, ge=0, lt=1)
+    """for linear, cosine and warmup_stable_decay: the share of the highest rate at the last step"""
+    cooldown: int = Field(default=0, ge=0)
+    """for warmup_stable_decay: the number of last steps over which the rate falls"""
+
+    @model_validator(mode="after")
+    def check_steps(self) -> OwnScheduleSettings:
+        """What some schedules need, and others do not have."""
+        if self.name == "inverse_sqrt" and self.warmup < 1:
+            raise ValueError("inverse_sqrt needs a warmup of at least 1 step")
+        if (self.name == "milestones") != bool(self.milestones):
+            raise ValueError(f"expected milestones with the schedule of that name, got {self.name}")
+        if (self.name == "warmup_stable_decay") != bool(self.cooldown):
+            raise ValueError(f"expected a cooldown with the schedule warmup_stable_decay, got {self.name}")
+        if self.floor and self.name not in FALLING:
+            raise ValueError(f"expected a floor with {', '.join(FALLING)}, got {self.name}")
+        return self
+
+
+class PluginSchedule(ScheduleSettings, ABC):
+    """`train.schedule` of a plug-in's schedule: its keys, and its rule."""
+
+    @abstractmethod
+    def share(self, step: int, total_steps: int) -> float:
+        """The share of the highest rate at a step behind the warm-up, counted from 1, of so many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleEntry:
+    """A schedule; `source` is who has thought of it."""
+
+    name: str
+    source: str
+    settings: type[ScheduleSettings] = OwnScheduleSettings
+
+
+FALLING = ("linear", "cosine", "warmup_stable_decay")
+"""The schedules that fall to a floor."""
+
+SCHEDULES: OpenRegistry[ScheduleEntry] = OpenRegistry(
+    "schedule",
+    {
+        name: ScheduleEntry(name=name, source=source)
+        for name, source in {
+            "constant": "",
+            "linear": "",
+            "inverse_sqrt": "Vaswani et al. 2017, equation 3",
+            "cosine": "Loshchilov and Hutter 2017",
+            "plateau": "",
+            "milestones": "",
+            "recent": "the program of Kaiser and Bengio 2016",
+            "warmup_stable_decay": "Hu et al. 2024, section 4",
+        }.items()
+    },
+)
+"""Every schedule by its name."""
+
+SettingsT = TypeVar("SettingsT", bound=PluginSchedule)
+
+
+def register_schedule(name: str, *, source: str) -> Callable[[type[SettingsT]], type[SettingsT]]:
+    """A decorator that adds a schedule, its class being that of the settings in `train.schedule`.
+
+    Raises ValueError for a taken name, and for keys without a meaning or a default.
+    """
+
+    def register(settings: type[SettingsT]) -> type[SettingsT]:
+        if faults := class_faults(settings, PluginSchedule):
+            raise ValueError("; ".join(faults))
+        SCHEDULES.register(name, ScheduleEntry(name=name, source=source, settings=settings))
+        return settings
+
+    return register
+
+
+def read_schedule_settings(table: object) -> object:
+    """The settings of a table `train.schedule`, whose name decides their class; anything else unchanged.
+
+    Raises InvalidTableError with every problem.
+    """
+    if not isinstance(table, Mapping):
+        return table
+    name = table.get("name", "constant")
+    known = SCHEDULES.get(name) if isinstance(name, str) else None
+    if known is None:
+        return {key: value for key, value in table.items() if key in ScheduleSettings.model_fields}
+    return validate(known.settings, table)

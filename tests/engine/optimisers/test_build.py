@@ -1,0 +1,226 @@
+"""Optimisers: those of torch as they are there, ours as their papers write them, and a plug-in's."""
+
+import pickle
+
+import pytest
+import torch
+from pydantic import Field
+from torch import nn
+
+from activemem import PluginOptimizer, build, register_optimizer
+from activemem.engine.optimisers import build_optimizer
+from activemem.engine.optimisers.build import OptimizerError
+from activemem.engine.optimisers.muon import muon_maps, orthogonalise
+from activemem.engine.trial.training import Training
+from activemem.studies.catalog.optimisers import OPTIMIZERS, OwnOptimizerSettings
+from activemem.studies.schema.settings import TrainSettings, TrialSettings
+
+RECIPE = "sa(heads=2, head_width=4) + conv(k=3) >> ff(8)"
+
+
+def model():
+    return build(RECIPE, d_model=8, vocab=5, generator=torch.Generator().manual_seed(0))
+
+
+def steps(made, rule, count=3):
+    """A model's weights after some steps along gradients that depend on nothing but the step."""
+    drawn = torch.Generator().manual_seed(7)
+    for _ in range(count):
+        for weight in made.parameters():
+            weight.grad = torch.randn(weight.shape, generator=drawn)
+        rule.step()
+    return [weight.detach().clone() for weight in made.parameters()]
+
+
+def assert_same(settings, expected, tolerance=1e-6):
+    """That our optimiser moves a model as another one does."""
+    ours, theirs = model(), model()
+    found = steps(ours, build_optimizer(OwnOptimizerSettings(**settings), ours))
+    for one, other in zip(found, steps(theirs, expected(theirs)), strict=True):
+        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
+
+
+def test_sgd_has_the_momentum_of_torch():
+    assert_same(
+        {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.01},
+        lambda made: torch.optim.SGD(made.parameters(), 0.1, momentum=0.9, weight_decay=0.01),
+    )
+
+
+def test_adafactor_is_that_of_torch():
+    assert_same(
+        {"name": "adafactor", "lr": 0.1, "weight_decay": 0.01},
+        lambda made: torch.optim.Adafactor(made.parameters(), 0.1, weight_decay=0.01),
+    )
+
+
+@pytest.mark.parametrize("name", ["adamw", "lion", "muon"])
+def test_norms_and_biases_decay_unless_they_are_not_to(name):
+    kept = {}
+    for decay in (True, False):
+        made = model()
+        settings = {"name": name, "lr": 0.1, "weight_decay": 0.5, "decay_norms": decay}
+        rule = build_optimizer(OwnOptimizerSettings(**settings), made)
+        before = {path: weight.detach().clone() for path, weight in made.named_parameters()}
+        for weight in made.parameters():
+            weight.grad = torch.zeros_like(weight)
+        rule.step()
+        for path, weight in made.named_parameters():
+            kept[decay, path] = torch.equal(weight, before[path]) or not before[path].any()
+            shrunk = before[path] * (1 - 0.1 * 0.5)
+            if decay or weight.dim() > 1:
+                torch.testing.assert_close(weight.detach(), shrunk)
+    assert all(
+        kept[False, path] == (weight.dim() <= 1)
+        for path, weight in model().named_parameters()
+        if weight.any()
+    )
+
+
+def test_lion_steps_as_chen_et_al_wrote_it():
+    made = nn.ParameterList([torch.tensor([1.0, -2.0])])
+    rule = build_optimizer(
+        OwnOptimizerSettings(name="lion", lr=0.1, betas=(0.9, 0.99), weight_decay=0.2), made
+    )
+    momentum, expected = torch.zeros(2), torch.tensor([1.0, -2.0])
+    for gradient in ([2.0, -1.0], [-0.01, 30.0], [0.5, 0.5]):
+        made[0].grad = torch.tensor(gradient)
+        rule.step()
+        step = torch.sign(0.9 * momentum + 0.1 * torch.tensor(gradient))
+        momentum = 0.99 * momentum + 0.01 * torch.tensor(gradient)
+        expected = expected - 0.1 * (step + 0.2 * expected)
+    torch.testing.assert_close(made[0].detach(), expected)
+
+
+def test_muon_makes_steps_orthogonal():
+    for shape in ((8, 8), (4, 20), (30, 3)):
+        made = orthogonalise(torch.randn(shape, generator=torch.Generator().manual_seed(1)))
+        values = torch.linalg.svdvals(made)
+        assert ((values > 0.5) & (values < 1.5)).all()
+
+
+def test_muon_moves_maps_as_torch_does_one_by_one_and_all_else_as_adamw():
+    ours, theirs = model(), model()
+    settings = {"name": "muon", "lr": 0.02, "weight_decay": 0.1}
+    found = steps(ours, build_optimizer(OwnOptimizerSettings(**settings), ours))
+    maps = muon_maps(theirs)
+    assert sorted(maps.values())[-1] == 3  # queries, keys and values of sa
+    parts = {
+        weight: [nn.Parameter(part.detach().flatten(1).clone()) for part in weight.chunk(count)]
+        for weight, count in maps.items()
+    }
+    every = [part for chunks in parts.values() for part in chunks]
+    rest = [weight for weight in theirs.parameters() if weight not in maps]
+    orthogonal = torch.optim.Muon(every, 0.02, 0.1, 0.95, adjust_lr_fn="match_rms_adamw")
+    others = torch.optim.AdamW(rest, 0.02, weight_decay=0.1)
+    drawn = torch.Generator().manual_seed(7)
+    for _ in range(3):
+        for weight in theirs.parameters():
+            weight.grad = torch.randn(weight.shape, generator=drawn)
+            for part, gradient in zip(
+                parts.get(weight, ()), weight.grad.chunk(maps.get(weight, 1)), strict=False
+            ):
+                part.grad = gradient.flatten(1)
+        orthogonal.step()
+        others.step()
+    for weight, moved in zip(theirs.parameters(), found, strict=True):
+        if weight in maps:  # torch multiplies in 16 bits
+            expected = torch.cat(
+                [
+                    part.detach().view_as(chunk)
+                    for part, chunk in zip(parts[weight], weight.chunk(maps[weight]), strict=True)
+                ]
+            )
+            torch.testing.assert_close(moved, expected, rtol=0.02, atol=0.002)
+        else:
+            torch.testing.assert_close(moved, weight.detach())
+
+
+def settings(optimizer):
+    return TrialSettings.model_validate(
+        {
+            "model": {"recipe": RECIPE, "d_model": 8},
+            "task": {"name": "reverse", "vocab": 5},
+            "train": {
+                "optimizer": optimizer,
+                "batch_size": 16,
+                "epochs": 4,
+                "steps_per_epoch": 40,
+                "curriculum": {"start": 3},
+            },
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        {"name": "adamw", "lr": 0.01, "weight_decay": 0.1, "decay_norms": False},
+        {"name": "sgd", "lr": 0.1, "momentum": 0.9},
+        {"name": "lion", "lr": 0.003, "betas": [0.9, 0.99]},
+        {"name": "adafactor", "lr": 0.02},
+        {"name": "muon", "lr": 0.01},
+    ],
+    ids=lambda given: given["name"],
+)
+def test_each_learns_and_goes_on_bit_for_bit_where_it_was_interrupted(optimizer, tmp_path):
+    whole, half, rest = (Training(settings(optimizer), torch.device("cpu"), tmp_path) for _ in range(3))
+    history = [whole.advance() for _ in range(4)]
+    for _ in range(2):
+        half.advance()
+    rest.restore(pickle.loads(pickle.dumps(half.state())))
+    for metrics in history[2:]:
+        found = rest.advance()
+        assert {**found, "tokens_per_s": 0} == {**metrics, "tokens_per_s": 0}
+    assert history[-1]["loss"] < history[0]["loss"]
+
+
+def test_a_momentum_is_for_rules_that_have_one():
+    with pytest.raises(ValueError, match="adam has no momentum; sgd and muon have"):
+        OwnOptimizerSettings(name="adam", lr=0.1, momentum=0.9)
+
+
+class Signs(PluginOptimizer):
+    share: float = Field(default=1.0, ge=0, le=1)
+    """how much of each step is taken"""
+    flaw: str = ""
+    """what is wrong with it"""
+
+    def build(self, model):
+        weights = list(model.parameters())
+        match self.flaw:
+            case "left":
+                weights = weights[1:]
+            case "type":
+                return weights
+            case _:
+                pass
+        return torch.optim.SGD(weights, self.lr * self.share)
+
+
+@pytest.fixture
+def signs():
+    """An optimiser for the length of a test."""
+    register_optimizer("signs", source="here")(Signs)
+    yield
+    del OPTIMIZERS._items["signs"], OPTIMIZERS._owners["signs"]
+
+
+def test_a_plug_ins_optimiser_has_keys_of_its_own(signs):
+    train = {"batch_size": 1, "epochs": 1, "steps_per_epoch": 1}
+    read = TrainSettings.model_validate({**train, "optimizer": {"name": "signs", "lr": 1.0, "share": 0.5}})
+    made = build_optimizer(read.optimizer, model())
+    assert made.param_groups[0]["lr"] == 0.5
+    assert read.model_dump()["optimizer"] == {"name": "signs", "lr": 1.0, "share": 0.5, "flaw": ""}
+    with pytest.raises(ValueError, match="unknown key 'shares'"):
+        TrainSettings.model_validate({**train, "optimizer": {"name": "signs", "lr": 1.0, "shares": 0.5}})
+
+
+def test_an_optimiser_that_leaves_weights_out_is_refused(signs):
+    with pytest.raises(OptimizerError) as caught:
+        build_optimizer(Signs(name="signs", lr=1.0, flaw="left"), model())
+    assert str(caught.value) == (
+        "signs: expected every weight of the model once, got embedding.weight left out"
+    )
+    with pytest.raises(OptimizerError, match=r"expected a torch\.optim\.Optimizer, got list"):
+        build_optimizer(Signs(name="signs", lr=1.0, flaw="type"), model())
