@@ -51,8 +51,8 @@ def run(
 
     Of recurrent encoders it is their memory. Where the study says `[decode]`, models that translate are
     tuned: the search that is best on the dev split writes the test split. Nothing is trained, and nothing
-    measured twice. It needs `keep_weights = true` in the study; exits with 1 if weights were not kept or
-    cannot be used, and with 2 if no trial is done.
+    measured twice; a model that takes longer than time_limit_s is left. It needs `keep_weights = true` in
+    the study; exits with 1 if weights were not kept or cannot be used, and with 2 if no trial is done.
     """
     from ...engine.core.resources import Machine
     from ...studies.last_run import load_last_run
@@ -65,12 +65,18 @@ def run(
     train_command = command_line("study", "run", study, set=last_run.overrides, results=results)
     _require_weights(last_run, store, train_command)
     from ...engine.probes import probe_study, tune_study  # loads torch
+    from ...engine.run.interrupts import left_by_sigterm
+    from ...engine.run.local.last_resort import killed_if_stuck
 
-    machine = Machine(cpus=settings.values.cpus, gpus=settings.values.gpus, data=settings.data)
+    values = settings.values
+    machine = Machine(
+        cpus=values.cpus, gpus=values.gpus, time_limit_s=values.time_limit_s, data=settings.data
+    )
     try:
-        failed = _report_probes(last_run, probe_study(last_run, store, machine, sequences=sequences))
-        if last_run.decode is not None:
-            failed |= _report_probes(last_run, tune_study(last_run, store, machine), verb="tuned")
+        with killed_if_stuck(), left_by_sigterm():
+            failed = _report_probes(last_run, probe_study(last_run, store, machine, sequences=sequences))
+            if last_run.decode is not None:
+                failed |= _report_probes(last_run, tune_study(last_run, store, machine), verb="tuned")
     except KeyboardInterrupt:
         again = command_line("probe", "run", study, sequences=sequences, results=results)
         print_stderr(f"stopped; what was measured is stored. Continue: {again}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import pairwise
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
+from ..core.interruption import TimeLimitPassed, interruptible
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import DataError
 from ..data.pairs.corpus import PairSplit
@@ -60,7 +61,7 @@ def probe_study(
     """Measure every trained model of a study over the first `sequences` test sequences of its task.
 
     A model is measured again only over another number of sequences, or when there are new models to compare
-    it with. All is computed on the CPU in double precision.
+    it with. All is computed on the CPU in double precision. A model is left at the machine's time limit.
     """
     torch.set_num_threads(machine.threads)
     groups: dict[str, list[TrainedTrial]] = {}
@@ -75,7 +76,7 @@ def probe_study(
     comparable = [_Group(members, store, sequences) for members in groups.values()]
     stored = _stored_values(study.name, store, comparable)
     for group in comparable:
-        yield from _probe(group, stored, machine.data)
+        yield from _probe(group, stored, machine)
     store.compact()
 
 
@@ -130,22 +131,38 @@ class _Group:
         return self._measured[trial]
 
 
-def _probe(group: _Group, stored: Mapping[str, Mapping[str, float]], data: Path) -> Iterator[ProbeResult]:
+def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[str, float]]) -> ProbeResult:
+    """What is measured in a trial's model, or why it is not, the machine's time limit among the reasons."""
+    try:
+        with interruptible(machine.time_limit_s):
+            return ProbeResult(trial=trial, metrics=measure())
+    except (DataError, ProbeError) as error:
+        return ProbeResult(trial=trial, reason=str(error))
+    except TimeLimitPassed:
+        return ProbeResult(trial=trial, reason=f"time limit of {machine.time_limit_s:g} s passed")
+
+
+def _probe(
+    group: _Group, stored: Mapping[str, Mapping[str, float]], machine: Machine
+) -> Iterator[ProbeResult]:
     """Measure every trial of a group in turn; their pairs are read or drawn once, when first needed."""
-    pairs: PairData | None = None
+    first = next(iter(group.members.values())).trial
+    pairs = cache(lambda: PairData(first.settings, machine.data))
     for trial, trained in group.members.items():
         before, ambiguous = stored[trial], group.standards[trial].ambiguous
         if before.get(REQUESTED_METRIC) == group.requested and group.theta_names(trial) <= before.keys():
             yield ProbeResult(trial=trained.trial, ambiguous=ambiguous)
             continue
-        try:
-            pairs = pairs or PairData(trained.trial.settings, data)
-            metrics = group.measure(trial, pairs.test)
-        except (DataError, ProbeError) as error:
-            yield ProbeResult(trial=trained.trial, reason=str(error))
-            continue
-        group.store.write_probes(trained.row, trained.metric_rows(metrics))
-        yield ProbeResult(trial=trained.trial, metrics=metrics, ambiguous=ambiguous)
+        measure = partial(_measure, group, trial, pairs)
+        probed = within_limit(trained.trial, machine, measure)
+        if probed.reason is None:
+            group.store.write_probes(trained.row, trained.metric_rows(probed.metrics))
+            probed = replace(probed, ambiguous=ambiguous)
+        yield probed
+
+
+def _measure(group: _Group, trial: str, pairs: Callable[[], PairData]) -> Mapping[str, float]:
+    return group.measure(trial, pairs().test)
 
 
 def _stored_values(study: str, store: Store, groups: Sequence[_Group]) -> dict[str, dict[str, float]]:

@@ -19,13 +19,12 @@ from ...studies.schema.settings import DecodeSettings, read_recipe
 from ...studies.study import Study
 from ..core.models import autocast
 from ..core.resources import ONE_CPU, Machine
-from ..corpora import DataError
 from ..data.pairs.corpus import PairSplit
 from ..measures import bleu
 from ..objectives.generation import Decoding, PairData, generate, write_outputs
 from ..trial.precision import float32_products
-from .study_probes import ProbeResult
-from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, load_model, trained_trials
+from .study_probes import ProbeResult, within_limit
+from .trained_models import NOT_KEPT, TrainedTrial, load_model, trained_trials
 
 _TEXTS = ("sources", "references", "outputs")
 _TUNING = (*TUNED_METRICS, "dev_bleu_signature")
@@ -38,7 +37,7 @@ def tune_study(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterat
     """Try the searches of `[decode]` with every trained model of a study that translates.
 
     The one with the highest BLEU on the dev split, the first of equal ones, writes the test split. Outputs
-    and scores that the store has are not computed again.
+    and scores that the store has are not computed again. A model is left at the machine's time limit.
     """
     if study.decode is None:
         return
@@ -50,10 +49,8 @@ def tune_study(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterat
         elif not store.weights_file(trial.id).exists():
             yield ProbeResult(trial=trial, reason=NOT_KEPT)
         else:
-            try:
-                yield ProbeResult(trial=trial, metrics=_Tuning(trained, study.decode, store, machine).run())
-            except (DataError, ProbeError) as error:
-                yield ProbeResult(trial=trial, reason=str(error))
+            tuning = _Tuning(trained, study.decode, store, machine)
+            yield within_limit(trial, machine, tuning.run)
     store.compact()
 
 

@@ -44,6 +44,20 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
 
 
 @contextmanager
+def left_by_sigterm() -> Iterator[None]:
+    """A context that a SIGTERM leaves as Ctrl-C does, by KeyboardInterrupt."""
+
+    def leave(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def handlers_kept() -> Iterator[None]:
     """A context that puts the handlers of `SIGNALS` back at its end: Ray takes that of SIGTERM for itself."""
     before = {number: signal.getsignal(number) for number in SIGNALS}

@@ -50,7 +50,7 @@ def watch(parent: int) -> None:
         elif os.getppid() == parent:
             os.kill(parent, signal.SIGKILL)
             with suppress(OSError):  # nobody may read it any more
-                os.write(2, b"killed, as native code did not come back; the epochs before are stored\n")
+                os.write(2, b"killed, as native code did not come back; what was finished before is stored\n")
             return
 
 

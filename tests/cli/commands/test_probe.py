@@ -2,13 +2,17 @@
 
 import csv
 import json
+import os
 import re
+import signal
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from activemem.engine.core.resources import Machine
+from activemem.engine.probes import tuning
 from activemem.engine.run.driver import run_study
 from activemem.reporting.results import open_study
 from activemem.storage import Store
@@ -223,6 +227,22 @@ def test_models_that_translate_are_tuned_and_tables_wait_for_it(run, monkeypatch
     table = run("table", "render", "numbers.toml", "--format", "csv").stdout
     shown = {row["column"]: float(row["mean"]) for row in csv.DictReader(table.splitlines())}
     assert shown == pytest.approx({name: values[name] for name in shown})
+
+
+def test_a_sigterm_ends_decoding_as_ctrl_c_does(run, monkeypatch):
+    a_trained_translation(monkeypatch, PLAIN)
+
+    def decode(*_, **__):
+        os.kill(os.getpid(), signal.SIGTERM)
+        while True:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(tuning, "generate", decode)
+    result = run("probe", "run", "numbers.toml", "--data", ".")
+    assert result.exit_code == 130
+    told = "stopped; what was measured is stored. Continue: activemem probe run numbers.toml"
+    assert result.stderr.splitlines()[-1].startswith(told)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_translations_are_compared_with_those_of_a_baseline(run, monkeypatch):

@@ -101,7 +101,7 @@ def test_two_signals_end_native_code_that_does_not_come_back(folder):
     process.send_signal(signal.SIGTERM)
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == -signal.SIGKILL
-    assert stderr == "killed, as native code did not come back; the epochs before are stored\n"
+    assert stderr == "killed, as native code did not come back; what was finished before is stored\n"
 
 
 def test_a_block_that_exits_is_an_outcome(folder):
