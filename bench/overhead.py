@@ -55,6 +55,7 @@ class NoOpTraining:
     parameters = epoch = step = 0
     seconds = flops = 0.0
     finished = can_be_saved = True
+    lacks_last_evaluation = False
 
     def __init__(self, settings: TrialSettings, device: torch.device, data: Path) -> None:
         del settings, device, data

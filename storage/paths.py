@@ -8,6 +8,7 @@ tuning/STUDY/...                        the same again, which search for outputs
 outputs/STUDY/...                       the same again, what models wrote for the test split, if kept
 tuned_outputs/STUDY/...                 the same again, what they wrote later with the chosen search
 weights/TRIAL.pt                        the engine's: a trained model, if its study keeps it
+final_checkpoints/TRIAL.pt              the engine's: the last state of a training, if its study keeps it
 studies/STUDY.json                      what each study was when it last ran
 checkpoints/TRIAL/                      the engine's, with a note of how far the trial has come
 quarantine/                             damaged files under their paths, and notes.txt
@@ -83,6 +84,15 @@ class Layout:
     def weights_folder(self) -> Path:
         """The folder of trained weights."""
         return self.root / "weights"
+
+    @property
+    def final_checkpoints_folder(self) -> Path:
+        """The folder of the last states of trainings."""
+        return self.root / "final_checkpoints"
+
+    def final_checkpoint(self, trial: str) -> Path:
+        """Return the file of the last state of a training."""
+        return self.final_checkpoints_folder / f"{trial}.pt"
 
     def checkpoints(self, trial: str) -> Path:
         """Return the folder of a trial's checkpoints."""

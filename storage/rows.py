@@ -17,6 +17,7 @@ _COLUMN_TYPES: Final = {
     str | None: pl.String(),
     int: pl.Int64(),
     Int32: pl.Int32(),
+    Int32 | None: pl.Int32(),
     float: pl.Float64(),
     tuple[tuple[str, float], ...]: pl.List(pl.Struct({"name": pl.String(), "value": pl.Float64()})),
     datetime: pl.Datetime("us", "UTC"),
@@ -30,7 +31,8 @@ class TrialRow:
     `trial` is 16 hexadecimal digits; `factors` and `settings` are JSON objects as text; `metrics` are the
     final values by name; `flops` counts the training done; `started` and `finished` carry a time zone.
     `commit` is that of the code, with a hash of what differed from it: 5d02964+a1b2c3d4. `cuda_version` is
-    empty on a CPU. Rows of earlier versions lack these versions, and have only the "+" of such a hash.
+    empty on a CPU. Rows of earlier versions lack these versions, and have only the "+" of such a hash. A
+    training that went on from that of a trial with fewer epochs tells it, and after how many.
     Raises `StoreError` with everything that is wrong.
     """
 
@@ -57,6 +59,8 @@ class TrialRow:
     torch_version: str | None = None
     cuda_version: str | None = None
     python_version: str | None = None
+    continued_from: str | None = None
+    continued_after: Int32 | None = None
     device: str
     host: str
     started: datetime

@@ -14,7 +14,7 @@ from .durable_write import encode, write_durably, write_once
 from .integrity.quarantine import Quarantine
 from .latest_attempts import LatestAttempts, read_latest
 from .leases import Leases, remove_old_leases, this_process
-from .paths import Layout, StoreError
+from .paths import Layout, StoreError, entries
 from .read import RANK, read
 from .rows import (
     METRICS,
@@ -201,6 +201,15 @@ class Store:
     def weights_file(self, trial: str) -> Path:
         """Return the file for a trial's trained weights, which need not exist."""
         return self._layout.weights(trial)
+
+    def final_checkpoint_file(self, trial: str) -> Path:
+        """Return the file for the last state of a trial's training, which need not exist."""
+        return self._layout.final_checkpoint(trial)
+
+    def final_checkpoints(self) -> frozenset[str]:
+        """Return the trials whose last state is kept."""
+        files = entries(self._layout.final_checkpoints_folder, ".pt")
+        return frozenset(path.stem for path in files if not path.name.startswith("."))
 
     def save_study_record(self, name: str, record: Mapping[str, Any]) -> None:
         """Replace the record of a study, as JSON; it is then the last study."""

@@ -69,6 +69,7 @@ class Study:
     design: Design
     budget: StudyBudget
     keep_weights: bool
+    keep_checkpoints: bool
     decode: DecodeSettings | None
     trials: tuple[Trial, ...]
     cells: tuple[Trial, ...]
@@ -210,6 +211,7 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
         design=design,
         budget=budget,
         keep_weights=header.keep_weights,
+        keep_checkpoints=header.keep_checkpoints,
         decode=decode,
         trials=grid.trials,
         cells=grid.cells,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
 from ...studies.planning.plan import ModelCost, Plan
+from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.planning.time_estimates import TimeEstimate
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.study import Study
@@ -19,6 +20,7 @@ NO_NUMBER = "–"
 """Shown where there is no number."""
 
 _MAX_MODELS = 24
+_MAX_NAMED = 3
 
 
 def format_plan(study: Study, plan: Plan, machine: MachineSettings) -> str:
@@ -43,7 +45,7 @@ def format_plan(study: Study, plan: Plan, machine: MachineSettings) -> str:
 
 
 def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
-    """The sizes solved for equal parameters, and each model that is over the budget."""
+    """The sizes solved for equal parameters, what goes on, and each model that is over the budget."""
     solved = [model.size_match for model in plan.models if model.size_match is not None]
     if study.design.matched_size is not None and solved:
         name, given = study.design.matched_size
@@ -53,9 +55,24 @@ def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
         text = f"{name} solved for the parameters of {cell}; largest residual {_signed(worst.residual)}"
         share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
         yield wrap(text + share, WIDTH, initial_indent="  match  ", subsequent_indent=" " * 9)
+    if plan.going_on:
+        text = "; ".join(_going_on(plan.going_on.values()))
+        yield wrap(text, WIDTH, initial_indent="  on     ", subsequent_indent=" " * 9)
     for each in plan.over_budget:
         text = f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
         yield wrap(text, WIDTH, initial_indent="  over   ", subsequent_indent=" " * 9)
+
+
+def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
+    """How many trials go on from each epoch, and from which trials; of many the first few."""
+    by_epoch: dict[int, list[str]] = {}
+    for each in shorter_trials:
+        by_epoch.setdefault(each.epochs, []).append(each.trial)
+    for epochs, trials in sorted(by_epoch.items()):
+        go, those = ("goes", "trial") if len(trials) == 1 else ("go", "trials")
+        names = ", ".join(trials[:_MAX_NAMED])
+        more = f" and {len(trials) - _MAX_NAMED:,} more" if len(trials) > _MAX_NAMED else ""
+        yield f"{plural(len(trials), 'trial')} {go} on from epoch {epochs} of {those} {names}{more}"
 
 
 def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
@@ -83,10 +100,15 @@ def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
                 "levels": dict(each.trial.levels),
                 "status": each.status,
                 "estimate": _estimate(each.estimate),
+                "goes_on": _goes_on(plan.going_on.get(each.trial.id)),
             }
             for each in plan.trials
         ],
     }
+
+
+def _goes_on(shorter: ShorterTrial | None) -> dict[str, str | int] | None:
+    return None if shorter is None else {"trial": shorter.trial, "epoch": shorter.epochs}
 
 
 def _model_to_dict(model: ModelCost) -> dict[str, Any]:

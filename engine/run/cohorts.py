@@ -46,7 +46,7 @@ class Worker:
                 self._store,
                 self._device,
                 claims=self._claims_of(job.run),
-                checkpoint=self.make_checkpoint(job.trial.id),
+                checkpoint=self.make_checkpoint(job),
                 time_limit_s=self._limit,
                 checkpoint_every_s=self._every,
                 data=self._data,
@@ -60,9 +60,9 @@ class Worker:
         """The claims of a run."""
         return Claims(self._store, run)
 
-    def make_checkpoint(self, trial: str) -> Checkpoint:
-        """The checkpoint of a trial."""
-        return Checkpoint(self._store.checkpoint_dir(trial))
+    def make_checkpoint(self, job: Job) -> Checkpoint:
+        """The checkpoint of a job."""
+        return Checkpoint.of(self._store, job)
 
     def _claims_of(self, run: str) -> Claims:
         """The claims of a run, which know what they have read of the store."""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from ...storage import Store
+from ...studies.planning.shorter_trials import ShorterTrials
 from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
@@ -179,13 +180,15 @@ class _Rounds:
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
     ) -> list[str]:
         """Train these trials, at most so many, after the last attempts at them; why cohorts were given up."""
-        folder = self._store.checkpoint_dir
+        folder, shorter = self._store.checkpoint_dir, ShorterTrials(self._store)
         jobs = {
             trial.id: Job(
                 trial=trial,
                 attempt=last.get(trial.id, -1) + 1,
                 run=self._id,
                 keep_weights=self._study.keep_weights,
+                keep_checkpoint=self._study.keep_checkpoints,
+                shorter=shorter.find(trial),
             )
             for trial in sorted(missing, key=lambda trial: dies_often(folder(trial.id)))
         }

@@ -19,6 +19,7 @@ from optuna.trial import TrialState
 
 from ...grammar.nodes import Dimension
 from ...storage import Store
+from ...studies.planning.shorter_trials import ShorterTrials
 from ...studies.planning.trial_values import ValueStatus, trial_values
 from ...studies.resolve.search_points import enumerate_points, is_enumerable
 from ...studies.resolve.trial import Trial
@@ -88,7 +89,7 @@ class OptunaSearch:
         self._seen: set[str] = set()  # trials of this study that the store holds or others have begun
         self._open: dict[str, tuple[optuna.trial.Trial, _Point, list[Job]]] = {}
         self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
-        self._stored = store.follow()
+        self._stored, self._shorter = store.follow(), ShorterTrials(store)
         self._waiting = self._replay_stored()
 
     def next_cohort(self) -> tuple[str, list[Job]] | None:
@@ -265,6 +266,8 @@ class OptunaSearch:
                 run=self._run,
                 gone=self._gone.get(trial.id, -1),
                 keep_weights=self._study.keep_weights,
+                keep_checkpoint=self._study.keep_checkpoints,
+                shorter=self._shorter.find(trial),
             )
             for trial in point.trials
             if trial.id not in self._stored or self._stored[trial.id]["status"] in again

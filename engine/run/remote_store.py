@@ -92,12 +92,23 @@ class StoreKeeper:
         metrics: Sequence[MetricRow],
         outputs: WrittenOutputs | None,
         weights: bytes | None,
+        final_checkpoint: bytes | None,
     ) -> None:
-        """Store an attempt with its weights, as `Store.write` does."""
-        if weights is not None:
-            with replacing(self._store.weights_file(row.trial)) as temporary:
-                temporary.write_bytes(weights)
-        self._store.write(row, metrics, outputs)
+        """Store an attempt with its weights and the last state of its training, as `Store.write` does."""
+        store, trial = self._store, row.trial
+        for path, data in (
+            (store.weights_file(trial), weights),
+            (store.final_checkpoint_file(trial), final_checkpoint),
+        ):
+            if data is not None:
+                with replacing(path) as temporary:
+                    temporary.write_bytes(data)
+        store.write(row, metrics, outputs)
+
+    def read_final_checkpoint(self, trial: str) -> bytes | None:
+        """The last state of a trial's training, if it is kept."""
+        path = self._store.final_checkpoint_file(trial)
+        return path.read_bytes() if path.is_file() else None
 
     def read_checkpoint(self, trial: str) -> dict[str, bytes]:
         """The files of a trial's checkpoint by name."""
@@ -128,11 +139,12 @@ class RemoteStore(Store):
     def write(
         self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs | None = None
     ) -> None:
-        """As any store's; weights that were saved in the scratch folder go with the attempt."""
-        path = self.weights_file(trial.trial)
-        weights = path.read_bytes() if path.exists() else None
-        _wait(self.keeper.write.remote(trial, metrics, outputs, weights))
-        path.unlink(missing_ok=True)
+        """As any store's; what was kept of the model in the scratch folder goes with the attempt."""
+        paths = [self.weights_file(trial.trial), self.final_checkpoint_file(trial.trial)]
+        kept = [path.read_bytes() if path.exists() else None for path in paths]
+        _wait(self.keeper.write.remote(trial, metrics, outputs, *kept))
+        for path in paths:
+            path.unlink(missing_ok=True)
 
 
 class RemoteClaims(Claims):
@@ -178,10 +190,11 @@ class RemoteLease(Lease):
 class RemoteCheckpoint(Checkpoint):
     """A checkpoint in the scratch folder, whose files the keeper's store has when a method returns."""
 
-    def __init__(self, store: RemoteStore, trial: str) -> None:
-        self._scratch = store.checkpoint_dir(trial)
-        super().__init__(self._scratch)
-        self._keeper, self._trial = store.keeper, trial
+    def __init__(self, store: RemoteStore, job: Job) -> None:
+        self._scratch = store.checkpoint_dir(job.trial.id)
+        shorter = job.shorter and (job.shorter, store.final_checkpoint_file(job.shorter.trial))
+        super().__init__(self._scratch, shorter)
+        self._keeper, self._trial = store.keeper, job.trial.id
         self._sent: dict[str, bytes] = {}
 
     def load(self, device: torch.device) -> CheckpointData | None:
@@ -192,6 +205,20 @@ class RemoteCheckpoint(Checkpoint):
         for name, data in self._sent.items():
             (self._scratch / name).write_bytes(data)
         return super().load(device)
+
+    def _load_shorter(self, device: torch.device) -> CheckpointData | None:
+        """As any checkpoint's, from what the keeper's store has."""
+        if self._shorter is None:
+            return None
+        shorter, path = self._shorter
+        if (data := _wait(self._keeper.read_final_checkpoint.remote(shorter.trial))) is None:
+            return None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        try:
+            return super()._load_shorter(device)
+        finally:
+            path.unlink()
 
     def record_start(self, trial: str, run: str, place: str) -> Deaths:
         """As any checkpoint's."""
@@ -236,9 +263,9 @@ class RemoteWorker(Worker):
         """Claims by the keeper."""
         return RemoteClaims(self._remote, run)
 
-    def make_checkpoint(self, trial: str) -> Checkpoint:
+    def make_checkpoint(self, job: Job) -> Checkpoint:
         """A checkpoint at the keeper's."""
-        return RemoteCheckpoint(self._remote, trial)
+        return RemoteCheckpoint(self._remote, job)
 
 
 def start_keeper(store: Store) -> KeeperHandle:

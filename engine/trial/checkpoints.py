@@ -10,20 +10,21 @@ import pickle
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ...storage import MetricRow, checkpoint_notes
+from ...storage import MetricRow, Store, checkpoint_notes
 from ...storage.durable_write import replacing
 from ...storage.integrity.checksum import DamagedError
 from ...storage.integrity.regular_file import UnreadableError, open_regular, read_regular
 from ...storage.integrity.seal import sealing, verify_seal
+from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.resolve.trial import Trial
-from .outcome import Totals, last_epoch_metrics
+from .outcome import Job, Totals, last_epoch_metrics
 
 STARTS_FILE = "begun"
 """The file with the trial in its first line, then a line for each start: the run, and where it goes on.
@@ -56,10 +57,19 @@ class Deaths:
 class Checkpoint:
     """The folder of one unfinished trial: its settings, its starts, its state, and the state before."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, shorter: tuple[ShorterTrial, Path] | None = None) -> None:
+        """Without a state of its own it has that of a shorter trial, which is in the file given with it."""
+        self._folder, self._shorter = folder, shorter
         self._state, self._previous = folder / "state.pt", folder / "previous.pt"
         self._starts = folder / STARTS_FILE
+
+    @classmethod
+    def of(cls, store: Store, job: Job) -> Checkpoint:
+        """The checkpoint of a job in a store."""
+        folder = store.checkpoint_dir(job.trial.id)
+        if job.shorter is None:
+            return cls(folder)
+        return cls(folder, (job.shorter, store.final_checkpoint_file(job.shorter.trial)))
 
     @property
     def folder(self) -> Path:
@@ -99,10 +109,8 @@ class Checkpoint:
 
     def save(self, saved: CheckpointData) -> None:
         """Replace the state; a crash at any moment leaves the old one or the new one intact."""
-        metrics = [asdict(row) for row in saved.metrics]
         with replacing(self._state) as temporary:
-            with sealing(temporary) as file, _without_checksums_of_records():
-                torch.save({"state": saved.state, "metrics": metrics, "totals": asdict(saved.totals)}, file)
+            _write(temporary, saved)
             with suppress(FileNotFoundError):
                 self._state.replace(self._previous)
         if saved.metrics:
@@ -120,7 +128,22 @@ class Checkpoint:
                 then = "goes on from the one before" if has_other else "starts again"
                 _log.warning("checkpoint %s: %s; its trial %s", path, error, then)
                 _set_aside(path)
-        return None
+        return self._load_shorter(device)
+
+    def _load_shorter(self, device: torch.device) -> CheckpointData | None:
+        """The last state of the shorter trial, told as such; None without one, or if it is damaged."""
+        if self._shorter is None:
+            return None
+        shorter, path = self._shorter
+        try:
+            saved = _read(path, device)
+        except FileNotFoundError:
+            return None
+        except (DamagedError, UnreadableError) as error:
+            _log.warning("checkpoint %s: %s; the trial that would go on from it starts again", path, error)
+            return None
+        totals = replace(saved.totals, continued_from=shorter.trial, continued_after=shorter.epochs)
+        return replace(saved, totals=totals)
 
     def remove(self) -> None:
         """Remove the folder: its trial has ended."""
@@ -160,6 +183,12 @@ def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
         torch.save({name: weight.cpu() for name, weight in weights.items()}, file)
 
 
+def save_final(path: Path, saved: CheckpointData) -> None:
+    """Write the last state of a training, for those with more epochs, and seal it, as durably as weights."""
+    with replacing(path) as temporary:
+        _write(temporary, saved)
+
+
 def load_weights(path: Path) -> dict[str, Tensor]:
     """The weights of a file, on the CPU.
 
@@ -167,6 +196,13 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     earlier versions have no seal; they are read, with a note in the log.
     """
     return _load_sealed(path, torch.device("cpu"))
+
+
+def _write(path: Path, saved: CheckpointData) -> None:
+    """Write a checkpoint to a new file."""
+    metrics = [asdict(row) for row in saved.metrics]
+    with sealing(path) as file, _without_checksums_of_records():
+        torch.save({"state": saved.state, "metrics": metrics, "totals": asdict(saved.totals)}, file)
 
 
 def _read(path: Path, device: torch.device) -> CheckpointData:

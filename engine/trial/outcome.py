@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from ...grammar import parse
 from ...storage import MetricRow, TrialRow
+from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.resolve.trial import Trial, settings_to_json
 from . import provenance
 
@@ -19,7 +20,8 @@ class Job:
 
     Until it is claimed, the attempt is the first that the store knew nothing of when it was planned, and
     those up to `gone` have been given up by processes that are no more. `keep_weights` says whether the
-    store gets its trained weights.
+    store gets its trained weights, `keep_checkpoint` whether it gets the last state of its training. Without
+    a checkpoint of its own it goes on from the last state of a `shorter` trial, if there is one.
     """
 
     trial: Trial
@@ -27,6 +29,8 @@ class Job:
     run: str
     gone: int = -1
     keep_weights: bool = False
+    keep_checkpoint: bool = False
+    shorter: ShorterTrial | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,8 @@ class Totals:
     torch_version: str | None = None
     cuda_version: str | None = None
     python_version: str | None = None
+    continued_from: str | None = None
+    continued_after: int | None = None
 
 
 def trial_row(
@@ -84,6 +90,8 @@ def trial_row(
         torch_version=totals.torch_version,
         cuda_version=totals.cuda_version,
         python_version=totals.python_version,
+        continued_from=totals.continued_from,
+        continued_after=totals.continued_after,
         device=totals.device,
         host=provenance.host(),
         started=started,

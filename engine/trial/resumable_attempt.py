@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -58,6 +59,11 @@ class Trainable(Protocol):
     @property
     def can_be_saved(self) -> bool:
         """Whether all of its state is of one moment."""
+        ...
+
+    @property
+    def lacks_last_evaluation(self) -> bool:
+        """Whether only the evaluation after its last step is left."""
         ...
 
     def advance(self, between_steps: BetweenSteps) -> Metrics:
@@ -120,7 +126,7 @@ class Attempt:
         self._store, self._device, self._limit = store, device, time_limit_s
         self._data, self._make_training = data, make_training
         self._every, self._saved_at = checkpoint_every_s, time.monotonic()
-        self._checkpoint = checkpoint or Checkpoint(store.checkpoint_dir(job.trial.id))
+        self._checkpoint = checkpoint or Checkpoint.of(store, job)
         self._training: Trainable | None = None
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._started = datetime.now(UTC)
@@ -214,6 +220,7 @@ class Attempt:
     def _epoch(self, training: Trainable) -> Event:
         """Train one epoch and save its checkpoint; one that is left midway is saved there."""
         self._saved_at = time.monotonic()
+        self._keep_if_last(training)
         try:
             with self._limited(None if self._limit is None else self._limit - training.seconds):
                 metrics = training.advance(lambda: self._between_steps(training))
@@ -244,14 +251,26 @@ class Attempt:
     def _between_steps(self, training: Trainable) -> None:
         """Leave the training if somebody has asked to stop, and save it where it is time to."""
         leave_if_asked()
+        self._keep_if_last(training)
         if self._every is not None and time.monotonic() - self._saved_at >= self._every:
             self._save(training)
+
+    def _keep_if_last(self, training: Trainable) -> None:
+        """Keep the training before its last evaluation, if it is to be: one with more epochs has another."""
+        if self.job.keep_checkpoint and training.lacks_last_evaluation:
+            with storing():
+                checkpoints.save_final(
+                    self._store.final_checkpoint_file(self.job.trial.id), self._current_state(training)
+                )
+
+    def _current_state(self, training: Trainable) -> CheckpointData:
+        return CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals)
 
     def _save(self, training: Trainable) -> bool:
         """Save the training as it is; False if another process has taken the trial over."""
         if self._is_lost():
             return False
-        saved = CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals)
+        saved = self._current_state(training)
         with storing():
             self._checkpoint.save(saved)
         self._saved_at = time.monotonic()
@@ -296,7 +315,8 @@ class Attempt:
         return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
 
     def _current_totals(self, training: Trainable) -> Totals:
-        return Totals(
+        return replace(
+            self._totals,
             parameters=training.parameters,
             epochs=training.epoch,
             steps=training.step,

@@ -65,7 +65,8 @@ def _data_paths(layout: Layout) -> Iterator[Path]:
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
     """Yield the files of weights and checkpoints."""
-    yield from (path for path in entries(layout.weights_folder, ".pt") if not path.name.startswith("."))
+    for folder in (layout.weights_folder, layout.final_checkpoints_folder):
+        yield from (path for path in entries(folder, ".pt") if not path.name.startswith("."))
     for folder in entries(layout.checkpoints_folder):
         if folder.is_dir():
             yield from (path for path in entries(folder) if path.name in _CHECKPOINTS)

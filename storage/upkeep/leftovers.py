@@ -52,7 +52,8 @@ def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
 def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
     """Yield what writers have begun a day ago or earlier, and damaged checkpoints that were set aside."""
     oldest = now - STALE_AFTER_S
-    folders = [layout.weights_folder, *entries(layout.checkpoints_folder)]
+    kept = [layout.weights_folder, layout.final_checkpoints_folder]
+    folders = [*kept, *entries(layout.checkpoints_folder)]
     begun = [path for folder in folders if folder.is_dir() for path in entries(folder)]
     temporary = [path for path in begun if path.name.startswith(".") or path.name.endswith(".tmp")]
     for path in (*entries(layout.unfinished), *temporary):

@@ -17,6 +17,7 @@ from ..resolve.trial import Trial
 from ..schema.level_names import level_name
 from ..study import Study
 from .reach_limits import ReachLimit, predict_reach_limits
+from .shorter_trials import ShorterTrial, ShorterTrials
 from .status import study_outcomes
 from .time_estimates import TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run
@@ -77,6 +78,7 @@ class Plan:
     models: tuple[ModelCost, ...]
     estimate: TimeEstimate
     max_trial_s: float  # of the longest trial to run, 0 if unknown
+    going_on: Mapping[str, ShorterTrial]  # of the trials to run, those that begin where a shorter one ended
     reach_limits: tuple[ReachLimit, ...]
     over_budget: tuple[ModelCost, ...]
 
@@ -94,7 +96,8 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
     )
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     counts = Counter[str](one.status for one in planned if one.status != "missing")
-    remaining = {trial.id for trial in trials_to_run(study, store, statuses, only=only)}
+    to_run = trials_to_run(study, store, statuses, only=only)
+    remaining = {trial.id for trial in to_run}
     left = [one.estimate for one in planned if one.trial.id in remaining]
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
@@ -110,6 +113,7 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
         num_missing_weights=len(without_weights),
         models=_models(study, trials, estimator),
         estimate=total_time(left),
+        going_on=ShorterTrials(store).find_all(each for each in to_run if not store.has_checkpoint(each.id)),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits((_label(names, trial), trial.settings) for trial in trials),
         over_budget=_models(study, study.over_budget, estimator),

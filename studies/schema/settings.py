@@ -60,6 +60,8 @@ class StudySettings(StrictModel):
     """the size of each cell is solved so that its model has as many parameters as the baseline's"""
     keep_weights: bool = False
     """whether the store keeps the trained models and what they write, to be measured later"""
+    keep_checkpoints: bool = False
+    """whether the store keeps the last state of each training, from which one with more epochs goes on"""
     tolerance: float = Field(default=0.005, ge=0, lt=1)
     """how far a matched model's parameters may be from the baseline's, as a fraction of those"""
     max_parameters: int | None = Field(default=None, ge=1)

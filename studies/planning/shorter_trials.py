@@ -1,0 +1,67 @@
+"""Trainings with fewer epochs whose last state is kept, from which those with more can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import polars as pl
+
+from ...storage import Store
+from ..resolve.trial import Trial, settings_from_json, trial_id
+from ..schema.settings import ScheduleSettings, TrialSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShorterTrial:
+    """A trial that is done, and of which a longer one repeats all epochs."""
+
+    trial: str
+    epochs: int
+
+
+class ShorterTrials:
+    """The trials of a store that are done and whose last state is kept, by all but their epochs."""
+
+    def __init__(self, store: Store) -> None:
+        self._found: dict[str, list[ShorterTrial]] = {}
+        kept = store.final_checkpoints()
+        if not kept:
+            return
+        rows = store.trials().filter(pl.col("trial").is_in(list(kept)), status="done")
+        for trial, text in rows.select("trial", "settings").iter_rows():
+            try:
+                settings = settings_from_json(text)
+            except ValueError:  # of a plug-in or a corpus that is no longer known
+                continue
+            if trial_id(settings) == trial:  # else results have changed since
+                shorter = ShorterTrial(trial=trial, epochs=settings.train.epochs)
+                self._found.setdefault(_without_epochs(settings), []).append(shorter)
+
+    def find(self, trial: Trial) -> ShorterTrial | None:
+        """The longest that a trial can go on from and be, bit for bit, as if it had begun at the start."""
+        if not self._found:
+            return None
+        train = trial.settings.train
+        fitting = [
+            each
+            for each in self._found.get(_without_epochs(trial.settings), ())
+            if each.epochs < train.epochs
+            and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)
+        ]
+        return max(fitting, key=lambda each: each.epochs, default=None)
+
+    def find_all(self, trials: Iterable[Trial]) -> dict[str, ShorterTrial]:
+        """What these trials can go on from, by trial."""
+        found = ((trial.id, self.find(trial)) for trial in trials)
+        return {trial: shorter for trial, shorter in found if shorter is not None}
+
+
+def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
+    """Whether a learning rate up to the step after these, counted from 1, depends on how many there are."""
+    return schedule.name in ("linear", "cosine") and steps + 1 > schedule.warmup
+
+
+def _without_epochs(settings: TrialSettings) -> str:
+    """What all trials share that differ in their epochs alone."""
+    return trial_id(settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": 1})}))

@@ -1,0 +1,107 @@
+"""Trials whose epochs alone were raised go on from the kept ends of shorter ones, to the same last bit."""
+
+from typing import get_args
+
+import polars as pl
+import pytest
+import torch
+
+from activemem.engine.core.events import Started
+from activemem.engine.run.driver import run_study
+from activemem.engine.trial.schedules import factor
+from activemem.storage import Store
+from activemem.studies.planning.plan import make_plan
+from activemem.studies.planning.shorter_trials import rates_depend_on_length
+from activemem.studies.schema.settings import ScheduleSettings
+from activemem.studies.study import load_study
+
+
+@pytest.fixture
+def text(tiny):
+    """A study of two trials that keeps their last states, and the weights to compare."""
+    small = tiny.replace('["not", "reverse"]', '["not"]').replace("seed = [0, 1]", "seed = [0]")
+    return small.replace("[study]", "[study]\nkeep_checkpoints = true\nkeep_weights = true")
+
+
+def study(text, epochs, *overrides):
+    return load_study(text, overrides=(f"train.epochs={epochs}", *overrides))
+
+
+def run(text, folder, epochs, notes, *overrides):
+    """Run the study with so many epochs; its store."""
+    store = Store(folder)
+    run_study(study(text, epochs, *overrides), store, listener=notes, local=True)
+    return store
+
+
+def values(store, trials):
+    """All that was measured, but for times."""
+    metrics = store.metrics(trials).filter(pl.col("name") != "tokens_per_s")
+    rows = store.trials().filter(pl.col("trial").is_in(trials))
+    weights = [torch.load(store.weights_file(trial), weights_only=True) for trial in trials]
+    return (
+        metrics.rows(),
+        rows.select("trial", "status", "epochs", "steps", "flops").rows(),
+        [{name: each.tolist() for name, each in weight.items()} for weight in weights],
+    )
+
+
+def test_a_longer_training_goes_on_and_equals_one_from_the_start(text, tmp_path, notes):
+    run(text, tmp_path / "results", 2, notes)
+    shorter = {trial.settings.model.recipe: trial.id for trial in study(text, 2).trials}
+    longer = study(text, 5)
+    plan = make_plan(longer, Store(tmp_path / "results"))
+    assert {trial.id: plan.going_on[trial.id].trial for trial in longer.trials} == {
+        trial.id: shorter[trial.settings.model.recipe] for trial in longer.trials
+    }
+    assert {each.epochs for each in plan.going_on.values()} == {2}
+    notes.events.clear()
+    store = run(text, tmp_path / "results", 5, notes)
+    assert {event.epoch for event in notes.of(Started)} == {1}  # the evaluation after epoch 2 is another
+    whole = run(text, tmp_path / "whole", 5, notes)
+    trials = [trial.id for trial in longer.trials]
+    assert values(store, trials) == values(whole, trials)
+    told = store.trials().filter(pl.col("trial").is_in(trials))
+    assert set(told["continued_from"]) == set(shorter.values())
+    assert set(told["continued_after"]) == {2}
+    assert whole.trials()["continued_from"].null_count() == len(whole.trials())
+    assert store.check().findings == ()
+    assert store.clean() == []
+    assert store.final_checkpoints() == {*shorter.values(), *trials}
+
+
+def test_a_schedule_that_depends_on_the_length_begins_at_the_start(text, tmp_path, notes):
+    cosine = "train.schedule={name='cosine', warmup=2}"
+    store = run(text, tmp_path, 1, notes, cosine)
+    assert make_plan(study(text, 2, cosine), store).going_on == {}
+    warming_up = "train.schedule={name='cosine', warmup=6}"  # as long as the first epoch, and a step
+    store = run(text, tmp_path, 1, notes, warming_up)
+    assert len(make_plan(study(text, 2, warming_up), store).going_on) == 2
+
+
+def test_without_the_key_nothing_is_kept_and_a_damaged_state_costs_its_epochs(text, tmp_path, notes):
+    plain = text.replace("keep_checkpoints = true\n", "")
+    assert run(plain, tmp_path / "plain", 1, notes).final_checkpoints() == frozenset()
+    store = run(text, tmp_path / "results", 1, notes)
+    for trial in study(text, 1).trials:
+        path = store.final_checkpoint_file(trial.id)
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    assert len(store.check().findings) == 2
+    notes.events.clear()
+    run(text, tmp_path / "results", 2, notes)
+    assert {event.epoch for event in notes.of(Started)} == {0}
+    assert store.trials()["continued_from"].null_count() == 4
+
+
+@pytest.mark.parametrize("name", get_args(ScheduleSettings.model_fields["name"].annotation))
+@pytest.mark.parametrize("warmup", [1, 6, 40])
+def test_a_rate_depends_on_the_length_where_its_factors_do(name, warmup):
+    milestones = (3, 30) if name == "milestones" else ()
+    schedule = ScheduleSettings(name=name, warmup=warmup, milestones=milestones)
+    for steps in range(1, 20):
+        short, long = (
+            [factor(schedule, step, total) for step in range(1, steps + 2)] for total in (steps, 50)
+        )
+        assert rates_depend_on_length(schedule, steps) == (short != long)
