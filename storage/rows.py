@@ -11,13 +11,14 @@ from .paths import StoreError
 from .row_validation import trial_row_faults, type_faults
 
 Int32 = Annotated[int, 32]
+OptionalInt32 = Annotated[int | None, 32]
 
 _COLUMN_TYPES: Final = {
     str: pl.String(),
     str | None: pl.String(),
     int: pl.Int64(),
     Int32: pl.Int32(),
-    Int32 | None: pl.Int32(),
+    OptionalInt32: pl.Int32(),
     float: pl.Float64(),
     tuple[tuple[str, float], ...]: pl.List(pl.Struct({"name": pl.String(), "value": pl.Float64()})),
     datetime: pl.Datetime("us", "UTC"),
@@ -60,7 +61,7 @@ class TrialRow:
     cuda_version: str | None = None
     python_version: str | None = None
     continued_from: str | None = None
-    continued_after: Int32 | None = None
+    continued_after: OptionalInt32 = None
     device: str
     host: str
     started: datetime
