@@ -84,7 +84,8 @@ def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:
 class Lockstep:
     """Several trials of one search point, an epoch each at a time, so that their mean can be judged early.
 
-    A point belongs to one process: if another has one of its trials, all are left to that one.
+    A point belongs to one process: if another has one of its trials, all are left to that one. All processes
+    begin with the same trial, so that whoever has that one has all.
     """
 
     def __init__(self, attempts: Sequence[Attempt]) -> None:
@@ -102,10 +103,12 @@ class Lockstep:
 
         Those that a crash has left behind catch up first, so that all are judged by the same epoch.
         """
-        events = [attempt.advance() for attempt in self._open() if attempt.epoch is None]
+        events = self._start()
         epochs = [attempt.epoch for attempt in self._open() if attempt.epoch is not None]
         for attempt in self._open():
-            if attempt.epoch == min(epochs) and not any(isinstance(event, Taken) for event in events):
+            if any(isinstance(event, Taken) for event in events):
+                break
+            if attempt.epoch == min(epochs):
                 events.append(attempt.advance())
                 if attempt.trained and not attempt.ended:
                     events.append(attempt.advance())
@@ -121,18 +124,21 @@ class Lockstep:
                 self._latest[event.trial] = {}
         return events
 
+    def _start(self) -> list[Event]:
+        """Begin the trials that have not begun, up to one that another process has."""
+        events: list[Event] = []
+        for attempt in self._open():
+            if attempt.epoch is None and not any(isinstance(event, Taken) for event in events):
+                events.append(attempt.advance())
+        return events
+
     def _open(self) -> list[Attempt]:
         """The trials that have not ended."""
         return [attempt for attempt in self._attempts if not attempt.ended]
 
     def _leave(self) -> list[Event]:
         """Give all trials back that have not ended."""
-        events: list[Event] = []
-        for attempt in self._open():
-            attempt.release()
-            job = attempt.job
-            events.append(Taken(trial=job.trial.id, attempt=job.attempt, ended=False))
-        return events
+        return [attempt.leave() for attempt in self._open()]
 
     def mean_metric(self, metric: str) -> float:
         """The mean of a metric over the trials; NaN as long as one has none, or when one has failed."""

@@ -226,6 +226,11 @@ class RemoteCheckpoint(Checkpoint):
         self._send()
         return deaths
 
+    def record_stop(self) -> None:
+        """As any checkpoint's."""
+        super().record_stop()
+        self._send()
+
     def save(self, saved: CheckpointData) -> None:
         """As any checkpoint's."""
         super().save(saved)

@@ -147,6 +147,13 @@ class Attempt:
             self._lease.release()
         self.ended = True
 
+    def leave(self) -> Taken:
+        """Give the trial back since another process has its search point; to have begun it was no death."""
+        if self._training is not None and not self.ended:
+            self._checkpoint.record_stop()
+        self.release()
+        return Taken(trial=self.job.trial.id, attempt=self.job.attempt, ended=False)
+
     def advance(self) -> Event:
         """Start, train one more epoch, or end; the event of that. Must not be called after the end.
 

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -15,9 +16,10 @@ import torch
 from activemem.engine.core.events import Ended, EpochFinished, Taken
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import driver, other_drivers
+from activemem.engine.run.cohorts import Lockstep, Worker
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.trial.resumable_attempt import MAX_WORKER_DEATHS, Attempt
 from activemem.reporting.results import StudyResults
 from activemem.storage import Store, leases
 from activemem.studies.study import load_study
@@ -123,7 +125,7 @@ def test_what_another_driver_trains_is_left_to_it_waited_for_and_told(tiny, stor
             other.advance()
 
     notes.waiting = waits.append
-    monkeypatch.setattr(other_drivers.time, "sleep", sleep)
+    monkeypatch.setattr(other_drivers, "time", SimpleNamespace(sleep=sleep))
     summary = run_study(study, store, Machine(), notes, local=True)
     assert (summary.done, summary.ran, summary.left) == (8, 7, 0)
     (event,) = notes.of(Taken)
@@ -135,7 +137,7 @@ def test_what_another_driver_trains_is_left_to_it_waited_for_and_told(tiny, stor
 def test_what_another_driver_gives_back_is_trained_from_where_it_was(tiny, store, notes, monkeypatch):
     study = load_study(tiny)
     other = claim_first(study, store)
-    monkeypatch.setattr(other_drivers.time, "sleep", lambda _: other.release())
+    monkeypatch.setattr(other_drivers, "time", SimpleNamespace(sleep=lambda _: other.release()))
     summary = run_study(study, store, Machine(), notes, local=True)
     assert (summary.done, summary.ran) == (8, 8)
     epochs = [event.epoch for event in notes.of(EpochFinished) if event.trial == study.trials[0].id]
@@ -162,6 +164,29 @@ def test_a_driver_that_planned_before_another_had_ended_repeats_nothing(tiny, st
     assert (summary.done, summary.ran, len(notes.of(Ended))) == (8, 5, 5)
     assert [event.ended for event in notes.of(Taken)] == [True] * 3
     assert set(store.last_numbers().values()) == {0}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_point_of_a_search_that_another_driver_has_is_left_again_and_again_and_has_not_died(
+    tiny, store, seed
+):
+    trials = [trial for trial in load_study(tiny).trials if "sa" in trial.settings.model.recipe][:2]
+    other = Attempt(Job(trial=trials[seed], attempt=0, run="other"), store, CPU)
+    other.advance()
+
+    def point():
+        worker = Worker(store, Machine())
+        return Lockstep(worker.attempts([Job(trial=trial, attempt=0, run="mine") for trial in trials]))
+
+    for _ in range(2 * MAX_WORKER_DEATHS):
+        events = point().advance()
+        assert {event.trial for event in events if isinstance(event, Taken)} == {each.id for each in trials}
+    assert store.has_checkpoint(trials[1 - seed].id) == (seed == 1)  # the first of them is begun first
+    other.release()
+    mine, events = point(), []
+    while not mine.ended:
+        events += mine.advance()
+    assert [event.status for event in events if isinstance(event, Ended)] == ["done", "done"]
 
 
 def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, caplog):
