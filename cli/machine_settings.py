@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 from ..diagnostics import nearest_hint
 from ..errors import ActivememError
 from ..reporting.tables.render import format_names
+from ..storage.objects.address import address_fault, is_address
 from ..studies.text.document import Document, read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.pydantic_messages import InvalidTableError, ValidationProblem, validate
@@ -28,7 +29,6 @@ _RAY_ADDRESS = "RAY_ADDRESS"
 _TEST_ENV_PREFIX = "ACTIVEMEM_TEST_"
 
 _ADDRESS = re.compile(r"auto|[^/:\s]+:[0-9]{1,5}")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([MGT]i?B)")
@@ -62,11 +62,19 @@ class MachineSettings(StrictModel):
             raise ValueError("expected text, got nothing")
         return text
 
-    @field_validator("results", "data")
+    @field_validator("results")
+    @classmethod
+    def validate_results(cls, text: str) -> str:
+        """Check that what reads as an address is one of an object store."""
+        if is_address(text) and (fault := address_fault(text)):
+            raise ValueError(fault)
+        return text
+
+    @field_validator("data")
     @classmethod
     def validate_folder(cls, text: str) -> str:
         """Refuse the address of an object store, which would be taken for a folder of that name."""
-        if _SCHEME.match(text):
+        if is_address(text):
             raise ValueError(f"expected a folder that this machine has mounted, got {text!r}")
         return text
 
@@ -123,17 +131,20 @@ SETTING_NAMES = tuple(MachineSettings.model_fields)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSettings:
-    """The values in force and the source of each; paths are relative to the working directory."""
+    """The values in force and the source of each; paths are relative to the working directory.
+
+    `results` is a text where it is the address of an object store.
+    """
 
     values: MachineSettings
-    results: Path
+    results: Path | str
     data: Path
     plugins: tuple[Path, ...]
     sources: Mapping[str, str]
 
     @property
     def store(self) -> Store:
-        """The store in the folder of results."""
+        """The store in the folder of results, or at their address."""
         from ..storage import Store
 
         return Store(self.results)
@@ -184,7 +195,7 @@ def load_settings(
 
     return ResolvedSettings(
         values=values,
-        results=locate("results", values.results),
+        results=values.results if is_address(values.results) else locate("results", values.results),
         data=locate("data", values.data),
         plugins=tuple(locate("plugins", each) for each in values.plugins),
         sources=sources,

@@ -9,7 +9,10 @@ import typer
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
 
 ResultsOption = Annotated[
-    str | None, typer.Option("--results", metavar="PATH", help="The folder of the store; else as configured.")
+    str | None,
+    typer.Option(
+        "--results", metavar="PATH", help="The store: a folder or s3://BUCKET/NAME; else as configured."
+    ),
 ]
 
 DataOption = Annotated[

@@ -70,7 +70,7 @@ def compare_outputs(
     if not baselines:
         raise StatisticsError(
             f"study {study.name}: expected {'tuned' if tuned else 'kept'} outputs of {', '.join(baseline)} "
-            f"in {store.root}, got none"
+            f"in {store.place}, got none"
         )
     rows: list[tuple[object, ...]] = []
     for pairing, first in baselines.items():

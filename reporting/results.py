@@ -135,7 +135,7 @@ class StudyResults:
 
     def __repr__(self) -> str:
         study = self.study
-        return f"{study.name} · {one_line(study.title)}\n{self.status.summary()}\n{self.store.root}"
+        return f"{study.name} · {one_line(study.title)}\n{self.status.summary()}\n{self.store.place}"
 
     def _repr_html_(self) -> str:
         """Title, counts and tables, as a notebook shows them."""
@@ -173,7 +173,8 @@ def open_study(
 ) -> StudyResults:
     """The results of a study: of that name as it last ran, of a file as it is, or of the last that ran.
 
-    `results` is a store or its folder; `overrides` are `train.epochs=2` and the like. Raises StudyError.
+    `results` is a store, its folder or its address; `overrides` are `train.epochs=2` and the like.
+    Raises StudyError.
     """
     store = results if isinstance(results, Store) else Store(results)
     if not isinstance(study, Study):

@@ -6,6 +6,7 @@ a growing store, `leases` say who trains the next one, and `compaction` merges s
 survives any crash, `integrity` finds damaged files and moves them away, `salvage` keeps what is intact of
 them, and `paths` has all names. `checkpoint_notes` say how far unfinished trials are, `study_records` what a
 study was when it last ran. `upkeep` tells all that is wrong with a store, and mends what can be mended.
+`objects` put a store into a bucket.
 """
 
 from .checkpoint_notes import CheckpointNote

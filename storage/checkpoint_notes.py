@@ -11,7 +11,7 @@ from typing import Final
 
 from .integrity.regular_file import UnreadableError, read_regular
 
-_FILE: Final = "reached.json"
+NOTE_FILE: Final = "reached.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +28,14 @@ def write_note(folder: Path, epoch: int, metrics: Mapping[str, float]) -> None:
     temporary = folder / f"reached.{os.getpid()}.tmp"
     with suppress(OSError):  # no trial fails for a note
         temporary.write_text(json.dumps({"epoch": epoch, "metrics": dict(metrics)}), encoding="utf-8")
-        temporary.replace(folder / _FILE)
+        temporary.replace(folder / NOTE_FILE)
 
 
 def read_note(folder: Path) -> CheckpointNote | None:
     """The note in a trial's folder; None if there is none that can be read."""
     try:
-        saved_at = datetime.fromtimestamp((folder / _FILE).stat().st_mtime, UTC)
-        note = json.loads(read_regular(folder / _FILE))
+        saved_at = datetime.fromtimestamp((folder / NOTE_FILE).stat().st_mtime, UTC)
+        note = json.loads(read_regular(folder / NOTE_FILE))
     except (OSError, UnreadableError, ValueError):
         return None
     match note:

@@ -27,8 +27,7 @@ def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Pat
         "expected to read what was merged"
     )
     write_durably(layout, new_compacted_path(partition), data)
-    for path in contents:
-        path.unlink(missing_ok=True)
+    layout.remove(*contents)
     sync(partition)
     return len(contents)
 

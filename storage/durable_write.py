@@ -92,6 +92,7 @@ def write_durably(layout: Layout, path: Path, data: bytes) -> None:
     """Write or replace a file of a store; raises `OSError` and then leaves nothing behind."""
     with replacing(path, layout.unfinished) as temporary:
         temporary.write_bytes(data)
+    layout.publish(path)
 
 
 def write_once(layout: Layout, path: Path, data: bytes) -> None:
@@ -100,6 +101,7 @@ def write_once(layout: Layout, path: Path, data: bytes) -> None:
     A hard link is made by one process only, on NFS as well. Where there are none, a file that another
     process writes in the same moment is replaced.
     """
+    layout.publish_new(path, data)
     with _temporary(path, layout.unfinished) as temporary:
         temporary.write_bytes(data)
         sync(temporary)
@@ -116,17 +118,6 @@ def write_once(layout: Layout, path: Path, data: bytes) -> None:
             temporary.replace(path)
         temporary.unlink(missing_ok=True)
         sync(path.parent)
-
-
-def file_system_time(layout: Layout) -> float:
-    """The time that a file gets which is written now: a server's where there is one."""
-    layout.unfinished.mkdir(parents=True, exist_ok=True)
-    probe = layout.unfinished / f".now.{secrets.token_hex(8)}"
-    probe.touch()
-    try:
-        return probe.stat().st_mtime
-    finally:
-        probe.unlink()
 
 
 def sync(path: Path) -> None:

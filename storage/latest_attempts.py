@@ -12,7 +12,7 @@ from typing import Any, Final
 import polars as pl
 
 from .integrity.quarantine import Quarantine
-from .paths import Layout, data_files, entries, has_strangers, is_compacted
+from .paths import Layout, data_files, entries, is_compacted
 from .read import RANK, read, read_verified, scan
 from .rows import TRIALS
 
@@ -44,7 +44,8 @@ def _studies_with_damaged_metrics(layout: Layout, quarantine: Quarantine) -> set
     What is no file stays where it is, and each session must see it before it has read any metrics.
     """
     unread = [fault.path.parent for fault in quarantine.faults]
-    unread += [folder for folder in layout.partitions("metrics") if has_strangers(folder)]
+    unread += layout.partitions_with_strangers("metrics")
+    layout.pull_names(layout.quarantine / "metrics")
     moved = entries(layout.quarantine / "metrics") if layout.quarantine.is_dir() else []
     return {folder.name for folder in (*unread, *moved) if folder.parent.name == "metrics"}
 

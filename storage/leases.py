@@ -23,10 +23,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 from weakref import WeakSet
 
-from .durable_write import file_system_time
 from .integrity.regular_file import UnreadableError, read_regular
 from .paths import Layout, entries
 
@@ -39,7 +38,7 @@ KEPT_S: Final = 2 * 3600.0
 """Leases are kept for so long after their last byte: who planned earlier learns from them what has ended."""
 
 _BEAT: Final = b"."
-_ENDED: Final = b"e"
+ENDED: Final = b"e"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +72,8 @@ class Owner:
 class LeaseState:
     """An attempt that somebody has claimed, as seen now.
 
-    `ended` says that its outcome is stored, `gone` that the owner is no more and the trial may be taken over.
+    `ended` says that its outcome is stored, `gone` that the owner is no more and the trial may be taken over,
+    `listed` that whoever lists the store sees all that was stored before, wherever that is.
     """
 
     trial: str
@@ -81,6 +81,7 @@ class LeaseState:
     owner: Owner
     ended: bool
     gone: bool
+    listed: bool = False
 
     @property
     def lists_are_current(self) -> bool:
@@ -88,7 +89,11 @@ class LeaseState:
 
         On the owner's machine it is; on others NFS may show a folder as it was before, though not for long.
         """
-        return self.gone or (self.owner.machine is not None and self.owner.machine == _this_machine())
+        return (
+            self.gone
+            or self.listed
+            or (self.owner.machine is not None and self.owner.machine == _this_machine())
+        )
 
 
 class Lease:
@@ -115,7 +120,7 @@ class Lease:
     def end(self) -> None:
         """Note that the outcome is stored."""
         self.over = True
-        self._append(_ENDED)
+        self._append(ENDED)
 
     def release(self) -> None:
         """Give the attempt back without an outcome; the next claim may have its number."""
@@ -136,13 +141,13 @@ class Lease:
 
 @dataclass(slots=True)
 class _Watched:
-    """How long a lease was when it was looked at, and since when it has been so."""
+    """What a lease was known by when it was looked at, and since when it has been so."""
 
-    size: int
+    mark: object
     since: float
 
 
-@dataclass(slots=True, weakref_slot=True)
+@dataclass(weakref_slot=True, slots=True)
 class Leases:
     """The leases of a store as one process of a run sees them; it keeps alive what it has claimed.
 
@@ -150,12 +155,18 @@ class Leases:
     silent. A lease that nobody holds a reference to is no longer renewed.
     """
 
+    poll_s: ClassVar[float] = 0.5
+    """So often leases are looked at by whoever waits for them."""
+
+    lists_are_consistent: ClassVar[bool] = False
+    """Whether a list of the store has all that was stored before, seen from anywhere."""
+
     layout: Layout
     owner: Owner
     lease_s: float = LEASE_S
     clock: Callable[[], float] = time.monotonic
     _held: WeakSet[Lease] = field(default_factory=WeakSet[Lease])
-    _watched: dict[Path, _Watched] = field(default_factory=dict[Path, _Watched])
+    _watched: dict[tuple[str, int], _Watched] = field(default_factory=dict[tuple[str, int], _Watched])
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
 
@@ -177,6 +188,19 @@ class Leases:
 
     def find(self, trial: str, attempt: int) -> LeaseState | None:
         """The latest claim of a trial from this attempt on; asked again, it knows whether the owner lives."""
+        found = self._look(trial, attempt)
+        return None if found is None else self._as_seen(trial, *found)
+
+    def beat(self) -> None:
+        """Renew every lease that is held."""
+        for lease in tuple(self._held):
+            if lease.over:
+                self._held.discard(lease)
+            else:
+                lease.beat()
+
+    def _look(self, trial: str, attempt: int) -> tuple[int, bytes, object] | None:
+        """The latest claim from this attempt on: its number, its text, what its renewal changes."""
         while True:
             last = attempt
             while os.path.lexists(self._path(trial, last + 1)):
@@ -189,17 +213,9 @@ class Leases:
                 if last == attempt:
                     return None
                 continue  # released meanwhile
-            return self._as_seen(trial, last, data)
+            return last, data, len(data)
 
-    def beat(self) -> None:
-        """Renew every lease that is held."""
-        for lease in tuple(self._held):
-            if lease.over:
-                self._held.discard(lease)
-            else:
-                lease.beat()
-
-    def _as_seen(self, trial: str, attempt: int, data: bytes) -> LeaseState:
+    def _as_seen(self, trial: str, attempt: int, data: bytes, mark: object) -> LeaseState:
         """What a lease's file says; one whose owner cannot be read yet is watched as any other."""
         header, _, beats = data.partition(b"\n")
         try:
@@ -208,17 +224,17 @@ class Leases:
         except (ValueError, TypeError, KeyError):
             owner = Owner(host="an unknown host", pid=0, run="", machine=None, started=None)
             lease_s = LEASE_S
-        path = self._path(trial, attempt)
-        now, watched = self.clock(), self._watched.get(path)
-        if watched is None or watched.size != len(data):
-            watched = self._watched[path] = _Watched(len(data), now)
+        now, watched = self.clock(), self._watched.get((trial, attempt))
+        if watched is None or watched.mark != mark:
+            watched = self._watched[trial, attempt] = _Watched(mark, now)
         silent_s = now - watched.since
         return LeaseState(
             trial=trial,
             attempt=attempt,
             owner=owner,
-            ended=_ENDED in beats,
+            ended=ENDED in beats,
             gone=owner.has_died() or silent_s >= lease_s,
+            listed=self.lists_are_consistent,
         )
 
     def _create(self, trial: str, attempt: int) -> Lease | None:
@@ -273,16 +289,16 @@ def this_process(run: str) -> Owner:
 def remove_old_leases(layout: Layout) -> None:
     """Remove the leases of trials of which all have been silent for `KEPT_S`, by the file system's clock."""
     by_trial: dict[str, list[tuple[Path, float]]] = {}
+    layout.pull_names(layout.leases)
     for path in entries(layout.leases):
         with suppress(FileNotFoundError):
             by_trial.setdefault(path.name.rpartition("-")[0], []).append((path, path.stat().st_mtime))
     if not by_trial:
         return
-    oldest = file_system_time(layout) - KEPT_S
+    oldest = layout.file_time() - KEPT_S
     for leases in by_trial.values():
         if all(written < oldest for _, written in leases):
-            for path, _ in leases:
-                path.unlink(missing_ok=True)
+            layout.remove(*(path for path, _ in leases))
 
 
 @cache

@@ -19,7 +19,9 @@ unfinished/                             files that are being written
 import os
 import re
 import secrets
+import shutil
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -41,7 +43,8 @@ class Layout:
     """The paths of a store under its root.
 
     Datasets hold nothing but Parquet files, since some readers take every file of a folder for data;
-    so files being written wait in `unfinished`, on the same file system. A study's folder is not called
+    so files being written wait in `unfinished`, on the same file system. What a store elsewhere, of which the
+    root is a copy, does besides are `pull` to `file_time`. A study's folder is not called
     `study=NAME`: the column is in the files, and pandas refuses it when it comes from both.
     """
 
@@ -102,13 +105,71 @@ class Layout:
         """Return the file of a trial's trained weights."""
         return self.weights_folder / f"{trial}.pt"
 
-    def partitions(self, dataset: str) -> tuple[Path, ...]:
-        """Return the folders of a dataset, one per study, sorted."""
-        return tuple(path for path in entries(self.root / dataset) if path.is_dir())
+    def partitions(self, dataset: str, studies: Collection[str] | None = None) -> tuple[Path, ...]:
+        """Return the folders of a dataset, one per study, sorted; of all studies or of these."""
+        folders = (path for path in entries(self.root / dataset) if path.is_dir())
+        return tuple(path for path in folders if studies is None or path.name in studies)
+
+    def partitions_with_strangers(self, dataset: str) -> tuple[Path, ...]:
+        """Return the folders of a dataset in which something has a data file's name and is no file."""
+        return tuple(path for path in self.partitions(dataset) if has_strangers(path))
 
     def attempt_file(self, dataset: str, study: str, trial: str, attempt: int) -> Path:
         """Return the file of one attempt at a trial."""
         return self.root / dataset / validate_study_name(study) / f"{trial}-{attempt}.parquet"
+
+    def pull(self, *folders: Path) -> None:
+        """Bring folders up to date with the store; those of this machine are the store."""
+
+    def pull_names(self, *folders: Path) -> None:
+        """Bring the names in folders up to date, with sizes and times, whatever the files hold."""
+
+    def pull_file(self, path: Path) -> None:
+        """Bring one file up to date."""
+
+    def pull_named(self, folder: Path, name: str) -> None:
+        """Bring all files of one name below a folder up to date, and the names of others."""
+
+    def publish(self, path: Path) -> None:
+        """Make a file that is durable here as durable in the store."""
+
+    def publish_new(self, path: Path, data: bytes) -> None:
+        """Write a file where the store is, if elsewhere; raises `FileExistsError` if it has another."""
+
+    def remove(self, *paths: Path) -> None:
+        """Remove files and folders with their contents, as far as they are there."""
+        for path in paths:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+    def move_aside(self, path: Path, target: Path) -> Path:
+        """Rename a file to a path that no file has, this one or one with a number; return which.
+
+        Raises `FileNotFoundError` if another process has moved it.
+        """
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return path.rename(unused_path(target))
+
+    def file_time(self) -> float:
+        """The time that a file gets which is written now: a server's where there is one."""
+        self.unfinished.mkdir(parents=True, exist_ok=True)
+        probe = self.unfinished / f".now.{secrets.token_hex(8)}"
+        probe.touch()
+        try:
+            return probe.stat().st_mtime
+        finally:
+            probe.unlink()
+
+
+def unused_path(path: Path) -> Path:
+    """Return a path that no file has, this one or one with a number."""
+    target, count = path, 1
+    while target.exists():
+        count += 1
+        target = path.with_name(f"{path.name}.{count}")
+    return target
 
 
 def new_compacted_path(partition: Path) -> Path:

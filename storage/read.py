@@ -31,8 +31,7 @@ def read(
     """
     file_batches = [
         batch
-        for partition in layout.partitions(dataset)
-        if studies is None or partition.name in studies
+        for partition in layout.partitions(dataset, studies)
         for batch in batches(load_partition(partition, quarantine))
     ]
     return scan(dataset, file_batches, columns)

@@ -1,19 +1,23 @@
-"""The store: everything that happened, in one folder."""
+"""The store: everything that happened, in one folder or below one address."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from . import study_records
-from .checkpoint_notes import CheckpointNote, read_note
+from .checkpoint_notes import NOTE_FILE, CheckpointNote, read_note
 from .compaction import compact, latest_copies
 from .durable_write import encode, write_durably, write_once
 from .integrity.quarantine import Quarantine
 from .latest_attempts import LatestAttempts, read_latest
 from .leases import Leases, remove_old_leases, this_process
+from .objects.address import is_address
+from .objects.mirror import Mirror
+from .objects.object_layout import ObjectLayout, open_layout
+from .objects.object_leases import ObjectLeases
 from .paths import Layout, StoreError, entries
 from .read import RANK, read
 from .rows import (
@@ -38,13 +42,28 @@ class Store:
     """
 
     def __init__(self, root: Path | str) -> None:
-        self._layout = Layout(Path(root))
+        self._layout = open_layout(str(root)) if is_address(str(root)) else Layout(Path(root))
         self._quarantine = Quarantine(self._layout)
 
     @property
     def root(self) -> Path:
-        """The store's folder."""
+        """The store's folder; of one in a bucket the folder of this process that has a copy."""
         return self._layout.root
+
+    @property
+    def address(self) -> str | None:
+        """The address of a store that is in a bucket."""
+        return None if self.mirror is None else self.mirror.bucket.address
+
+    @property
+    def place(self) -> str:
+        """Where the store is, in words: its address, or its folder."""
+        return self.address or str(self.root)
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """The copy of a store that is in a bucket."""
+        return self._layout.mirror if isinstance(self._layout, ObjectLayout) else None
 
     @property
     def damaged(self) -> tuple[Path, ...]:
@@ -100,8 +119,14 @@ class Store:
         return dict(rows.group_by("trial").agg(pl.col("attempt").max()).collect().iter_rows())
 
     def leases(self, run: str) -> Leases:
-        """Return the leases of the store's trials, as this process claims them for a run."""
-        return Leases(self._layout, this_process(run))
+        """Return the leases of the store's trials, as this process claims them for a run.
+
+        Raises `StoreError` where a bucket's server has no conditional writes.
+        """
+        if not isinstance(self._layout, ObjectLayout):
+            return Leases(self._layout, this_process(run))
+        self._layout.bucket.require_conditions()
+        return ObjectLeases(self._layout, this_process(run))
 
     def follow(self) -> LatestAttempts:
         """Return the latest attempts, which can be refreshed while the store grows."""
@@ -191,16 +216,39 @@ class Store:
 
     def has_checkpoint(self, trial: str) -> bool:
         """Whether a trial has begun and there is something to resume it from."""
-        folder = self.checkpoint_dir(trial)
-        return folder.is_dir() and any(folder.iterdir())
+        return trial in self.trials_with_checkpoint([trial])
+
+    def trials_with_checkpoint(self, trials: Iterable[str]) -> set[str]:
+        """Return those of these trials that have begun and can be resumed."""
+        self._layout.pull_names(self._layout.checkpoints_folder)
+        folders = {trial: self.checkpoint_dir(trial) for trial in trials}
+        return {trial for trial, folder in folders.items() if folder.is_dir() and any(folder.iterdir())}
+
+    def checkpoints_folder(self, name: str) -> Path:
+        """Return the folder of all folders of checkpoints, in which files of this name are up to date."""
+        self._layout.pull_named(self._layout.checkpoints_folder, name)
+        return self._layout.checkpoints_folder
 
     def checkpoint_note(self, trial: str) -> CheckpointNote | None:
         """Return how far an unfinished trial has come, if its first epoch is over."""
-        return read_note(self.checkpoint_dir(trial))
+        folder = self.checkpoint_dir(trial)
+        self._layout.pull_file(folder / NOTE_FILE)
+        return read_note(folder)
 
     def weights_file(self, trial: str) -> Path:
         """Return the file for a trial's trained weights, which need not exist."""
-        return self._layout.weights(trial)
+        path = self._layout.weights(trial)
+        self._layout.pull_file(path)
+        return path
+
+    def trials_with_weights(self, trials: Iterable[str]) -> set[str]:
+        """Return those of these trials whose trained weights are kept."""
+        self._layout.pull_names(self._layout.weights_folder)
+        return {trial for trial in trials if self._layout.weights(trial).is_file()}
+
+    def publish(self, path: Path) -> None:
+        """Make a file of weights, or of the last state of a training, as durable as the store is."""
+        self._layout.publish(path)
 
     def final_checkpoint_file(self, trial: str) -> Path:
         """Return the file for the last state of a trial's training, which need not exist."""
@@ -208,6 +256,7 @@ class Store:
 
     def final_checkpoints(self) -> frozenset[str]:
         """Return the trials whose last state is kept."""
+        self._layout.pull_names(self._layout.final_checkpoints_folder)
         files = entries(self._layout.final_checkpoints_folder, ".pt")
         return frozenset(path.stem for path in files if not path.name.startswith("."))
 
@@ -228,7 +277,7 @@ class Store:
         path = self._layout.attempt_file(dataset, trial.study, trial.trial, trial.attempt)
         self._make_way(path)
         if frame is None:
-            path.unlink(missing_ok=True)
+            self._layout.remove(path)
         else:
             write_durably(self._layout, path, encode(frame))
 

@@ -31,13 +31,16 @@ def save_record(layout: Layout, name: str, record: Mapping[str, Any]) -> None:
 
 def load_record(layout: Layout, quarantine: Quarantine, name: str) -> dict[str, Any] | None:
     """Return a study's record, or nothing if there is none; raises `StoreError` for an unknown version."""
-    page = _page(layout.study(name), quarantine)
+    path = layout.study(name)
+    layout.pull_file(path)
+    page = _page(path, quarantine)
     return None if page is None else page["record"]
 
 
 def latest_study(layout: Layout, quarantine: Quarantine) -> str | None:
     """Return the name of the study that was recorded last."""
     times: dict[str, str] = {}
+    layout.pull(layout.studies)
     for path in entries(layout.studies, ".json"):
         if study_name_fault(path.stem) is None and (page := _page(path, quarantine)):
             times[path.stem] = page["remembered"]

@@ -18,7 +18,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
     name = store.last_study() if name_or_path is None else name_or_path
     if name is None:
         fault = StudyFault(message="no study has run here yet; name one, as in: activemem table render NAME")
-        raise StudyError(str(store.root), [fault])
+        raise StudyError(store.place, [fault])
     record = None if _is_path(name) else store.load_study_record(name)
     if record is None:
         return load_study(name, overrides)

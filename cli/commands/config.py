@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 from ..options import JsonOption
@@ -22,7 +24,7 @@ def show(as_json: JsonOption = False) -> None:
 
     found = load_settings()
     folders = {
-        "results": str(found.results.resolve()),
+        "results": str(found.results.resolve() if isinstance(found.results, Path) else found.results),
         "data": str(found.data.resolve()),
         "plugins": [str(path.resolve()) for path in found.plugins],
     }

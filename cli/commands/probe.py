@@ -139,14 +139,14 @@ def _require_weights(study: Study, store: Store, train_command: str) -> None:
     done = [trial for trial, status in outcomes.select("trial", "status").iter_rows() if status == "done"]
     if not done:
         print_stderr(
-            f"study {study.name} has no trial that is done in {store.root}; "
+            f"study {study.name} has no trial that is done in {store.place}; "
             f"train it first:\n  {train_command}"
         )
         raise typer.Exit(EXIT_WRONG_INPUT)
-    if not any(store.weights_file(trial).exists() for trial in done):
+    if not store.trials_with_weights(done):
         them, are = ("it", "is") if len(done) == 1 else ("them", "are")
         how = "" if study.keep_weights else "say keep_weights = true in [study] and "
-        what = f"no weights of its {plural(len(done), 'trial')} that {are} done are in {store.root}"
+        what = f"no weights of its {plural(len(done), 'trial')} that {are} done are in {store.place}"
         print_stderr(f"{study.name}: {what}; {how}train {them} again here:\n  {train_command}")
         raise typer.Exit(EXIT_FAILED)
 

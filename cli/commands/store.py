@@ -27,9 +27,9 @@ def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
     store = load_settings({"results": results}).store
     found = store.check()
     if as_json:
-        print_json(views.check_to_dict(store.root, found))
+        print_json(views.check_to_dict(store, found))
     else:
-        print_stdout("\n".join(views.format_check(store.root, found)))
+        print_stdout("\n".join(views.format_check(store, found)))
     if found.has_faults:
         raise typer.Exit(EXIT_FAILED)
 
@@ -47,10 +47,10 @@ def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> Non
     store = load_settings({"results": results}).store
     mended, left = store.repair(), store.check()
     if as_json:
-        moved = views.findings_to_dicts(store.root, mended)
-        print_json({"moved": moved, **views.check_to_dict(store.root, left)})
+        moved = views.findings_to_dicts(store, mended)
+        print_json({"moved": moved, **views.check_to_dict(store, left)})
     else:
-        print_stdout("\n".join(views.format_repair(store.root, mended, left)))
+        print_stdout("\n".join(views.format_repair(store, mended, left)))
     if left.has_faults:
         raise typer.Exit(EXIT_FAILED)
 
@@ -67,6 +67,6 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
     store = load_settings({"results": results}).store
     found = store.clean(dry=dry_run)
     if as_json:
-        print_json({"removed": not dry_run, "leftovers": views.findings_to_dicts(store.root, found)})
+        print_json({"removed": not dry_run, "leftovers": views.findings_to_dicts(store, found)})
     else:
-        print_stdout("\n".join(views.format_clean(store.root, found, dry=dry_run)))
+        print_stdout("\n".join(views.format_clean(store, found, dry=dry_run)))

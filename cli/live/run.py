@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,8 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     Raises MachineError, with how to go on, where a machine fails.
     """
     values, store = settings.values, settings.store
-    settings.results.mkdir(parents=True, exist_ok=True)
+    if isinstance(settings.results, Path):
+        settings.results.mkdir(parents=True, exist_ok=True)
     if not request.local:
         _check_reachable(values.address)
     from ...engine.run.driver import run_study  # loads torch

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
+from ...storage import Store
 from ...storage.upkeep import Finding, FindingKind, StoreCheck
 from ...studies.text.units import format_bytes, plural
 
@@ -19,9 +19,9 @@ _TOTALS = {
 }
 
 
-def format_check(root: Path, found: StoreCheck) -> list[str]:
+def format_check(store: Store, found: StoreCheck) -> list[str]:
     """The totals, a line for each finding, and the command that mends what can be mended."""
-    lines = [_totals(root, found), *_lines(root, found.findings)]
+    lines = [_totals(store, found), *_lines(store, found.findings)]
     kinds = {finding.kind for finding in found.findings}
     if FindingKind.DAMAGED in kinds:
         lines.append("Mend: activemem store repair")
@@ -30,38 +30,38 @@ def format_check(root: Path, found: StoreCheck) -> list[str]:
     return lines
 
 
-def format_repair(root: Path, mended: Sequence[Finding], left: StoreCheck) -> list[str]:
+def format_repair(store: Store, mended: Sequence[Finding], left: StoreCheck) -> list[str]:
     """What was moved to quarantine, and what is still wrong."""
-    moved = f"{plural(len(mended), 'damaged file')} moved to {root / 'quarantine'}"
-    return [moved if mended else "nothing is damaged", *_lines(root, mended), *format_check(root, left)]
+    moved = f"{plural(len(mended), 'damaged file')} moved to {store.place}/quarantine"
+    return [moved if mended else "nothing is damaged", *_lines(store, mended), *format_check(store, left)]
 
 
-def format_clean(root: Path, found: Sequence[Finding], *, dry: bool) -> list[str]:
+def format_clean(store: Store, found: Sequence[Finding], *, dry: bool) -> list[str]:
     """What was removed, or would be, and its size."""
     if not found:
         return ["nothing is left over"]
     size = format_bytes(sum(finding.size for finding in found))
     verb = "would be removed" if dry else "removed"
-    return [*_lines(root, found), f"{verb}: {plural(len(found), 'leftover')}, {size}"]
+    return [*_lines(store, found), f"{verb}: {plural(len(found), 'leftover')}, {size}"]
 
 
-def check_to_dict(root: Path, found: StoreCheck) -> dict[str, object]:
+def check_to_dict(store: Store, found: StoreCheck) -> dict[str, object]:
     """A check for a program."""
     number, size = found.quarantined
     return {
         "files": found.files,
         "bytes": found.size,
-        "findings": findings_to_dicts(root, found.findings),
+        "findings": findings_to_dicts(store, found.findings),
         "quarantine": {"files": number, "bytes": size},
     }
 
 
-def findings_to_dicts(root: Path, findings: Sequence[Finding]) -> list[dict[str, object]]:
+def findings_to_dicts(store: Store, findings: Sequence[Finding]) -> list[dict[str, object]]:
     """Findings for a program."""
     return [
         {
             "kind": finding.kind.value,
-            "path": str(finding.path.relative_to(root)),
+            "path": str(finding.path.relative_to(store.root)),
             "reason": finding.reason,
             "bytes": finding.size,
         }
@@ -69,10 +69,10 @@ def findings_to_dicts(root: Path, findings: Sequence[Finding]) -> list[dict[str,
     ]
 
 
-def _totals(root: Path, found: StoreCheck) -> str:
+def _totals(store: Store, found: StoreCheck) -> str:
     """`results · 288 files, 1.2 MB · 1 damaged · 2 left over`."""
     counts = Counter(finding.kind for finding in found.findings)
-    parts = [f"{root}", f"{plural(found.files, 'file')}, {format_bytes(found.size)}"]
+    parts = [store.place, f"{plural(found.files, 'file')}, {format_bytes(found.size)}"]
     parts += [f"{counts[kind]} {name}" for kind, name in _TOTALS.items() if counts[kind]]
     parts += [] if counts else ["all as written"]
     number, size = found.quarantined
@@ -80,12 +80,12 @@ def _totals(root: Path, found: StoreCheck) -> str:
     return " · ".join(parts)
 
 
-def _lines(root: Path, findings: Sequence[Finding]) -> list[str]:
+def _lines(store: Store, findings: Sequence[Finding]) -> list[str]:
     """Each finding's kind, path and size, and below that its reason."""
     width = max((len(finding.kind.value) for finding in findings), default=0)
     lines: list[str] = []
     for finding in findings:
         size = f"   {format_bytes(finding.size)}" if finding.size else ""
-        lines.append(f"  {finding.kind.value:<{width}}   {finding.path.relative_to(root)}{size}")
+        lines.append(f"  {finding.kind.value:<{width}}   {finding.path.relative_to(store.root)}{size}")
         lines.append(f"  {'':<{width}}   {finding.reason}")
     return lines

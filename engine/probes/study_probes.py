@@ -65,11 +65,13 @@ def probe_study(
     """
     torch.set_num_threads(machine.threads)
     groups: dict[str, list[TrainedTrial]] = {}
-    for trained in trained_trials(study, store):
+    found = list(trained_trials(study, store))
+    kept = store.trials_with_weights(trained.trial.id for trained in found)
+    for trained in found:
         key = group_key(trained.trial.settings)
         if key is None:
             yield ProbeResult(trial=trained.trial, reason=NO_ENCODER)
-        elif not store.weights_file(trained.trial.id).exists():
+        elif trained.trial.id not in kept:
             yield ProbeResult(trial=trained.trial, reason=NOT_KEPT)
         else:
             groups.setdefault(key, []).append(trained)

@@ -42,11 +42,13 @@ def tune_study(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterat
     if study.decode is None:
         return
     torch.set_num_threads(machine.threads)
-    for trained in trained_trials(study, store):
+    found = list(trained_trials(study, store))
+    kept = store.trials_with_weights(trained.trial.id for trained in found)
+    for trained in found:
         trial = trained.trial
         if trial.settings.task.name != "translation":
             yield ProbeResult(trial=trial, reason=NO_TRANSLATION)
-        elif not store.weights_file(trial.id).exists():
+        elif trial.id not in kept:
             yield ProbeResult(trial=trial, reason=NOT_KEPT)
         else:
             tuning = _Tuning(trained, study.decode, store, machine)

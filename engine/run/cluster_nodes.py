@@ -21,6 +21,7 @@ from ...storage.paths import Layout
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClusterNode
 from ..core.resources import Machine
+from .remote_store import StorePlace
 
 ANSWER_S = 300.0
 """So long a node may take to answer, in which it may have to read its corpora for the first time."""
@@ -37,7 +38,8 @@ class _Question(TypedDict):
     plugins: bytes
     settings: bytes
     data: str
-    marker: str
+    marker: str | None
+    store: str
 
 
 class _Answer(TypedDict):
@@ -48,11 +50,13 @@ class _Answer(TypedDict):
     problem: str
 
 
-def inspect_nodes(marker: str, machine: Machine, settings: Sequence[TrialSettings]) -> list[ClusterNode]:
+def inspect_nodes(
+    place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]
+) -> list[ClusterNode]:
     """Every node of the connected cluster that could train a trial, with what is wrong with it.
 
     A task on each finds out whether it has the same versions of activemem and torch, can load the plug-ins,
-    sees the store, known by the file `marker`, and has the corpora.
+    sees the store, known by its marker or reached by its address, and has the corpora.
     """
     nodes = [node for node in ray.nodes() if node["Alive"] and _has_room(node["Resources"], machine)]
     asked: _Question = {
@@ -60,7 +64,8 @@ def inspect_nodes(marker: str, machine: Machine, settings: Sequence[TrialSetting
         "plugins": pickle.dumps(loaded_files()),
         "settings": pickle.dumps(list(settings)),
         "data": str(machine.data),
-        "marker": marker,
+        "marker": place.marker,
+        "store": place.root,
     }
     look = ray.remote(_make_look())
     answers = {
@@ -135,7 +140,7 @@ def _make_look() -> Callable[[_Question], _Answer]:
         import pickle  # noqa: PLC0415 -- all of these are those of the node
         from pathlib import Path  # noqa: PLC0415
 
-        seen = Path(asked["marker"]).exists()
+        seen = asked["marker"] is None or Path(asked["marker"]).exists()
         found: _Answer = {"sees_store": seen, "versions": {}, "problem": ""}
         try:
             import torch  # noqa: PLC0415
@@ -151,6 +156,10 @@ def _make_look() -> Callable[[_Question], _Answer]:
             from ...plugins import load_plugin_files  # noqa: PLC0415
             from .preflight import prepare_corpora  # noqa: PLC0415
 
+            if asked["marker"] is None:
+                from ...storage import Store  # noqa: PLC0415
+
+                Store(asked["store"]).last_study()
             load_plugin_files(pickle.loads(asked["plugins"]))
             prepare_corpora(pickle.loads(asked["settings"]), Path(asked["data"]))
         except Exception as error:  # noqa: BLE001 -- whatever it is, it is this node's

@@ -13,7 +13,7 @@ from ...storage import Store
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Taken
 from ..core.resources import Machine
 from ..trial import provenance
-from ..trial.checkpoints import Checkpoint
+from ..trial.checkpoints import Checkpoint, checkpoint_of
 from ..trial.claims import Claims
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, Guard, TrainingFactory
@@ -62,7 +62,7 @@ class Worker:
 
     def make_checkpoint(self, job: Job) -> Checkpoint:
         """The checkpoint of a job."""
-        return Checkpoint.of(self._store, job)
+        return checkpoint_of(self._store, job.trial.id, job.shorter)
 
     def _claims_of(self, run: str) -> Claims:
         """The claims of a run, which know what they have read of the store."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -18,7 +19,7 @@ from ...studies.study import Study
 from ...studies.text.units import plural
 from ..core.events import NOBODY, ClusterNode, Ended, Event, Listener, MachineFailed, Taken
 from ..core.resources import ONE_CPU, Machine
-from ..trial.checkpoints import Checkpoint, dies_often
+from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ..trial.machine_failures import MachineError
 from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
@@ -153,8 +154,9 @@ def run_study(
             else:
                 given_up = rounds.search(max_trials, retry_failed=retry_failed)
         finally:
-            for trial in counter.planned - counter.ended.keys():
-                Checkpoint(store.checkpoint_dir(trial)).record_stop()
+            with suppress(OSError):  # what cannot be written counts as a death
+                for trial in store.trials_with_checkpoint(counter.planned - counter.ended.keys()):
+                    checkpoint_of(store, trial).record_stop()
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
     store.compact()
@@ -180,7 +182,7 @@ class _Rounds:
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
     ) -> list[str]:
         """Train these trials, at most so many, after the last attempts at them; why cohorts were given up."""
-        folder, shorter = self._store.checkpoint_dir, ShorterTrials(self._store)
+        folder, shorter = self._store.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
         jobs = {
             trial.id: Job(
                 trial=trial,
@@ -190,7 +192,7 @@ class _Rounds:
                 keep_checkpoint=self._study.keep_checkpoints,
                 shorter=shorter.find(trial),
             )
-            for trial in sorted(missing, key=lambda trial: dies_often(folder(trial.id)))
+            for trial in sorted(missing, key=lambda trial: dies_often(folder / trial.id))
         }
         free, elsewhere, given_up = list(jobs.values()), dict[str, Taken](), list[str]()
         left = len(jobs) if max_trials is None else max_trials

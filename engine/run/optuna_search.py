@@ -26,7 +26,7 @@ from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..core.events import Event, Listener, Taken
-from ..trial.checkpoints import unfinished_trials
+from ..trial.checkpoints import STARTS_FILE, unfinished_trials
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import store_pruned
 from .optuna_space import contains, distribution, pruner, sampler, suggest
@@ -174,7 +174,7 @@ class OptunaSearch:
             self._seen.add(trial)
             if (row := self._stored[trial])["study"] == self._study.name:
                 begun.append(json.loads(row["factors"]))
-        for trial in unfinished_trials(self._store.checkpoint_dir("x").parent):
+        for trial in unfinished_trials(self._store.checkpoints_folder(STARTS_FILE)):
             if trial.study == self._study.name and trial.id not in self._seen:
                 self._seen.add(trial.id)
                 begun.append(dict(trial.levels))
@@ -250,8 +250,9 @@ class OptunaSearch:
         """
         stored = [self._stored[trial.id] for trial in point.trials if trial.id in self._stored]
         if any(row["status"] == "pruned" for row in stored):
-            begun = [job for job in self._missing(point) if self._store.has_checkpoint(job.trial.id)]
-            for job in begun:
+            missing = self._missing(point)
+            begun = self._store.trials_with_checkpoint(job.trial.id for job in missing)
+            for job in (job for job in missing if job.trial.id in begun):
                 self._listener.on_planned([job.trial])
                 self._listener.on_event(store_pruned(job, self._store, self._reason))
             self._stored.refresh()

@@ -10,9 +10,6 @@ from ..core.events import Listener, Taken
 from ..trial.claims import taken
 from .interrupts import Stop
 
-POLL_S = 0.5
-"""So often the leases of others are looked at while there is nothing else to do."""
-
 
 class OtherDrivers:
     """The trials that other processes have, as one run watches them."""
@@ -44,5 +41,5 @@ class OtherDrivers:
             if waiting and told != (now := set(waiting.values())):
                 self._listener.waiting(list(waiting.values()))
                 told = now
-            time.sleep(POLL_S)
+            time.sleep(self._leases.poll_s)
         return {}

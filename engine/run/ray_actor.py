@@ -7,7 +7,6 @@ import logging
 import pickle
 import socket
 from math import nan
-from pathlib import Path
 from typing import Any
 
 from ray import tune
@@ -96,5 +95,5 @@ def _make_worker(place: StorePlace, machine: Machine, make_training: TrainingFac
     """What trains in this process, whose memory is watched if it has a limit."""
     guard = None if machine.memory_limit is None else MemoryGuard(machine.memory_limit)
     if place.is_seen():
-        return Worker(Store(Path(place.root)), machine, make_training, guard)
+        return Worker(Store(place.root), machine, make_training, guard)
     return RemoteWorker(place, machine, make_training, guard)

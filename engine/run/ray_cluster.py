@@ -157,10 +157,10 @@ def run_cohorts(
         tempfile.TemporaryDirectory(prefix="activemem-") as scratch,
     ):
         unfit: list[str] = []
-        if place.marker is None:
+        if machine.address is None:
             _check_room(machine)
         else:
-            nodes = inspect_nodes(place.marker, machine, settings)
+            nodes = inspect_nodes(place, machine, settings)
             listener.on_nodes(nodes)
             unfit = check_nodes(nodes, skip=machine.skip_unfit_nodes)
         actor = tune.with_parameters(
@@ -202,8 +202,8 @@ def _check_room(machine: Machine) -> None:
 @contextmanager
 def _located(store: Store, machine: Machine) -> Iterator[StorePlace]:
     """Where the workers find the store; those of a cluster have a keeper in case that they do not see it."""
-    root = str(store.root.resolve())
-    if machine.address is None:
+    root = store.address or str(store.root.resolve())
+    if machine.address is None or store.address is not None:
         yield StorePlace(root=root)
         return
     with marked(store) as marker:

@@ -22,9 +22,10 @@ from ...storage.durable_write import replacing
 from ...storage.integrity.checksum import DamagedError
 from ...storage.integrity.regular_file import UnreadableError, open_regular, read_regular
 from ...storage.integrity.seal import sealing, verify_seal
+from ...storage.objects.mirror import Mirror
 from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.resolve.trial import Trial
-from .outcome import Job, Totals, last_epoch_metrics
+from .outcome import Totals, last_epoch_metrics
 
 STARTS_FILE = "begun"
 """The file with the trial in its first line, then a line for each start: the run, and where it goes on.
@@ -62,14 +63,6 @@ class Checkpoint:
         self._folder, self._shorter = folder, shorter
         self._state, self._previous = folder / "state.pt", folder / "previous.pt"
         self._starts = folder / STARTS_FILE
-
-    @classmethod
-    def of(cls, store: Store, job: Job) -> Checkpoint:
-        """The checkpoint of a job in a store."""
-        folder = store.checkpoint_dir(job.trial.id)
-        if job.shorter is None:
-            return cls(folder)
-        return cls(folder, (job.shorter, store.final_checkpoint_file(job.shorter.trial)))
 
     @property
     def folder(self) -> Path:
@@ -148,6 +141,61 @@ class Checkpoint:
     def remove(self) -> None:
         """Remove the folder: its trial has ended."""
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class PublishedCheckpoint(Checkpoint):
+    """A checkpoint in the copy of a bucket, which has its files when a method returns."""
+
+    def __init__(self, folder: Path, shorter: tuple[ShorterTrial, Path] | None, mirror: Mirror) -> None:
+        super().__init__(folder, shorter)
+        self._mirror = mirror
+
+    def record_start(self, trial: str, run: str, place: str) -> Deaths:
+        """As any checkpoint's."""
+        deaths = super().record_start(trial, run, place)
+        self._mirror.publish(self._starts)
+        return deaths
+
+    def record_stop(self) -> None:
+        """As any checkpoint's."""
+        with suppress(OSError):  # as there
+            self._mirror.pull_files([self._starts])
+            super().record_stop()
+            if self._starts.is_file():
+                self._mirror.publish(self._starts)
+
+    def save(self, saved: CheckpointData) -> None:
+        """As any checkpoint's; the bucket copies the state before by itself."""
+        super().save(saved)
+        self._mirror.copy(self._state, self._previous)
+        self._mirror.publish(self._state)
+        note = self._folder / checkpoint_notes.NOTE_FILE
+        if note.is_file():
+            self._mirror.publish(note)
+
+    def load(self, device: torch.device) -> CheckpointData | None:
+        """As any checkpoint's, from what the bucket has."""
+        self._mirror.pull(self._folder)
+        return super().load(device)
+
+    def _load_shorter(self, device: torch.device) -> CheckpointData | None:
+        """As any checkpoint's, from what the bucket has."""
+        if self._shorter is not None:
+            self._mirror.pull_files([self._shorter[1]])
+        return super()._load_shorter(device)
+
+    def remove(self) -> None:
+        """As any checkpoint's, there and here; what cannot be removed is left over."""
+        with suppress(OSError):
+            self._mirror.remove([self._folder])
+        super().remove()
+
+
+def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
+    """The checkpoint of a trial in a store, and of a shorter one that it can go on from."""
+    folder = store.checkpoint_dir(trial)
+    end = None if shorter is None else (shorter, store.final_checkpoint_file(shorter.trial))
+    return Checkpoint(folder, end) if store.mirror is None else PublishedCheckpoint(folder, end, store.mirror)
 
 
 def dies_often(folder: Path) -> bool:

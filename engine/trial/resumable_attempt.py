@@ -126,7 +126,7 @@ class Attempt:
         self._store, self._device, self._limit = store, device, time_limit_s
         self._data, self._make_training = data, make_training
         self._every, self._saved_at = checkpoint_every_s, time.monotonic()
-        self._checkpoint = checkpoint or Checkpoint.of(store, job)
+        self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
         self._training: Trainable | None = None
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._started = datetime.now(UTC)
@@ -265,10 +265,10 @@ class Attempt:
     def _keep_if_last(self, training: Trainable) -> None:
         """Keep the training before its last evaluation, if it is to be: one with more epochs has another."""
         if self.job.keep_checkpoint and training.lacks_last_evaluation:
+            path = self._store.final_checkpoint_file(self.job.trial.id)
             with storing():
-                checkpoints.save_final(
-                    self._store.final_checkpoint_file(self.job.trial.id), self._current_state(training)
-                )
+                checkpoints.save_final(path, self._current_state(training))
+                self._store.publish(path)
 
     def _current_state(self, training: Trainable) -> CheckpointData:
         return CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals)
@@ -310,6 +310,7 @@ class Attempt:
             path = self._store.weights_file(self.job.trial.id)
             with storing():
                 checkpoints.save_weights(path, self._training.weights())
+                self._store.publish(path)
             outputs = self._training.outputs()
         row = trial_row(self.job, self._totals, final, status=status, reason=reason, started=self._started)
         with storing():
@@ -365,7 +366,7 @@ def store_pruned(job: Job, store: Store, reason: str) -> Ended | Taken:
     if isinstance(claimed, Taken):
         return claimed
     job, lease = claimed
-    checkpoint = Checkpoint(store.checkpoint_dir(job.trial.id))
+    checkpoint = checkpoints.checkpoint_of(store, job.trial.id)
     saved = checkpoint.load(torch.device("cpu"))
     totals, rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
     row = trial_row(

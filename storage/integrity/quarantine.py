@@ -44,13 +44,12 @@ class Quarantine:
         self.faults.append(UnreadFile(path, f"{reason}; {left}", is_damaged=True))
         if self.dry:
             return
-        target = _unused_path(self.layout.quarantine / name)
+        target = self.layout.quarantine / name
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            path.rename(target)
+            target = self.layout.move_aside(path, target)
             self._note(f"{name}: {reason}")
         except FileNotFoundError:  # another process was faster
-            target = self.layout.quarantine / name
+            pass
         except OSError as error:
             target = path
             reason = f"{reason}; it could not be moved ({os.strerror(error.errno or 0)})"
@@ -70,14 +69,8 @@ class Quarantine:
     def _note(self, line: str) -> None:
         """Add a line to the note beside the files; the file is safe without it."""
         notes = self.layout.quarantine / "notes.txt"
-        with contextlib.suppress(OSError), notes.open("a", encoding="utf-8") as page:
-            page.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}  {line}\n")
-
-
-def _unused_path(path: Path) -> Path:
-    """Return a path that no file has, this one or one with a number."""
-    target, count = path, 1
-    while target.exists():
-        count += 1
-        target = path.with_name(f"{path.name}.{count}")
-    return target
+        with contextlib.suppress(OSError):
+            self.layout.pull_file(notes)
+            with notes.open("a", encoding="utf-8") as page:
+                page.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}  {line}\n")
+            self.layout.publish(notes)

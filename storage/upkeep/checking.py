@@ -41,6 +41,10 @@ class StoreCheck:
 
 def check_store(layout: Layout) -> StoreCheck:
     """Read all of a store and say what is wrong with it."""
+    layout.pull(
+        layout.studies, layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder
+    )
+    layout.pull_names(layout.quarantine)
     read = [*_data_paths(layout), *entries(layout.studies, ".json"), *_sealed_paths(layout)]
     quarantine = Quarantine(layout, dry=True)
     found = [finding for path in read if (finding := _check(path, quarantine)) is not None]

@@ -1,14 +1,12 @@
 """Leftovers: files that nothing reads any more, of writers that have died and of trials that have ended."""
 
-import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ..durable_write import STALE_AFTER_S, file_system_time
+from ..durable_write import STALE_AFTER_S
 from ..integrity.quarantine import Quarantine
 from ..latest_attempts import INCOMPLETE, read_latest
 from ..paths import Layout, entries
@@ -27,6 +25,7 @@ def find_leftovers(layout: Layout, quarantine: Quarantine, now: float | None = N
     Raises `StoreError` for an unknown schema version.
     """
     now = time.time() if now is None else now
+    layout.pull_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
     ended = list(_ended_checkpoints(layout, quarantine, now))
     folders = {leftover.path for leftover in ended}
     return [*(each for each in _unfinished_files(layout, now) if each.path.parent not in folders), *ended]
@@ -41,11 +40,7 @@ def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
     now = None if dry else _time_of_files(layout)
     found = find_leftovers(layout, Quarantine(layout, dry=True), now)
     for leftover in () if dry else found:
-        if leftover.path.is_dir() and not leftover.path.is_symlink():
-            shutil.rmtree(leftover.path, ignore_errors=True)
-        else:
-            with suppress(FileNotFoundError):
-                leftover.path.unlink()
+        layout.remove(leftover.path)
     return found
 
 
@@ -89,7 +84,7 @@ def _is_over(row: Mapping[str, Any], folder: Path, now: float) -> bool:
 def _time_of_files(layout: Layout) -> float | None:
     """The time by the clock of the files; None where nothing has been written yet, or can be."""
     try:
-        return file_system_time(layout) if layout.unfinished.is_dir() else None
+        return layout.file_time() if layout.unfinished.is_dir() else None
     except OSError:
         return None
 

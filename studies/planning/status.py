@@ -82,5 +82,6 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:
     """The trials of a grid with a checkpoint but no outcome; those of a search are not listed."""
-    open_ones = (trial.id for trial in study.trials if trial.id not in stored)
-    return tuple(trial for trial in open_ones if store.has_checkpoint(trial))
+    open_ones = [trial.id for trial in study.trials if trial.id not in stored]
+    begun = store.trials_with_checkpoint(open_ones)
+    return tuple(trial for trial in open_ones if trial in begun)

@@ -39,5 +39,6 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
     """
     if not study.keep_weights or study.search is not None:
         return ()
-    done = (trial.id for trial in study.trials if statuses.get(trial.id) == "done")
-    return tuple(trial for trial in done if not store.weights_file(trial).is_file())
+    done = [trial.id for trial in study.trials if statuses.get(trial.id) == "done"]
+    kept = store.trials_with_weights(done)
+    return tuple(trial for trial in done if trial not in kept)

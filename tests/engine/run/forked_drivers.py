@@ -1,8 +1,8 @@
 """Starts drivers of shared.toml on one store, each a process of its own, forked so that torch is loaded once.
 
-Usage: forked_drivers.py, in a folder with shared.toml. It reads lines of a name, or of a name and a share
-like 3/4, and answers each with the number of the process that runs the study, or its share, from then on and
-writes what it hears to NAME.log. At the end of its input it waits for all of them, and prints the names of
+Usage: forked_drivers.py [STORE], in a folder with shared.toml. It reads lines of a name, or of a name and a
+share like 3/4, and answers each with the number of the process that runs the study, or its share, from then on
+and writes what it hears to NAME.log. At the end of its input it waits for all of them, and prints the names of
 those that ended well.
 """
 
@@ -38,7 +38,8 @@ def drive(name: str, share: str) -> int:
         os.dup2(os.open(f"{name}.log", os.O_WRONLY | os.O_CREAT), 1)
         study = load_study(Path("shared.toml").read_text(encoding="utf-8"))
         trials = select_shard(study, share) if share else None
-        run_study(study, Store("results"), Machine(), Log(), local=True, trial_ids=trials)
+        store = Store(sys.argv[1] if len(sys.argv) > 1 else "results")
+        run_study(study, store, Machine(), Log(), local=True, trial_ids=trials)
     except BaseException:  # noqa: BLE001  told to the test
         os.write(1, traceback.format_exc().encode())
         os._exit(1)

@@ -1,0 +1,140 @@
+"""A study in a bucket ends as it does in a folder, whoever is killed and however many drivers share it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.driver import run_study
+from activemem.engine.trial.checkpoints import load_weights
+from activemem.reporting.results import open_study
+from activemem.storage import Store, StoreError
+from activemem.studies.study import load_study
+
+from ...storage.objects.s3_server import S3Server
+from .test_other_drivers import STUDY, TRIALS, told, values, wait_for
+
+ADDRESS = "s3://bucket/shared"
+KEPT = STUDY.replace("[model]", "keep_weights = true\n\n[model]", 1)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with S3Server() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The store of a run in a folder that nothing happens to."""
+    store = Store(tmp_path_factory.mktemp("alone") / "results")
+    run_study(load_study(KEPT), store, Machine(), local=True)
+    return store
+
+
+def table(store):
+    return str(open_study(load_study(KEPT), store).table())
+
+
+def assert_as(store, alone):
+    """The same table, rows, metrics and weights; each trial once."""
+    assert (table(store), values(store)) == (table(alone), values(alone))
+    for trial in alone.trials()["trial"]:
+        ours, others = (load_weights(each.weights_file(trial)) for each in (store, alone))
+        assert all(bool((ours[name] == others[name]).all()) for name in others)
+    assert not store.check().findings
+
+
+def left(server, folder):
+    return [key for key in server.objects if key.startswith(f"shared/{folder}/")]
+
+
+def test_a_study_in_a_bucket_survives_kills_and_ends_as_in_a_folder(tmp_path, server, alone):
+    (tmp_path / "shared.toml").write_text(KEPT, encoding="utf-8")
+    words = [
+        sys.executable,
+        "-m",
+        "activemem",
+        "study",
+        "run",
+        "shared.toml",
+        "--local",
+        "--results",
+        ADDRESS,
+    ]
+    first = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    wait_for(
+        lambda: (len(left(server, "trials")) >= 3 and left(server, "checkpoints")) or first.poll() is not None
+    )
+    first.kill()
+    output, _ = first.communicate()
+    before = Store(ADDRESS).trials()
+    assert 3 <= before.height < TRIALS, output
+    again = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert again.returncode == 0, again.stderr
+    store = Store(ADDRESS)
+    assert_as(store, alone)
+    assert store.trials().join(before, on=["trial", "attempt", "finished"]).height == before.height
+    assert not left(server, "checkpoints")
+    assert len(left(server, "trials")) == 1  # merged
+
+
+def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, server, alone):
+    (tmp_path / "shared.toml").write_text(KEPT, encoding="utf-8")
+    command = [sys.executable, str(Path(__file__).with_name("forked_drivers.py")), ADDRESS]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as drivers:
+
+        def start(name):
+            drivers.stdin.write(f"{name}\n")
+            drivers.stdin.flush()
+            return int(drivers.stdout.readline())
+
+        started = {name: start(name) for name in ("a", "b", "c", "d")}
+        for name in ("a", "b"):
+            wait_for(lambda name=name: any(line[0] == "EpochFinished" for line in told(tmp_path, name)))
+            os.kill(started[name], signal.SIGKILL)
+            start(f"{name}-again")
+        well, _ = drivers.communicate(timeout=300)
+    events = [line for log in tmp_path.glob("*.log") for line in told(tmp_path, log.stem)]
+    assert {"c", "d", "a-again", "b-again"} <= set(well.split()), events
+    ended = Counter(line[1] for line in events if line[0] == "Ended")
+    assert (len(ended), set(ended.values())) == (TRIALS, {1})
+    assert sum(line[0] == "Started" for line in events) <= TRIALS + 2  # those of the killed once more
+    epochs = Counter((line[1], line[2]) for line in events if line[0] == "EpochFinished")
+    assert set(epochs.values()) == {1}
+    store = Store(ADDRESS)
+    assert_as(store, alone)
+    assert not left(server, "checkpoints")
+
+
+def test_a_server_that_fails_in_mid_study_stops_it_and_no_trial_fails(tiny, server, notes):
+    study, store = load_study(tiny), Store(ADDRESS)
+    hear = notes.on_event
+
+    def stop_serving(event):
+        hear(event)
+        server.buckets.pop("bucket", None)
+
+    notes.on_event = stop_serving
+    objects = server.objects
+    with pytest.raises(ValueError, match="NoSuchBucket"):
+        run_study(study, store, Machine(), notes, local=True)
+    server.buckets["bucket"] = {key: each for key, each in objects.items() if "/leases/" not in key}
+    assert Store(ADDRESS).trials().height == 0
+    assert run_study(study, Store(ADDRESS), Machine(), local=True).done == 8
+
+
+def test_nothing_is_trained_where_the_server_has_no_conditional_writes(tiny, server, notes):
+    server.heeds.clear()
+    with pytest.raises(StoreError, match="does not heed If-None-Match"):
+        run_study(load_study(tiny), Store(ADDRESS), Machine(), notes, local=True)
+    assert notes.events == []

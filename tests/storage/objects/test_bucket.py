@@ -1,0 +1,132 @@
+"""What a bucket answers: which address will do, and whose an object is when an answer was lost."""
+
+import sys
+
+import pytest
+
+from activemem.storage import Store, StoreError
+from activemem.storage.objects.bucket import Bucket, BucketError
+
+EXPECTED = "expected a folder, or s3://, gs:// or az:// with a bucket"
+
+
+def puts(method, _):
+    return method == "PUT"
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("ftp://bucket/x", f"{EXPECTED}, got 'ftp://bucket/x'"),
+        ("s3://", f"{EXPECTED}, got 's3://'"),
+        ("s3:/bucket", f"{EXPECTED}, got 's3:/bucket'"),
+        ("s3://bucket/../x", f"{EXPECTED} and names, got 's3://bucket/../x'"),
+        ("s3://other/x", "s3://other/x: expected a bucket, got: NoSuchBucket (404 Not Found) from {server}"),
+        ("az://box/x", "az://box/x: expected a bucket, got: Account must be specified"),
+    ],
+)
+def test_an_address_that_will_not_do_is_told_in_one_line(server, monkeypatch, address, expected):
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(StoreError) as caught:
+        Store(address)
+    assert str(caught.value) == expected.format(server=server.environment["AWS_ENDPOINT_URL"])
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        (
+            "AWS_ACCESS_KEY_ID",
+            "other",
+            "expected a bucket, got: InvalidAccessKeyId (403 Forbidden) from {server}",
+        ),
+        ("AWS_ACCESS_KEY_ID", None, "expected a bucket, got: Missing AccessKeyId"),
+        (
+            "AWS_ENDPOINT_URL",
+            "http://127.0.0.1:9",
+            "expected a bucket, got: no answer from http://127.0.0.1:9",
+        ),
+    ],
+)
+def test_wrong_credentials_and_no_network_are_told_in_one_line(
+    server, monkeypatch, variable, value, expected
+):
+    if value is None:
+        monkeypatch.delenv(variable)
+    else:
+        monkeypatch.setenv(variable, value)
+    with pytest.raises(StoreError) as caught:
+        Store("s3://bucket")
+    told = expected.format(server=server.environment["AWS_ENDPOINT_URL"])
+    assert str(caught.value) == f"s3://bucket: {told}"
+
+
+def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    with pytest.raises(StoreError) as caught:
+        Store("s3://bucket/x")
+    assert str(caught.value) == (
+        's3://bucket/x: expected the package obstore, got none; pip install "activemem[objects]"'
+    )
+
+
+@pytest.mark.parametrize("heeded", ["If-Match", "If-None-Match"])
+def test_a_server_without_conditional_writes_is_refused_before_anything_is_claimed(server, address, heeded):
+    server.heeds.remove(heeded)
+    with pytest.raises(StoreError) as caught:
+        Store(address).leases("run")
+    assert str(caught.value) == (
+        f"{address}: expected a server with conditional writes, without which two drivers may train the same "
+        f"trial, got one that does not heed {heeded}"
+    )
+    assert server.objects == {}
+
+
+def test_an_object_is_created_once(address):
+    first, second = Bucket(address), Bucket(address)
+    first.create("key", b"mine")
+    with pytest.raises(FileExistsError):
+        second.create("key", b"yours")
+    assert second.get("key").data == b"mine"
+
+
+def test_a_creation_whose_answer_was_lost_is_known_by_what_was_written(server, address):
+    bucket = Bucket(address)
+    server.lose.append(puts)
+    version = bucket.create("key", b"mine")
+    assert (version, server.lose) == (bucket.get("key").info.version, [])
+    assert server.log.count(("PUT", "some/results/key")) == 2
+    server.lose.append(puts)
+    with pytest.raises(FileExistsError):
+        bucket.create("key", b"yours")
+
+
+def test_an_update_is_of_the_version_that_was_read(server, address):
+    bucket = Bucket(address)
+    version = bucket.put("key", b"one")
+    server.lose.append(puts)
+    later = bucket.update("key", b"two", version)
+    assert later == bucket.get("key").info.version
+    assert bucket.update("key", b"three", version) is None
+    assert bucket.get("key").data == b"two"
+    bucket.delete(["key"])
+    assert bucket.update("key", b"three", later) is None
+    assert bucket.get("key") is None
+
+
+def test_a_list_has_all_pages_and_nothing_beside_the_folder(address):
+    bucket = Bucket(address)
+    for number in range(120):
+        bucket.put(f"trials/a/{number}", b"")
+    bucket.put("trials-2/a", b"")
+    assert sorted(each.key for each in bucket.list("trials")) == sorted(f"trials/a/{n}" for n in range(120))
+    assert bucket.list("nothing") == []
+
+
+def test_a_bucket_that_is_gone_is_an_error_and_no_empty_folder(server, address):
+    bucket = Bucket(address)
+    del server.buckets["bucket"]
+    with pytest.raises(BucketError) as caught:
+        bucket.list("trials")
+    url = server.environment["AWS_ENDPOINT_URL"]
+    assert str(caught.value) == f"{address}/trials: NoSuchBucket (404 Not Found) from {url}"
