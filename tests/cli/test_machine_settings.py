@@ -191,13 +191,24 @@ def test_an_address_that_means_nothing_to_ray_is_a_fault(address, more):
     )
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/results", "gs://bucket", "file:///tmp/results"])
-def test_an_object_store_is_not_taken_for_a_folder(address):
+@pytest.mark.parametrize("address", ["s3://bucket/results", "gs://bucket", "az://box/a/b"])
+def test_results_may_be_in_a_bucket_and_data_not(address, tmp_path):
+    (tmp_path / "activemem.toml").write_text(f'results = "{address}"', encoding="utf-8")
+    assert load_settings(folder=tmp_path).results == load_settings({"results": address}).results == address
+    with pytest.raises(SettingsError) as caught:
+        load_settings({"data": address})
+    assert str(caught.value) == (
+        f"command line: 1 fault\n\n  --data: expected a folder that this machine has mounted, got '{address}'"
+    )
+
+
+@pytest.mark.parametrize("address", ["file:///tmp/results", "s3://", "s3:/bucket", "http://host/results"])
+def test_an_address_of_no_bucket_is_not_taken_for_a_folder(address):
     with pytest.raises(SettingsError) as caught:
         load_settings({"results": address})
     assert str(caught.value) == (
-        "command line: 1 fault\n\n  "
-        f"--results: expected a folder that this machine has mounted, got '{address}'"
+        "command line: 1 fault\n\n  --results: expected a folder, or s3://, gs:// or az:// with a bucket, "
+        f"got '{address}'"
     )
 
 
