@@ -2,8 +2,8 @@
 
 Usage: forked_drivers.py [STORE], in a folder with shared.toml. It reads lines of a name, or of a name and a
 share like 3/4, and answers each with the number of the process that runs the study, or its share, from then
-on and writes what it hears to NAME.log. At the end of its input it waits for all of them, and prints the names
-of those that ended well.
+on and writes what it hears to NAME.log. At the end of its input it waits for all of them, and prints the
+names of those that ended well.
 """
 
 import os
