@@ -7,6 +7,7 @@ that breaks had registered is withdrawn, and it is told by name; nothing else is
 
 from __future__ import annotations
 
+import hashlib
 import linecache
 import re
 import sys
@@ -67,6 +68,11 @@ class PluginFile:
         """The name under which it is imported."""
         return "activemem_plugin_" + re.sub(r"\W", "_", self.path.stem)
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its source, by which what it computes can be told from what other code computes."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
 
 class OpenRegistry(Mapping[str, ItemT], Generic[ItemT]):
     """What a study can name of one kind: what comes along, and what plug-ins register.
@@ -100,6 +106,11 @@ class OpenRegistry(Mapping[str, ItemT], Generic[ItemT]):
         """Whose it is: `activemem`, a file, or a package with its version; KeyError if there is none."""
         self[name]
         return self._owners[name]
+
+    def source(self, name: str) -> PluginFile | None:
+        """The file that has registered it; None for what comes along or is of a package; KeyError."""
+        owner = self.owner(name)
+        return next((file for file in _files.values() if file.path.name == owner), None)
 
     def withdraw(self, owner: str) -> None:
         """Remove what an owner has registered."""

@@ -66,9 +66,16 @@ def tell_broken(already: tuple[BrokenPlugin, ...] = ()) -> None:
 
 
 def _load_given(context: typer.Context, value: list[str] | None) -> None:
+    """Load the plug-ins of the options; PluginError with all that are broken, since they are asked for."""
     context.find_root().meta[_GIVEN] = value or []
+    faults: list[str] = []
     for path in value or []:
-        _load(Path(path))
+        try:
+            load_plugin(path)
+        except PluginError as error:
+            faults.append(f"--plugin {path}: {error}")
+    if faults:
+        raise PluginError("\n".join(faults))
 
 
 def _load(path: Path) -> None:

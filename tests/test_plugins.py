@@ -1,5 +1,6 @@
 """Plug-ins: loaded once, owned by name, withdrawn when they break."""
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -44,6 +45,10 @@ def test_a_file_is_loaded_once_and_owns_what_it_registers(write):
     assert METRICS["mine"].title == "Something"
     assert METRICS.owner("mine") == "mine.py"
     assert METRICS.owner("loss") == "activemem"
+    source = METRICS.source("mine")
+    assert source is not None
+    assert source.digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert METRICS.source("loss") is None
     assert [file.path for file in loaded_files()] == [path.resolve()]
 
 

@@ -40,7 +40,8 @@ def format_task(spec: TaskSpec, drawn: tuple[str, str] | None) -> Iterator[str]:
     """All that is known of a task, in lines; of one that draws its examples the input and target of one."""
     rows = [("needs", spec.kind.value), ("source", spec.source)]
     if (owner := TASKS.owner(spec.name)) != OWN:
-        rows.append(("plug-in", owner))
+        file = TASKS.source(spec.name)
+        rows.append(("plug-in", f"{owner}, sha256 {file.digest[:16]}" if file else owner))
     if isinstance(spec, AlgorithmicTask):
         rows[1:1] = [
             ("symbols", f"{spec.vocab:,}"),

@@ -31,7 +31,12 @@ def draw_test_set(task: GeneratedTask, name: str) -> Examples:
 
 def show_example(task: GeneratedTask) -> tuple[str, str]:
     """The beginning of an input and of its target as text, each number by itself; · is not scored."""
-    inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))
+    try:
+        inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))
+    except TaskError:
+        raise
+    except Exception as error:  # whatever a plug-in raises is told of the plug-in
+        raise TaskError(f"{task.name}: draw: {type(error).__name__}: {error}") from error
     return _text(inputs[0]), _text(targets[0])
 
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from ..study_texts import study_text
+
 METRIC = """
 from activemem import register_metric
 
@@ -40,6 +42,46 @@ def test_a_broken_plug_in_is_named_and_everything_else_works(process, tiny):
     assert broken == "plug-in that cannot be used: broken.py:1: ZeroDivisionError: division by zero"
     assert missing.startswith("plug-in that cannot be used: expected a plug-in at ")
     assert process("study", "plan", tiny).returncode == 0
+
+
+def test_a_broken_plug_in_that_is_asked_for_is_an_error(process, tiny):
+    write("broken.py", "1 / 0")
+    write("fine.py", METRIC.format(name="fine"))
+    given = ("--plugin", "broken.py", "--plugin", "fine.py", "--plugin", "missing.py")
+    planned = process("study", "plan", tiny, *given)
+    assert (planned.returncode, planned.stdout) == (2, "")
+    broken, missing = planned.stderr.splitlines()
+    assert broken == "--plugin broken.py: broken.py:1: ZeroDivisionError: division by zero"
+    assert missing.startswith("--plugin missing.py: expected a plug-in at missing.py: ")
+
+
+TASK = """
+from activemem import GeneratedTask, TaskSizes, register_task
+
+@register_task("parts", kind="tagging", summary="x to y", source="here")
+class Parts(GeneratedTask):
+    parts: int = 0
+    "how many parts there are"
+
+    @property
+    def sizes(self):
+        return TaskSizes(tokens=8 // self.parts, vocab=4)
+
+    def draw(self, count, generator):
+        raise RuntimeError("not yet")
+"""
+
+
+def test_what_a_plug_ins_task_raises_is_told_of_it_with_carets(process):
+    write("parts.py", TASK)
+    changes = {"model": {"recipe": "ff(8)"}, "task": {"name": "parts"}, "train": {"curriculum": None}}
+    write("parts.toml", study_text(**changes))
+    planned = process("study", "plan", "parts.toml", "--plugin", "parts.py")
+    assert planned.returncode == 2
+    assert "parts: sizes: ZeroDivisionError: integer division or modulo by zero" in planned.stderr
+    assert "^^^" in planned.stderr
+    shown = process("task", "show", "parts", "--plugin", "parts.py")
+    assert (shown.returncode, shown.stderr) == (2, "parts: draw: RuntimeError: not yet\n")
 
 
 def test_the_command_that_shows_a_study_has_its_plug_ins(process, tiny):

@@ -55,7 +55,7 @@ def test_a_task_is_one_file_of_at_most_60_lines(folder):
         for line, words in zip(RECALL.splitlines(), ("", "--local", ""), strict=True)
     )
     assert (show.returncode, run.returncode, table.returncode) == (0, 0, 0), run.stderr
-    assert "plug-in  mqar.py" in show.stdout
+    assert "plug-in  mqar.py, sha256 " in show.stdout
     assert "2 of 2 trials done" in run.stderr
     assert re.search(r"^  sa( +\*?0\.\d\d\d\*?){3}$", table.stdout, re.MULTILINE)
 

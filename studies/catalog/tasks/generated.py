@@ -96,7 +96,11 @@ class GeneratedTask(TaskSettings, ABC):
     @property
     def interface(self) -> ModelInterface:
         """The sizes with the kind of the task; TaskError if they do not fit it."""
-        kind, sizes = self.spec.kind, self.sizes
+        kind = self.spec.kind
+        try:
+            sizes = self.sizes
+        except Exception as error:  # whatever a plug-in raises is told of the plug-in
+            raise TaskError(f"{self.name}: sizes: {type(error).__name__}: {error}") from error
         if faults := _size_faults(kind, sizes):
             raise TaskError(f"{self.name}: {'; '.join(faults)}")
         return ModelInterface(
@@ -128,8 +132,12 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 
 
 def check_test_sets(task: GeneratedTask) -> None:
-    """Raise TaskError for test sets whose names cannot be the index of a metric."""
-    for name in task.test_sets():
+    """Raise TaskError for test sets that cannot be had, or whose names cannot be the index of a metric."""
+    try:
+        names = tuple(task.test_sets())
+    except Exception as error:  # whatever a plug-in raises is told of the plug-in
+        raise TaskError(f"{task.name}: test_sets: {type(error).__name__}: {error}") from error
+    for name in names:
         if not _SET_NAME.fullmatch(name):
             raise TaskError(
                 f"{task.name}: expected a test set's name of letters, digits, '.', '-' and '_', got '{name}'"
