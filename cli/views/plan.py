@@ -39,7 +39,7 @@ def format_plan(study: Study, plan: Plan, machine: MachineSettings) -> str:
     ]
     for note in _notes(study, plan):
         lines += ["", *note]
-    for ceiling in plan.reach_limits:
+    for ceiling in (*plan.reach_limits, *plan.short_reaches):
         lines += ["", *wrap(str(ceiling), WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]
     return "\n".join(lines)
 
@@ -93,6 +93,10 @@ def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
         "ceilings": [
             {"labels": each.labels, "left": each.left, "right": each.right, "lengths": dict(each.max_lengths)}
             for each in plan.reach_limits
+        ],
+        "short": [
+            {"labels": each.labels, "task": each.task, "sees": each.sees, "needs": each.needs}
+            for each in plan.short_reaches
         ],
         "trials": [
             {

@@ -16,7 +16,7 @@ from ..resolve.parameter_matching import SizeMatch
 from ..resolve.trial import Trial
 from ..schema.level_names import level_name
 from ..study import Study
-from .reach_limits import ReachLimit, predict_reach_limits
+from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
 from .status import study_outcomes
 from .time_estimates import TimeEstimate, TimeEstimator, total_time
@@ -80,6 +80,7 @@ class Plan:
     max_trial_s: float  # of the longest trial to run, 0 if unknown
     going_on: Mapping[str, ShorterTrial]  # of the trials to run, those that begin where a shorter one ended
     reach_limits: tuple[ReachLimit, ...]
+    short_reaches: tuple[ShortReach, ...]
     over_budget: tuple[ModelCost, ...]
 
 
@@ -104,6 +105,7 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
         num_left = max(0, study.total - len(tried) + counts["incomplete"])
         left = [_point_estimate(tried, trials, estimator)] * num_left
     names = _label_names(study)
+    labelled = [(_label(names, trial), trial.settings) for trial in trials]
     return Plan(
         trials=planned,
         total=study.total,
@@ -115,7 +117,8 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
         estimate=total_time(left),
         going_on=ShorterTrials(store).find_all(each for each in to_run if not store.has_checkpoint(each.id)),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
-        reach_limits=predict_reach_limits((_label(names, trial), trial.settings) for trial in trials),
+        reach_limits=predict_reach_limits(labelled),
+        short_reaches=find_short_reaches(labelled),
         over_budget=_models(study, study.over_budget, estimator),
     )
 

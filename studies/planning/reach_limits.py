@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...grammar.nodes import RepeatNode
-from ..catalog.tasks import AlgorithmicTask, require_algorithmic
+from ..catalog.tasks import AlgorithmicTask, GeneratedTask, require_algorithmic
 from ..resolve.costs import max_curriculum_length, max_learnable_length, reach
 from ..schema.settings import TrialSettings, read_recipe
 
@@ -37,6 +37,52 @@ class ReachLimit:
         bounds = ", ".join(f"{length} on {task}" for task, length in self.max_lengths.items())
         bound = f"no length beyond {self.max_lengths[one]}" if one else f"no length beyond {bounds}"
         return f"{', '.join(self.labels)}{where}: {does} {far}, so {bound} can be learnt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortReach:
+    """Recipes, by their labels, that see less far than targets of a task of one length can depend on.
+
+    `sees` and `needs` are in tokens to the left and to the right, `needs` None on a side that is seen.
+    """
+
+    labels: tuple[str, ...]
+    task: str
+    sees: tuple[float, float]
+    needs: tuple[float | None, float | None]
+
+    def __str__(self) -> str:
+        """One sentence: `conv(k=3) on mqar: it reaches 2 to the left, and a target can depend on 62`."""
+        sides = [
+            f"{sees:g} to the {side}, and a target can depend on {needs:g}"
+            for sees, needs, side in zip(self.sees, self.needs, ("left", "right"), strict=True)
+            if needs is not None
+        ]
+        verb = "they reach" if len(self.labels) > 1 else "it reaches"
+        return f"{', '.join(self.labels)} on {self.task}: {verb} {'; '.join(sides)}"
+
+
+_Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
+"""A task, how far a recipe sees, and how far it would have to."""
+
+
+def find_short_reaches(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ShortReach, ...]:
+    """What trials of tasks that state their reach do not see, each trial given with its recipe's label."""
+    found: dict[_Short, dict[str, None]] = {}
+    for label, settings in labelled:
+        task = settings.task
+        needed = task.required_reach if isinstance(task, GeneratedTask) else None
+        if needed is None:
+            continue
+        sees = reach(settings)
+        left = needed.left if needed.left > sees.left else None
+        right = needed.right if needed.right > sees.right else None
+        if left is not None or right is not None:
+            found.setdefault((task.name, (sees.left, sees.right), (left, right)), {})[label] = None
+    return tuple(
+        ShortReach(labels=tuple(labels), task=task, sees=sees, needs=needs)
+        for (task, sees, needs), labels in found.items()
+    )
 
 
 def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:

@@ -19,7 +19,7 @@ from ..catalog.tasks import (
     TaskError,
     TaskKind,
     TaskSettings,
-    check_test_sets,
+    check_statements,
 )
 from ..schema.settings import TrialSettings, read_recipe
 from ..text.pydantic_messages import ValidationProblem
@@ -114,7 +114,7 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
     try:
         _ = task.interface
         if isinstance(task, GeneratedTask):
-            check_test_sets(task)
+            check_statements(task)
     except CorpusError as error:
         yield ValidationProblem(("task", "corpus"), str(error))
     except TaskError as error:

@@ -67,6 +67,13 @@ def test_the_task_of_the_page_conforms(folder):
     assert "8 passed" in done.stdout
 
 
+def test_the_plan_tells_what_does_not_see_far_enough_for_the_task(folder):
+    plan = command(folder, "activemem study plan recall.toml --plugin mqar.py")
+    assert "conv(k=3) on mqar: it reaches 4 to the left, and a target can depend on 14" in " ".join(
+        plan.stdout.split()
+    )
+
+
 def test_what_a_study_says_of_a_task_is_checked_before_anything_runs(folder):
     text = (folder / "recall.toml").read_text(encoding="utf-8")
     wrong = text.replace("pairs = 3\n", 'pairs = "3"\nkeys = 2\n', 1)

@@ -6,7 +6,7 @@ growing length), `language_model`, `long_term` (regression), `memory_degradation
 """
 
 from .algorithmic import AlgorithmicTask, require_algorithmic
-from .generated import IGNORED, Draw, Examples, GeneratedTask, TaskSizes, check_test_sets, register_task
+from .generated import IGNORED, Draw, Examples, GeneratedTask, TaskSizes, check_statements, register_task
 from .language_model import UNBOUNDED_PAST, LanguageModelSettings
 from .long_term import LongTermSettings
 from .memory_degradation import DegradationProblem
@@ -44,7 +44,7 @@ __all__ = [
     "TaskSizes",
     "TaskSpec",
     "TranslationSettings",
-    "check_test_sets",
+    "check_statements",
     "lookup_task",
     "read_task_settings",
     "register_task",

@@ -131,12 +131,13 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
     return register
 
 
-def check_test_sets(task: GeneratedTask) -> None:
-    """Raise TaskError for test sets that cannot be had, or whose names cannot be the index of a metric."""
+def check_statements(task: GeneratedTask) -> None:
+    """Raise TaskError for test sets whose names cannot be the index of a metric, and for what is raised."""
     try:
-        names = tuple(task.test_sets())
+        names, _ = tuple(task.test_sets()), task.required_reach
     except Exception as error:  # whatever a plug-in raises is told of the plug-in
-        raise TaskError(f"{task.name}: test_sets: {type(error).__name__}: {error}") from error
+        told = f"test_sets or required_reach: {type(error).__name__}: {error}"
+        raise TaskError(f"{task.name}: {told}") from error
     for name in names:
         if not _SET_NAME.fullmatch(name):
             raise TaskError(

@@ -5,7 +5,7 @@ from pydantic import Field
 
 from activemem import GeneratedTask, TaskSizes, register_task
 from activemem.studies.catalog.tasks import TASKS, TaskError, TaskKind, read_task_settings
-from activemem.studies.catalog.tasks.generated import check_test_sets
+from activemem.studies.catalog.tasks.generated import check_statements
 from activemem.studies.text.pydantic_messages import InvalidTableError
 
 ABOUT = {"summary": "x to y", "source": "here"}
@@ -67,9 +67,9 @@ def test_sizes_that_do_not_fit_its_kind_are_told(small):
 
 
 def test_a_test_set_has_a_name_that_a_metric_can_have_as_its_index(small):
-    check_test_sets(Small(name="small", sets=("8", "10-20", "long_ones")))
+    check_statements(Small(name="small", sets=("8", "10-20", "long_ones")))
     with pytest.raises(TaskError, match=r"expected a test set's name of letters, .*, got 'a b'"):
-        check_test_sets(Small(name="small", sets=("a b",)))
+        check_statements(Small(name="small", sets=("a b",)))
 
 
 class Bare(GeneratedTask):
