@@ -112,7 +112,7 @@ def _own_share(settings: OwnScheduleSettings, step: int, total_steps: int) -> fl
         case "cosine":
             return floor + (1.0 - floor) * 0.5 * (1.0 + math.cos(math.pi * share))
         case "warmup_stable_decay":
-            fallen = max(0.0, 1.0 - (total_steps - step) / settings.cooldown)
+            fallen = min(max(0.0, 1.0 - (total_steps - step) / settings.cooldown), 1.0)
             return 1.0 - (1.0 - floor) * fallen
         case "milestones":
             return 0.1 ** sum(step > milestone for milestone in settings.milestones)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from ...storage import Store
+from ..catalog.schedules import FALLING, PluginSchedule, ScheduleSettings
 from ..resolve.trial import Trial, settings_from_json, trial_id
-from ..schema.settings import ScheduleSettings, TrialSettings
+from ..schema.settings import TrialSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +59,13 @@ class ShorterTrials:
 
 
 def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
-    """Whether a learning rate up to the step after these, counted from 1, depends on how many there are."""
-    return schedule.name in ("linear", "cosine") and steps + 1 > schedule.warmup
+    """Whether a learning rate up to the step after these, counted from 1, depends on how many there are.
+
+    A plug-in's may.
+    """
+    if schedule.name == "warmup_stable_decay" or isinstance(schedule, PluginSchedule):
+        return steps + 1 >= schedule.warmup
+    return schedule.name in FALLING and steps + 1 > schedule.warmup
 
 
 def _without_epochs(settings: TrialSettings) -> str:

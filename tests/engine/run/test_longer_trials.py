@@ -1,7 +1,5 @@
 """Trials whose epochs alone were raised go on from the kept ends of shorter ones, to the same last bit."""
 
-from typing import get_args
-
 import polars as pl
 import pytest
 import torch
@@ -10,9 +8,9 @@ from activemem.engine.core.events import Started
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.schedules import factor
 from activemem.storage import Store
+from activemem.studies.catalog.schedules import SCHEDULES, OwnScheduleSettings
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.planning.shorter_trials import rates_depend_on_length
-from activemem.studies.schema.settings import ScheduleSettings
 from activemem.studies.study import load_study
 
 
@@ -95,11 +93,12 @@ def test_without_the_key_nothing_is_kept_and_a_damaged_state_costs_its_epochs(te
     assert store.trials()["continued_from"].null_count() == 4
 
 
-@pytest.mark.parametrize("name", get_args(ScheduleSettings.model_fields["name"].annotation))
+@pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("warmup", [1, 6, 40])
 def test_a_rate_depends_on_the_length_where_its_factors_do(name, warmup):
     milestones = (3, 30) if name == "milestones" else ()
-    schedule = ScheduleSettings(name=name, warmup=warmup, milestones=milestones)
+    cooldown = 2 if name == "warmup_stable_decay" else 0
+    schedule = OwnScheduleSettings(name=name, warmup=warmup, milestones=milestones, cooldown=cooldown)
     for steps in range(1, 20):
         short, long = (
             [factor(schedule, step, total) for step in range(1, steps + 2)] for total in (steps, 50)
