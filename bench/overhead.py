@@ -253,8 +253,8 @@ def main() -> None:
         bare = bare_tune(max(count // 8, 20), folder / "bare")
     print(f"a no-op trial, {count} of them, on {os.cpu_count()} cores")
     print(f"  inside a cohort            {alone:7.2f} ms   of which the disk's syncs {disk:.2f} ms")
-    print(f"  without leases             {free:7.2f} ms   {alone / free:.2f} × that with a lease")
-    print(f"  the bare write of its row  {write:7.2f} ms   {alone / write:.2f} × that with all of it")
+    print(f"  without leases             {free:7.2f} ms   {alone / free:.2f} × as much with one")
+    print(f"  the bare write of its row  {write:7.2f} ms   {alone / write:.2f} × as much with all else")
     print(f"  a lease: claimed in        {claim:7.3f} ms   looked at in {look:.3f} ms, ended in {end:.3f} ms")
     every_s = LEASE_S / BEATS_PER_LEASE
     share = beat / every_s / 10

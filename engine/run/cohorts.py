@@ -104,6 +104,8 @@ class Lockstep:
         Those that a crash has left behind catch up first, so that all are judged by the same epoch.
         """
         events = self._start()
+        if any(isinstance(event, MachineFailed) for event in events):
+            return events
         epochs = [attempt.epoch for attempt in self._open() if attempt.epoch is not None]
         for attempt in self._open():
             if any(isinstance(event, Taken) for event in events):
@@ -125,10 +127,10 @@ class Lockstep:
         return events
 
     def _start(self) -> list[Event]:
-        """Begin the trials that have not begun, up to one that another process has."""
+        """Begin the trials that have not begun, up to one that another process has, or a failure."""
         events: list[Event] = []
         for attempt in self._open():
-            if attempt.epoch is None and not any(isinstance(event, Taken) for event in events):
+            if attempt.epoch is None and not any(isinstance(each, Taken | MachineFailed) for each in events):
                 events.append(attempt.advance())
         return events
 

@@ -361,7 +361,15 @@ def _first_line(error: BaseException) -> str:
 
 
 def store_pruned(job: Job, store: Store, reason: str) -> Ended | Taken:
-    """Store a trial that a scheduler has pruned, as it is in its checkpoint, unless another has it."""
+    """Store a trial that a scheduler has pruned, as it is in its checkpoint, unless another has it.
+
+    Raises MachineError where it cannot be stored.
+    """
+    with storing():
+        return _store_pruned(job, store, reason)
+
+
+def _store_pruned(job: Job, store: Store, reason: str) -> Ended | Taken:
     claimed = Claims(store, job.run).claim(job)
     if isinstance(claimed, Taken):
         return claimed

@@ -1,5 +1,6 @@
 """Many drivers on one store: each trial is trained once, whoever is killed, and nobody spoils another's."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -13,13 +14,15 @@ import polars as pl
 import pytest
 import torch
 
-from activemem.engine.core.events import Ended, EpochFinished, Taken
+from activemem.engine.core.events import Ended, EpochFinished, MachineFailed, Taken
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import driver, other_drivers
 from activemem.engine.run.cohorts import Lockstep, Worker
 from activemem.engine.run.driver import run_study
+from activemem.engine.trial.claims import Claims
+from activemem.engine.trial.machine_failures import MachineError
 from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import MAX_WORKER_DEATHS, Attempt
+from activemem.engine.trial.resumable_attempt import MAX_WORKER_DEATHS, Attempt, store_pruned
 from activemem.reporting.results import StudyResults
 from activemem.storage import Store, leases
 from activemem.studies.study import load_study
@@ -187,6 +190,20 @@ def test_a_point_of_a_search_that_another_driver_has_is_left_again_and_again_and
     while not mine.ended:
         events += mine.advance()
     assert [event.status for event in events if isinstance(event, Ended)] == ["done", "done"]
+
+
+def test_a_point_of_a_search_that_cannot_begin_on_a_full_disk_is_the_machines_failure(
+    tiny, store, monkeypatch
+):
+    def claim(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Claims, "claim", claim)
+    jobs = [Job(trial=trial, attempt=0, run="mine") for trial in load_study(tiny).trials[:2]]
+    events = Lockstep(Worker(store, Machine()).attempts(jobs)).advance()
+    assert events == [MachineFailed(reason="No space left on device")]
+    with pytest.raises(MachineError, match="No space left on device"):
+        store_pruned(jobs[0], store, "given up")
 
 
 def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, caplog):
