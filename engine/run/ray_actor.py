@@ -5,15 +5,24 @@ from __future__ import annotations
 import faulthandler
 import logging
 import pickle
+import signal
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from math import nan
+from types import FrameType
 from typing import Any
 
+import ray
 from ray import tune
+from ray._private.state import state as cluster_state
+from ray.experimental.internal_kv import _internal_kv_exists, _internal_kv_put
 
 from ...plugins import PluginFile, load_plugin_files
 from ...storage import Store
 from ..core.events import MachineFailed
+from ..core.interruption import StoppedMidway, stop_soon
 from ..core.resources import Machine
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cohorts import Lockstep, Worker, collect, sequentially
@@ -25,6 +34,19 @@ REPORT_S = 0.5
 
 COMPLETED = "whole"
 """The key of a result after which nothing of the cohort is left; Tune sets "done" for those it stops, too."""
+
+
+LOOK_S = 0.5
+"""So often a worker looks whether it is to leave."""
+
+
+class WorkerLeavesError(Exception):
+    """A worker's node is being taken away; its trials are saved, and another worker goes on with them."""
+
+
+def tell_to_stop(run: str) -> None:
+    """Have all workers of a run leave their trials at the next step; the driver calls it."""
+    _internal_kv_put(_stop_key(run), b"1", overwrite=True)
 
 
 class CohortActor(tune.Trainable):
@@ -39,6 +61,7 @@ class CohortActor(tune.Trainable):
         make_training: TrainingFactory,
         metric: str | None,
         plugins: tuple[PluginFile, ...],
+        run: str,
     ) -> None:
         """Begin a first cohort; with a metric, its trials advance in step and report each epoch.
 
@@ -49,6 +72,7 @@ class CohortActor(tune.Trainable):
         self._metric = metric
         self._attempts: list[Attempt] = []
         self._broken: str | None = None
+        self._leaving = _Leaving(run)
         try:
             load_plugin_files(plugins)
             self._worker = _make_worker(place, machine, make_training)
@@ -75,6 +99,18 @@ class CohortActor(tune.Trainable):
         if self._broken is not None:
             failed = {"events": [MachineFailed(reason=self._broken)], "done": True, COMPLETED: False}
             return failed | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
+        try:
+            with self._leaving.is_awaited():
+                return self._work()
+        except StoppedMidway:
+            self.cleanup()
+            if self._leaving.is_preempted:
+                raise WorkerLeavesError(f"the node of {socket.gethostname()} is being taken away") from None
+            stopped = {"events": [], "done": True, COMPLETED: False}
+            return stopped | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
+
+    def _work(self) -> dict[str, Any]:
+        """As `step`; raises StoppedMidway where the worker is to leave."""
         if self._metric is None:
             events = collect(self._events, REPORT_S)
             return {"events": events, "done": not events, COMPLETED: not events}
@@ -89,6 +125,51 @@ class CohortActor(tune.Trainable):
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Nothing: trials keep their own checkpoints in the store."""
+
+
+class _Leaving:
+    """Whether this worker is to leave its trials: as the run stops, or as its node or process is to end.
+
+    A node that is drained is to end, as one on which `ray start --block` gets SIGTERM.
+    """
+
+    def __init__(self, run: str) -> None:
+        self.is_preempted = self._working = False
+        self._key, self._node = _stop_key(run), ray.get_runtime_context().get_node_id()
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGTERM, self._terminate)
+        threading.Thread(target=self._look, name="leaving", daemon=True).start()
+
+    @contextmanager
+    def is_awaited(self) -> Iterator[None]:
+        """A context in which SIGTERM lets the step under way be saved; outside it ends the process."""
+        self._working = True
+        try:
+            yield
+        finally:
+            self._working = False
+
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
+        self.is_preempted = True
+        if self._working:
+            stop_soon()
+        elif callable(self._before):
+            self._before(number, frame)
+
+    def _look(self) -> None:
+        """Look again and again, until it is to leave; a head that does not answer says nothing."""
+        never = threading.Event()
+        while not never.wait(LOOK_S):
+            with suppress(Exception):
+                if self._node in cluster_state.get_draining_nodes():
+                    self.is_preempted = True
+                if self.is_preempted or _internal_kv_exists(self._key):
+                    stop_soon()
+                    return
+
+
+def _stop_key(run: str) -> bytes:
+    return f"activemem:stop:{run}".encode()
 
 
 def _make_worker(place: StorePlace, machine: Machine, make_training: TrainingFactory) -> Worker:

@@ -9,6 +9,7 @@ import logging
 import os
 import pickle
 import tempfile
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -30,7 +31,7 @@ from .cluster_nodes import check_nodes, inspect_nodes, marked
 from .cohort_sources import CohortSource
 from .head_watch import HeadWatch
 from .interrupts import Stop, handlers_kept
-from .ray_actor import COMPLETED, CohortActor
+from .ray_actor import COMPLETED, CohortActor, tell_to_stop
 from .remote_store import StorePlace, start_keeper
 
 RAY_ENVIRONMENT = {
@@ -117,8 +118,9 @@ class _EventCallback(tune.Callback):
 class _Stopper(tune.Stopper):
     """Stops a cohort that the source gives up, and all of Tune when a stop is requested."""
 
-    def __init__(self, searcher: _CohortSearcher, stop: Stop, metric: str | None) -> None:
+    def __init__(self, searcher: _CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
         self._searcher, self._stop, self._metric = searcher, stop, metric
+        self._run, self._told = run, False
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing: Tune pickles it, and what it has pickled is never read."""
@@ -131,6 +133,9 @@ class _Stopper(tune.Stopper):
         return prune or self._stop.requested
 
     def stop_all(self) -> bool:
+        if self._stop.interrupted and not self._told:
+            self._told = True
+            tell_to_stop(self._run)
         return self._stop.requested
 
 
@@ -150,7 +155,7 @@ def run_cohorts(
     With a metric each epoch is reported, and the source may give a cohort up. Raises NodeError if the cluster
     of an address has nodes that cannot train trials of these settings.
     """
-    searcher = _CohortSearcher(source, stop, listener)
+    searcher, run = _CohortSearcher(source, stop, listener), uuid.uuid4().hex
     with (
         _cluster(machine) as head,
         _located(store, machine) as place,
@@ -170,6 +175,7 @@ def run_cohorts(
             make_training=make_training,
             metric=metric,
             plugins=loaded_files(),
+            run=run,
         )
         tuner = tune.Tuner(
             tune.with_resources(actor, _resources(machine, unfit)),
@@ -181,7 +187,7 @@ def run_cohorts(
             run_config=tune.RunConfig(
                 storage_path=scratch,
                 callbacks=[_EventCallback(listener)],
-                stop=_Stopper(searcher, stop, metric),
+                stop=_Stopper(searcher, stop, metric, run),
                 failure_config=tune.FailureConfig(max_failures=MAX_COHORT_DEATHS),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                 verbose=0,

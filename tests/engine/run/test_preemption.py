@@ -1,18 +1,21 @@
 """A run that is preempted amid a long epoch is saved there, and goes on to the same rows."""
 
-import os
 import signal
 import subprocess
 import sys
 
 import polars as pl
+import pytest
 import torch
 
 from activemem.storage import Store
 
+from ..conftest import TINY
+from .ray_nodes import ENVIRONMENT, head, worker
 from .test_crashes import wait_for
 
-LONG = ("--set", "train.epochs=2", "--set", "train.steps_per_epoch=600")
+STEPS = 1200
+LONG = ("--set", "train.epochs=2", "--set", f"train.steps_per_epoch={STEPS}")
 ONE = ("--only", "mixer=conv(k=3)", "--only", "task=not", "--only", "seed=0")
 
 
@@ -22,7 +25,7 @@ def begin(folder, results, *options):
     return subprocess.Popen(
         [*words, *LONG, *ONE, *options],
         cwd=folder,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        env={**ENVIRONMENT, "PYTHONIOENCODING": "utf-8"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
@@ -49,7 +52,49 @@ def rows(folder):
     return metrics.rows(), store.trials().select("trial", "status", "epochs", "steps", "flops").rows()
 
 
-def test_a_local_run_that_gets_sigterm_amid_an_epoch_goes_on_from_there(tmp_path, tiny):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The rows of a run that nothing happens to."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
+    assert finish(begin(folder, "whole", "--local"))[0] == 0
+    return rows(folder / "whole")
+
+
+def test_workers_of_ray_are_told_when_the_driver_gets_sigterm(tmp_path, tiny, whole):
+    (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
+    first = begin(tmp_path, "cut", "--checkpoint-every", "0.05")
+    wait_for(lambda: any((tmp_path / "cut").glob("checkpoints/*/state.pt")))
+    before = saved(tmp_path / "cut")
+    first.send_signal(signal.SIGTERM)
+    status, told = finish(first)
+    assert (status, told.splitlines()[-1].startswith("stopped; all steps so far are stored. ")) == (130, True)
+    assert before < saved(tmp_path / "cut") < (2 * STEPS, STEPS)
+    lines = next((tmp_path / "cut").glob("checkpoints/*/begun")).read_text(encoding="utf-8").splitlines()
+    assert lines[-1] == "stopped"
+    assert finish(begin(tmp_path, "cut", "--local"))[0] == 0
+    assert rows(tmp_path / "cut") == whole
+
+
+def test_a_node_that_is_taken_away_saves_its_trial_and_another_goes_on_with_it(tmp_path, tiny, whole):
+    (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
+    begun = tmp_path / "cut" / "checkpoints"
+
+    def starts():
+        return [line for path in begun.glob("*/begun") for line in path.read_text().splitlines()[1:]]
+
+    with head() as address, worker(address, 2) as node:
+        study = begin(tmp_path, "cut", "--address", address)
+        wait_for(lambda: any(starts()))
+        with worker(address, 3):
+            node.terminate()
+            wait_for(lambda: len(starts()) > 1)
+            assert starts()[-1].rpartition(" ")[2].startswith(("0+", "1+"))
+            assert finish(study)[0] == 0
+    assert rows(tmp_path / "cut") == whole
+
+
+def test_a_local_run_that_gets_sigterm_amid_an_epoch_goes_on_from_there(tmp_path, tiny, whole):
     (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
     first = begin(tmp_path, "cut", "--local", "--checkpoint-every", "0.05")
     wait_for(lambda: any((tmp_path / "cut").glob("checkpoints/*/state.pt")))
@@ -57,7 +102,6 @@ def test_a_local_run_that_gets_sigterm_amid_an_epoch_goes_on_from_there(tmp_path
     status, told = finish(first)
     assert (status, told.splitlines()[-1].startswith("stopped; all steps so far are stored. ")) == (130, True)
     steps, taken = saved(tmp_path / "cut")
-    assert 0 < taken == steps < 600
+    assert 0 < taken == steps < STEPS
     assert finish(begin(tmp_path, "cut", "--local"))[0] == 0
-    assert finish(begin(tmp_path, "whole", "--local"))[0] == 0
-    assert rows(tmp_path / "cut") == rows(tmp_path / "whole")
+    assert rows(tmp_path / "cut") == whole
