@@ -37,7 +37,7 @@ _PATIENT: Final[tuple[float, float, int]] = (60.0, 120.0, 10)
 """For data: the seconds that a request may take, those after which none is repeated, and how often one is."""
 
 _PROMPT: Final[tuple[float, float, int]] = (5.0, 10.0, 2)
-"""The same for leases, and for the first request, whose failure is mostly a wrong address."""
+"""The same for renewals, which come again, and for the first request, which a wrong address fails."""
 
 
 class BucketError(OSError):
@@ -111,7 +111,7 @@ class Bucket:
 
         with self._asking(key):
             try:
-                return self._info(obstore.head(self._prompt, self._name(key)))
+                return self._info(obstore.head(self._data, self._name(key)))
             except FileNotFoundError:
                 return None
 
