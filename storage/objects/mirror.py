@@ -2,7 +2,7 @@
 
 What is written here goes to the bucket before anybody is told of it; what is read here is compared with the
 bucket's list first. The folder is removed when the process ends, or by the next that starts after it was
-killed. Keys that would lead out of it are left out.
+killed, and not before: paths in it have been handed out. Keys that would lead out of it are left out.
 """
 
 from __future__ import annotations
@@ -189,8 +189,11 @@ def _tag(info: ObjectInfo) -> str:
 
 def _own_folder() -> Path:
     """A new folder that is locked while this process lives; those of killed processes are removed."""
-    base = Path(tempfile.gettempdir()) / f"activemem-objects-{os.getuid() if hasattr(os, 'getuid') else 0}"
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    base = Path(tempfile.gettempdir()) / f"activemem-objects-{user}"
     base.mkdir(mode=0o700, exist_ok=True)
+    if base.is_symlink() or base.stat().st_uid != user:
+        raise StoreError(f"{base}: expected a folder of this user's, got another's; set TMPDIR")
     with FileLock(base / "making"):
         for folder in base.iterdir():
             if folder.is_dir():

@@ -171,3 +171,13 @@ def test_the_copy_of_a_killed_process_is_removed_by_the_next(server, address):
     store = Store(address)
     assert not left.exists()
     assert store.root.is_dir()
+
+
+def test_a_folder_for_copies_that_somebody_else_has_made_is_refused(tmp_path, address, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "elsewhere").mkdir()
+    folder = tmp_path / f"activemem-objects-{os.getuid()}"
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError) as caught:
+        Store(address)
+    assert str(caught.value) == f"{folder}: expected a folder of this user's, got another's; set TMPDIR"
