@@ -1,8 +1,10 @@
 """An optimiser is made of the settings in [train] and moves every weight of a model once a step.
 
-`build` makes them, `lion` and `muon` are those that torch does not have in this form.
+`build` makes them, `lion` and `muon` are those that torch does not have in this form; `weight_average` is
+what models may be evaluated with.
 """
 
 from .build import build_optimizer
+from .weight_average import WeightAverage
 
-__all__ = ["build_optimizer"]
+__all__ = ["WeightAverage", "build_optimizer"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..core.interruption import Interruption
 from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
 from ..objectives import Metrics, StepShape, build_objective
-from ..optimisers import build_optimizer
+from ..optimisers import WeightAverage, build_optimizer
 from .leaks import LeakError, check_future_is_hidden
 from .optimiser_steps import clip_grad_norm_per_tensor, take_clipped_step
 from .precision import check_precision, float32_products
@@ -52,6 +52,7 @@ class Training:
         if train.compile:
             self._model.body.compile()
         self._optimizer = build_optimizer(train.optimizer, self._model)
+        self._average = WeightAverage(self._model, train.average) if train.average else None
         self._schedule = Schedule(train.schedule, self._optimizer, train.epochs * train.steps_per_epoch)
         self._losses: list[float] = []  # of the last epochs, as many as decide whether it has converged
         self._noise = torch.Generator(device).manual_seed(derive_seed(seed, "dropout")).get_state()
@@ -111,6 +112,7 @@ class Training:
         return {
             "model": self._model.state_dict(),
             "optimizer": self._optimizer.state_dict(),
+            **({"average": self._average.state()} if self._average else {}),
             "objective": self._objective.state(),
             "schedule": self._schedule.state(),
             "losses": self._losses,
@@ -124,6 +126,8 @@ class Training:
         self._model.load_state_dict(state["model"])
         self._model.after_optimiser_step()
         self._optimizer.load_state_dict(state["optimizer"])
+        if self._average:
+            self._average.restore(state["average"])
         self._objective.restore(state["objective"])
         self._schedule.restore(state["schedule"])
         self._losses = state["losses"]
@@ -134,12 +138,18 @@ class Training:
             self._taken, self._loss, self._epoch_s = begun["taken"], begun["loss"], begun["seconds"]
 
     def weights(self) -> Mapping[str, Tensor]:
-        """The model as it is now, by name."""
-        return self._model.state_dict()
+        """The model as it is evaluated now, by name."""
+        with self._averaged():
+            weights = self._model.state_dict()
+            return {name: weight.clone() for name, weight in weights.items()} if self._average else weights
 
     def outputs(self) -> WrittenOutputs | None:
         """What the model wrote for the test split after its last epoch, if its task has outputs."""
         return self._objective.outputs()
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """A context in which the model has the weights with which it is evaluated."""
+        return self._average.in_place() if self._average else nullcontext()
 
     def _begin_epoch(self) -> None:
         """No step of the next epoch is taken, and none of its time has passed."""
@@ -181,6 +191,8 @@ class Training:
                 take_clipped_step(self._optimizer, model, train.clip_step_norm)
             self._schedule.after_step(step_loss)
             model.after_optimiser_step()
+            if self._average:
+                self._average.after_step()
             self._taken += 1
             self._amid_step = False
             between_steps()
@@ -201,8 +213,9 @@ class Training:
         """What the objective measures after an epoch; one that is left midway is as it was before."""
         before = self._objective.state()
         try:
-            measured = self._evaluate(epoch, losses)
-            self._check_causality(epoch, losses)
+            with self._averaged():
+                measured = self._evaluate(epoch, losses)
+                self._check_causality(epoch, losses)
         except Interruption:
             self._objective.restore(before)
             raise

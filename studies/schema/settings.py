@@ -196,6 +196,9 @@ class TrainSettings(StrictModel):
     clip_step_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the largest norm that the gradient of any single map may have: above it the map's step is scaled by
     the ratio of the two, while the optimiser averages the gradient itself"""
+    average: float | None = Field(default=None, gt=0, lt=1)
+    """how much of a moving average of the weights stays at each step, such as 0.999; the model is evaluated
+    and kept with the average"""
     span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """weight of the learnt attention spans in the loss"""
     batch_size: int = Field(ge=1)
