@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _SERVER: Final = re.compile(r"https?://[^/?\s]+")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 _GENERIC: Final = re.compile(r"^Generic \w+ error: ")
+_CREDENTIALS: Final = re.compile(r"AccessKeyId$|/latest/(api|meta-data)/|/computeMetadata/|/identity/")
+"""What is said where the environment has no credentials, or half of them, and a machine's role has none."""
+
 _STATUS: Final = "Server returned non-2xx status code: "
 
 _TRIES: Final = 4
@@ -297,4 +300,6 @@ def _reason(error: BaseException) -> str:
     if code is not None:
         what = f"{code[1]} ({what})"
     what = _GENERIC.sub("", what)
+    if _CREDENTIALS.search(line):
+        what = f"no credentials ({what})"
     return f"{what} from {server[0]}" if server is not None else what

@@ -14,12 +14,9 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
-
-from filelock import FileLock, Timeout
 
 from ..paths import StoreError, is_compacted
 from .address import is_plain_key
@@ -146,6 +143,8 @@ class Mirror:
     def _fetch(self, keys: Sequence[str]) -> list[ObjectInfo | None]:
         if len(keys) < 2:
             return [self._download(key) for key in keys]
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  nor this
+
         with ThreadPoolExecutor(_DOWNLOADS) as pool:
             return list(pool.map(self._download, keys))
 
@@ -189,6 +188,8 @@ def _tag(info: ObjectInfo) -> str:
 
 def _own_folder() -> Path:
     """A new folder that is locked while this process lives; those of killed processes are removed."""
+    from filelock import FileLock, Timeout  # noqa: PLC0415  a tenth of a second that folders do not cost
+
     user = os.getuid() if hasattr(os, "getuid") else 0
     base = Path(tempfile.gettempdir()) / f"activemem-objects-{user}"
     base.mkdir(mode=0o700, exist_ok=True)

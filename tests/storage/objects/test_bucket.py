@@ -40,7 +40,7 @@ def test_an_address_that_will_not_do_is_told_in_one_line(server, monkeypatch, ad
             "other",
             "expected a bucket, got: InvalidAccessKeyId (403 Forbidden) from {server}",
         ),
-        ("AWS_ACCESS_KEY_ID", None, "expected a bucket, got: Missing AccessKeyId"),
+        ("AWS_ACCESS_KEY_ID", None, "expected a bucket, got: no credentials (Missing AccessKeyId)"),
         (
             "AWS_ENDPOINT_URL",
             "http://127.0.0.1:9",
@@ -58,6 +58,16 @@ def test_wrong_credentials_and_no_network_are_told_in_one_line(
     with pytest.raises(StoreError) as caught:
         Store("s3://bucket")
     told = expected.format(server=server.environment["AWS_ENDPOINT_URL"])
+    assert str(caught.value) == f"s3://bucket: {told}"
+
+
+def test_where_neither_the_environment_nor_the_machine_has_credentials_that_is_told(server, monkeypatch):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(StoreError) as caught:
+        Store("s3://bucket")
+    told = "expected a bucket, got: no credentials (no answer) from http://127.0.0.1:9"
     assert str(caught.value) == f"s3://bucket: {told}"
 
 
