@@ -1,9 +1,10 @@
-"""The nodes of a cluster before the first trial: each proves that it can train what is asked for."""
+"""The nodes of a cluster: each proves that it can train what is asked for before a trial runs there."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from secrets import token_hex
 from typing import Any, TypedDict
@@ -19,12 +20,16 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...storage.paths import Layout
 from ...studies.schema.settings import TrialSettings
-from ..core.events import ClusterNode
+from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine
 from .remote_store import StorePlace
 
 ANSWER_S = 300.0
 """So long a node may take to answer, in which it may have to read its corpora for the first time."""
+
+
+LOOK_S = 2.0
+"""So often it is looked which nodes have joined."""
 
 
 class NodeError(ActivememError):
@@ -58,25 +63,60 @@ def inspect_nodes(
     A task on each finds out whether it has the same versions of activemem and torch, can load the plug-ins,
     sees the store, known by its marker or reached by its address, and has the corpora.
     """
-    nodes = [node for node in ray.nodes() if node["Alive"] and _has_room(node["Resources"], machine)]
-    asked: _Question = {
-        "versions": {"activemem": __version__, "torch": torch.__version__},
-        "plugins": pickle.dumps(loaded_files()),
-        "settings": pickle.dumps(list(settings)),
-        "data": str(machine.data),
-        "marker": place.marker,
-        "store": place.root,
-    }
-    look = ray.remote(_make_look())
-    answers = {
-        node["NodeID"]: look.options(
-            num_cpus=0,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
-            max_retries=0,
-        ).remote(asked)
-        for node in nodes
-    }
-    return [_describe(node, answers[node["NodeID"]]) for node in nodes]
+    inspector, nodes = _Inspector(place, machine, settings), _find_nodes(machine)
+    answers = [inspector.ask(node) for node in nodes]
+    return [_describe(node, answer) for node, answer in zip(nodes, answers, strict=True)]
+
+
+class FitNodes:
+    """The nodes on which trials may run: those found fit before the first trial, and those that join later.
+
+    Raises NodeError as `check_nodes` does. A node that joins and cannot train is told once, and left out.
+    """
+
+    def __init__(
+        self, place: StorePlace, machine: Machine, settings: Sequence[TrialSettings], listener: Listener
+    ) -> None:
+        self._machine, self._listener = machine, listener
+        self._inspector = _Inspector(place, machine, settings)
+        nodes = inspect_nodes(place, machine, settings)
+        listener.on_nodes(nodes)
+        unfit = check_nodes(nodes, skip=machine.skip_unfit_nodes)
+        self._known = self._alive = {node.id for node in nodes}
+        self._fit = self._known - set(unfit)
+        self._asked: list[tuple[dict[str, Any], ray.ObjectRef[_Answer]]] = []
+        self._looked_at = time.monotonic()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the nodes that are fit and there."""
+        return tuple(sorted(self._fit & self._alive or self._fit))
+
+    def have_left(self, ids: Collection[str]) -> bool:
+        """Whether none of these nodes is there any more, though others are that are fit."""
+        return self._alive.isdisjoint(ids) and not self._alive.isdisjoint(self._fit)
+
+    def look(self) -> None:
+        """Take note of nodes that have joined or left, now and then; what has joined is asked first."""
+        if time.monotonic() - self._looked_at < LOOK_S:
+            return
+        self._looked_at, nodes = time.monotonic(), _find_nodes(self._machine)
+        self._alive = {node["NodeID"] for node in nodes}
+        joined = [node for node in nodes if node["NodeID"] not in self._known]
+        self._known = self._known | {node["NodeID"] for node in joined}
+        self._asked += [(node, self._inspector.ask(node)) for node in joined]
+        waiting = self._asked
+        self._asked = []
+        for node, answer in waiting:
+            if ray.wait([answer], timeout=0)[0]:
+                self._take(_describe(node, answer))
+            else:
+                self._asked.append((node, answer))
+
+    def _take(self, node: ClusterNode) -> None:
+        """Use a node that has joined, or leave it out."""
+        self._fit = self._fit if node.problem else self._fit | {node.id}
+        self._listener.on_nodes([node])
 
 
 def check_nodes(nodes: Sequence[ClusterNode], *, skip: bool) -> list[str]:
@@ -94,6 +134,34 @@ def check_nodes(nodes: Sequence[ClusterNode], *, skip: bool) -> list[str]:
     if not nodes:
         raise NodeError("no node of the cluster has the CPUs and GPUs of a trial")
     return [node.id for node in unfit]
+
+
+class _Inspector:
+    """Asks nodes whether they can train trials of these settings."""
+
+    def __init__(self, place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]) -> None:
+        self._question: _Question = {
+            "versions": {"activemem": __version__, "torch": torch.__version__},
+            "plugins": pickle.dumps(loaded_files()),
+            "settings": pickle.dumps(list(settings)),
+            "data": str(machine.data),
+            "marker": place.marker,
+            "store": place.root,
+        }
+        self._look = ray.remote(_make_look())
+
+    def ask(self, node: dict[str, Any]) -> ray.ObjectRef[_Answer]:
+        """A node's answer, when it has one."""
+        return self._look.options(
+            num_cpus=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+            max_retries=0,
+        ).remote(self._question)
+
+
+def _find_nodes(machine: Machine) -> list[dict[str, Any]]:
+    """The nodes that are there and have room for a trial."""
+    return [node for node in ray.nodes() if node["Alive"] and _has_room(node["Resources"], machine)]
 
 
 def _has_room(resources: dict[str, float], machine: Machine) -> bool:

@@ -12,6 +12,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import ray
@@ -27,7 +28,7 @@ from ..core.resources import Machine
 from ..trial.machine_failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
-from .cluster_nodes import check_nodes, inspect_nodes, marked
+from .cluster_nodes import FitNodes, marked
 from .cohort_sources import CohortSource
 from .head_watch import HeadWatch
 from .interrupts import Stop, handlers_kept
@@ -57,28 +58,56 @@ class _CohortSearcher(Searcher):
         """Nothing: Tune pickles it, and what it has pickled is never read."""
         return {}
 
-    def __init__(self, source: CohortSource, stop: Stop, listener: Listener) -> None:
+    def __init__(
+        self, source: CohortSource, stop: Stop, listener: Listener, nodes: FitNodes | None = None
+    ) -> None:
         super().__init__()
-        self._source, self._stop, self._listener = source, stop, listener
-        self._names: dict[str, str] = {}
+        self._source, self._stop, self._listener, self._nodes = source, stop, listener, nodes
+        self._cohorts: dict[str, tuple[str, bytes]] = {}
+        self._places: dict[str, tuple[str, ...]] = {}
+        self._again: list[tuple[str, bytes]] = []
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
         """The next cohort as a configuration, or Tune's mark for the end."""
-        cohort = None if self._stop.requested else self._source.next_cohort()
+        cohort = None if self._stop.requested else self._next_cohort()
         if cohort is None:
             return Searcher.FINISHED  # pyright: ignore[reportReturnType] -- the mark is a text
-        self._names[trial_id], tasks = cohort
-        return {"tasks": pickle.dumps(tasks)}  # read where the plug-ins are loaded that they may need
+        self._cohorts[trial_id] = cohort
+        self._places[trial_id] = self._nodes.ids if self._nodes is not None else ()
+        return {"tasks": cohort[1], "nodes": ",".join(self._places[trial_id])}
+
+    def _next_cohort(self) -> tuple[str, bytes] | None:
+        """A cohort whose nodes have left, or the next of the source: its name, and its jobs in bytes.
+
+        They are read where the plug-ins are loaded that they may need.
+        """
+        if self._again:
+            return self._again.pop()
+        cohort = self._source.next_cohort()
+        return None if cohort is None else (cohort[0], pickle.dumps(cohort[1]))
+
+    @property
+    def has_lost_nodes(self) -> bool:
+        """Whether a cohort waits for nodes that have left, while others have joined."""
+        nodes = self._nodes
+        return nodes is not None and any(nodes.have_left(self._places[trial]) for trial in self._cohorts)
+
+    def begin_again(self) -> bool:
+        """Whether there is something to hand out again, on other nodes, after Tune has ended."""
+        if self._stop.requested or not self.has_lost_nodes:
+            return False
+        self._again, self._cohorts = list(self._cohorts.values()), {}
+        return True
 
     def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
         """Whether the source gives up the cohort that Tune knows by this id."""
-        return self._source.should_prune(self._names[trial_id], epoch, value)
+        return self._source.should_prune(self._cohorts[trial_id][0], epoch, value)
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
         """Pass the end of a cohort on, unless the study is being stopped."""
-        name = self._names.pop(trial_id)
+        name, _ = self._cohorts.pop(trial_id)
         if self._stop.requested:
             return
         completed = error or bool((result or {}).get(COMPLETED))
@@ -99,8 +128,13 @@ class _EventCallback(tune.Callback):
         """Nothing: Tune pickles it, and what it has pickled is never read."""
         return {}
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(self, listener: Listener, nodes: FitNodes | None = None) -> None:
+        self._listener, self._nodes = listener, nodes
+
+    def on_step_begin(self, iteration: int, trials: list[TuneTrial], **info: object) -> None:
+        """Look which nodes have joined."""
+        if self._nodes is not None:
+            self._nodes.look()
 
     def on_trial_result(
         self,
@@ -136,7 +170,7 @@ class _Stopper(tune.Stopper):
         if self._stop.interrupted and not self._told:
             self._told = True
             tell_to_stop(self._run)
-        return self._stop.requested
+        return self._stop.requested or self._searcher.has_lost_nodes
 
 
 def run_cohorts(
@@ -155,19 +189,17 @@ def run_cohorts(
     With a metric each epoch is reported, and the source may give a cohort up. Raises NodeError if the cluster
     of an address has nodes that cannot train trials of these settings.
     """
-    searcher, run = _CohortSearcher(source, stop, listener), uuid.uuid4().hex
+    run = uuid.uuid4().hex
     with (
         _cluster(machine) as head,
         _located(store, machine) as place,
         tempfile.TemporaryDirectory(prefix="activemem-") as scratch,
     ):
-        unfit: list[str] = []
+        nodes = None
         if machine.address is None:
             _check_room(machine)
         else:
-            nodes = inspect_nodes(place, machine, settings)
-            listener.on_nodes(nodes)
-            unfit = check_nodes(nodes, skip=machine.skip_unfit_nodes)
+            nodes = FitNodes(place, machine, settings, listener)
         actor = tune.with_parameters(
             CohortActor,
             place=place,
@@ -177,24 +209,25 @@ def run_cohorts(
             plugins=loaded_files(),
             run=run,
         )
-        tuner = tune.Tuner(
-            tune.with_resources(actor, _resources(machine, unfit)),
-            tune_config=tune.TuneConfig(
-                search_alg=searcher,
-                num_samples=-1,
-                reuse_actors=True,
-            ),
-            run_config=tune.RunConfig(
-                storage_path=scratch,
-                callbacks=[_EventCallback(listener)],
-                stop=_Stopper(searcher, stop, metric, run),
-                failure_config=tune.FailureConfig(max_failures=MAX_COHORT_DEATHS),
-                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-                verbose=0,
-            ),
+        searcher = _CohortSearcher(source, stop, listener, nodes)
+        run_config = tune.RunConfig(
+            storage_path=scratch,
+            callbacks=[_EventCallback(listener, nodes)],
+            stop=_Stopper(searcher, stop, metric, run),
+            failure_config=tune.FailureConfig(max_failures=MAX_COHORT_DEATHS),
+            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+            verbose=0,
         )
-        results = head.run(tuner.fit)
-        return [str(error).strip().splitlines()[-1] for error in results.errors]
+        errors: list[Exception] = []
+        while True:
+            tuner = tune.Tuner(
+                tune.with_resources(actor, partial(_resources, machine.cpus, machine.gpus)),
+                tune_config=tune.TuneConfig(search_alg=searcher, num_samples=-1, reuse_actors=True),
+                run_config=run_config,
+            )
+            errors += head.run(tuner.fit).errors
+            if not searcher.begin_again():
+                return [str(error).strip().splitlines()[-1] for error in errors]
 
 
 def _check_room(machine: Machine) -> None:
@@ -216,13 +249,13 @@ def _located(store: Store, machine: Machine) -> Iterator[StorePlace]:
         yield StorePlace(root=root, marker=marker, keeper=start_keeper(store))
 
 
-def _resources(machine: Machine, unfit: Sequence[str]) -> tune.PlacementGroupFactory:
-    """What each worker occupies, on any node but these."""
-    bundle = {"CPU": machine.cpus, "GPU": machine.gpus}
-    if not unfit:
+def _resources(cpus: float, gpus: float, config: dict[str, Any]) -> tune.PlacementGroupFactory:
+    """What each worker occupies, on the nodes of its cohort if there are any to choose from."""
+    bundle = {"CPU": cpus, "GPU": gpus}
+    if not config.get("nodes"):
         return tune.PlacementGroupFactory([bundle])
     return tune.PlacementGroupFactory(
-        [bundle], bundle_label_selector=[{"ray.io/node-id": f"!in({','.join(unfit)})"}]
+        [bundle], bundle_label_selector=[{"ray.io/node-id": f"in({config['nodes']})"}]
     )
 
 

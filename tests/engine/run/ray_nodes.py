@@ -38,15 +38,18 @@ def head():
 
 
 @contextmanager
-def worker(address, number, *, without=None, path=None):
-    """A node; it does not see the folder `without`, and imports what is in `path` before anything else."""
+def worker(address, number, *, without=None, path=None, awaited=True):
+    """A node; it does not see the folder `without`, and imports what is in `path` before anything else.
+
+    It is `awaited` until the head counts one node more than before, so none may leave meanwhile.
+    """
     place = f"--node-ip-address=127.0.0.{number}"
     words = [RAY, "start", f"--address={address}", "--num-cpus=1", place, "--block"]
     if without is not None:
         words = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {without}; exec "$@"', "sh", *words]
     before = _count_nodes(address)
     with _node(words, **({"PYTHONPATH": str(path)} if path else {})) as process:
-        _wait(lambda: _count_nodes(address) > before)
+        _wait(lambda: not awaited or _count_nodes(address) > before)
         yield process
 
 
