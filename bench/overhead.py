@@ -80,6 +80,9 @@ class NoOpTraining:
         """Nothing."""
         return {}
 
+    def symbols(self) -> None:
+        """Nothing."""
+
 
 class EventClock(Listener):
     """Notes when each event arrives."""

@@ -7,7 +7,7 @@ probes/STUDY/...                        the same again, what was measured in the
 tuning/STUDY/...                        the same again, which search for outputs was chosen later
 outputs/STUDY/...                       the same again, what models wrote for the test split, if kept
 tuned_outputs/STUDY/...                 the same again, what they wrote later with the chosen search
-weights/TRIAL.pt                        the engine's: a trained model, if its study keeps it
+weights/TRIAL.safetensors               the engine's: a trained model, if its study keeps it
 final_checkpoints/TRIAL.pt              the engine's: the last state of a training, if its study keeps it
 studies/STUDY.json                      what each study was when it last ran
 checkpoints/TRIAL/                      the engine's, with a note of how far the trial has come
@@ -103,7 +103,7 @@ class Layout:
 
     def weights(self, trial: str) -> Path:
         """Return the file of a trial's trained weights."""
-        return self.weights_folder / f"{trial}.pt"
+        return self.weights_folder / f"{trial}.safetensors"
 
     def partitions(self, dataset: str, studies: Collection[str] | None = None) -> tuple[Path, ...]:
         """Return the folders of a dataset, one per study, sorted; of all studies or of these."""

@@ -20,8 +20,9 @@ import pytest
 import torch
 
 from activemem.cli.machine_settings import load_settings
+from activemem.engine.core.model_file import ModelFileError, read_model_file
 from activemem.engine.corpora import DataError, read_source
-from activemem.engine.trial.checkpoints import Checkpoint, load_weights
+from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.errors import ActivememError
 from activemem.grammar import parse
 from activemem.reporting.sql import query
@@ -263,7 +264,7 @@ class Evil:
         return Path.touch, (self.path,)
 
 
-def test_nothing_of_a_checkpoint_or_of_weights_is_run(tmp_path, caplog):
+def test_nothing_of_a_checkpoint_or_of_a_model_is_run(tmp_path, caplog):
     caplog.set_level(logging.CRITICAL)
     proof, folder = tmp_path / "proof", tmp_path / "checkpoint"
     folder.mkdir()
@@ -277,8 +278,8 @@ def test_nothing_of_a_checkpoint_or_of_weights_is_run(tmp_path, caplog):
                     file.write(data)
             else:
                 path.write_bytes(data)
-            with pytest.raises(ActivememError):
-                load_weights(path)
+            with pytest.raises(ModelFileError):
+                read_model_file(path)
             assert Checkpoint(folder).load(torch.device("cpu")) is None
     assert not proof.exists()
 

@@ -79,6 +79,10 @@ class Objective(ABC, Generic[ModelOf]):
         """The outputs for the test split after the last epoch, if the kind of task has any."""
         return None
 
+    def symbols(self) -> dict[str, Any] | None:
+        """How text becomes the model's symbols, as plain values; None if the task has no text."""
+        return None
+
     @abstractmethod
     def state(self) -> dict[str, Any]:
         """Everything that the next epoch depends on, as tensors and plain values."""

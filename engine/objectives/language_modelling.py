@@ -67,6 +67,10 @@ class LanguageObjective(Objective[Model]):
         measured = self._measures(model, self._truncate(self._text.dev, limit), "dev")
         return measured | self._measures(model, self._text.test, "test") if last else measured
 
+    def symbols(self) -> dict[str, Any]:
+        """The symbols of the text."""
+        return self._text.symbols.to_dict()
+
     def causal_view(self) -> CausalView | None:
         """A piece of the dev split, and the loss at each of its tokens."""
         tokens = self._causal_tokens().to(self.device)

@@ -19,6 +19,7 @@ from ...studies.schema.settings import ScheduledSamplingSettings, TrialSettings
 from ..core.seeds import derive_seed
 from ..data.pairs.batches import PairBatch, collate, iter_pair_batches, iter_pair_eval
 from ..data.pairs.corpus import PairSplit
+from ..data.vocabularies import vocabulary_to_dict
 from .base import CausalView, Metrics, Objective, StepShape
 from .generation import Decoding, PairData, generate, score_outputs, write_outputs
 from .registered_metrics import RegisteredMetrics
@@ -84,6 +85,13 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         )
         output_scores = score_outputs(self._outputs, self._pairs, self.settings)
         return measured | self._scores(model, self._pairs.test, "test", None) | output_scores
+
+    def symbols(self) -> dict[str, Any] | None:
+        """The vocabularies of both sides; None where pairs are drawn."""
+        text = self._pairs.text
+        if text is None:
+            return None
+        return {"source": vocabulary_to_dict(text.source), "target": vocabulary_to_dict(text.target)}
 
     def causal_view(self) -> CausalView | None:
         """The longest of the first pairs of the dev split, and what is said of each symbol of its target.

@@ -16,7 +16,7 @@ from ...studies.schema.settings import TrialSettings
 from ..data.pairs.batches import PairBatch, collate
 from ..data.pairs.corpus import PairSplit
 from .memory_change import MemoryStatistics, measure_memory, memory_changes
-from .trained_models import ProbeError, load_model
+from .trained_models import ProbeError, load_kept_model
 
 BATCH = 500
 """Sequences read at a time."""
@@ -39,7 +39,7 @@ class EncoderProbe:
     def __init__(self, settings: TrialSettings, weights_file: Path) -> None:
         if encoder_arguments(settings.model.recipe) is None:
             raise ProbeError(NO_ENCODER)
-        model = load_model(settings, weights_file)
+        model = load_kept_model(settings, weights_file)
         assert isinstance(model, TransductionModel)
         assert isinstance(model.body, Seq2Seq)
         assert isinstance(model.body.encoder, Recurrent)

@@ -8,18 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ...errors import ActivememError
 from ...storage import MetricRow, Store, TrialRow
-from ...storage.integrity.checksum import DamagedError
-from ...storage.integrity.regular_file import UnreadableError
 from ...studies.planning.status import study_outcomes
-from ...studies.resolve.trial import Trial, settings_from_json
+from ...studies.resolve.trial import Trial, settings_from_json, trial_id
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
-from ..core.models import AnyModel, build_model
-from ..trial import checkpoints
+from ..core.model_file import ModelFileError, read_model_file, rebuild
+from ..core.models import AnyModel
 
 NOT_KEPT = "its weights were not kept"
 """Why a model without stored weights is not measured."""
@@ -56,17 +52,17 @@ def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
             yield TrainedTrial(trial=trial, row=TrialRow(**{**row, "metrics": final}))
 
 
-def load_model(settings: TrialSettings, weights_file: Path) -> AnyModel:
-    """The trained model of a trial, on the CPU; ProbeError if its weights cannot be read."""
-    model = build_model(settings.model, settings.task.interface, torch.Generator())
+def load_kept_model(settings: TrialSettings, weights_file: Path) -> AnyModel:
+    """The trained model of a trial, on the CPU; ProbeError if it was not kept or cannot be read."""
+    if not weights_file.exists():
+        raise ProbeError(NOT_KEPT)
     try:
-        model.load_state_dict(checkpoints.load_weights(weights_file))
-    except FileNotFoundError as error:
-        raise ProbeError(NOT_KEPT) from error
-    except (DamagedError, UnreadableError, RuntimeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ProbeError(f"its weights cannot be read: {weights_file} ({reason})") from error
-    return model.eval()
+        file, expected = read_model_file(weights_file), trial_id(settings)
+        if file.trial.id != expected:
+            raise ModelFileError(f"{weights_file}: expected trial {expected}, got {file.trial.id}")
+        return rebuild(file)
+    except ModelFileError as error:
+        raise ProbeError(f"its weights cannot be read: {error}") from error
 
 
 def _trial_from_row(row: Mapping[str, Any]) -> Trial:

@@ -24,7 +24,7 @@ from ..measures import bleu
 from ..objectives.generation import Decoding, PairData, generate, write_outputs
 from ..trial.precision import float32_products
 from .study_probes import ProbeResult, within_limit
-from .trained_models import NOT_KEPT, TrainedTrial, load_model, trained_trials
+from .trained_models import NOT_KEPT, TrainedTrial, load_kept_model, trained_trials
 
 _TEXTS = ("sources", "references", "outputs")
 _TUNING = (*TUNED_METRICS, "dev_bleu_signature")
@@ -118,7 +118,7 @@ class _Tuning:
     @cached_property
     def _model(self) -> TransductionModel:
         """The trained model, on the machine's device."""
-        model = load_model(self._settings, self._store.weights_file(self._trained.trial.id))
+        model = load_kept_model(self._settings, self._store.weights_file(self._trained.trial.id))
         assert isinstance(model, TransductionModel), "a translation has a source and a target"
         return model.to(self._device)
 

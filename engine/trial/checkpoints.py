@@ -8,14 +8,13 @@ from __future__ import annotations
 import logging
 import pickle
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ...storage import MetricRow, Store, checkpoint_notes
 from ...storage.durable_write import replacing
@@ -225,25 +224,10 @@ def unfinished_trials(root: Path) -> list[Trial]:
     return [trial for _, trial in sorted(found, key=lambda each: each[0])]
 
 
-def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write weights by name and seal them; a crash leaves the file intact or as it was."""
-    with replacing(path) as temporary, sealing(temporary) as file:
-        torch.save({name: weight.cpu() for name, weight in weights.items()}, file)
-
-
 def save_final(path: Path, saved: CheckpointData) -> None:
     """Write the last state of a training, for those with more epochs, and seal it, as durably as weights."""
     with replacing(path) as temporary:
         _write(temporary, saved)
-
-
-def load_weights(path: Path) -> dict[str, Tensor]:
-    """The weights of a file, on the CPU.
-
-    Raises FileNotFoundError, UnreadableError, and DamagedError if any byte is not as written. Weights of
-    earlier versions have no seal; they are read, with a note in the log.
-    """
-    return _load_sealed(path, torch.device("cpu"))
 
 
 def _write(path: Path, saved: CheckpointData) -> None:
@@ -254,14 +238,18 @@ def _write(path: Path, saved: CheckpointData) -> None:
 
 
 def _read(path: Path, device: torch.device) -> CheckpointData:
-    """The checkpoint in a file; raises as `load_weights`."""
+    """The checkpoint in a file; raises as `_load_sealed`."""
     saved = _load_sealed(path, device)
     metrics = [MetricRow(**row) for row in saved["metrics"]]
     return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
 
 
 def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
-    """What torch has saved to a file, read only after its seal is verified; raises as `load_weights`."""
+    """What torch has saved to a file, read only after its seal is verified.
+
+    Raises FileNotFoundError, UnreadableError, and DamagedError if any byte is not as written. Checkpoints of
+    earlier versions have no seal; they are read, with a note in the log.
+    """
     with open_regular(path) as file:
         if verify_seal(file):
             try:

@@ -15,10 +15,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ...storage import MetricRow, Store, WrittenOutputs
+from ...storage import MetricRow, Store, TrialRow, WrittenOutputs
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
+from ..core.model_file import ModelFile, write_model_file
 from ..objectives import Metrics
 from . import checkpoints, provenance
 from .checkpoints import Checkpoint, CheckpointData
@@ -27,7 +28,7 @@ from .last_words import leaving_last_words, take_last_words, words_file
 from .leaks import LeakError
 from .machine_failures import machine_failure, storing
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
-from .training import BetweenSteps, NotANumberError, Training
+from .training import TOKENS_PER_S, BetweenSteps, NotANumberError, Training
 
 MAX_WORKER_DEATHS = 3
 """How often workers may die in the same epoch of a trial, in one run, before the trial has failed."""
@@ -84,6 +85,10 @@ class Trainable(Protocol):
 
     def weights(self) -> Mapping[str, Tensor]:
         """The model as it is now, by name."""
+        ...
+
+    def symbols(self) -> Mapping[str, Any] | None:
+        """How text becomes the model's symbols, as plain values."""
         ...
 
     def outputs(self) -> WrittenOutputs | None:
@@ -305,14 +310,11 @@ class Attempt:
         final = last_epoch_metrics(self._rows)
         if self._training is not None and final:
             final = self._training.summary(final)
+        row = trial_row(self.job, self._totals, final, status=status, reason=reason, started=self._started)
         outputs = None
         if status == "done" and self.job.keep_weights and self._training is not None:
-            path = self._store.weights_file(self.job.trial.id)
-            with storing():
-                checkpoints.save_weights(path, self._training.weights())
-                self._store.publish(path)
+            self._keep_model(self._training, row)
             outputs = self._training.outputs()
-        row = trial_row(self.job, self._totals, final, status=status, reason=reason, started=self._started)
         with storing():
             self._store.write(row, self._rows, outputs)
         self.ended = True
@@ -321,6 +323,21 @@ class Attempt:
         if self._lease is not None:
             self._lease.end()
         return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
+
+    def _keep_model(self, training: Trainable, row: TrialRow) -> None:
+        """Write the trained model with what it reached, but for what depends on the machine's speed."""
+        model = ModelFile(
+            trial=self.job.trial,
+            weights=training.weights(),
+            symbols=training.symbols(),
+            metrics={name: value for name, value in row.metrics if name != TOKENS_PER_S},
+            version=row.version,
+            commit=row.commit,
+        )
+        with storing():
+            path = self._store.weights_file(row.trial)
+            write_model_file(path, model)
+            self._store.publish(path)
 
     def _current_totals(self, training: Trainable) -> Totals:
         return replace(

@@ -25,6 +25,9 @@ from .optimiser_steps import clip_grad_norm_per_tensor, take_clipped_step
 from .precision import check_precision, float32_products
 from .schedules import Schedule
 
+TOKENS_PER_S = "tokens_per_s"
+"""The metric that depends on the machine: symbols of training and evaluation in a second."""
+
 BetweenSteps = Callable[[], None]
 """Called after each step of an epoch, when the training can be saved; what it raises leaves the epoch."""
 
@@ -100,11 +103,11 @@ class Training:
         self.epoch, self._losses = epoch, losses
         self._begin_epoch()
         tokens, self._amid_step = self._count_work(shape), False
-        return {"loss": loss, **measured, "tokens_per_s": tokens / seconds}
+        return {"loss": loss, **measured, TOKENS_PER_S: tokens / seconds}
 
     def summary(self, last: Metrics) -> Metrics:
         """The final metrics: those of the last epoch, the speed over all epochs."""
-        return last | {"tokens_per_s": self._tokens / max(self.seconds, 1e-9)}
+        return last | {TOKENS_PER_S: self._tokens / max(self.seconds, 1e-9)}
 
     def state(self) -> dict[str, Any]:
         """Everything that the next step depends on, as tensors and plain values."""
@@ -142,6 +145,10 @@ class Training:
         with self._averaged():
             weights = self._model.state_dict()
             return {name: weight.clone() for name, weight in weights.items()} if self._average else weights
+
+    def symbols(self) -> Mapping[str, Any] | None:
+        """How text becomes the model's symbols, as plain values, if its task has text."""
+        return self._objective.symbols()
 
     def outputs(self) -> WrittenOutputs | None:
         """What the model wrote for the test split after its last epoch, if its task has outputs."""

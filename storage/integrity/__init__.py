@@ -1,5 +1,6 @@
 """What is read is what was written, or is known not to be.
 
-`checksum` covers Parquet files, `seal` those of torch; `recovery` finds the row groups of a damaged file that
-are intact. `regular_file` opens nothing but files that can be read, and `quarantine` moves damaged ones away.
+`checksum` covers Parquet files, `seal` checkpoints, `model_checksum` trained models; `recovery` finds the row
+groups of a damaged file that are intact. `regular_file` opens nothing but files that can be read, and
+`quarantine` moves damaged ones away.
 """

@@ -1,9 +1,9 @@
-"""The seal of checkpoints and weights: a CRC-32 of the whole file, behind its last byte.
+"""The seal of checkpoints: a CRC-32 of the whole file, behind its last byte.
 
 It finds every flipped bit and every burst of up to 32, and all other damage but one in four billion. Torch
-and zip readers look for the end of an archive from behind and pass over the seal, so sealed weights open with
-`torch.load` as any others. CRC-32 takes a fifth of the time of BLAKE2b and less than half of SHA-256's, and
-checkpoints are saved after each epoch.
+and zip readers look for the end of an archive from behind and pass over the seal, so what is sealed opens
+with `torch.load` as anything else. CRC-32 takes a fifth of the time of BLAKE2b and less than half of
+SHA-256's, and checkpoints are saved after each epoch.
 """
 
 import io

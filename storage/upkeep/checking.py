@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from ..integrity.checksum import DamagedError
+from ..integrity.model_checksum import read_model
 from ..integrity.quarantine import Quarantine, UnreadFile
 from ..integrity.regular_file import UnreadableError, open_regular
 from ..integrity.seal import verify_seal
@@ -69,8 +71,8 @@ def _data_paths(layout: Layout) -> Iterator[Path]:
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
     """Yield the files of weights and checkpoints."""
-    for folder in (layout.weights_folder, layout.final_checkpoints_folder):
-        yield from (path for path in entries(folder, ".pt") if not path.name.startswith("."))
+    kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
+    yield from (path for path in chain(*kept) if not path.name.startswith("."))
     for folder in entries(layout.checkpoints_folder):
         if folder.is_dir():
             yield from (path for path in entries(folder) if path.name in _CHECKPOINTS)
@@ -82,6 +84,8 @@ def _check(path: Path, quarantine: Quarantine) -> Finding | None:
     try:
         if path.suffix == ".pt":
             fault = _unsealed(path)
+        elif path.suffix == ".safetensors":
+            read_model(path)
         elif path.suffix == ".json":
             read_page(path)
         else:

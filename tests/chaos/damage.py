@@ -18,7 +18,7 @@ PLACES = {
     "checkpoint": "checkpoints/*/*.pt",
     "list of starts": "checkpoints/*/begun",
     "lease": "leases/*",
-    "weights": "weights/*.pt",
+    "weights": "weights/*.safetensors",
     "study record": f"studies/{NAME}.json",
 }
 """Where the files of a store are, by what they hold."""
@@ -34,7 +34,7 @@ STOPS_A_STUDY = [
 BESIDE = {
     "rows": f"trials/{NAME}/foreign.parquet",
     "metrics": f"metrics/{NAME}/foreign.parquet",
-    "weights": "weights/foreign.pt",
+    "weights": "weights/foreign.safetensors",
     "study records": "studies/foreign.json",
     "leases": "leases/foreign",
     "unfinished files": "unfinished/foreign",

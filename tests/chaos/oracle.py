@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import psutil
 
-from activemem.engine.trial.checkpoints import load_weights
+from activemem.engine.core.model_file import read_model_file
 from activemem.reporting.outcomes import load_outcomes
 from activemem.storage import Store
 from activemem.studies.planning import best_points
@@ -30,7 +30,7 @@ _DAY_S = 24 * 3600.0
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _FILES_THAT_STAY = re.compile(
     rf"(trials|metrics)/{NAME}/compacted-[0-9a-f]+-[0-9a-f]+\.parquet"
-    rf"|weights/[0-9a-f]{{16}}\.pt|studies/{NAME}\.json|quarantine/.*"
+    rf"|weights/[0-9a-f]{{16}}\.safetensors|studies/{NAME}\.json|quarantine/.*"
 )
 _TRAINED_AGAIN = ("row", "merged rows", "metrics", "merged metrics", "weights")
 """Where damage costs a trial what is done of it."""
@@ -113,7 +113,7 @@ def _dump(root: Path, text: str, page: Path) -> None:
     found = {
         "rows": {row["trial"]: row for row in store.trials().drop(_OF_THE_CLOCK).iter_rows(named=True)},
         "metrics": metrics,
-        "weights": {path.stem: _digest(path) for path in sorted(root.glob("weights/*.pt"))},
+        "weights": {path.stem: _digest(path) for path in sorted(root.glob("weights/*.safetensors"))},
         "ranking": ranking,
     }
     page.write_text(json.dumps(found), encoding="utf-8")
@@ -150,7 +150,7 @@ def _compare_search(world: World, found: dict[str, Any], expected: dict[str, Any
 def _digest(path: Path) -> str:
     """A digest of the weights in a file."""
     digest = hashlib.sha256()
-    for name, weight in sorted(load_weights(path).items()):
+    for name, weight in sorted(read_model_file(path).weights.items()):
         digest.update(name.encode() + weight.numpy().tobytes())
     return digest.hexdigest()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,11 +15,14 @@ from ....studies.catalog.text_vocabulary import TextSettings, corpus_of_task, vo
 from ...corpora import DataError, dataset_folder, read_source
 from ..token_files import Split, open_split, write_once
 from . import tokenization
+from .symbols import TextSymbols
 
 FORMAT = 1
 """Of the files; raised when they change, or the tokens in them."""
 
 _ABOUT = "about.json"
+_LISTS = {"words": "vocabulary.txt", "bpe": "pieces.model"}
+"""The files that say what the tokens are; characters are those of the corpus's alphabet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,7 @@ class TokenisedCorpus:
     """A corpus in tokens of a vocabulary; number 0 begins and pads a line."""
 
     vocab: int
+    symbols: TextSymbols
     train: Split
     dev: Split
     test: Split
@@ -47,7 +50,13 @@ def open_corpus(task: TextSettings, folder: Path) -> TokenisedCorpus:
         raise DataError(f"{corpus.name}: the tokens cannot be written: {error}") from error
     about = json.loads((place / _ABOUT).read_text("utf-8"))
     splits = {split: open_split(place, split, about["files"]) for split in corpus.splits}
-    return TokenisedCorpus(vocab=vocab, **splits)
+    return TokenisedCorpus(vocab=vocab, symbols=_symbols(corpus, task, place), **splits)
+
+
+def _symbols(corpus: Corpus, task: TextSettings, place: Path) -> TextSymbols:
+    """The symbols of tokens that were written to a folder."""
+    content = corpus.alphabet if task.tokens == "characters" else (place / _LISTS[task.tokens]).read_bytes()
+    return TextSymbols(kind=task.tokens, content=content, separated=corpus.pretokenized)
 
 
 def _name(corpus: Corpus, task: TextSettings) -> str:
@@ -71,16 +80,16 @@ def _write(corpus: Corpus, task: TextSettings, folder: Path, place: Path) -> Non
     data = _splits(corpus, folder)
     if task.batching == "sentences":
         data = {split: tokenization.sentences_as_lines(text) for split, text in data.items()}
-    encoder, kept = _encoder(corpus, task, data["train"])
+    symbols = _learn_symbols(corpus, task, data["train"])
     files = {}
     for split, text in data.items():
-        encoded = encoder(text)
+        encoded = symbols.encode_bytes(text)
         for name in ("tokens", "lines", "words"):
             numbers = getattr(encoded, name)
             files[f"{split}.{name}"] = {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
             (place / f"{split}.{name}").write_bytes(numbers.tobytes())
-    for name, content in kept.items():
-        (place / name).write_bytes(content)
+    if task.tokens in _LISTS:
+        (place / _LISTS[task.tokens]).write_bytes(symbols.content)
     sources = {split: hashlib.sha256(text).hexdigest() for split, text in data.items()}
     about = {"corpus": corpus.name, "tokens": task.tokens, "sha256": sources, "files": files}
     (place / _ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
@@ -95,19 +104,17 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
     return {name: files[part.source][part.start : part.stop] for name, part in corpus.splits.items()}
 
 
-def _encoder(
-    corpus: Corpus, task: TextSettings, train: bytes
-) -> tuple[tokenization.TextEncoder, Mapping[str, bytes]]:
-    """How bytes become tokens, and the files that say what the tokens are."""
-    if task.tokens == "characters":
-        return tokenization.character_encoder(corpus.alphabet), {}
+def _learn_symbols(corpus: Corpus, task: TextSettings, train: bytes) -> TextSymbols:
+    """What the tokens are: those of the corpus, or learnt from what there is to train on."""
+    content = corpus.alphabet
     if task.tokens == "words":
         known = tokenization.build_vocabulary(train)
         if len(known) != corpus.word_vocab_size:
             raise DataError(f"{corpus.name}: expected {corpus.word_vocab_size:,} words, got {len(known):,}")
-        return tokenization.word_encoder(known), {"vocabulary.txt": b"\n".join(known) + b"\n"}
-    from . import subwords  # noqa: PLC0415  as above
+        content = b"\n".join(known) + b"\n"
+    elif task.tokens == "bpe":
+        from . import subwords  # noqa: PLC0415  as above
 
-    normalise = subwords.lowered if corpus.pretokenized else subwords.separate_punctuation
-    model = subwords.train_subwords(train, task.pieces, normalise)
-    return subwords.subword_encoder(model, normalise), {"pieces.model": model}
+        normalise = subwords.lowered if corpus.pretokenized else subwords.separate_punctuation
+        content = subwords.train_subwords(train, task.pieces, normalise)
+    return TextSymbols(kind=task.tokens, content=content, separated=corpus.pretokenized)

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from .base import Vocabulary
 from .spelled_words import DigitSpellingVocabulary, SpelledVocabulary
 from .words import SymbolVocabulary, WordVocabulary
 
-_KINDS: dict[str, type[SpelledVocabulary | WordVocabulary | SymbolVocabulary]] = {
+_KINDS: dict[str, type[SpelledVocabulary | SymbolVocabulary]] = {
     "spelled": SpelledVocabulary,
     "spelled_digits": DigitSpellingVocabulary,
     "words": WordVocabulary,
@@ -26,6 +28,17 @@ def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabula
 
         return SubwordVocabulary.learn(sentences, size)
     return _KINDS[kind].learn(sentences, size)
+
+
+def vocabulary_to_dict(vocabulary: Vocabulary) -> dict[str, str]:
+    """All that it takes to have a vocabulary again, as plain values."""
+    kind = next((kind for kind, owner in _KINDS.items() if type(vocabulary) is owner), "bpe")
+    return {"kind": kind, "content": base64.b64encode(vocabulary.content()).decode()}
+
+
+def vocabulary_from_dict(record: Mapping[str, Any]) -> Vocabulary:
+    """The vocabulary that `vocabulary_to_dict` described."""
+    return load_vocabulary(record["kind"], base64.b64decode(record["content"], validate=True))
 
 
 def load_vocabulary(kind: str, content: bytes) -> Vocabulary:

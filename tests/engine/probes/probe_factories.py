@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import torch
 
+from activemem.engine.core.model_file import ModelFile, write_model_file
 from activemem.engine.core.models import build_model
-from activemem.engine.trial import checkpoints
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.studies.study import load_study
 
@@ -43,7 +43,9 @@ def store_outcomes(store, study, *, keeps_weights=lambda trial: True):
         )
         store.write(row, [])
         if keeps_weights(trial):
-            checkpoints.save_weights(store.weights_file(trial.id), make_model(trial, number).state_dict())
+            model = make_model(trial, number)
+            kept = ModelFile(trial=trial, weights=model.state_dict(), metrics={}, version="", commit=None)
+            write_model_file(store.weights_file(trial.id), kept)
 
 
 def make_model(trial, number):

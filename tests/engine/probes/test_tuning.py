@@ -69,7 +69,7 @@ def test_the_best_search_of_the_dev_split_writes_the_test_split(store):
         "dev_bleu[3,1,0.4]",
     ]
     pairs = PairData(trial.settings, store.root.parent)
-    model = trained_models.load_model(trial.settings, store.weights_file(trial.id))
+    model = trained_models.load_kept_model(trial.settings, store.weights_file(trial.id))
     for name, score in scores.items():
         beam, lengths, coverage = map(float, name.removeprefix("dev_bleu[").removesuffix("]").split(","))
         decoding = Decoding(beam=int(beam), length_penalty=lengths, coverage_penalty=coverage)
@@ -131,8 +131,8 @@ def test_what_cannot_be_tuned_is_told_and_the_rest_goes_on(store):
     store.weights_file(study.trials[1].id).write_bytes(b"no weights")
     reasons = [each.reason for each in tune(study, store)]
     damaged = (
-        f"its weights cannot be read: {store.weights_file(study.trials[1].id)} "
-        "(it is cut short or its end is altered)"
+        f"its weights cannot be read: {store.weights_file(study.trials[1].id)}: "
+        "expected a model's file, got one whose start is damaged or of another program"
     )
     assert reasons == ["its weights were not kept", damaged, None]
 

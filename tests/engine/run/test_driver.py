@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.engine.core.model_file import read_model_file
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.driver import Summary, run_study
 from activemem.engine.run.interrupts import Stop
-from activemem.engine.trial import checkpoints
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.study import load_study
@@ -111,7 +111,7 @@ def test_a_study_that_keeps_weights_trains_again_what_another_has_trained_withou
     training = Training(kept[0].settings, torch.device("cpu"))
     while not training.finished:
         training.advance()
-    held = checkpoints.load_weights(store.weights_file(kept[0].id))
+    held = read_model_file(store.weights_file(kept[0].id)).weights
     assert held.keys() == training.weights().keys()
     assert all(torch.equal(held[name], weight) for name, weight in training.weights().items())
     assert run(keeping, store, notes) == summary(done=8, ran=5)

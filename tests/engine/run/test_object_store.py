@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from activemem.engine.core.model_file import read_model_file
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
-from activemem.engine.trial.checkpoints import load_weights
 from activemem.reporting.results import open_study
 from activemem.storage import Store, StoreError
 from activemem.studies.study import load_study
@@ -47,7 +47,7 @@ def assert_as(store, alone):
     """The same table, rows, metrics and weights; each trial once."""
     assert (table(store), values(store)) == (table(alone), values(alone))
     for trial in alone.trials()["trial"]:
-        ours, others = (load_weights(each.weights_file(trial)) for each in (store, alone))
+        ours, others = (read_model_file(each.weights_file(trial)).weights for each in (store, alone))
         assert all(bool((ours[name] == others[name]).all()) for name in others)
     assert not store.check().findings
 

@@ -9,18 +9,15 @@ import pytest
 import torch
 
 from activemem.engine.core.events import Started
+from activemem.engine.core.model_file import ModelFileError, read_model_file
 from activemem.engine.trial.checkpoints import (
     STARTS_FILE,
     Checkpoint,
-    load_weights,
-    save_weights,
     unfinished_trials,
 )
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
-from activemem.storage.integrity.checksum import DamagedError
-from activemem.storage.integrity.regular_file import UnreadableError
 from activemem.studies.resolve.trial import Trial
 
 CPU = torch.device("cpu")
@@ -58,7 +55,7 @@ def finish(job, store):
         last = attempt.advance()
     assert last.status == "done"
     losses = store.metrics().filter(name="loss").select("step", "epoch", "value").rows()
-    return first.epoch, losses, load_weights(store.weights_file(job.trial.id))
+    return first.epoch, losses, dict(read_model_file(store.weights_file(job.trial.id)).weights)
 
 
 def flips(data, count=SAMPLE):
@@ -121,36 +118,6 @@ def test_flipped_bits_of_a_checkpoint_are_all_found(folder):
     assert Checkpoint(folder).load(CPU).totals.epochs == 3
 
 
-def test_flipped_bits_of_weights_are_all_found(tmp_path):
-    path = tmp_path / "weights.pt"
-    weights = {"weight": torch.randn(20, 30), "bias": torch.randn(20)}
-    save_weights(path, weights)
-    assert torch.equal(torch.load(path, weights_only=True)["weight"], weights["weight"])
-    for flipped in flips(path.read_bytes()):
-        path.write_bytes(flipped)
-        with pytest.raises(DamagedError):
-            load_weights(path)
-
-
-def test_weights_of_an_earlier_version_are_read_with_a_note(tmp_path, caplog):
-    path, weights = tmp_path / "weights.pt", {"bias": torch.randn(20)}
-    torch.save(weights, path)
-    with caplog.at_level(logging.WARNING):
-        assert torch.equal(load_weights(path)["bias"], weights["bias"])
-    assert caplog.messages == [f"{path} was written without a seal: damage to it would not be noticed"]
-
-
-def test_damaged_weights_of_an_earlier_version_end_in_one_error_at_most(tmp_path):
-    path = tmp_path / "weights.pt"
-    torch.save({"bias": torch.randn(20)}, path)
-    for flipped in flips(path.read_bytes()):
-        path.write_bytes(flipped)
-        try:
-            load_weights(path)  # without a seal a changed weight is not noticed
-        except DamagedError:
-            continue
-
-
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("nowhere")])
 def test_what_is_no_file_is_no_checkpoint_and_is_not_waited_for(job, store, folder, make):
     (folder / "state.pt").unlink()
@@ -158,8 +125,8 @@ def test_what_is_no_file_is_no_checkpoint_and_is_not_waited_for(job, store, fold
     assert finish(job, store)[0] == 2
     store.weights_file("0" * 16).unlink(missing_ok=True)
     make(store.weights_file("0" * 16))
-    with pytest.raises(UnreadableError):
-        load_weights(store.weights_file("0" * 16))
+    with pytest.raises(ModelFileError, match="expected a file"):
+        read_model_file(store.weights_file("0" * 16))
 
 
 def test_a_damaged_start_is_left_out_and_stops_no_other(job, store, folder, caplog):

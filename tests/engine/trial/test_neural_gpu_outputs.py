@@ -6,7 +6,7 @@ import torch
 from activemem.engine.data.trees.linearised import count_faults, parse_linearised
 from activemem.engine.measures import bleu
 from activemem.engine.objectives.generation import Decoding, PairData, generate
-from activemem.engine.probes.trained_models import load_model
+from activemem.engine.probes.trained_models import load_kept_model
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
@@ -117,7 +117,7 @@ def rewrite(study, store, folder, *, prefer_trees):
     (trial,) = study.trials
     task = trial.settings.task.model_copy(update={"prefer_trees": prefer_trees})
     settings = trial.settings.model_copy(update={"task": task})
-    model, pairs = load_model(trial.settings, store.weights_file(trial.id)), PairData(settings, folder)
+    model, pairs = load_kept_model(trial.settings, store.weights_file(trial.id)), PairData(settings, folder)
     decoding = Decoding.of_task(settings)
     return pairs.sentences(generate(model, pairs.test, decoding, pairs=pairs, batch_size=8, device=CPU))
 

@@ -6,10 +6,13 @@ import time
 import zipfile
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from activemem.storage import Store
 from activemem.storage.integrity.checksum import add_checksum
+from activemem.storage.integrity.model_checksum import add_model_checksum, encode_metadata
 from activemem.storage.integrity.seal import sealing
 from activemem.storage.upkeep import FindingKind
 
@@ -32,6 +35,12 @@ def write_sealed(path):
         archive.writestr("data", b"weights" * 100)
     with sealing(path) as file:
         file.write(whole.getvalue())
+
+
+def write_model(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    weights = {"bias": np.arange(100.0)}
+    path.write_bytes(add_model_checksum(save(weights, metadata=encode_metadata({"trial": path.stem}))))
 
 
 def flip(path, place=None):
@@ -57,7 +66,7 @@ def sound(root):
     fill_store(root, [201, 202])
     store.save_study_record("alpha", {"text": "as it was"})
     for number in (1, 2):
-        write_sealed(store.weights_file(make_trial_id(number)))
+        write_model(store.weights_file(make_trial_id(number)))
     for name in ("state.pt", "previous.pt"):
         write_sealed(store.checkpoint_dir(make_trial_id(300)) / name)
     return store
@@ -82,12 +91,14 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
     flip(root / "studies/alpha.json")
     flip(sound.weights_file(make_trial_id(2)))
     flip(sound.checkpoint_dir(make_trial_id(300)) / "state.pt")
-    with zipfile.ZipFile(sound.weights_file(make_trial_id(3)), "w") as archive:
+    earlier = sound.checkpoint_dir(make_trial_id(301)) / "state.pt"
+    earlier.parent.mkdir()
+    with zipfile.ZipFile(earlier, "w") as archive:
         archive.writestr("data", b"of an earlier version")
     os.mkfifo(uncompacted_path(root, 203))
     (root / "metrics/alpha/notes.txt").write_text("mine")
-    (root / "weights/.0.pt.0").write_text("half")
-    age(root / "weights/.0.pt.0")
+    (root / "weights/.0.safetensors.0").write_text("half")
+    age(root / "weights/.0.safetensors.0")
     before = names(root)
     found = sound.check()
     assert told(root, found.findings) == [
@@ -107,7 +118,7 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
             f"trials/alpha/{merged.name}",
             "its bytes do not match its checksum; 2 of 3 row groups are intact; the rest count as missing",
         ),
-        ("damaged", f"weights/{make_trial_id(2)}.pt", "its bytes do not match its seal"),
+        ("damaged", f"weights/{make_trial_id(2)}.safetensors", "its bytes do not match its checksum"),
         ("unreadable", f"trials/alpha/{make_trial_id(203)}-0.parquet", "expected a file, got a pipe"),
         (
             "incomplete",
@@ -115,8 +126,8 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
             "the metrics of a trial that has its row; study run trains it again",
         ),
         ("foreign", "metrics/alpha/notes.txt", "no store has a file of this name"),
-        ("unsealed", f"weights/{make_trial_id(3)}.pt", "damage to it would not be noticed"),
-        ("leftover", "weights/.0.pt.0", "its writer has died"),
+        ("unsealed", f"checkpoints/{make_trial_id(301)}/state.pt", "damage to it would not be noticed"),
+        ("leftover", "weights/.0.safetensors.0", "its writer has died"),
     ]
     assert found.has_faults
     assert names(root) == before

@@ -1,0 +1,125 @@
+"""The file of a trained model: its weights as safetensors, and all that it takes to use them again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from ...errors import ActivememError
+from ...grammar import analyse
+from ...storage.durable_write import replacing
+from ...storage.integrity.checksum import DamagedError
+from ...storage.integrity.model_checksum import add_model_checksum, encode_metadata, read_model
+from ...storage.integrity.regular_file import UnreadableError
+from ...studies.resolve.costs import model_config
+from ...studies.resolve.trial import Trial
+from ...studies.schema.settings import read_recipe
+from .models import AnyModel, build_model
+
+FORMAT = 1
+"""Of the description; raised when older programs could not read it."""
+
+
+class ModelFileError(ActivememError):
+    """A file from which no trained model can be made; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
+    """A trained model: its trial, its weights by name, the symbols of its text, and what it reached.
+
+    `symbols` is what the objective says of them, plain values alone; None where no text is read. `versions`
+    names activemem, the packages of blocks that are not its own, and the commit.
+    """
+
+    trial: Trial
+    weights: Mapping[str, Tensor]
+    symbols: Mapping[str, Any] | None = None
+    metrics: Mapping[str, float]
+    version: str
+    commit: str | None
+
+
+def write_model_file(path: Path, model: ModelFile) -> None:
+    """Write a model durably: a crash leaves the file intact or as it was.
+
+    The same model gives the same bytes.
+    """
+    tensors, aliases = _unshared(model.weights)
+    description = {
+        "format": FORMAT,
+        "trial": json.loads(model.trial.to_json()),
+        "metrics": dict(model.metrics),
+        "symbols": model.symbols,
+        "aliases": aliases,
+        "version": model.version,
+        "commit": model.commit,
+    }
+    data = add_model_checksum(save(tensors, metadata=encode_metadata(description)))
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def read_model_file(path: Path) -> ModelFile:
+    """Read a model's file, its weights on the CPU.
+
+    Nothing in it is executed. Raises ModelFileError with the reason if it is missing, damaged, of another
+    program or version, or names what is not registered here, such as a block of a plug-in.
+    """
+    try:
+        description, data = read_model(path)
+        if description.get("format") != FORMAT:
+            raise ModelFileError(f"expected a file of format {FORMAT}, got {description.get('format')!r}")
+        tensors = load(data)
+        aliases: Mapping[str, str] = description["aliases"]
+        return ModelFile(
+            trial=Trial.from_json(json.dumps(description["trial"])),
+            weights=tensors | {name: tensors[original] for name, original in aliases.items()},
+            symbols=description["symbols"],
+            metrics=description["metrics"],
+            version=description["version"],
+            commit=description["commit"],
+        )
+    except FileNotFoundError as error:
+        raise ModelFileError(f"{path}: expected a model's file, got none") from error
+    except (DamagedError, UnreadableError, ActivememError) as error:
+        raise ModelFileError(f"{path}: {error}") from error
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{path}: expected a trained model, got other values: {error}") from error
+
+
+def rebuild(file: ModelFile) -> AnyModel:
+    """The model of a file, in evaluation mode; ModelFileError if the weights are not those of its recipe."""
+    model, interface = file.trial.settings.model, file.trial.settings.task.interface
+    expected = analyse(read_recipe(model.recipe), model_config(model, interface), length=1).parameters
+    found = sum(weight.numel() for weight in file.weights.values())
+    if expected > found:  # before anything of that size is allocated
+        raise ModelFileError(f"expected {expected:,} parameters, got {found:,}")
+    built = build_model(model, interface, torch.Generator())
+    try:
+        built.load_state_dict(dict(file.weights))
+    except RuntimeError as error:
+        faults = " ".join(str(error).split("\n\t")[1:])
+        raise ModelFileError(f"expected the weights of {built}: {faults}") from error
+    return built.eval()
+
+
+def _unshared(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Weights on the CPU, each stored once, and the names that stand for another's, as tied embeddings do."""
+    tensors, aliases, first = dict[str, Tensor](), dict[str, str](), dict[tuple[Any, ...], str]()
+    for name, weight in weights.items():
+        place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)
+        if weight.numel() and place in first:
+            aliases[name] = first[place]
+        else:
+            first[place] = name
+            tensors[name] = weight.detach().to("cpu", memory_format=torch.contiguous_format).clone()
+    return tensors, aliases

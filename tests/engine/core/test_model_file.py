@@ -1,0 +1,137 @@
+"""The file of a trained model gives back what was written, or says why not; nothing in it is run."""
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save
+
+from activemem.engine.core.model_file import (
+    ModelFile,
+    ModelFileError,
+    read_model_file,
+    rebuild,
+    write_model_file,
+)
+from activemem.engine.core.models import build_model
+from activemem.storage.integrity.model_checksum import add_model_checksum, encode_metadata
+from activemem.studies.resolve.trial import Trial
+
+SYMBOLS = {"kind": "characters", "content": "YWJj", "separated": False}
+
+
+@pytest.fixture
+def trial(settings):
+    return Trial(study="tiny", levels={"mixer": "conv", "seed": 0}, settings=settings())
+
+
+@pytest.fixture
+def model(trial):
+    return build_model(trial.settings.model, trial.settings.task.interface, torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def file(trial, model):
+    return ModelFile(
+        trial=trial,
+        weights=model.state_dict(),
+        symbols=SYMBOLS,
+        metrics={"loss": 0.25, "bleu": float("nan")},
+        version="0.1.0",
+        commit="1234567",
+    )
+
+
+@pytest.fixture
+def path(tmp_path, file):
+    path = tmp_path / "kept" / "model.safetensors"
+    write_model_file(path, file)
+    return path
+
+
+def rewrite(path, weights, **changes):
+    """Write a file as activemem does, but for some of its description."""
+    with safe_open(path, "pt") as opened:
+        description = json.loads(opened.metadata()["activemem"])
+    del description["crc32"]
+    path.write_bytes(add_model_checksum(save(weights, metadata=encode_metadata(description | changes))))
+
+
+def test_a_model_comes_back_as_it_was(path, file, model):
+    read = read_model_file(path)
+    assert (read.trial, read.symbols) == (file.trial, SYMBOLS)
+    assert (read.version, read.commit, str(read.metrics)) == ("0.1.0", "1234567", str(file.metrics))
+    inputs = torch.randint(2, (2, 7))
+    assert torch.equal(rebuild(read)(inputs), model.eval()(inputs))
+
+
+def test_the_same_model_gives_the_same_bytes(path, file):
+    first = path.read_bytes()
+    write_model_file(path, file)
+    assert path.read_bytes() == first
+
+
+def test_other_programs_read_the_weights(path, model):
+    found = load_file(path)
+    assert found.keys() == model.state_dict().keys()
+    assert all(torch.equal(found[name], weight) for name, weight in model.state_dict().items())
+
+
+def test_weights_that_are_shared_are_kept_once(path, file):
+    shared = torch.randn(20, 30)
+    weights = {"embedding": shared, "output": shared, "part": shared[:, ::2], "empty": torch.zeros(0)}
+    write_model_file(path, replace(file, weights=weights))
+    assert sorted(load_file(path)) == ["embedding", "empty", "part"]
+    read = read_model_file(path).weights
+    assert read.keys() == weights.keys()
+    assert all(torch.equal(read[name], weight) for name, weight in weights.items())
+
+
+def test_every_flipped_bit_is_found(path):
+    data, draw = path.read_bytes(), random.Random(5)
+    header = 8 + int.from_bytes(data[:8], "little")
+    places = [*range(60), *draw.sample(range(60, header), 100), *draw.sample(range(header, len(data)), 100)]
+    for place in places:
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << draw.randrange(8)
+        path.write_bytes(flipped)
+        with pytest.raises(ModelFileError):
+            read_model_file(path)
+    for end in (0, 7, 40, header, len(data) - 1):
+        path.write_bytes(data[:end])
+        with pytest.raises(ModelFileError):
+            read_model_file(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"format": 2}, "expected a file of format 1, got 2"),
+        ({"trial": {"study": "x"}}, "expected a trained model, got other values: 'settings'"),
+        ({"trial": []}, "expected a trained model, got other values"),
+        ({"aliases": {"a": "b"}}, "expected a trained model, got other values: 'b'"),
+        ({"aliases": None}, "expected a trained model, got other values"),
+    ],
+)
+def test_a_file_of_somebody_else_is_refused_with_a_reason(path, file, changes, reason):
+    rewrite(path, dict(file.weights), **changes)
+    with pytest.raises(ModelFileError) as raised:
+        read_model_file(path)
+    assert str(raised.value).startswith(f"{path}: {reason}")
+
+
+def test_a_recipe_that_needs_more_weights_than_there_are_builds_nothing(path, file):
+    settings = file.trial.settings
+    huge = settings.model_copy(update={"model": settings.model.model_copy(update={"d_model": 20_000})})
+    rewrite(path, dict(file.weights), trial=json.loads(replace(file.trial, settings=huge).to_json()))
+    with pytest.raises(ModelFileError, match=r"^expected [\d,]+ parameters, got [\d,]+$"):
+        rebuild(read_model_file(path))
+
+
+def test_weights_of_another_shape_are_refused(file):
+    weights = {name: weight.flatten()[:-1] for name, weight in file.weights.items()}
+    with pytest.raises(ModelFileError, match="size mismatch|expected [0-9]"):
+        rebuild(replace(file, weights=weights))
