@@ -1,4 +1,5 @@
 from .blocks import build as build
+from .engine.inference.trained_model import load_model as load_model
 from .engine.probes import probe_study as probe_study
 from .engine.probes import tune_study as tune_study
 from .engine.run.driver import run_study as run_study

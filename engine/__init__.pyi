@@ -3,12 +3,15 @@ from .core.events import EpochFinished as EpochFinished
 from .core.events import Event as Event
 from .core.events import Listener as Listener
 from .core.events import Started as Started
+from .core.model_file import ModelFileError as ModelFileError
 from .core.resources import Machine as Machine
 from .corpora import Availability as Availability
 from .corpora import DataError as DataError
 from .corpora import check_availability as check_availability
 from .corpora import copy_from as copy_from
 from .corpora import fetch as fetch
+from .inference.trained_model import TrainedModel as TrainedModel
+from .inference.trained_model import load_model as load_model
 from .probes import ProbeError as ProbeError
 from .probes import ProbeResult as ProbeResult
 from .probes import probe_study as probe_study

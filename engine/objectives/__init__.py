@@ -1,8 +1,8 @@
 """There is one objective for each kind of task: its data, its loss and its metrics.
 
 `base` is their interface; `tagging`, `seq2seq`, `language_modelling` and `regression` are the kinds,
-`generated` those of tasks whose examples plug-ins draw. `generation` measures what a model writes,
-`registered_metrics` what plug-ins measure.
+`generated` those of tasks whose examples plug-ins draw. `text_scores` says how likely a text is, `generation`
+measures what a model writes, `registered_metrics` what plug-ins measure.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -19,7 +19,7 @@ from ..data import ParallelText, gold_trees, iter_pair_eval, open_pairs, open_tr
 from ..data.pairs.corpus import PairSplit
 from ..data.token_files import Split
 from ..data.trees.linearised import count_faults, parse_linearised
-from ..data.vocabularies.base import END, START
+from ..data.vocabularies.base import END, PADDING, START, Vocabulary
 from ..decoding import SizeSearch, decode
 from ..measures import bleu, bleu_by_length, score_brackets
 from ..tasks.memory_degradation import as_pairs, generate_splits
@@ -55,25 +55,36 @@ class Decoding:
         return cls(beam=task.beam, length_penalty=task.length_penalty, coverage_penalty=task.coverage_penalty)
 
 
+def output_sizes(settings: TrialSettings) -> SizeSearch:
+    """The sizes of outputs that a model is asked for which must know them."""
+    task = settings.task
+    if isinstance(task, SentencePairSettings):
+        return SizeSearch(ratio=task.size_ratio, margin=task.size_margin)
+    return SizeSearch(ratio=float(MAX_LENGTH_RATIO), margin=0)
+
+
+def prefers_trees(settings: TrialSettings) -> bool:
+    """Whether outputs that are no trees cost more than their likelihood."""
+    return isinstance(settings.task, ParsingSettings) and settings.task.prefer_trees
+
+
 class PairData:
     """The pairs of a trial: those of a corpus or a treebank below `folder`, or drawn ones."""
 
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
         task, self.text = settings.task, None
-        self._prefer_trees = isinstance(task, ParsingSettings) and task.prefer_trees
+        self._prefer_trees, self.sizes = prefers_trees(settings), output_sizes(settings)
         if isinstance(task, SentencePairSettings):
             self.text: ParallelText | None = (
                 open_treebank(task, folder) if task.name == "parsing" else open_pairs(task, folder)
             )
             self.train, self.dev, self.test = self.text.train, self.text.dev, self.text.test
             self.max_length, self.dev_tokens = task.longest, task.dev_tokens
-            self.size_ratio, self.size_margin = task.size_ratio, task.size_margin
         else:
             problem = task.spec
             assert isinstance(problem, DegradationProblem), f"{task.name} has no pairs"
             drawn = generate_splits(problem, settings.seed)
             self.max_length, self.dev_tokens = problem.tokens, None
-            self.size_ratio, self.size_margin = float(MAX_LENGTH_RATIO), 0
             self.train, self.dev, self.test = map(as_pairs, (drawn.train, drawn.dev, drawn.test))
 
     def sources(self, split: PairSplit) -> list[str]:
@@ -90,19 +101,23 @@ class PairData:
         """The cost of an output that is not a tree of its source; None if trees are not preferred."""
         if not self._prefer_trees or self.text is None:
             return None
-        words = [len(sentence.split(" ")) for sentence in split.sentences("source")]
-        decode_one = self.text.target.decode
-
-        def cost(pair: int, output: list[int]) -> float:
-            tags, brackets = count_faults(decode_one(output).split(), words[pair])
-            return TAG_COST * tags + BRACKET_COST * brackets
-
-        return cost
+        return tree_cost(split.sentences("source"), self.text.target)
 
     def sentences(self, outputs: Sequence[Sequence[int]]) -> list[str]:
         """Outputs as text; of drawn pairs, the numbers of their symbols."""
-        decode_one = _numbers if self.text is None else self.text.target.decode
+        decode_one = number_line if self.text is None else self.text.target.decode
         return [decode_one(output) for output in outputs]
+
+
+def tree_cost(sources: Sequence[str], target: Vocabulary) -> OutputCost:
+    """The cost of an output that is not a tree of its source, of these by number."""
+    words = [len(sentence.split(" ")) for sentence in sources]
+
+    def cost(pair: int, output: list[int]) -> float:
+        tags, brackets = count_faults(target.decode(output).split(), words[pair])
+        return TAG_COST * tags + BRACKET_COST * brackets
+
+    return cost
 
 
 def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: TrialSettings) -> Metrics:
@@ -130,20 +145,33 @@ def generate(
     device: torch.device,
 ) -> list[list[int]]:
     """The outputs of a split's sources, in its order."""
-    outputs, search = dict[int, list[int]](), partial(decode, **asdict(decoding))
-    costs = pairs.tree_costs(split)
-    ratio, margin = pairs.size_ratio, pairs.size_margin
+    outputs, costs = dict[int, list[int]](), pairs.tree_costs(split)
     for batch in iter_pair_eval(split, batch_size=batch_size):
         cost = None if costs is None else partial(_cost_in_batch, costs, batch.pairs.tolist())
-        hypotheses = search(
-            model,
-            batch.sources.to(device),
-            max_length=_max_lengths(batch.source_lengths, ratio, margin).to(device),
-            try_lengths=model.body.depends_on_target_length,
-            sizes=SizeSearch(ratio=ratio, margin=margin, cost=cost),
-        )
-        outputs.update(zip(batch.pairs.tolist(), (best.tokens for best in hypotheses), strict=True))
+        found = search_outputs(model, batch.sources.to(device), decoding, sizes=pairs.sizes, cost=cost)
+        outputs.update(zip(batch.pairs.tolist(), found, strict=True))
     return [outputs[number] for number in range(len(outputs))]
+
+
+def search_outputs(
+    model: TransductionModel,
+    sources: Tensor,
+    decoding: Decoding,
+    *,
+    sizes: SizeSearch,
+    cost: OutputCost | None,
+) -> list[list[int]]:
+    """The outputs of a batch of sources (batch, n), padded with 0, each with its end."""
+    lengths = (sources != PADDING).sum(1)
+    hypotheses = decode(
+        model,
+        sources,
+        max_length=_max_lengths(lengths, sizes.ratio, sizes.margin),
+        try_lengths=model.body.depends_on_target_length,
+        sizes=replace(sizes, cost=cost),
+        **asdict(decoding),
+    )
+    return [best.tokens for best in hypotheses]
 
 
 def _max_lengths(lengths: Tensor, ratio: float, margin: int) -> Tensor:
@@ -171,10 +199,10 @@ def write_outputs(
 
 def _number_lines(side: Split) -> list[str]:
     lines, tokens = side.lines.tolist(), side.tokens.tolist()
-    return [_numbers(tokens[start:end]) for start, end in pairwise(lines)]
+    return [number_line(tokens[start:end]) for start, end in pairwise(lines)]
 
 
-def _numbers(symbols: Sequence[int]) -> str:
+def number_line(symbols: Sequence[int]) -> str:
     """The numbers of the symbols before the end symbol, without start symbols."""
     text = takewhile(lambda symbol: symbol != END, symbols)
     return " ".join(str(symbol) for symbol in text if symbol != START)

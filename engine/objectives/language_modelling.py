@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from torch import Tensor, nn
 
 from ...blocks import Model
 from ...blocks.core.streaming import StreamState
-from ...grammar import analyse
 from ...studies.catalog.tasks import LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
@@ -23,29 +21,15 @@ from ..data import (
     Split,
     StreamBatch,
     iter_line_batches,
-    iter_line_eval,
     iter_stream_batches,
-    iter_stream_eval,
     open_corpus,
 )
 from .base import CausalView, Metrics, Objective, StepShape
 from .registered_metrics import RegisteredMetrics
+from .text_scores import TextScore, score_lines, score_stream
 
 _CAUSAL_LINES = 1000
 """Among so many lines is the one that shows whether a model sees its future."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Score:
-    """Minus the log-probability of a text in nats, the number of its tokens, and that of its words.
-
-    `padded_loss` is given for lines: the mean over all positions of their batches, padding included.
-    """
-
-    nats: float
-    tokens: int
-    words: int
-    padded_loss: float | None = None
 
 
 class LanguageObjective(Objective[Model]):
@@ -92,7 +76,7 @@ class LanguageObjective(Objective[Model]):
         """Minus the log-probability of each target (rows, length), computed as in training."""
 
     @abstractmethod
-    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> _Score:
+    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
         """The score of a split, each of its tokens once; registered metrics see them, too."""
 
     def _truncate(self, split: Split, limit: int | None) -> Split:
@@ -110,13 +94,12 @@ class LanguageObjective(Objective[Model]):
     def _measures(self, model: Model, split: Split, name: str) -> Metrics:
         registered = RegisteredMetrics(TaskKind.LANGUAGE, name)
         score = self._score(model, split, registered)
-        loss = score.nats / score.tokens
-        measured = {f"{name}_loss": loss, **registered.compute()}
+        measured = {f"{name}_loss": score.loss, **registered.compute()}
         if score.padded_loss is not None:
             measured[f"{name}_loss_padded"] = score.padded_loss
         if self._task.tokens == "characters":
-            return measured | {f"{name}_bpc": loss / math.log(2)}
-        return measured | {f"{name}_perplexity": math.exp(min(score.nats / score.words, 700.0))}
+            return measured | {f"{name}_bpc": score.bits_per_token}
+        return measured | {f"{name}_perplexity": score.word_perplexity}
 
 
 class StreamObjective(LanguageObjective):
@@ -177,21 +160,15 @@ class StreamObjective(LanguageObjective):
         self._position += 1
         return next(self._batches)
 
-    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> _Score:
-        """Score rows that overlap by the model's reach, which equals one pass over the whole text."""
-        reach = analyse(model.recipe, model.config, length=1).reach.left
-        rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
-        rows = max(1, min(rows, self.settings.train.batch_size))
-        warm_up = 0 if rows == 1 else int(reach)
-        nats, tokens, stream = 0.0, 0, StreamState()
-        blocks = iter_stream_eval(split.tokens, batch_size=rows, context=self._task.context, warm_up=warm_up)
-        for batch in blocks:
-            inputs, targets, scored = (rows.to(self.device) for rows in batch[:3])
-            losses, stream = model.nll_stream(inputs, targets, StreamState() if batch.reset else stream)
-            registered.update(losses, targets, scored)
-            nats += float(losses[scored].double().sum())
-            tokens += int(scored.sum())
-        return _Score(nats, tokens, split.words - 1)  # the first token is given
+    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
+        return score_stream(
+            model,
+            split,
+            batch_size=self.settings.train.batch_size,
+            context=self._task.context,
+            device=self.device,
+            registered=registered,
+        )
 
 
 class LineObjective(LanguageObjective):
@@ -255,29 +232,12 @@ class LineObjective(LanguageObjective):
         self._drawn += len(batch.inputs)
         return batch
 
-    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> _Score:
-        nats, words = 0.0, 0
-        rows, longest = self.settings.train.batch_size, self._task.longest
-        scored: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
-        for batch in iter_line_eval(split, batch_size=rows, max_length=longest):
-            inputs, targets, lengths = (part.to(self.device) for part in batch[:3])
-            losses = model.nll(inputs, targets, lengths).double()
-            valid = torch.arange(losses.shape[1], device=self.device) < lengths[:, None]
-            registered.update(losses, targets, valid)
-            nats += float(losses.sum())
-            words += batch.words
-            scored.append((batch.numbers, losses.sum(1).cpu(), batch.lengths))
-        numbers, losses, lengths = map(torch.cat, zip(*scored, strict=True))
-        order = numbers.argsort()
-        return _Score(nats, int(lengths.sum()), words, _padded_loss(losses[order], lengths[order], rows))
-
-
-def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
-    """The mean over all positions of batches of `rows` lines in their order, where padding costs nothing.
-
-    The program of Dowdell and Zhang 2019 prints this; an incomplete last batch is left out.
-    """
-    batches = list(zip(nats.split(rows), lengths.split(rows), strict=True))
-    full = [batch for batch in batches if len(batch[0]) == rows] or batches
-    losses = [float(nats.sum()) / (len(nats) * int(lengths.max())) for nats, lengths in full]
-    return sum(losses) / len(losses)
+    def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
+        return score_lines(
+            model,
+            split,
+            batch_size=self.settings.train.batch_size,
+            longest=self._task.longest,
+            device=self.device,
+            registered=registered,
+        )

@@ -132,6 +132,6 @@ def test_a_recipe_that_needs_more_weights_than_there_are_builds_nothing(path, fi
 
 
 def test_weights_of_another_shape_are_refused(file):
-    weights = {name: weight.flatten()[:-1] for name, weight in file.weights.items()}
-    with pytest.raises(ModelFileError, match="size mismatch|expected [0-9]"):
+    weights = {name: torch.cat([weight, weight]) for name, weight in file.weights.items()}
+    with pytest.raises(ModelFileError, match="size mismatch"):
         rebuild(replace(file, weights=weights))

@@ -1,0 +1,132 @@
+"""A language model goes on with a text: by drawing, or by the likeliest continuation that a beam finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypedDict
+
+import torch
+from torch import Tensor
+
+from ...blocks import Model
+from ...errors import ActivememError
+from ..data.text.symbols import TextSymbols
+from .next_symbols import NextSymbols
+
+
+class GenerationError(ActivememError):
+    """Settings with which no text can be generated; the message has all faults."""
+
+
+class SamplingKeywords(TypedDict, total=False):
+    """The fields of Sampling, as keywords."""
+
+    max_symbols: int
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    beam: int | None
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How the next symbol is chosen.
+
+    Probabilities are raised to 1 / `temperature`, so that 0 takes the likeliest symbol; of these, the `top_k`
+    likeliest are left, and of these the fewest that have `top_p` together (Holtzman et al. 2020). A `beam`
+    looks for the likeliest text instead. A text has at most `max_symbols` new symbols; of a model of lines it
+    ends with its line.
+    """
+
+    max_symbols: int = 200
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    beam: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise GenerationError, with all faults."""
+        rules = (
+            (self.max_symbols >= 1, f"expected at least 1 symbol, got {self.max_symbols}"),
+            (self.temperature >= 0.0, f"expected a temperature of at least 0, got {self.temperature:g}"),
+            (self.top_k is None or self.top_k >= 1, f"expected a top-k of at least 1, got {self.top_k}"),
+            (
+                self.top_p is None or 0.0 < self.top_p <= 1.0,
+                f"expected a top-p above 0 and up to 1, got {self.top_p}",
+            ),
+            (self.beam is None or self.beam >= 1, f"expected a beam of at least 1, got {self.beam}"),
+            (
+                self.beam is None or (self.temperature, self.top_k, self.top_p) == (1.0, None, None),
+                "expected a beam or a temperature, a top-k or a top-p, got both",
+            ),
+        )
+        if faults := [fault for holds, fault in rules if not holds]:
+            raise GenerationError("; ".join(faults))
+
+
+def generate_symbols(
+    model: Model, beginning: list[int], sampling: Sampling, *, end: int | None
+) -> Iterator[int]:
+    """The symbols that follow some, at least one; the last is `end` if it is met."""
+    if sampling.beam is not None:
+        yield from _beam_search(model, beginning, sampling.beam, sampling.max_symbols, end)
+        return
+    reader, generator = NextSymbols(model), torch.Generator().manual_seed(sampling.seed)
+    symbols = torch.tensor([beginning])
+    for _ in range(sampling.max_symbols):
+        symbol = _choose(reader.read(symbols)[0].cpu(), sampling, generator)
+        yield symbol
+        if symbol == end:
+            return
+        symbols = torch.tensor([[symbol]])
+
+
+def decode_pieces(tokens: Iterator[int], symbols: TextSymbols, beginning: list[int]) -> Iterator[str]:
+    """The text of symbols as they come, each piece as soon as it cannot change any more."""
+    read, shown = list(beginning), symbols.decode(beginning)
+    for token in tokens:
+        read.append(token)
+        text = symbols.decode(read)
+        if not text.endswith("\ufffd"):  # the first bytes of a character
+            yield text[len(shown) :]
+            shown = text
+
+
+def _choose(log_probabilities: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
+    """A symbol, of log-probabilities (vocab,)."""
+    if sampling.temperature == 0.0:
+        return int(log_probabilities.argmax())
+    scores, order = (log_probabilities / sampling.temperature).sort(descending=True, stable=True)
+    left = len(scores) if sampling.top_k is None else min(sampling.top_k, len(scores))
+    shares = scores[:left].softmax(-1)
+    if sampling.top_p is not None:
+        before = shares.cumsum(-1) - shares
+        shares = shares[before < sampling.top_p]
+    return int(order[torch.multinomial(shares, 1, generator=generator)])
+
+
+def _beam_search(model: Model, beginning: list[int], beam: int, longest: int, end: int | None) -> list[int]:
+    """The likeliest of the texts that a beam keeps; one that ends is kept as it is."""
+    reader = NextSymbols(model)
+    scores = reader.read(torch.tensor([beginning])).cpu()  # (texts, vocab), each with a symbol behind
+    live, ended = [(0.0, list[int]())], list[tuple[float, list[int]]]()
+    for step in range(1, longest + 1):
+        best, places = scores.flatten().topk(min(beam, scores.numel()))
+        before, live, rows = live, list[tuple[float, list[int]]](), list[int]()
+        for score, place in zip(best.tolist(), places.tolist(), strict=True):
+            row, symbol = divmod(place, scores.shape[1])
+            text = (score, [*before[row][1], symbol])
+            if symbol == end:
+                ended.append(text)
+            else:
+                live.append(text)
+                rows.append(row)
+        if not live or step == longest or (ended and max(ended) >= live[0]):
+            break
+        reader.keep(torch.tensor(rows))
+        so_far = torch.tensor([[score] for score, _ in live], dtype=scores.dtype)
+        scores = so_far + reader.read(torch.tensor([text[-1:] for _, text in live])).cpu()
+    return max(ended + live)[1]

@@ -1,0 +1,85 @@
+"""A trained model in use: loaded from its file, it predicts, generates, scores, and is exported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Unpack
+
+from ...blocks import Model
+from ...errors import ActivememError
+from ...studies.catalog.tasks import LanguageModelSettings
+from ..core.model_file import ModelFile, read_model_file, rebuild
+from ..data.text.line_batches import LINE_START
+from ..data.text.symbols import TextSymbols
+from ..objectives.text_scores import TextScore
+from .predictions import predict_lines
+from .text_file import score_text
+from .text_generation import Sampling, SamplingKeywords, decode_pieces, generate_symbols
+
+HUB_WEIGHTS = "model.safetensors"
+"""The name of a model's file in a folder as the Hugging Face Hub has it."""
+
+
+class UseError(ActivememError):
+    """What a model of this kind cannot be used for; the message says what it can be used for."""
+
+
+class TrainedModel:
+    """A model with its trial: `module` is the torch module, in evaluation mode on the CPU."""
+
+    def __init__(self, file: ModelFile) -> None:
+        self.file, self.module = file, rebuild(file)
+
+    @property
+    def recipe(self) -> str:
+        """The recipe in its canonical text."""
+        return str(self.module)
+
+    def predict(self, lines: Iterable[str]) -> Iterator[str]:
+        """The answer to each line.
+
+        Sentences are answered by sentences, and symbols, as numbers with spaces between them, by symbols; of
+        sequences of numbers, as JSON, the numbers that they stand for. Raises UseError for a language model,
+        and InputError for a line that cannot be read.
+        """
+        if isinstance(self.file.trial.settings.task, LanguageModelSettings):
+            raise UseError("a language model goes on with a text: generate, or score")
+        return predict_lines(self.file, self.module, lines)
+
+    def generate(self, beginning: str = "", **sampling: Unpack[SamplingKeywords]) -> Iterator[str]:
+        """The text that follows a beginning, piece by piece; the keywords are those of Sampling.
+
+        Raises UseError for any other model, GenerationError, and DataError for what has no symbol.
+        """
+        model, symbols, task = self._language_model()
+        settings, first = Sampling(**sampling), symbols.encode_beginning(beginning)
+        if task.batching == "stream":
+            return decode_pieces(
+                generate_symbols(model, first or [symbols.end_of_line], settings, end=None), symbols, first
+            )
+        if "\n" in beginning:
+            raise UseError("expected one line to begin with, since the model was trained on single lines")
+        drawn = generate_symbols(model, [LINE_START, *first], settings, end=symbols.end_of_line)
+        return decode_pieces(drawn, symbols, first)
+
+    def score(self, text: str) -> TextScore:
+        """How likely a text is; raises UseError for any other model, and DataError."""
+        model, symbols, task = self._language_model()
+        return score_text(model, symbols, task, text)
+
+    def _language_model(self) -> tuple[Model, TextSymbols, LanguageModelSettings]:
+        task, symbols = self.file.trial.settings.task, self.file.symbols
+        if not isinstance(task, LanguageModelSettings) or symbols is None:
+            raise UseError(f"a model of {task.name} answers line by line: predict")
+        assert isinstance(self.module, Model), "a language model has one sequence"
+        return self.module, TextSymbols.from_dict(symbols), task
+
+
+def load_model(path: Path | str) -> TrainedModel:
+    """The trained model in a file, or in a folder with `model.safetensors`.
+
+    Nothing in it is executed. Raises ModelFileError with the reason.
+    """
+    path = Path(path)
+    return TrainedModel(read_model_file(path / HUB_WEIGHTS if path.is_dir() else path))
