@@ -38,6 +38,11 @@ def print_stdout(text: str, *, styled: bool = False) -> None:
     print(shown, end="" if shown.endswith("\n") else "\n")
 
 
+def print_piece(text: str) -> None:
+    """Write a piece of a text to standard output at once, without control characters."""
+    print(replace_unprintable(text), end="", flush=True)
+
+
 def print_json(data: object) -> None:
     """Write data to standard output as JSON."""
     import json

@@ -26,6 +26,7 @@ from .claims.verdicts import ClaimResult
 from .curves.build import build_curve
 from .curves.curve import CurveError
 from .frames import metrics_frame, study_levels, trials_frame
+from .kept_models import KeptModel, best_first, kept_models
 from .notebook import CurveDisplay, TableDisplay
 from .outcomes import load_outcomes
 from .tables.build import build_table
@@ -122,6 +123,15 @@ class StudyResults:
         `effect`, `low` and `high` are null where there is nothing to compare, `p` where nothing was tested.
         """
         return pl.DataFrame([_claim_row(each) for each in self.check_claims()], _CLAIM_SCHEMA, orient="row")
+
+    @property
+    def models(self) -> list[KeptModel]:
+        """The trained models that were kept, for `load_model`."""
+        return kept_models(self.study, self.store)
+
+    def best(self, metric: str) -> KeptModel:
+        """The kept model that is best in a metric; KeptModelError where there is none."""
+        return best_first(self.models, metric)[0]
 
     def report(self) -> str:
         """All that the study is and found, as one HTML page that needs nothing else."""

@@ -23,9 +23,9 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
     data = text.encode()
     encoded = symbols.encode_bytes(sentences_as_lines(data) if task.batching == "sentences" else data)
     split = Split(
-        tokens=torch.from_numpy(encoded.tokens),
-        lines=torch.from_numpy(encoded.lines),
-        line_words=torch.from_numpy(encoded.words),
+        tokens=torch.tensor(encoded.tokens),
+        lines=torch.tensor(encoded.lines),
+        line_words=torch.tensor(encoded.words),
         words=int(encoded.words.sum()),
     )
     if task.batching == "stream":

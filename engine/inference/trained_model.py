@@ -32,6 +32,18 @@ class TrainedModel:
         self.file, self.module = file, rebuild(file)
 
     @property
+    def uses(self) -> tuple[str, ...]:
+        """What a model of this kind is good for, as the methods here are called."""
+        if isinstance(self.file.trial.settings.task, LanguageModelSettings):
+            return "generate", "score", "export"
+        return ("predict", "export") if isinstance(self.module, Model) else ("predict",)
+
+    @property
+    def parameters(self) -> int:
+        """How many parameters it has."""
+        return sum(weight.numel() for weight in self.module.parameters())
+
+    @property
     def recipe(self) -> str:
         """The recipe in its canonical text."""
         return str(self.module)

@@ -1,6 +1,5 @@
 """Language models in training: interrupted anywhere, in parts, and scored on every token once."""
 
-import hashlib
 import math
 import pickle
 
@@ -13,58 +12,22 @@ from activemem.engine.corpora import DataError
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.catalog import registry
-from activemem.studies.catalog.datasets import Corpus, FileSlice, SourceFile
-from activemem.studies.catalog.registry import register_dataset
 from activemem.studies.schema.settings import TrialSettings
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
+from ..text_factories import tiny_corpus
 
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
-WORDS = ("the", "a", "cat", "dog", "tree", "sees", "likes", "old", "small", "and", "house", "by")
-
-
-def text() -> bytes:
-    """300 lines of words drawn from a seed, every twentieth of them empty."""
-    generator = torch.Generator().manual_seed(0)
-    lines = []
-    for number in range(300):
-        count = 0 if number % 20 == 0 else int(torch.randint(1, 12, (), generator=generator))
-        drawn = torch.randint(len(WORDS), (count,), generator=generator).tolist()
-        lines.append(" ".join(WORDS[place] for place in drawn))
-    return ("\n".join(lines) + "\n").encode()
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder of data with one small corpus, which is known while these tests run."""
-    folder, whole = tmp_path_factory.mktemp("data"), text()
-    digest = f"sha256:{hashlib.sha256(whole).hexdigest()}"
-    source = SourceFile(names=("tiny.txt",), size=len(whole), digest=digest)
-    ends = [whole.index(b"\n", len(whole) * share // 10) + 1 for share in (6, 8)]
-    register_dataset(
-        Corpus(
-            name="tiny",
-            title="300 lines of words",
-            folder="tiny",
-            downloads=(),
-            splits={
-                "train": FileSlice(source=source, stop=ends[0]),
-                "dev": FileSlice(source=source, start=ends[0], stop=ends[1]),
-                "test": FileSlice(source=source, start=ends[1]),
-            },
-            alphabet=bytes(sorted(set(whole) - {10})),
-            word_vocab_size=len(WORDS) + 1,
-            licence="none",
-            source="made here",
-        )
-    )
-    (folder / "tiny").mkdir()
-    (folder / "tiny" / "tiny.txt").write_bytes(whole)
-    yield folder
-    del registry._datasets()["tiny"]
+    folder = tmp_path_factory.mktemp("data")
+    with tiny_corpus(folder):
+        yield folder
 
 
 def settings(recipe="conv(k=3) >> ff(16)", model=(), task=(), **train):

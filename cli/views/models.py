@@ -1,0 +1,117 @@
+"""Trained models as they are listed and shown, and the score of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...reporting.kept_models import KeptModel
+from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
+
+if TYPE_CHECKING:
+    from ...engine.inference.trained_model import TrainedModel
+    from ...engine.objectives.text_scores import TextScore
+
+_MISSING = "—"
+
+
+def format_kept_models(models: Sequence[KeptModel], metric: str | None) -> list[str]:
+    """Each model by its trial, with its levels and a metric, in columns."""
+    factors = list(dict.fromkeys(name for model in models for name in model.levels))
+    heading = ["trial", *factors, *([metric] if metric else [])]
+    rows = [
+        [
+            model.trial,
+            *(str(model.levels.get(name, _MISSING)) for name in factors),
+            *([_value(model, metric)] if metric else []),
+        ]
+        for model in models
+    ]
+    widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
+    return [
+        "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in [heading, *rows]
+    ]
+
+
+def kept_model_to_dict(model: KeptModel) -> dict[str, Any]:
+    """All that is known of a kept model, as plain data."""
+    return {
+        "trial": model.trial,
+        "levels": dict(model.levels),
+        "metrics": dict(model.metrics),
+        "path": str(model.path),
+    }
+
+
+def model_to_dict(trained: TrainedModel) -> dict[str, Any]:
+    """All that a model's file says of itself, as plain data."""
+    file = trained.file
+    return {
+        "trial": file.trial.id,
+        "study": file.trial.study,
+        "levels": dict(file.trial.levels),
+        "recipe": trained.recipe,
+        "parameters": trained.parameters,
+        "settings": file.trial.settings.model_dump(mode="json"),
+        "metrics": dict(file.metrics),
+        "symbols": None if file.symbols is None else _symbols(file.symbols),
+        "uses": list(trained.uses),
+        "version": file.version,
+        "commit": file.commit,
+    }
+
+
+def format_model(trained: TrainedModel) -> Iterator[str]:
+    """All that a person asks of a model, in lines."""
+    file, task = trained.file, trained.file.trial.settings.task
+    levels = ", ".join(f"{name} = {level}" for name, level in file.trial.levels.items())
+    yield trained.recipe
+    yield ""
+    yield f"  trial        {file.trial.id} of {file.trial.study}"
+    yield f"  levels       {levels}"
+    yield f"  task         {task.name}: {task.spec.summary}"
+    yield f"  parameters   {trained.parameters:,}"
+    yield f"  written by   activemem {file.version}" + (f" at {file.commit}" if file.commit else "")
+    yield f"  use          activemem model {', '.join(trained.uses)}"
+    yield ""
+    names = max((len(name) for name in file.metrics), default=0)
+    for name, value in file.metrics.items():
+        yield f"  {name:<{names}}   {_format(name, value)}"
+
+
+def score_to_dict(score: TextScore) -> dict[str, Any]:
+    """A text's score as plain data."""
+    return {
+        "nats": score.nats,
+        "tokens": score.tokens,
+        "words": score.words,
+        "loss": score.loss,
+        "bits_per_token": score.bits_per_token,
+        "word_perplexity": score.word_perplexity,
+    }
+
+
+def format_score(score: TextScore) -> list[str]:
+    """A text's score in lines."""
+    return [
+        f"{score.tokens:,} tokens, {score.words:,} words",
+        f"  loss              {score.loss:.4f} nats per token",
+        f"  bits              {score.bits_per_token:.4f} per token",
+        f"  perplexity        {score.word_perplexity:,.2f} per word",
+    ]
+
+
+def _symbols(symbols: Any) -> Any:  # noqa: ANN401 -- plain data, without the bytes of vocabularies
+    if isinstance(symbols, dict):
+        return {name: _symbols(value) for name, value in symbols.items() if name != "content"}
+    return symbols
+
+
+def _value(model: KeptModel, metric: str) -> str:
+    return _format(metric, model.metrics[metric]) if metric in model.metrics else _MISSING
+
+
+def _format(name: str, value: float) -> str:
+    """A metric's value with its decimals; one of a plug-in that is not loaded with six digits."""
+    return find_metric(name).format(value) if metric_family(name) in METRICS_AND_COSTS else f"{value:.6g}"

@@ -1,0 +1,174 @@
+"""A trained model as a program that runs without activemem, checked against the model on the spot."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from ...blocks import Model
+from ...errors import ActivememError
+from ...storage.durable_write import replacing
+from ..core.model_file import ModelFile
+from .trained_model import HUB_WEIGHTS, TrainedModel
+
+LENGTHS = (7, 16, 33)
+"""Lengths at which a program is compared with its model, which is exported at another."""
+
+_EXPORTED_AT = 12
+_BATCHES = (1, 2, 3)
+_TOLERANCE = 1e-4
+"""The most by which outputs may differ, as a share of the largest: other programs sum in other orders."""
+
+
+class ExportError(ActivememError):
+    """A model that cannot be exported in a format, or not exactly; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What was written, and the largest difference to the model's outputs, as a share of the largest output.
+
+    `difference` is None where nothing is computed, as in a folder for the Hub.
+    """
+
+    path: Path
+    difference: float | None
+
+
+def export_model(trained: TrainedModel, source: Path, path: Path) -> Exported:
+    """Write a model in the format that a path's ending names: .pt2, .onnx, or none for a folder of the Hub.
+
+    `source` is the model's file. Raises ExportError, and FileExistsError for a folder that is there.
+    """
+    formats: dict[str, Callable[[], Exported]] = {
+        ".pt2": lambda: _export_torch(trained, path),
+        ".onnx": lambda: _export_onnx(trained, path),
+        "": lambda: _write_folder(trained.file, source, path),
+    }
+    if path.suffix not in formats:
+        raise ExportError(f"{path}: expected .pt2 or .onnx at its end, or a folder, got {path.suffix}")
+    return formats[path.suffix]()
+
+
+def _write_folder(file: ModelFile, source: Path, path: Path) -> Exported:
+    """A folder as the Hub expects it: the weights with all that they need, and their settings to read."""
+    settings = file.trial.settings.model_dump(mode="json", by_alias=True)
+    config = {"architectures": ["activemem"], "activemem_version": file.version, **settings}
+    if path.exists():
+        raise FileExistsError(f"{path}: expected no such folder yet")
+    with replacing(path) as temporary:
+        temporary.mkdir()
+        (temporary / HUB_WEIGHTS).write_bytes(source.read_bytes())
+        (temporary / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    return Exported(path=path, difference=None)
+
+
+def _export_torch(trained: TrainedModel, path: Path) -> Exported:
+    """A program of torch.export, for batches and lengths of any size."""
+    module, program = _trace(trained)
+    with replacing(path) as temporary:
+        buffer = io.BytesIO()
+        torch.export.save(program, buffer)
+        temporary.write_bytes(buffer.getvalue())
+        loaded = torch.export.load(io.BytesIO(buffer.getvalue())).module()
+        difference = _compare(module, loaded, trained)
+    return Exported(path=path, difference=difference)
+
+
+def _export_onnx(trained: TrainedModel, path: Path) -> Exported:
+    """An ONNX model, for batches and lengths of any size, run by ONNX Runtime to compare it."""
+    try:
+        import onnxruntime  # noqa: PLC0415 -- an extra
+        import onnxscript  # noqa: PLC0415, F401 -- as above, torch needs it
+    except ImportError as error:
+        raise ExportError(f'{error}: pip install "activemem[export]"') from error
+    module, program = _trace(trained)
+    try:
+        with _quietly():
+            converted = torch.onnx.export(program, dynamo=True, verbose=False)
+        assert converted is not None, "a program is converted"
+    except Exception as error:
+        raise ExportError(f"{trained.recipe} cannot be converted to ONNX: {_first_line(error)}") from error
+    with replacing(path) as temporary:
+        data = converted.model_proto.SerializeToString()
+        temporary.write_bytes(data)
+        session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        name = session.get_inputs()[0].name
+
+        def run(inputs: Tensor) -> Tensor:
+            return torch.from_numpy(session.run(None, {name: inputs.numpy()})[0])
+
+        difference = _compare(module, run, trained)
+    return Exported(path=path, difference=difference)
+
+
+def _trace(trained: TrainedModel) -> tuple[Model, ExportedProgram]:
+    """The module and its graph, with batch and length as symbols."""
+    module = trained.module
+    if not isinstance(module, Model):
+        raise ExportError(
+            f"expected a model of one sequence, got {trained.recipe}, which writes step by step"
+        )
+    shapes = ({0: Dim.AUTO, 1: Dim.AUTO},)
+    try:
+        with torch.no_grad(), _quietly():
+            program = torch.export.export(module, (_inputs(trained, 2, _EXPORTED_AT),), dynamic_shapes=shapes)
+    except Exception as error:
+        raise ExportError(f"{trained.recipe} cannot be exported: {_first_line(error)}") from error
+    _compare(module, program.module(), trained)  # before it is converted, which can take for ever
+    return module, program
+
+
+@torch.no_grad()
+def _compare(module: nn.Module, program: Callable[[Tensor], Tensor], trained: TrainedModel) -> float:
+    """The largest difference of outputs over several batches and lengths; ExportError if it is too large."""
+    largest = 0.0
+    for batch, length in zip(_BATCHES, LENGTHS, strict=True):
+        inputs = _inputs(trained, batch, length)
+        expected = module(inputs)
+        try:
+            found = program(inputs)
+        except Exception as error:
+            raise ExportError(
+                f"{trained.recipe} cannot be exported for all lengths: a batch of {batch} with {length} "
+                f"positions ends in {_first_line(error)}"
+            ) from error
+        largest = max(largest, float((found - expected).abs().max() / expected.abs().max()))
+    if not largest <= _TOLERANCE:
+        raise ExportError(f"expected the outputs of {trained.recipe}, got some that differ by {largest:.1e}")
+    return largest
+
+
+def _inputs(trained: TrainedModel, batch: int, length: int) -> Tensor:
+    """Any inputs that the model takes."""
+    interface, generator = trained.file.trial.settings.task.interface, torch.Generator().manual_seed(length)
+    if interface.columns is not None:
+        return torch.randn(batch, length, interface.columns, generator=generator)
+    assert interface.vocab is not None, "inputs are numbers or symbols"
+    return torch.randint(interface.vocab, (batch, length), generator=generator)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the progress and the warnings of the exporters."""
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"

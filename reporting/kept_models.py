@@ -1,0 +1,74 @@
+"""The trained models that a study has kept, each with what it reached."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..diagnostics import nearest_hint
+from ..errors import ActivememError
+from ..storage import Store
+from ..storage.paths import entries
+from ..studies.catalog.metrics import find_metric
+from ..studies.planning.status import study_outcomes
+from ..studies.schema.settings import Level
+from ..studies.study import Study
+
+
+class KeptModelError(ActivememError):
+    """No such model was kept; the message says what there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptModel:
+    """A trial whose weights the store has: its levels, its final metrics, and the file, for `load_model`."""
+
+    trial: str
+    levels: Mapping[str, Level]
+    metrics: Mapping[str, float]
+    path: Path
+
+
+def kept_models(study: Study, store: Store) -> list[KeptModel]:
+    """The models of a study's trials that are done, sorted by trial."""
+    rows = study_outcomes(study, store.trials()).filter(status="done").sort("trial")
+    return [
+        KeptModel(
+            trial=row["trial"],
+            levels=json.loads(row["factors"]),
+            metrics={metric["name"]: metric["value"] for metric in row["metrics"]},
+            path=path,
+        )
+        for row in rows.iter_rows(named=True)
+        if (path := store.weights_file(row["trial"])).is_file()
+    ]
+
+
+def model_file_of_trial(store: Store, trial: str) -> Path:
+    """The file of the one kept model whose trial begins like this; KeptModelError where there is not one."""
+    folder = store.weights_file(trial).parent
+    found = [path for path in entries(folder, ".safetensors") if path.name.startswith(trial)] if trial else []
+    if len(found) != 1:
+        which = f"{len(found)}: {', '.join(path.stem for path in found[:5])}" if found else "none"
+        raise KeptModelError(
+            f"expected a file, or one trial with a model in {folder}, got {which} for '{trial}'"
+        )
+    return found[0]
+
+
+def best_first(models: list[KeptModel], metric: str) -> list[KeptModel]:
+    """Those that have measured a metric, the best first; of equal ones in the order of their trials.
+
+    Raises KeptModelError where none has, or where neither direction of the metric is better.
+    """
+    measured = [model for model in models if metric in model.metrics]
+    if not measured:
+        names = sorted({name for model in models for name in model.metrics})
+        raise KeptModelError(f"no kept model has measured '{metric}'{nearest_hint(metric, names)}")
+    better = find_metric(metric).higher_is_better
+    if better is None:
+        raise KeptModelError(f"expected a metric of which one direction is better, got '{metric}'")
+    sign = -1.0 if better else 1.0
+    return sorted(measured, key=lambda model: sign * model.metrics[metric])

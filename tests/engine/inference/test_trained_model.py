@@ -1,0 +1,214 @@
+"""A model in its file does what it did in its trial, and nothing of its study is needed any more."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from activemem.engine.core.model_file import ModelFile, write_model_file
+from activemem.engine.core.resources import Machine
+from activemem.engine.data import DataError, open_corpus
+from activemem.engine.inference.export import ExportError, export_model
+from activemem.engine.inference.predictions import InputError
+from activemem.engine.inference.text_generation import GenerationError
+from activemem.engine.inference.trained_model import UseError, load_model
+from activemem.engine.run.driver import run_study
+from activemem.engine.trial.training import Training
+from activemem.reporting.kept_models import KeptModelError
+from activemem.reporting.results import open_study
+from activemem.storage import Store
+from activemem.studies.resolve.trial import Trial
+from activemem.studies.schema.settings import TrialSettings
+
+from ..text_factories import tiny_corpus
+from ..translation_factories import MARKOV, SEQ2SEQ, register_numbers, translation_study
+
+CPU = torch.device("cpu")
+
+
+def train(settings, folder, data):
+    """Train, keep the model in a file, and load it: the model of the file, its file, the last metrics."""
+    training = Training(settings, CPU, data)
+    while not training.finished:
+        metrics = training.advance()
+    path = folder / "model.safetensors"
+    kept = ModelFile(
+        trial=Trial(study="s", levels={}, settings=settings),
+        weights=training.weights(),
+        symbols=training.symbols(),
+        metrics=metrics,
+        version="",
+        commit=None,
+    )
+    write_model_file(path, kept)
+    return load_model(path), path, metrics
+
+
+def text_settings(recipe, **task):
+    return TrialSettings.model_validate(
+        {
+            "model": {"recipe": recipe, "d_model": 16, "position": "none"},
+            "task": {"name": "language_model", "corpus": "tiny", "context": 32} | task,
+            "train": {
+                "optimizer": {"name": "adam", "lr": 1e-2},
+                "batch_size": 8,
+                "epochs": 1,
+                "steps_per_epoch": 30,
+            },
+        }
+    )
+
+
+KINDS = {
+    "stream": ("conv(k=3) >> ff(16)", {}),
+    "state": ("lstm", {}),
+    "lines": ("sa(heads=2, head_width=8) >> ff(16)", {"batching": "lines"}),
+    "pieces": ("conv(k=2)", {"tokens": "bpe", "pieces": 300, "batching": "lines"}),
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    with tiny_corpus(folder):
+        yield folder
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def language_model(request, data, tmp_path_factory):
+    recipe, task = KINDS[request.param]
+    settings = text_settings(recipe, **task)
+    return *train(settings, tmp_path_factory.mktemp("model"), data), open_corpus(settings.task, data)
+
+
+def next_symbols(trained, beginning, count):
+    """The likeliest symbols, each from a pass over all before it."""
+    symbols = list(beginning)
+    for _ in range(count):
+        with torch.no_grad():
+            symbols.append(int(trained.module(torch.tensor([symbols]))[0, -1].argmax()))
+    return symbols[len(beginning) :]
+
+
+def test_the_score_of_a_split_is_that_of_the_training(language_model):
+    trained, _, metrics, corpus = language_model
+    text = corpus.symbols.decode(corpus.dev.tokens.tolist())
+    found = trained.score(text)
+    assert found.loss == pytest.approx(metrics["dev_loss"], rel=1e-6)
+    assert found.bits_per_token == pytest.approx(metrics["dev_loss"] / math.log(2), rel=1e-6)
+
+
+def test_what_is_generated_step_by_step_is_what_whole_passes_give(language_model):
+    trained, _, _, corpus = language_model
+    symbols, lines = corpus.symbols, trained.file.trial.settings.task.batching == "lines"
+    beginning = symbols.encode_beginning("the ")
+    expected = next_symbols(trained, [0, *beginning] if lines else beginning, 20)
+    if lines and symbols.end_of_line in expected:
+        expected = expected[: expected.index(symbols.end_of_line) + 1]
+    text = "".join(trained.generate("the ", temperature=0.0, max_symbols=20))
+    assert symbols.decode(beginning) + text == symbols.decode([*beginning, *expected])
+
+
+def test_a_seed_gives_one_text_and_the_likeliest_symbol_alone_is_greedy(language_model):
+    trained, *_ = language_model
+
+    def drawn(**sampling):
+        return "".join(trained.generate("and ", max_symbols=12, **sampling))
+
+    assert drawn(seed=3) == drawn(seed=3)
+    assert len({drawn(seed=seed) for seed in range(5)}) > 1
+    assert drawn(top_k=1, seed=9) == drawn(temperature=0.0) == drawn(top_p=1e-9, seed=4)
+    assert drawn(beam=1) == drawn(temperature=0.0)
+
+
+def test_a_wide_beam_finds_the_likeliest_text(data, tmp_path):
+    trained, *_ = train(text_settings("conv(k=3)"), tmp_path, data)
+    symbols = open_corpus(trained.file.trial.settings.task, data).symbols
+    first, vocab = symbols.encode_beginning("th"), len(symbols.content) + 1
+    rows = torch.tensor([[*first, *pair] for pair in itertools.product(range(vocab), repeat=2)])
+    with torch.no_grad():
+        scores = (
+            trained.module(rows[:, :-1]).log_softmax(-1).gather(-1, rows[:, 1:, None])[:, len(first) - 1 :]
+        )
+    best = rows[int(scores.sum((1, 2)).argmax()), len(first) :].tolist()
+    found = "".join(trained.generate("th", beam=vocab, max_symbols=2))
+    assert found == symbols.decode(best)
+
+
+def test_what_cannot_be_asked_of_a_language_model_is_told(language_model):
+    trained, *_ = language_model
+    with pytest.raises(GenerationError, match="expected at least 1 symbol, got 0; expected a temperature"):
+        trained.generate(max_symbols=0, temperature=-1.0)
+    with pytest.raises(UseError, match="goes on with a text"):
+        trained.predict(["1"])
+    with pytest.raises(DataError):
+        trained.score("")
+    if trained.file.trial.settings.task.tokens == "characters":
+        with pytest.raises(DataError, match="expected one of"):
+            trained.score("\N{SNOWMAN}\n")
+
+
+def test_what_a_translator_answers_is_what_was_stored_in_its_trial(tmp_path, monkeypatch):
+    register_numbers(tmp_path, monkeypatch)
+    study, store = translation_study(SEQ2SEQ, MARKOV, epochs=2), Store(tmp_path / "results")
+    run_study(study, store, Machine(data=tmp_path), local=True)
+    for kept in open_study(study, store).models:
+        sources, outputs = store.outputs([kept.trial]).select("source", "output")
+        assert list(load_model(kept.path).predict(sources)) == outputs.to_list()
+    with pytest.raises(KeptModelError, match="no kept model has measured 'blue'; nearest: bleu"):
+        open_study(study, store).best("blue")
+    best = open_study(study, store).best("bleu")
+    assert best.metrics["bleu"] == max(each.metrics["bleu"] for each in open_study(study, store).models)
+
+
+def test_symbols_are_answered_by_the_likeliest_and_bad_lines_are_named(settings, tmp_path):
+    trained, *_ = train(settings("sa(heads=2, head_width=8)", "reverse"), tmp_path, tmp_path)
+    lines = ["1 0 2", "3", "0 0 1 2 3"]
+    for line, answer in zip(lines, trained.predict(lines), strict=True):
+        inputs = torch.tensor([[int(word) for word in line.split()]])
+        assert answer == " ".join(map(str, trained.module(inputs).argmax(-1)[0].tolist()))
+    with pytest.raises(
+        InputError, match=r"^line 2: expected numbers of symbols from 0 to \d+ .*, got '1 -1'"
+    ):
+        list(trained.predict(["1", "1 -1"]))
+    with pytest.raises(UseError, match="a model of reverse answers line by line: predict"):
+        trained.generate("x")
+
+
+def test_a_program_of_torch_gives_the_same_outputs_at_any_length(settings, tmp_path):
+    trained, path, _ = train(settings("conv(k=3) >> ff(16)", "reverse"), tmp_path, tmp_path)
+    done = export_model(trained, path, tmp_path / "model.pt2")
+    program = torch.export.load(done.path).module()
+    inputs = torch.randint(3, (5, 41))
+    assert torch.allclose(program(inputs), trained.module(inputs), atol=1e-6)
+    assert done.difference <= 1e-6
+
+
+@pytest.mark.slow  # the exporter takes a quarter of a minute
+def test_an_onnx_program_gives_the_same_outputs(settings, tmp_path):
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    trained, path, _ = train(settings("sa(heads=2, head_width=8) >> ff(16)", "reverse"), tmp_path, tmp_path)
+    done = export_model(trained, path, tmp_path / "model.onnx")
+    session = runtime.InferenceSession(str(done.path), providers=["CPUExecutionProvider"])
+    inputs = torch.randint(3, (4, 23))
+    (found,) = session.run(None, {session.get_inputs()[0].name: inputs.numpy()})
+    assert torch.allclose(torch.from_numpy(found), trained.module(inputs), atol=1e-5)
+
+
+def test_what_cannot_be_exported_leaves_nothing_behind(settings, tmp_path):
+    trained, path, _ = train(settings("lstm", "reverse"), tmp_path, tmp_path)
+    for name, reason in (("model.pt2", "for all lengths"), ("model.zip", "at its end")):
+        with pytest.raises(ExportError, match=reason):
+            export_model(trained, path, tmp_path / name)
+    assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_a_folder_for_the_hub_is_loaded_as_the_file(settings, tmp_path):
+    trained, path, _ = train(settings(), tmp_path, tmp_path)
+    folder = export_model(trained, path, tmp_path / "hub").path
+    assert sorted(each.name for each in folder.iterdir()) == ["config.json", "model.safetensors"]
+    assert list(load_model(folder).predict(["1 0"])) == list(trained.predict(["1 0"]))
+    with pytest.raises(FileExistsError):
+        export_model(trained, path, folder)
