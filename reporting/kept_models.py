@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
+
 from ..diagnostics import nearest_hint
 from ..errors import ActivememError
 from ..storage import Store
-from ..storage.paths import entries
 from ..studies.catalog.metrics import find_metric
 from ..studies.planning.status import study_outcomes
 from ..studies.schema.settings import Level
@@ -23,39 +24,45 @@ class KeptModelError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptModel:
-    """A trial whose weights the store has: its levels, its final metrics, and the file, for `load_model`."""
+    """A trial whose weights the store has: its levels, and its final metrics."""
 
     trial: str
     levels: Mapping[str, Level]
     metrics: Mapping[str, float]
-    path: Path
+    store: Store
+
+    @property
+    def path(self) -> Path:
+        """The model's file, for `load_model`; one of an object store is fetched first."""
+        return self.store.weights_file(self.trial)
 
 
 def kept_models(study: Study, store: Store) -> list[KeptModel]:
     """The models of a study's trials that are done, sorted by trial."""
     rows = study_outcomes(study, store.trials()).filter(status="done").sort("trial")
+    kept = store.trials_with_weights(rows["trial"])
     return [
         KeptModel(
             trial=row["trial"],
             levels=json.loads(row["factors"]),
             metrics={metric["name"]: metric["value"] for metric in row["metrics"]},
-            path=path,
+            store=store,
         )
         for row in rows.iter_rows(named=True)
-        if (path := store.weights_file(row["trial"])).is_file()
+        if row["trial"] in kept
     ]
 
 
 def model_file_of_trial(store: Store, trial: str) -> Path:
     """The file of the one kept model whose trial begins like this; KeptModelError where there is not one."""
-    folder = store.weights_file(trial).parent
-    found = [path for path in entries(folder, ".safetensors") if path.name.startswith(trial)] if trial else []
+    rows = store.trials().filter(pl.col("trial").str.starts_with(trial))
+    found = sorted(store.trials_with_weights(rows["trial"])) if trial else []
     if len(found) != 1:
-        which = f"{len(found)}: {', '.join(path.stem for path in found[:5])}" if found else "none"
+        which = f"{len(found)}: {', '.join(found[:5])}" if found else "none"
         raise KeptModelError(
-            f"expected a file, or one trial with a model in {folder}, got {which} for '{trial}'"
+            f"'{trial}': expected a file, or one trial with a model in {store.root}, got {which}"
         )
-    return found[0]
+    return store.weights_file(found[0])
 
 
 def best_first(models: list[KeptModel], metric: str) -> list[KeptModel]:
