@@ -4,7 +4,8 @@
                           [--table FILE]
 
 An episode is one study in a store of its own, with some faults one after the other; then it may end in peace.
-Most are a grid, some a search with two drivers, one of twenty runs on Ray; `--scene` has one of these alone.
+Most are a grid, some a search with two drivers, one of twenty runs on Ray; `--scene` has one of these alone,
+or `bucket`, the grid with its store in a bucket.
 Its kinds, moments and places are drawn from the seed and the number of the episode alone, so that `--episode`
 repeats it, as far as the processes of a machine repeat themselves. The logs of what went wrong are kept.
 """
@@ -12,7 +13,6 @@ repeats it, as far as the processes of a machine repeat themselves. The logs of 
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +24,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .bucket import Server
     from .disk import Disk
     from .faults import Strike
     from .world import World
@@ -64,8 +65,9 @@ def strike_some(
         world.faults[-1] = f"{name}: {what or 'nothing to strike'}"
 
 
-def run_episodes(options: argparse.Namespace, folder: Path, disk: "Disk") -> Tally:
+def run_episodes(options: argparse.Namespace, folder: Path, disk: "Disk", server: "Server | None") -> Tally:
     """Run episodes until so many faults have struck, or the one that was asked for."""
+    from .bucket import make_bucket_world
     from .faults import StrikeError
     from .kinds import kinds_of, left_out
     from .oracle import OracleError, judge, undisturbed
@@ -82,7 +84,8 @@ def run_episodes(options: argparse.Namespace, folder: Path, disk: "Disk") -> Tal
         scene = SCENES[name][1]
         if scene.text not in expected:
             expected[scene.text] = undisturbed(make_world(scene, folder / f"undisturbed-{name}", disk))
-        world = make_world(scene, folder / f"episode-{episode}", disk)
+        begun = folder / f"episode-{episode}"
+        world = make_bucket_world(scene, begun, server, disk) if server else make_world(scene, begun, disk)
         try:
             strike_some(world, kinds_of(scene, disk), draw, tally)
             judge(world, expected[scene.text])
@@ -100,7 +103,7 @@ def run_episodes(options: argparse.Namespace, folder: Path, disk: "Disk") -> Tal
                 keep(world, options.keep / world.folder.name)
         finally:
             world.end()
-        shutil.rmtree(world.store)
+        world.remove_store()
         if options.episode is not None:
             break
         episode += 1
@@ -108,9 +111,9 @@ def run_episodes(options: argparse.Namespace, folder: Path, disk: "Disk") -> Tal
 
 
 def keep(world: "World", folder: Path) -> None:
-    """Copy the logs and the store of a world, pipes and links as they are."""
+    """Copy the logs and the store of a world."""
     shutil.copytree(world.folder, folder)
-    subprocess.run(["cp", "--archive", str(world.store), str(folder / "store")], check=True)
+    world.copy_store(folder / "store")
 
 
 def main() -> int:
@@ -118,7 +121,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--faults", type=int, default=1000, help="how many must strike")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--scene", choices=["grid", "search", "ray"], help="what alone is disturbed")
+    parser.add_argument(
+        "--scene", choices=["grid", "search", "ray", "bucket"], help="what alone is disturbed"
+    )
     parser.add_argument("--episode", type=int, help="run this one alone")
     parser.add_argument("--keep", type=Path, help="where to leave what went wrong")
     parser.add_argument("--table", type=Path, help="the document whose table of kinds is replaced")
@@ -127,16 +132,20 @@ def main() -> int:
         os.environ[name] = "1"  # before torch is imported: a process with threads must not be forked
     from activemem.engine.trial import provenance
 
+    from .bucket import Server
     from .disk import Disk
 
     provenance.commit()  # once, for all that is forked
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         disk = Disk(Path(folder, "disk"))
+        server = Server() if options.scene == "bucket" else None
         try:
-            tally = run_episodes(options, Path(folder), disk)
+            tally = run_episodes(options, Path(folder), disk, server)
         finally:
             disk.remove()
+            if server is not None:
+                server.remove()
     for name in sorted(tally.struck.keys() | tally.missed.keys()):
         print(f"{tally.struck[name]:5}  {name}")
     seconds = time.monotonic() - begun

@@ -1,7 +1,6 @@
 """Damage to the files of a store: cut short, a flipped bit, other bytes, a pipe, a link, a folder."""
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -129,16 +128,14 @@ def add_a_file(world: World, draw: Random, *, how: str) -> str | None:
     if not path.parent.is_dir() or os.path.lexists(path):
         return None
     AS_NEW[how](path, draw)
-    return str(path.relative_to(world.store))
+    world.foreign.append(str(path.relative_to(world.store)))
+    return world.foreign[-1]
 
 
 def remove_strangers(world: World) -> None:
     """Remove what is no file and what no store wrote, as a person would who was told of it."""
-    places = [path for pattern in PLACES.values() for path in world.store.glob(pattern)]
-    for path in [*(world.store / name for name in BESIDE.values()), *places]:
-        if path in places and path.is_file() and not path.is_symlink():
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    for name in world.foreign:
+        world.remove(name)
+    for path in [path for pattern in PLACES.values() for path in world.store.glob(pattern)]:
+        if path.is_symlink() or not path.is_file():
+            world.remove(str(path.relative_to(world.store)))

@@ -3,25 +3,38 @@
 One that uses Ray is a new program, since no process that has been forked may.
 """
 
+import atexit
 import errno
 import logging
 import os
 import re
 import signal
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from activemem.__main__ import main
 from activemem.storage import Store, leases
 from activemem.storage.leases import Leases, this_process
+from activemem.storage.objects import bucket
+from activemem.storage.objects.address import is_address
+from activemem.storage.objects.bucket import Bucket
+from activemem.storage.objects.object_leases import ObjectLeases
 
 from .clock import use_shifted_clock
 
 LEASE_S = 2.0
 """The length of the drivers' leases, so that a pause which outlasts one is short."""
+
+PATIENCE = (4.0, 3.0, 10), (2.0, 1.0, 2)
+"""With data and with renewals in a bucket: as `bucket` has it, and as much shorter as the leases are."""
+
+TEMPORARY = "temporary"
+"""The folder for temporary files of all drivers of a world."""
 
 _RAY_ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled", "ACTIVEMEM_CPUS": "1"}
 _STEPS = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.scandir", "os.listdir"}
@@ -31,6 +44,8 @@ _TOLD = re.compile(r"^ *\d+/\d+   (\w+) .*?(conv\(k=\d\)).*?(reverse|not) .*?see
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
     """What happens to a driver by itself, counted in what it asks of the file system below its store.
+
+    With a store in a bucket the requests are counted instead, each when it is made and when it is over.
 
     A signal before a step, a flush that takes longer, a flush that fails.
     """
@@ -89,7 +104,7 @@ class Driver:
 
 
 def start(
-    words: list[str], log: Path, folder: Path, fate: Fate = NOTHING, store: Path | None = None
+    words: list[str], log: Path, folder: Path, fate: Fate = NOTHING, store: str | None = None
 ) -> Driver:
     """Fork a process that runs the command in a folder and writes to a log."""
     if words[:2] == ["study", "run"] and "--local" not in words:
@@ -114,6 +129,8 @@ def _run(action: Callable[[], None], log: Path, folder: Path) -> None:
     try:
         os.setsid()
         os.chdir(folder)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder / TEMPORARY)
+        atexit._clear()
         os.dup2(os.open(log.with_suffix(".out"), os.O_WRONLY), 1)
         os.dup2(os.open(log, os.O_WRONLY), 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -126,20 +143,31 @@ def _run(action: Callable[[], None], log: Path, folder: Path) -> None:
     except BaseException:
         logging.exception("the driver died")
     finally:
+        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
 
 
-def _command(words: list[str], fate: Fate, store: Path | None) -> None:
+def _command(words: list[str], fate: Fate, store: str | None) -> None:
     """The command line in this process."""
     leases.LEASE_S = LEASE_S  # of those whose length cannot be read
     use_shifted_clock()
-    Store.leases = lambda self, run: Leases(self._layout, this_process(run), lease_s=LEASE_S)
+    Store.leases = _short_leases
     if store is not None:
-        _meet(fate, str(store))
+        _meet(fate, store)
     sys.argv = ["activemem", *words]
     main()
+
+
+def _short_leases(store: Store, run: str) -> Leases:
+    """The leases of a store as it has them, but short."""
+    if store.mirror is None:
+        return Leases(store._layout, this_process(run), lease_s=LEASE_S)
+    store._layout.bucket.require_conditions()
+    found = ObjectLeases(store._layout, this_process(run))
+    found.lease_s = LEASE_S
+    return found
 
 
 def _meet(fate: Fate, root: str) -> None:
@@ -166,6 +194,20 @@ def _meet(fate: Fate, root: str) -> None:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         real_fsync(descriptor)
 
+    ask = Bucket._asking
+
+    @contextmanager
+    def asking(self: Bucket, key: str) -> Iterator[None]:
+        step()
+        with ask(self, key):
+            yield
+        step()
+
+    if is_address(root):
+        bucket._PATIENT, bucket._PROMPT = PATIENCE
+        ObjectLeases.poll_s = Leases.poll_s
+        Bucket._asking = asking
+        return
     os.fsync = fsync
     if fate.signal_at_step is not None:
         sys.addaudithook(hook)

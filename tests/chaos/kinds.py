@@ -4,10 +4,10 @@ import signal
 from collections.abc import Mapping
 from functools import partial
 
-from . import damage, faults, ray_faults
+from . import bucket_faults, damage, faults, ray_faults
 from .disk import Disk
 from .faults import Strike
-from .scenes import GRID, SEARCH, Scene
+from .scenes import BUCKET, GRID, SEARCH, Scene
 
 _PROCESSES: dict[str, tuple[int, Strike]] = {
     "a driver killed": (5, faults.kill),
@@ -38,6 +38,22 @@ _RAY: dict[str, tuple[int, Strike]] = {
     "a driver on Ray killed": (1, ray_faults.kill_driver),
     "a driver on Ray terminated": (1, ray_faults.terminate_driver),
 }
+_NETWORK: dict[str, tuple[int, Strike]] = {
+    "answers of a server lost": (3, partial(bucket_faults.bad_network, fault="lost", least=0.02, most=0.3)),
+    "requests dropped": (2, partial(bucket_faults.bad_network, fault="dropped", least=0.02, most=0.4)),
+    "answers of a server cut short": (
+        2,
+        partial(bucket_faults.bad_network, fault="cut", least=0.02, most=0.2),
+    ),
+    "a server that is busy": (2, partial(bucket_faults.bad_network, fault="busy", least=0.2, most=1.0)),
+    "a slow server": (2, partial(bucket_faults.bad_network, fault="delay_s", least=0.01, most=0.5)),
+    "a server that is away": (2, bucket_faults.server_away),
+}
+_OBJECTS: dict[str, tuple[int, Strike]] = {
+    **{how: (3, partial(bucket_faults.damage_an_object, how=how)) for how in bucket_faults.DAMAGE},
+    "a foreign object": (2, bucket_faults.add_an_object),
+}
+_CLOCK: dict[str, tuple[int, Strike]] = {"a clock that jumps": (2, faults.jump_clock)}
 
 KILLS = ("a driver killed", "a driver killed at a step", "a slow disk", "a worker of Ray killed")
 """What can kill a trial in the same epoch again and again."""
@@ -55,6 +71,8 @@ def kinds_of(scene: Scene, disk: Disk) -> Mapping[str, tuple[int, Strike]]:
         kinds = _PROCESSES | _MACHINE | _FILES
     elif scene is SEARCH:
         kinds = _PROCESSES | _MACHINE
+    elif scene is BUCKET:
+        kinds = _PROCESSES | _NETWORK | _OBJECTS | _CLOCK
     else:
         kinds = _RAY
     return {name: kind for name, kind in kinds.items() if disk.is_own or name not in _OF_OWN_DISK}

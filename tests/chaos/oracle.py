@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import os
 import re
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -21,17 +19,20 @@ from activemem.studies.study import load_study
 
 from . import damage
 from .clock import set_clock
-from .drivers import Driver, in_child
+from .drivers import TEMPORARY, Driver, in_child
 from .scenes import NAME
 from .world import World
 
 PATIENCE_S = 120.0
-_DAY_S = 24 * 3600.0
+_DAYS = 2.0
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _FILES_THAT_STAY = re.compile(
     rf"(trials|metrics)/{NAME}/compacted-[0-9a-f]+-[0-9a-f]+\.parquet"
     rf"|weights/[0-9a-f]{{16}}\.safetensors|studies/{NAME}\.json|quarantine/.*"
 )
+_LOCKS = ("making",)
+"""Files without contents that stay where temporary files are."""
+
 _TRAINED_AGAIN = ("row", "merged rows", "metrics", "merged metrics", "weights")
 """Where damage costs a trial what is done of it."""
 
@@ -65,7 +66,7 @@ def judge(world: World, expected: dict[str, Any]) -> None:
     _must_end(world.command("store", "repair"), statuses=(0, 1))
     damage.remove_strangers(world)
     _must_end(begin())
-    _pass_a_day(world)
+    world.pass_days(_DAYS)
     last = begin()
     _must_end(last)
     if last.told():
@@ -90,7 +91,7 @@ def _must_end(driver: Driver, statuses: tuple[int, ...] = (0,)) -> None:
 def _describe(world: World) -> dict[str, Any]:
     """The table of a study, its points in their order, and of each trial its row, metrics and weights."""
     page = world.folder / "description.json"
-    dump = partial(_dump, world.store, world.scene.text, page)
+    dump = partial(_dump, world.place, world.scene.text, page)
     _must_end(in_child(dump, world.folder / "description.log", world.folder))
     found = json.loads(page.read_text(encoding="utf-8"))
     if world.scene.points:
@@ -100,9 +101,9 @@ def _describe(world: World) -> dict[str, Any]:
     return {"the table": _DATE.sub("DATE", table.output()), **found}
 
 
-def _dump(root: Path, text: str, page: Path) -> None:
+def _dump(place: str, text: str, page: Path) -> None:
     """Write a description of a store's contents, without times."""
-    store, study = Store(root), load_study(text)
+    store, study = Store(place), load_study(text)
     metrics: dict[str, list[tuple[Any, ...]]] = {}
     for trial, *rest in store.metrics().filter(pl.col("name") != "tokens_per_s").drop("attempt").iter_rows():
         metrics.setdefault(trial, []).append(rest)
@@ -110,10 +111,12 @@ def _dump(root: Path, text: str, page: Path) -> None:
     ranking = [
         (each.values, each.mean) for each in best_points.best_points(study, load_outcomes(store, study))
     ]
+    store.trials_with_weights(())  # of a bucket it fetches the names of all
+    kept = sorted(path.stem for path in store.root.glob("weights/*.safetensors"))
     found = {
         "rows": {row["trial"]: row for row in store.trials().drop(_OF_THE_CLOCK).iter_rows(named=True)},
         "metrics": metrics,
-        "weights": {path.stem: _digest(path) for path in sorted(root.glob("weights/*.safetensors"))},
+        "weights": {trial: _digest(store.weights_file(trial)) for trial in kept},
         "ranking": ranking,
     }
     page.write_text(json.dumps(found), encoding="utf-8")
@@ -173,28 +176,23 @@ def _repeated(world: World) -> list[str]:
 
 def _silent(world: World) -> list[str]:
     """Damage that is still there and of which nothing was told, in all that was printed and noted."""
-    notes = world.store / "quarantine" / "notes.txt"
+    notes = world.read("quarantine/notes.txt") or b""
     told = "\n".join(driver.text() for driver in world.drivers)
-    told += notes.read_text(encoding="utf-8") if notes.is_file() else ""
+    told += notes.decode(errors="replace")
     return [
-        f"{each.how}, {each.place} {each.path.relative_to(world.store)}: nothing was told of it"
+        f"{each.how}, {each.place} {each.path}: nothing was told of it"
         for each in world.damages
-        if each.path.name not in told and each.is_there() and each.place not in damage.WITHOUT_PROMISE
+        if each.path.name not in told and world.is_there(each) and each.place not in damage.WITHOUT_PROMISE
     ]
-
-
-def _pass_a_day(world: World) -> None:
-    """Give all files the times that they would have two days later."""
-    for path in world.store.rglob("*"):
-        os.utime(path, (time.time() - 2 * _DAY_S,) * 2, follow_symlinks=False)
 
 
 def _left_behind(world: World) -> list[str]:
     """Processes and files that should not be there any more."""
-    left = [f"process {each.pid}" for each in psutil.Process().children(recursive=True)]
-    for path in sorted(world.store.rglob("*")):
-        name = str(path.relative_to(world.store))
-        is_file = not path.is_dir() or path.parent.name == "checkpoints"
-        if is_file and not _FILES_THAT_STAY.fullmatch(name):
-            left.append(name)
+    children = psutil.Process().children(recursive=True)
+    left = [f"process {each.pid}" for each in children if each.pid not in world.helpers()]
+    left += [name for name in world.names() if not _FILES_THAT_STAY.fullmatch(name)]
+    temporary = world.folder / TEMPORARY
+    for path in sorted(temporary.rglob("*")):
+        if not path.is_dir() and path.name not in _LOCKS:
+            left.append(str(path.relative_to(world.folder)))
     return [f"{each} is left" for each in left]

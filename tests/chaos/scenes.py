@@ -90,5 +90,12 @@ SEARCH = Scene(
 )
 RAY = Scene(text=_GRID, options=(), drivers=1, faults=4, statuses=("done",), ids=GRID.ids)
 
-SCENES: dict[str, tuple[int, Scene]] = {"grid": (16, GRID), "search": (3, SEARCH), "ray": (1, RAY)}
-"""Each scene by its name, and of how many of twenty episodes it is that."""
+BUCKET = Scene(text=_GRID, options=("--local",), drivers=1, faults=8, statuses=("done",), ids=GRID.ids)
+
+SCENES: dict[str, tuple[int, Scene]] = {
+    "grid": (16, GRID),
+    "search": (3, SEARCH),
+    "ray": (1, RAY),
+    "bucket": (0, BUCKET),
+}
+"""Each scene by its name, and of how many of twenty episodes it is that; one of none is run by itself."""

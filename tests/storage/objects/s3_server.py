@@ -35,6 +35,20 @@ class S3Server(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
 
+    def fault(self, method, key):
+        """What happens to a request: "dropped", "busy", "lost" or "cut"; None where it is answered."""
+        with self.lock:
+            lost = next((each for each in self.lose if each(method, key)), None)
+            if lost is None:
+                return None
+            self.lose.remove(lost)
+            return "lost"
+
+    @staticmethod
+    def now():
+        """The time that an object gets."""
+        return datetime.now(UTC)
+
     @property
     def objects(self):
         return self.buckets["bucket"]
@@ -66,19 +80,22 @@ class _Handler(BaseHTTPRequestHandler):
         bucket, _, key = urllib.parse.unquote(url.path).lstrip("/").partition("/")
         query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        fault = self.server.fault(self.command, key)
+        if fault == "dropped":
+            self.close_connection = True
+            return
         with self.server.lock:
             self.server.log.append((self.command, key))
-            lost = next((each for each in self.server.lose if each(self.command, key)), None)
-            if lost is not None:
-                self.server.lose.remove(lost)
-            if "Credential=key/" not in self.headers.get("Authorization", ""):
+            if fault == "busy":
+                answer = 503, {}, _error("SlowDown")
+            elif "Credential=key/" not in self.headers.get("Authorization", ""):
                 answer = 403, {}, _error("InvalidAccessKeyId")
             elif bucket not in self.server.buckets:
                 answer = 404, {}, _error("NoSuchBucket")
             else:
                 ask = getattr(self, f"_{self.command.lower()}")
                 answer = ask(self.server.buckets[bucket], key, query, body)
-        if lost is not None:
+        if fault == "lost":
             self.close_connection = True
             return
         status, headers, data = answer
@@ -87,8 +104,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(data)
+            self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
         self.wfile.flush()
+        self.close_connection |= fault == "cut"
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815  names of http.server
 
@@ -124,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._keep(objects, key, body)
 
     def _keep(self, objects, key, data, *, copied=False):
-        objects[key] = data, datetime.now(UTC)
+        objects[key] = data, self.server.now()
         page = _element("CopyObjectResult", f"<ETag>{_tag(data)}</ETag>") if copied else b""
         return 200, {"ETag": _tag(data)}, page
 
