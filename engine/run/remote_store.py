@@ -87,23 +87,15 @@ class StoreKeeper:
         self._leases.pop(trial).release()
 
     def write(
-        self,
-        row: TrialRow,
-        metrics: Sequence[MetricRow],
-        outputs: WrittenOutputs | None,
-        weights: bytes | None,
-        final_checkpoint: bytes | None,
+        self, row: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs | None = None
     ) -> None:
-        """Store an attempt with its weights and the last state of its training, as `Store.write` does."""
-        store, trial = self._store, row.trial
-        for path, data in (
-            (store.weights_file(trial), weights),
-            (store.final_checkpoint_file(trial), final_checkpoint),
-        ):
-            if data is not None:
-                with replacing(path) as temporary:
-                    temporary.write_bytes(data)
-        store.write(row, metrics, outputs)
+        """Store an attempt, as `Store.write` does."""
+        self._store.write(row, metrics, outputs)
+
+    def publish(self, name: str, data: bytes) -> None:
+        """Replace a file of weights, or of the last state of a training, by its name below the root."""
+        with replacing(self._store.root / name) as temporary:
+            temporary.write_bytes(data)
 
     def read_final_checkpoint(self, trial: str) -> bytes | None:
         """The last state of a trial's training, if it is kept."""
@@ -139,12 +131,13 @@ class RemoteStore(Store):
     def write(
         self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs | None = None
     ) -> None:
-        """As any store's; what was kept of the model in the scratch folder goes with the attempt."""
-        paths = [self.weights_file(trial.trial), self.final_checkpoint_file(trial.trial)]
-        kept = [path.read_bytes() if path.exists() else None for path in paths]
-        _wait(self.keeper.write.remote(trial, metrics, outputs, *kept))
-        for path in paths:
-            path.unlink(missing_ok=True)
+        """As any store's."""
+        _wait(self.keeper.write.remote(trial, metrics, outputs))
+
+    def publish(self, path: Path) -> None:
+        """As any store's; the file here is removed."""
+        _wait(self.keeper.publish.remote(path.relative_to(self.root).as_posix(), path.read_bytes()))
+        path.unlink()
 
 
 class RemoteClaims(Claims):

@@ -19,7 +19,7 @@ WELL = dict[str, float]()
 
 
 class BadServer(S3Server):
-    """A server some of whose requests fail: `weather` has how likely each fault is, and how long they take."""
+    """A server some of whose requests fail: `weather` has how likely each fault is, and their pause."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,6 +33,9 @@ class BadServer(S3Server):
             if self._draw.random() < weather.get(name, 0.0):
                 return name
         return None
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing: clients are killed."""
 
 
 class Server:

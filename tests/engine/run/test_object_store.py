@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from activemem.engine.core.model_file import read_model_file
@@ -114,6 +115,23 @@ def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, se
     store = Store(ADDRESS)
     assert_as(store, alone)
     assert not left(server, "checkpoints")
+
+
+def test_the_last_states_of_a_study_in_a_bucket_are_gone_on_from_elsewhere(tiny, server):
+    small = tiny.replace('["not", "reverse"]', '["not"]').replace("seed = [0, 1]", "seed = [0]")
+    text = small.replace("[study]", "[study]\nkeep_checkpoints = true")
+    shorter, longer = (load_study(text, overrides=(f"train.epochs={epochs}",)) for epochs in (2, 4))
+    run_study(shorter, Store(ADDRESS), local=True)
+    assert Store(ADDRESS).final_checkpoints() == {trial.id for trial in shorter.trials}
+    run_study(longer, Store(ADDRESS), local=True)
+    run_study(longer, Store("s3://bucket/whole"), local=True)
+    trials = [trial.id for trial in longer.trials]
+    ours, whole = (Store(place).metrics(trials) for place in (ADDRESS, "s3://bucket/whole"))
+    without_times = pl.col("name") != "tokens_per_s"
+    assert ours.filter(without_times).equals(whole.filter(without_times))
+    rows = Store(ADDRESS).trials().filter(pl.col("trial").is_in(trials))
+    assert set(rows["continued_from"]) == {trial.id for trial in shorter.trials}
+    assert Store(ADDRESS).check().findings == ()
 
 
 def test_a_server_that_fails_in_mid_study_stops_it_and_no_trial_fails(tiny, server, notes):
