@@ -11,10 +11,12 @@ import hashlib
 import linecache
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -31,10 +33,14 @@ PLUGIN_GROUP = "activemem.plugins"
 OWN = "activemem"
 """The owner of what comes along."""
 
+DIGEST_LENGTH = 16
+"""So many digits tell one code from another; fewer are shown."""
+
 ItemT = TypeVar("ItemT")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
 _owner: ContextVar[str] = ContextVar("owner", default=OWN)
+_code: ContextVar[str] = ContextVar("code", default="")
 _registries: WeakSet[OpenRegistry[object]] = WeakSet()
 _installed: list[str] = []
 _files: dict[Path, PluginFile] = {}
@@ -73,6 +79,11 @@ class PluginFile:
         """The SHA-256 of its source, by which what it computes can be told from what other code computes."""
         return hashlib.sha256(self.source.encode()).hexdigest()
 
+    @property
+    def code(self) -> str:
+        """Its name, and how its source is told from others: `mqar.py 1a2b3c4d5e6f7081`."""
+        return f"{self.path.name} {self.digest[:DIGEST_LENGTH]}"
+
 
 class OpenRegistry(Mapping[str, ItemT], Generic[ItemT]):
     """What a study can name of one kind: what comes along, and what plug-ins register.
@@ -85,6 +96,7 @@ class OpenRegistry(Mapping[str, ItemT], Generic[ItemT]):
         self.kind = kind
         self._items: dict[str, ItemT] = dict(own or {})
         self._owners = dict.fromkeys(self._items, OWN)
+        self._codes: dict[str, str] = {}
         _registries.add(self)  # pyright: ignore[reportArgumentType] -- of any items
 
     def register(self, name: str, item: ItemT) -> None:
@@ -101,6 +113,8 @@ class OpenRegistry(Mapping[str, ItemT], Generic[ItemT]):
         if name in self._items:
             raise ValueError(f"the {self.kind} '{name}' is already defined by {self._owners[name]}")
         self._items[name], self._owners[name] = item, owner
+        if owner != OWN:
+            self._codes[name] = _code.get()
 
     def owner(self, name: str) -> str:
         """Whose it is: `activemem`, a file, or a package with its version; KeyError if there is none."""
@@ -112,10 +126,19 @@ class OpenRegistry(Mapping[str, ItemT], Generic[ItemT]):
         owner = self.owner(name)
         return next((file for file in _files.values() if file.path.name == owner), None)
 
+    def code(self, name: str) -> str | None:
+        """The file or package that has registered it with a digest of its source; None for what comes along.
+
+        Of a package that is the source of the module that its entry point names. Raises KeyError.
+        """
+        self[name]
+        return self._codes.get(name)
+
     def withdraw(self, owner: str) -> None:
         """Remove what an owner has registered."""
         for name in [name for name, whose in self._owners.items() if whose == owner]:
             del self._items[name], self._owners[name]
+            self._codes.pop(name, None)
 
     def __getitem__(self, name: str) -> ItemT:
         if name not in self._items:
@@ -156,6 +179,11 @@ def loaded_files() -> tuple[PluginFile, ...]:
     return tuple(_files.values())
 
 
+def file_of_module(module: str) -> PluginFile | None:
+    """The plug-in that was loaded from a file as this module."""
+    return next((file for file in _files.values() if file.module == module), None)
+
+
 def note_broken(owner: str, message: str) -> None:
     """Note why a plug-in cannot be used, to be told beside what misses it."""
     line = "".join(sign if sign.isprintable() else " " for sign in message)
@@ -180,7 +208,7 @@ def _load_entry_points() -> None:
     for entry in sorted(entry_points(group=PLUGIN_GROUP), key=lambda entry: (entry.name, entry.value)):
         owner = describe_package(entry)
         try:
-            with _registering(owner):
+            with _registering(owner, package_code([entry])):
                 entry.load()
         except PluginError as error:
             note_broken(owner, str(error))
@@ -189,6 +217,30 @@ def _load_entry_points() -> None:
 def describe_package(entry: EntryPoint) -> str:
     """The package of an entry point, and its version."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+
+
+def package_code(entries: Sequence[EntryPoint]) -> str:
+    """The package of entry points with its version, and a digest of both and of the modules that they name.
+
+    What these modules import counts by the version alone.
+    """
+    digest = hashlib.sha256()
+    for entry in entries:
+        digest.update(describe_package(entry).encode() + b"\0" + _module_source(entry.module) + b"\0")
+    return f"{describe_package(entries[0])} {digest.hexdigest()[:DIGEST_LENGTH]}"
+
+
+def _module_source(module: str) -> bytes:
+    """The file of a module; nothing where there is none. Neither it nor a package around it is imported."""
+    top, *parts = module.split(".")
+    try:
+        found, name = find_spec(top), top
+        for part in parts:
+            name = f"{name}.{part}"
+            found = found and PathFinder.find_spec(name, found.submodule_search_locations or [])
+        return Path(found.origin).read_bytes() if found and found.origin else b""
+    except (ImportError, OSError, ValueError):
+        return b""
 
 
 def _load_file(file: PluginFile) -> ModuleType:
@@ -204,7 +256,7 @@ def _load_file(file: PluginFile) -> ModuleType:
     linecache.cache[module.__file__] = (len(file.source), None, lines, module.__file__)
     sys.modules[file.module] = module  # so that its classes can be found by their module
     try:
-        with _registering(file.path.name):
+        with _registering(file.path.name, file.code):
             exec(compile(file.source, module.__file__, "exec"), module.__dict__)
     except PluginError:
         del sys.modules[file.module]
@@ -214,9 +266,9 @@ def _load_file(file: PluginFile) -> ModuleType:
 
 
 @contextmanager
-def _registering(owner: str) -> Iterator[None]:
+def _registering(owner: str, code: str) -> Iterator[None]:
     """A context in which what is registered is this owner's; if anything is raised, none of it stays."""
-    before = _owner.set(owner)
+    before, code_before = _owner.set(owner), _code.set(code)
     try:
         yield
     except (Exception, SystemExit) as error:
@@ -226,6 +278,7 @@ def _registering(owner: str) -> Iterator[None]:
         raise PluginError(f"{owner}{where}: {type(error).__name__}: {error}") from error
     finally:
         _owner.reset(before)
+        _code.reset(code_before)
 
 
 def _line_of(error: BaseException, owner: str) -> str:

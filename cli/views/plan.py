@@ -10,6 +10,7 @@ from typing import Any
 
 from ...studies.planning.plan import ModelCost, Plan
 from ...studies.planning.shorter_trials import ShorterTrial
+from ...studies.planning.stale_trials import describe_stale
 from ...studies.planning.time_estimates import TimeEstimate
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.study import Study
@@ -58,6 +59,9 @@ def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
     if plan.going_on:
         text = "; ".join(_going_on(plan.going_on.values()))
         yield wrap(text, WIDTH, initial_indent="  on     ", subsequent_indent=" " * 9)
+    if plan.stale:
+        text = f"{describe_stale(plan.stale)}; a run trains them anew"
+        yield wrap(text, WIDTH, initial_indent="  stale  ", subsequent_indent=" " * 9)
     for each in plan.over_budget:
         text = f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
         yield wrap(text, WIDTH, initial_indent="  over   ", subsequent_indent=" " * 9)
@@ -90,6 +94,14 @@ def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
             for model in plan.models
         ],
         "refused": [{**_model_to_dict(each), "excess": each.excess} for each in plan.over_budget],
+        "stale": [
+            {
+                "id": trial,
+                "stored": each.stored,
+                "code": {what: list(both) for what, both in each.changes.items()},
+            }
+            for trial, each in plan.stale.items()
+        ],
         "ceilings": [
             {"labels": each.labels, "left": each.left, "right": each.right, "lengths": dict(each.max_lengths)}
             for each in plan.reach_limits

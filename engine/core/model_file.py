@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +21,12 @@ from ...storage.integrity.checksum import DamagedError
 from ...storage.integrity.model_checksum import add_model_checksum, encode_metadata, read_model
 from ...storage.integrity.regular_file import UnreadableError
 from ...studies.resolve.costs import model_config
+from ...studies.resolve.plugin_code import code_fault
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import read_recipe
 from .models import AnyModel, build_model
+
+_log = logging.getLogger(__name__)
 
 FORMAT = 1
 """Of the description; raised when older programs could not read it."""
@@ -97,7 +101,12 @@ def read_model_file(path: Path) -> ModelFile:
 
 
 def rebuild(file: ModelFile) -> AnyModel:
-    """The model of a file, in evaluation mode; ModelFileError if the weights are not those of its recipe."""
+    """The model of a file, in evaluation mode; ModelFileError if the weights are not those of its recipe.
+
+    Where its plug-ins have other source now than when it was trained, that is told in a warning.
+    """
+    if (fault := code_fault(file.trial.settings)) is not None:
+        _log.warning("the model of trial %s: %s", file.trial.id, fault)
     model, interface = file.trial.settings.model, file.trial.settings.task.interface
     expected = analyse(read_recipe(model.recipe), model_config(model, interface), length=1).parameters
     found = sum(weight.numel() for weight in file.weights.values())

@@ -222,6 +222,7 @@ def _make_look() -> Callable[[_Question], _Answer]:
                 found["problem"] = f"expected {wanted}, got {has}"
                 return found
             from ...plugins import load_plugin_files  # noqa: PLC0415
+            from ...studies.resolve.plugin_code import code_fault  # noqa: PLC0415
             from .preflight import prepare_corpora  # noqa: PLC0415
 
             if asked["marker"] is None:
@@ -229,7 +230,12 @@ def _make_look() -> Callable[[_Question], _Answer]:
 
                 Store(asked["store"]).last_study()
             load_plugin_files(pickle.loads(asked["plugins"]))
-            prepare_corpora(pickle.loads(asked["settings"]), Path(asked["data"]))
+            settings = pickle.loads(asked["settings"])
+            faults = [fault for each in settings if (fault := code_fault(each)) is not None]
+            if faults:
+                found["problem"] = faults[0]
+                return found
+            prepare_corpora(settings, Path(asked["data"]))
         except Exception as error:  # noqa: BLE001 -- whatever it is, it is this node's
             found["problem"] = f"{type(error).__name__}: {error}"
         return found

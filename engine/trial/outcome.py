@@ -85,7 +85,7 @@ def trial_row(
         steps=totals.steps,
         seconds=totals.seconds,
         peak_mib=totals.peak_mib,
-        version=provenance.version(recipe),
+        version=provenance.version(settings),
         commit=provenance.commit(),
         torch_version=totals.torch_version,
         cuda_version=totals.cuda_version,

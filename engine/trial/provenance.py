@@ -16,9 +16,8 @@ from pathlib import Path
 import torch
 
 from ... import __version__
-from ...grammar import Recipe, nodes
-from ...grammar.vocabulary.registry import lookup
-from ...grammar.vocabulary.spec import OWNER
+from ...studies.resolve.plugin_code import shown
+from ...studies.schema.settings import TrialSettings
 
 _CODE = ("*.py", "studies/catalog", *(f":(exclude){folder}" for folder in ("tests", "docs", "bench")))
 """What of a clone is code, as git selects it."""
@@ -26,11 +25,9 @@ _CODE = ("*.py", "studies/catalog", *(f":(exclude){folder}" for folder in ("test
 _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
-def version(recipe: Recipe) -> str:
-    """The version of this package, and those of the packages whose blocks the recipe uses."""
-    blocks = dict.fromkeys(node.name for node in nodes.walk(recipe.root) if isinstance(node, nodes.BlockNode))
-    specs = [spec for name in blocks if (spec := lookup(name)) is not None]
-    others = sorted({spec.owner for spec in specs} - {OWNER})
+def version(settings: TrialSettings) -> str:
+    """The version of this package, and the files and packages of plug-ins that a trial uses, with digests."""
+    others = sorted(set(map(shown, settings.code.values())))
     return " with ".join([__version__, *([", ".join(others)] if others else [])])
 
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ...storage import MetricRow, Store, TrialRow, WrittenOutputs
+from ...studies.resolve.plugin_code import code_fault
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
@@ -26,7 +27,7 @@ from .checkpoints import Checkpoint, CheckpointData
 from .claims import Claims
 from .last_words import leaving_last_words, take_last_words, words_file
 from .leaks import LeakError
-from .machine_failures import machine_failure, storing
+from .machine_failures import MachineError, machine_failure, storing
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
 from .training import TOKENS_PER_S, BetweenSteps, NotANumberError, Training
 
@@ -223,6 +224,8 @@ class Attempt:
             return self._end("failed", f"the worker died {most} times {self._where()}{how}")
         with self._limited(None if self._limit is None else max(self._limit, START_LIMIT_S)):
             provenance.reset_peak_memory(self._device)
+            if (fault := code_fault(self.job.trial.settings)) is not None:
+                raise MachineError(fault)
             training = self._make_training(self.job.trial.settings, self._device, self._data)
             if saved is not None:
                 training.restore(saved.state)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ...plugins import describe_package, package_code
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -76,7 +78,7 @@ class PluginRegistry(Generic[PluginT]):
 
     def _load(self, name: str, entries: list[EntryPoint]) -> None:
         """Load and take the one entry point of the name; what goes wrong is noted."""
-        owner = " and ".join(sorted(map(_owner, entries)))
+        owner = " and ".join(sorted(map(describe_package, entries)))
         message = "only one package may bring a name, so none of them is used"
         if len(entries) == 1:
             message = self._try_load(name, entries[0], owner)
@@ -97,6 +99,10 @@ class PluginRegistry(Generic[PluginT]):
         return None
 
 
-def _owner(entry: EntryPoint) -> str:
-    """The package of an entry point, and its version."""
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+@cache
+def block_package_code(name: str) -> str | None:
+    """The package that brings a block, with a digest of its specification's and its module's source."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 -- as above
+
+    found = [entry for group in (SPEC_GROUP, MODULE_GROUP) for entry in entry_points(group=group, name=name)]
+    return package_code(found) if found else None

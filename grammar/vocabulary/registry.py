@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .entry_points import SPEC_GROUP, PluginProblem, PluginRegistry
+from ...plugins import file_of_module
+from .entry_points import SPEC_GROUP, PluginProblem, PluginRegistry, block_package_code
 from .spec import OWNER, Spec
 
 RESERVED_WORDS = ("tied", "choice", "integer", "real", "true", "false")
@@ -47,6 +48,17 @@ _plugins = PluginRegistry(SPEC_GROUP, _register_plugin)
 def lookup(name: str) -> Spec | None:
     """The block of that name, or None; other packages are asked for what is not known here."""
     return _specs.get(name) or _plugins.find(name)
+
+
+def block_code(name: str) -> str | None:
+    """The plug-in that brings a block, with a digest of its source; None for the blocks of this package."""
+    spec = lookup(name)
+    if spec is None:
+        return None
+    file = file_of_module(getattr(spec.cost, "__module__", ""))
+    if file is not None:
+        return file.code
+    return None if spec.owner == OWNER else block_package_code(name)
 
 
 def registered_names() -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from ..schema.level_names import level_name
 from ..study import Study
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
+from .stale_trials import StaleTrial, find_stale_trials
 from .status import study_outcomes
 from .time_estimates import TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run
@@ -82,6 +83,7 @@ class Plan:
     reach_limits: tuple[ReachLimit, ...]
     short_reaches: tuple[ShortReach, ...]
     over_budget: tuple[ModelCost, ...]
+    stale: Mapping[str, StaleTrial]  # those that the store has of plug-ins with other source, by id
 
 
 def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -> Plan:
@@ -120,6 +122,11 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
         reach_limits=predict_reach_limits(labelled),
         short_reaches=find_short_reaches(labelled),
         over_budget=_models(study, study.over_budget, estimator),
+        stale={
+            trial: each
+            for trial, each in find_stale_trials(study, outcomes).items()
+            if only is None or trial in only
+        },
     )
 
 

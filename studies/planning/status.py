@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ...storage import CheckpointNote, Store
+from ..resolve.plugin_code import changed_code
 from ..schema.level_names import first_line
 from ..study import Study
 from ..text.units import plural
@@ -74,9 +75,13 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
 
 
 def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The outcomes of a study's trials, whatever study ran them; of a search, all that it has tried."""
+    """The outcomes of a study's trials, whatever study ran them; of a search, all that it has tried.
+
+    What plug-ins of other source have computed is not among them.
+    """
     if study.search is not None:
-        return outcomes.filter(pl.col("study") == study.name)
+        own = outcomes.filter(pl.col("study") == study.name)
+        return own.filter([not changed_code(text) for text in own["settings"]]) if len(own) else own
     return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials]))
 
 

@@ -11,6 +11,7 @@ from ..schema.settings import Level, TrialSettings
 from ..text.pydantic_messages import InvalidTableError, ValidationProblem, validate
 from ..text.toml_positions import KeyPath
 from .compatibility import incompatibilities
+from .plugin_code import with_code
 from .template import RECIPE_PATH, TRIAL_TABLES, Template
 
 _PLACEHOLDER_RECIPE = "sa"  # for a recipe that is wrong, so that all else is checked too
@@ -47,7 +48,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
         problems += incompatibilities(settings, lambda path: _is_unknown(path, tables, faults))
     if problems or settings is None:
         raise InvalidTableError(tuple(problems))
-    return settings
+    return with_code(settings)
 
 
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..catalog.tasks import TaskSettings, require_task
 from ..schema.settings import Level, TrialSettings, read_recipe
+from .plugin_code import digest
 
 RESULTS_VERSION = 1
 """Increased whenever a change of the code changes results, so that older ones are not reused."""
@@ -75,11 +76,13 @@ def trial_id(settings: TrialSettings) -> str:
     """The id of the trial with these settings: the first 16 hex digits of a SHA-256.
 
     The hash covers the settings as canonical JSON without values that equal their defaults, with the recipe's
-    identity text, and RESULTS_VERSION. So a key added later with a default does not change older ids; a
-    renamed key keeps its old name here, as its serialization alias.
+    identity text, the digests of the plug-ins' source, and RESULTS_VERSION. So a key added later with a
+    default does not change older ids; a renamed key keeps its old name here, as its serialization alias.
     """
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record["model"]["recipe"] = read_recipe(settings.model.recipe).identity
+    if settings.code:
+        record["code"] = {what: digest(code) for what, code in settings.code.items()}
     record["edition"] = RESULTS_VERSION
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -244,12 +245,17 @@ class TrainSettings(StrictModel):
 
 
 class TrialSettings(StrictModel):
-    """Everything that determines the result of one trial."""
+    """Everything that determines the result of one trial.
+
+    `code` has the plug-ins' source that it is computed with, by what is used of it: "task mqar" is that of
+    "mqar.py 1a2b3c4d5e6f7081". It is empty where nothing is used of plug-ins.
+    """
 
     model: ModelSettings
     task: Annotated[SerializeAsAny[TaskSettings], BeforeValidator(read_task_settings)]
     train: TrainSettings
     seed: int = Field(default=0, ge=0, lt=2**63)
+    code: Mapping[str, str] = Field(default_factory=dict[str, str])
 
 
 class DecodeSettings(StrictModel):

@@ -1,0 +1,72 @@
+"""Stored trials that plug-ins of other source have computed, and what they would be called now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from ..resolve.plugin_code import changed_code, digest, shown, with_code
+from ..resolve.trial import settings_from_json, trial_id
+from ..study import Study
+from ..text.units import plural
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleTrial:
+    """A stored trial that is done, and the id of what would be trained with the source as it is now.
+
+    `changes` has the source of then and of now, by what is used of it; that of then is "" if not noted.
+    """
+
+    stored: str
+    now: str
+    changes: Mapping[str, tuple[str, str]]
+
+
+def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
+    """The trials of a study that the store has of other source alone, by the ids that they would have now.
+
+    Of several the one that ended last counts. They are no outcomes of the study.
+    """
+    done = outcomes.filter(status="done")
+    if study.search is None:
+        wanted = {trial.id: trial for trial in study.trials if trial.settings.code}
+        recipes = {trial.settings.model.recipe for trial in wanted.values()}
+        done = done.filter(pl.col("recipe").is_in(list(recipes)))
+    else:
+        wanted, done = None, done.filter(pl.col("study") == study.name)
+    here = set(outcomes["trial"])
+    stale = _stale(done) if wanted is None or wanted else ()
+    return {
+        each.now: each for each in stale if each.now not in here and (wanted is None or each.now in wanted)
+    }
+
+
+def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
+    """How many stored trials are of other source, and of which."""
+    pairs = {both for each in stale.values() for both in each.changes.values()}
+    changes = ", ".join(sorted(_change(then, now) for then, now in pairs))
+    count = len(stale)
+    are = "is" if count == 1 else "are"
+    return f"{plural(count, 'stored trial')} {are} of other code ({changes})"
+
+
+def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
+    """The rows of other source, in the order in which they ended."""
+    for trial, text in rows.sort("finished").select("trial", "settings").iter_rows():
+        if changes := changed_code(text):
+            try:
+                now = trial_id(with_code(settings_from_json(text)))
+            except ValueError:  # with keys that are no longer known
+                continue
+            yield StaleTrial(stored=trial, now=now, changes=changes)
+
+
+def _change(then: str, now: str) -> str:
+    """`mqar.py 1a2b3c4d, now 3c4d5e6f`; packages that are another version are named twice."""
+    if not then:
+        return f"{now.rpartition(' ')[0]}, not noted which, now {shown(now).rpartition(' ')[2]}"
+    same = then.rpartition(" ")[0] == now.rpartition(" ")[0]
+    return f"{shown(then)}, now {shown(digest(now)).strip() if same else shown(now)}"

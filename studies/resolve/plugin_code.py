@@ -1,0 +1,87 @@
+"""Which source of plug-ins the result of a trial depends on: what it uses of them, and a digest of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from ...grammar import RecipeError
+from ...grammar.nodes import BlockNode, walk
+from ...grammar.vocabulary.registry import block_code
+from ..catalog.optimisers import OPTIMIZERS
+from ..catalog.schedules import SCHEDULES
+from ..catalog.tasks import TASKS
+from ..schema.settings import TrialSettings, read_recipe
+
+SHOWN_DIGITS = 8
+"""So many digits of a digest are shown."""
+
+
+def with_code(settings: TrialSettings) -> TrialSettings:
+    """The settings with the code that they have here and now."""
+    code = code_here(settings)
+    return settings.model_copy(update={"code": code}) if code != settings.code else settings
+
+
+def code_here(settings: TrialSettings) -> dict[str, str]:
+    """The source of plug-ins that these settings use, as it is loaded here, by what is used.
+
+    Metrics are not among it: they do not change what is trained.
+    """
+    train = settings.train
+    return _code_of(settings.model.recipe, settings.task.name, train.optimizer.name, train.schedule.name)
+
+
+def changed_code(stored: str) -> dict[str, tuple[str, str]]:
+    """What is of other source here than in the settings of a row: that of then, "" if not noted, and of now.
+
+    Of plug-ins that are not loaded here nothing is said.
+    """
+    record = json.loads(stored)
+    then: Mapping[str, str] = record.get("code", {})
+    try:
+        train = record["train"]
+        schedule = train.get("schedule", {}).get("name", "constant")
+        here = _code_of(
+            record["model"]["recipe"], record["task"]["name"], train["optimizer"]["name"], schedule
+        )
+    except (KeyError, RecipeError):
+        return {}
+    changed = {what: (then.get(what, ""), now) for what, now in here.items()}
+    return {what: both for what, both in changed.items() if digest(both[0]) != digest(both[1])}
+
+
+def _code_of(recipe: str, task: str, optimizer: str, schedule: str) -> dict[str, str]:
+    blocks = {node.name for node in walk(read_recipe(recipe).root) if isinstance(node, BlockNode)}
+    found = {
+        **{f"block {name}": block_code(name) for name in sorted(blocks)},
+        f"task {task}": TASKS.code(task),
+        f"optimizer {optimizer}": OPTIMIZERS.code(optimizer),
+        f"schedule {schedule}": SCHEDULES.code(schedule),
+    }
+    return {what: code for what, code in found.items() if code is not None}
+
+
+def code_fault(settings: TrialSettings) -> str | None:
+    """Why these settings cannot be trained here: their plug-ins have other source; None if they can."""
+    here = code_here(settings)
+    whats = here.keys() | settings.code.keys()
+    other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
+    if not settings.code or not other:  # settings that were made by hand say nothing of it
+        return None
+    expected, got = (
+        ", ".join(sorted({shown(code[what]) if what in code else f"no {what}" for what in other}))
+        for code in (settings.code, here)
+    )
+    return f"expected the plug-in {expected}, got {got}"
+
+
+def digest(code: str) -> str:
+    """The digest alone: a file is the same under another name."""
+    return code.rpartition(" ")[2]
+
+
+def shown(code: str) -> str:
+    """Code as people see it: `mqar.py 1a2b3c4d`."""
+    owner, _, digest = code.rpartition(" ")
+    return f"{owner} {digest[:SHOWN_DIGITS]}"

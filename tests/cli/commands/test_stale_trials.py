@@ -1,0 +1,94 @@
+"""The source of plug-ins is part of what a trial is: changed code trains anew, and the plan says so."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+BLOCK = """
+from activemem import register_metric
+from activemem.blocks import Block, register_block
+from activemem.grammar import Cost, Reach, Role, Spec, register
+
+register(
+    Spec(
+        name="scaled", role=Role.CHANNEL, summary="it", equation="y = 2 x", source="here",
+        cost=lambda *_: Cost(parameters=0, flops=0), reach=lambda *_: Reach(left=0, right=0),
+    )
+)
+
+@register_block("scaled")
+class Scaled(Block):
+    @classmethod
+    def build(cls, settings, context):
+        return cls()
+
+    def forward(self, x, mask=None):
+        return 2 * x
+"""
+
+STUDY = """
+[study]
+name = "scaling"
+title = "A block of one's own"
+
+[model]
+recipe = "{mixer}"
+d_model = 8
+
+[task]
+name = "not"
+
+[train]
+optimizer = { name = "adam", lr = 1e-2 }
+batch_size = 4
+epochs = 1
+steps_per_epoch = 2
+curriculum = { start = 5 }
+
+[factors]
+mixer = ["conv(k=3) >> scaled", "conv(k=3)"]
+
+[[table]]
+name = "lengths"
+rows = "mixer"
+value = "max_length"
+"""
+
+
+@pytest.fixture
+def scaling():
+    """A plug-in with a block and a study of it, in the working directory."""
+    Path("scaled.py").write_text(BLOCK, encoding="utf-8")
+    Path("scaling.toml").write_text(STUDY, encoding="utf-8")
+    return ("scaling.toml", "--plugin", "scaled.py")
+
+
+def trials(process, *options):
+    """The ids and the statuses of a plan, those that plug-ins bring first."""
+    plan = json.loads(process("study", "plan", *options, "--json").stdout)
+    return [each["id"] for each in plan["trials"]], [each["status"] for each in plan["trials"]]
+
+
+def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew(process, scaling):
+    assert process("study", "run", *scaling, "--local").returncode == 0
+    (block, ours), statuses = trials(process, *scaling)
+    assert statuses == ["done", "done"]
+    Path("scaled.py").write_text(BLOCK.replace("2 * x", "3 * x"), encoding="utf-8")
+    (edited, same), statuses = trials(process, *scaling)
+    assert (edited != block, same == ours, statuses) == (True, True, ["missing", "done"])
+    told = " ".join(process("study", "plan", *scaling).stdout.split())
+    assert "stale 1 stored trial is of other code (scaled.py " in told
+    again = process("study", "run", *scaling, "--local")
+    assert "2 of 2 trials done · 0 left · 1 trial ended" in again.stderr
+    shown = " ".join(process("table", "render", "scaling", "--plugin", "scaled.py").stdout.split())
+    assert shown.count("with scaled.py ") == 1
+    assert "stale" not in process("study", "plan", *scaling).stdout
+
+
+def test_the_same_source_from_another_path_is_the_same_code(process, scaling):
+    found = trials(process, *scaling)
+    Path("elsewhere").mkdir()
+    shutil.move("scaled.py", "elsewhere/renamed.py")
+    assert trials(process, "scaling.toml", "--plugin", "elsewhere/renamed.py") == found
