@@ -20,15 +20,23 @@ ActivememError              a ValueError
         PluginError         a plug-in that cannot be loaded           activemem.plugins
         QueryError          SQL that cannot be answered               activemem.reporting.sql
         ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
+        KeptModelError      a model that was not kept                 activemem.reporting.kept_models
+        UseError            what a model of its kind cannot do        activemem.engine.inference.trained_model
+        InputError          a line that a model cannot read           activemem.engine.inference.predictions
+        GenerationError     how no text can be drawn           activemem.engine.inference.text_generation
+        ExportError         a model that cannot be exported           activemem.engine.inference.export
     change the model or how it is trained
         LeakError           a model or block that sees later inputs   activemem.engine.trial.leaks
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
+        OptimizerError      an optimiser that leaves out a weight     activemem.engine.optimisers.build
         PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
     mend the machine
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures
             HeadLostError   a Ray cluster without its head            activemem.engine.run.head_watch
+        BucketError         a bucket that cannot be reached           activemem.storage.objects.bucket
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files
+        ModelFileError      a trained model that cannot be used       activemem.engine.core.model_file
         WeightsError        weights of a program that do not fit      activemem.blocks.models.released_weights
         NodeError           nodes of a cluster that cannot train      activemem.engine.run.cluster_nodes
         StoreError          a store, or a row that cannot be kept     activemem.storage.paths

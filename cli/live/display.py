@@ -21,9 +21,9 @@ from ...engine.core.interruption import GRACE_S
 from ...studies.resolve.trial import Trial
 from ..output import print_stderr
 from ..views import trial_lines
-from ..views.nodes import format_nodes
 from ..views.progress import StudyProgress
 from ..views.trial_names import TrialNameColumns
+from .nodes import format_nodes
 
 STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 

@@ -28,7 +28,7 @@ from ...studies.study import Study
 from ..core.events import Event, Listener, Taken
 from ..trial.checkpoints import STARTS_FILE, unfinished_trials
 from ..trial.outcome import Job
-from ..trial.resumable_attempt import store_pruned
+from ..trial.pruned import store_pruned
 from .optuna_space import contains, distribution, pruner, sampler, suggest
 
 MAX_REJECTED_PROPOSALS = 500

@@ -40,7 +40,7 @@ LOOK_S = 0.5
 """So often a worker looks whether it is to leave."""
 
 
-class WorkerLeavesError(Exception):
+class _WorkerLeavesError(Exception):
     """A worker's node is being taken away; its trials are saved, and another worker goes on with them."""
 
 
@@ -105,7 +105,7 @@ class CohortActor(tune.Trainable):
         except StoppedMidway:
             self.cleanup()
             if self._leaving.is_preempted:
-                raise WorkerLeavesError(f"the node of {socket.gethostname()} is being taken away") from None
+                raise _WorkerLeavesError(f"the node of {socket.gethostname()} is being taken away") from None
             stopped = {"events": [], "done": True, COMPLETED: False}
             return stopped | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
 

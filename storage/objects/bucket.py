@@ -17,6 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ...errors import ActivememError
 from ..paths import StoreError
 from .address import address_fault, split_address
 
@@ -43,7 +44,7 @@ _PROMPT: Final[tuple[float, float, int]] = (5.0, 10.0, 2)
 """The same for renewals, which come again, and for the first request, which a wrong address fails."""
 
 
-class BucketError(OSError):
+class BucketError(OSError, ActivememError):
     """The server cannot be reached, or refuses; a failure of the machine and of no trial."""
 
     def __str__(self) -> str:

@@ -143,6 +143,15 @@ def begin(*arguments):
     return running
 
 
+def epochs_of(trial):
+    """The epochs in a trial's checkpoint, which may be about to be replaced."""
+    path = next(path for path in map(trial.__truediv__, 2 * ("state.pt", "previous.pt")) if path.exists())
+    try:
+        return torch.load(path, weights_only=True)["totals"]["epochs"]
+    except FileNotFoundError:
+        return epochs_of(trial)
+
+
 def test_ctrl_c_ends_in_order_says_how_to_go_on_and_the_same_command_does(process, tiny):
     running = begin("--local", *LONG)
     running.send_signal(signal.SIGINT)
@@ -155,13 +164,13 @@ def test_ctrl_c_ends_in_order_says_how_to_go_on_and_the_same_command_does(proces
         " --set train.epochs=100000 --set 'factors.seed=[0]' --local",
     ]
     (trial,) = Path("results/checkpoints").iterdir()
-    before = torch.load(trial / "state.pt", weights_only=True)["totals"]["epochs"]
+    before = epochs_of(trial)
     running = begin("--local", *LONG)
-    while torch.load(trial / "state.pt", weights_only=True)["totals"]["epochs"] == before:
+    while epochs_of(trial) == before:
         time.sleep(0.05)
     running.terminate()
     running.communicate(timeout=600)
-    assert torch.load(trial / "state.pt", weights_only=True)["totals"]["epochs"] > before > 0
+    assert epochs_of(trial) > before > 0
     done = process("study", "run", tiny, "--local")
     assert (done.returncode, "8 of 8 trials done · 0 left" in done.stderr) == (0, True)
 

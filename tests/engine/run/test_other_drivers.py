@@ -22,7 +22,8 @@ from activemem.engine.run.driver import run_study
 from activemem.engine.trial.claims import Claims
 from activemem.engine.trial.machine_failures import MachineError
 from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import MAX_WORKER_DEATHS, Attempt, store_pruned
+from activemem.engine.trial.pruned import store_pruned
+from activemem.engine.trial.resumable_attempt import MAX_WORKER_DEATHS, Attempt
 from activemem.reporting.results import StudyResults
 from activemem.storage import Store, leases
 from activemem.studies.study import load_study

@@ -12,7 +12,8 @@ import torch
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often, unfinished_trials
 from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.resumable_attempt import MAX_DEATHS, MAX_WORKER_DEATHS, Attempt, store_pruned
+from activemem.engine.trial.pruned import store_pruned
+from activemem.engine.trial.resumable_attempt import MAX_DEATHS, MAX_WORKER_DEATHS, Attempt
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.resolve.trial import Trial
