@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
@@ -102,7 +103,7 @@ def _format_type(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
     """A type in words."""
     if get_origin(kind) in _TYPE_FORMATTERS:
         return _TYPE_FORMATTERS[get_origin(kind)](get_args(kind))
-    return "table" if isinstance(kind, type) and issubclass(kind, StrictModel) else _TYPE_NAMES[kind]
+    return "table" if isinstance(kind, type) and issubclass(kind, BaseModel) else _TYPE_NAMES[kind]
 
 
 def _format_union(kinds: tuple[Any, ...]) -> str:

@@ -22,7 +22,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
     record = None if _is_path(name) else store.load_study_record(name)
     if record is None:
         return load_study(name, overrides)
-    return load_study(record["text"], (*record["overrides"], *overrides))
+    return load_study(record["text"], (*record["overrides"], *overrides), record.get("own_corpus"))
 
 
 def load_studies(store: Store) -> dict[str, Study | StudyError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..diagnostics import nearest_hint
 from ..grammar import Recipe
@@ -27,6 +28,7 @@ from .schema.curve import CurveSpec
 from .schema.design import Design
 from .schema.design_reader import read_design
 from .schema.factors import SEED
+from .schema.own_files import OwnCorpus, read_own_corpus
 from .schema.presentation import read_curves, read_tables
 from .schema.search import check_search, read_search, representative_values, search_dimensions
 from .schema.settings import DecodeSettings, Level, SearchSettings, StudySettings
@@ -51,6 +53,7 @@ class Study:
     the order of the file; empty if a search chooses them. `cells` has the trial of every cell, the same one
     possibly under several levels, and `over_budget` those that are not run. `size_matches` has the sizes
     solved for equal parameters, by trial. `decode` is what is tried with trained models that translate.
+    `own_corpus` is the one whose files the study names itself.
     """
 
     name: str
@@ -76,6 +79,7 @@ class Study:
     over_budget: tuple[Trial, ...]
     size_matches: Mapping[str, SizeMatch]
     source_sheet: SourceSheet
+    own_corpus: OwnCorpus | None
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -159,10 +163,14 @@ def find_study_file(name_or_path: str | Path) -> Path:
     raise StudyError(str(name_or_path), [StudyFault(message=message)])
 
 
-def load_study(source: str | Path, overrides: Sequence[str] = ()) -> Study:
+def load_study(
+    source: str | Path, overrides: Sequence[str] = (), own_corpus: Mapping[str, Any] | None = None
+) -> Study:
     """The study of a file, of a shipped study's name, or of a text with line ends, with overrides applied.
 
-    An override is `train.epochs=2`: TOML on the right, or a bare word. Raises StudyError with every fault.
+    An override is `train.epochs=2`: TOML on the right, or a bare word. Files of one's own are looked for
+    beside the study's file, or in the working directory for a text; `own_corpus` is what is known of them
+    since an earlier run. Raises StudyError with every fault.
     """
     if isinstance(source, str) and "\n" in source:
         path, document = None, parse_document("study", source, overrides)
@@ -170,13 +178,17 @@ def load_study(source: str | Path, overrides: Sequence[str] = ()) -> Study:
         path = find_study_file(source)
         document = read_document(path, overrides)
     report = Diagnostics(document)
-    study = _study(report, path, tuple(overrides))
+    folder = Path() if path is None else path.parent
+    corpus = read_own_corpus(report, folder, own_corpus)
+    study = _study(report, path, tuple(overrides), corpus)
     if study is None or report.faults:
         raise StudyError(document.source, report.faults)
     return study
 
 
-def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...]) -> Study | None:
+def _study(
+    diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
+) -> Study | None:
     """The study of a document; None if it has faults, which are noted."""
     _check_tables(diagnostics)
     header = _header(diagnostics)
@@ -188,7 +200,7 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
     search, space = read_search(diagnostics)
     decode = _read_decode(diagnostics, header)
     _check_tuned_metrics(diagnostics, tables, curves)
-    draft = _checked_draft(diagnostics, design, space)
+    draft = _checked_draft(diagnostics, design, space, own_corpus)
     dimensions = _dimensions(draft, search)
     if header is None or diagnostics.faults:
         return None
@@ -218,6 +230,7 @@ def _study(diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ..
         over_budget=grid.over_budget,
         size_matches=grid.size_matches,
         source_sheet=source_sheet,
+        own_corpus=own_corpus,
     )
 
 
@@ -242,11 +255,16 @@ def _grid(draft: Draft, header: StudySettings, budget: StudyBudget) -> TrialGrid
     ).build()
 
 
-def _checked_draft(diagnostics: Diagnostics, design: Design, space: Mapping[str, Dimension]) -> Draft:
+def _checked_draft(
+    diagnostics: Diagnostics, design: Design, space: Mapping[str, Dimension], own_corpus: OwnCorpus | None
+) -> Draft:
     """The draft of a study; faults of its recipes, holes and levels are noted."""
     data = diagnostics.document.data
+    tables = {name: data[name] for name in TRIAL_TABLES if name in data}
+    if own_corpus is not None:
+        tables["task"] = {**tables["task"], "corpus": own_corpus.facts.model_dump()}
     template = Template(
-        tables={name: data[name] for name in TRIAL_TABLES if name in data},
+        tables=tables,
         fragments=read_fragments(diagnostics),
     )
     draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space)

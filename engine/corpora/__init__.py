@@ -1,12 +1,13 @@
 """The files of a corpus are fetched, found, and compared with their checksums.
 
 `download` gets them, `availability` says which are on this machine, `files` reads them as they were
-published, and `treebank_files` those of treebanks.
+published, and `treebank_files` those of treebanks. `own_files` keeps those of one's own.
 """
 
 from .availability import Availability, available_datasets, check_availability
 from .download import Progress, copy_from, fetch
 from .files import DataError, dataset_folder, iter_lines, read_source
+from .own_files import keep_files
 from .treebank_files import read_treebank
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "dataset_folder",
     "fetch",
     "iter_lines",
+    "keep_files",
     "read_source",
     "read_treebank",
 ]

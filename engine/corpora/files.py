@@ -54,6 +54,8 @@ def describe_files(source: SourceFile) -> str:
 def missing_error(dataset: Dataset, files: str) -> DataError:
     """The error for files that are missing."""
     remedy = f"get it: activemem data fetch {dataset.name}"
+    if dataset.own:
+        remedy = "copy it there from the data folder of the machine that runs the study"
     return DataError(f"{dataset.name}: expected {files}, got nothing; {remedy}")
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from ...storage import Store
+from ...studies.catalog.own_corpora import FOLDER
 from ...studies.planning.shorter_trials import ShorterTrials
 from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.trial import Trial
@@ -19,6 +20,7 @@ from ...studies.study import Study
 from ...studies.text.units import plural
 from ..core.events import NOBODY, ClusterNode, Ended, Event, Listener, MachineFailed, Taken
 from ..core.resources import ONE_CPU, Machine
+from ..corpora import keep_files
 from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ..trial.machine_failures import MachineError
 from ..trial.outcome import Job
@@ -129,6 +131,8 @@ def run_study(
     settings = [trial.settings for trial in missing]
     check_leaks(settings)
     check_precisions(settings, machine)
+    if study.own_corpus is not None:
+        keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)
     store.save_study_record(
         study.name,
@@ -136,6 +140,7 @@ def run_study(
             "text": study.text,
             "overrides": list(study.overrides),
             "path": str(study.path) if study.path else None,
+            "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
             "run": datetime.now(UTC).isoformat(timespec="seconds"),
         },
     )

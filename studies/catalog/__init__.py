@@ -2,5 +2,6 @@
 
 `tasks` can be learnt, `optimisers` move the weights at the rates of `schedules`, `metrics` are measured,
 `published` has the papers' numbers. `datasets` says what texts, pairs and treebanks are, `registry` has all
-of them by name, and `text_vocabulary` the tokens of texts.
+of them by name, `own_corpora` what is known of those that a study brings along, and `text_vocabulary` the
+tokens of texts.
 """

@@ -43,8 +43,9 @@ class SourceFile:
 class Dataset:
     """What a model is trained on.
 
-    `folder` is its folder in the data folder, unless it is `installed` with this package.
-    `manual_instructions` say where to get the files that cannot be downloaded.
+    `folder` is its folder in the data folder, unless it is `installed` with this package. It is of one's
+    `own` if a study file names its files. `manual_instructions` say where to get the files that cannot be
+    downloaded.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -53,6 +54,7 @@ class Dataset:
     title: str
     folder: str
     installed: bool = False
+    own: bool = False
     downloads: tuple[Download, ...] = ()
     manual_instructions: str | None = None
     licence: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from .datasets import Corpus, CorpusError
+from .own_corpora import OwnText
 from .registry import require_dataset
 
 
@@ -12,8 +13,8 @@ class TextSettings(Protocol):
     """The keys of a `[task]` table that say into which tokens a text is cut."""
 
     @property
-    def corpus(self) -> str:
-        """The name of a corpus."""
+    def corpus(self) -> str | OwnText:
+        """The name of a corpus, or a text of one's own."""
         ...
 
     @property
@@ -23,7 +24,7 @@ class TextSettings(Protocol):
 
     @property
     def pieces(self) -> int:
-        """With bpe, the size of the vocabulary."""
+        """With bpe, and with words of a text of one's own, the size of the vocabulary."""
         ...
 
     @property
@@ -34,8 +35,9 @@ class TextSettings(Protocol):
 
 def corpus_of_task(task: TextSettings) -> Corpus:
     """The corpus that a `[task]` table names; CorpusError if there is none or it cannot be cut so."""
-    corpus = require_dataset(task.corpus, Corpus)
-    if task.tokens == "words" and corpus.word_vocab_size is None:
+    named = task.corpus
+    corpus = named.dataset if isinstance(named, OwnText) else require_dataset(named, Corpus)
+    if task.tokens == "words" and corpus.word_vocab_size is None and not corpus.own:
         raise CorpusError(f"{corpus.name} has no standard vocabulary of words; expected characters or bpe")
     if task.batching == "sentences" and not corpus.pretokenized:
         raise CorpusError(
@@ -50,7 +52,6 @@ def vocabulary_size(task: TextSettings) -> int:
     Raises CorpusError if the table names no known text.
     """
     corpus = corpus_of_task(task)
-    if task.tokens == "words":
-        assert corpus.word_vocab_size is not None
-        return corpus.word_vocab_size
-    return task.pieces if task.tokens == "bpe" else len(corpus.alphabet) + 1
+    if task.tokens == "characters":
+        return len(corpus.alphabet) + 1
+    return corpus.word_vocab_size if task.tokens == "words" and corpus.word_vocab_size else task.pieces

@@ -11,6 +11,7 @@ from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, SEQUENCE, VECTOR, o
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import CostContext
 from ..catalog.datasets import CorpusError
+from ..catalog.own_corpora import OwnText
 from ..catalog.tasks import (
     AlgorithmicTask,
     GeneratedTask,
@@ -121,6 +122,20 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
         yield ValidationProblem(("task",), str(error))
 
 
+def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """A text of one's own that is too short for a single batch, however it is cut into tokens."""
+    task, rows = settings.task, settings.train.batch_size
+    if not isinstance(task, LanguageModelSettings) or not isinstance(task.corpus, OwnText):
+        return
+    train, streams = task.corpus.train, task.batching == "stream"
+    expected = rows * task.context if streams else rows
+    if (found := train.stop - train.start if streams else train.lines) < expected:
+        what = f"bytes for {rows} rows of {task.context} tokens" if streams else "lines for a batch"
+        yield ValidationProblem(
+            ("task", "corpus"), f"expected at least {expected:,} {what} in the train split, got {found:,}"
+        )
+
+
 def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """Settings of the model that do not go together."""
     try:
@@ -191,6 +206,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((RECIPE_PATH, D_MODEL_PATH, ("task", "batching")), _causality),
     ((RECIPE_PATH, ("task", "coverage_penalty")), _coverage),
     ((("task",),), _data),
+    ((("task",), ("train", "batch_size")), _enough_text),
     ((("model",), ("task",)), _frame),
     ((_CURRICULUM,), _curriculum),
     ((("train", "sampling"),), _for_pairs("sampling")),

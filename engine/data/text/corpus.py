@@ -61,7 +61,8 @@ def _symbols(corpus: Corpus, task: TextSettings, place: Path) -> TextSymbols:
 
 def _name(corpus: Corpus, task: TextSettings) -> str:
     """The folder of these tokens: what they are, and a hash of all that they depend on."""
-    parts = [corpus.name, task.tokens, *([str(task.pieces)] if task.tokens == "bpe" else [])]
+    sized = task.tokens == "bpe" or (task.tokens == "words" and corpus.own)
+    parts = [corpus.name, task.tokens, *([str(task.pieces)] if sized else [])]
     parts += ["sentences"] if task.batching == "sentences" else []
     depends: list[Any] = [FORMAT, parts, [_identity(part.source) for part in corpus.splits.values()]]
     if task.tokens == "bpe":
@@ -109,7 +110,9 @@ def _learn_symbols(corpus: Corpus, task: TextSettings, train: bytes) -> TextSymb
     content = corpus.alphabet
     if task.tokens == "words":
         known = tokenization.build_vocabulary(train)
-        if len(known) != corpus.word_vocab_size:
+        if corpus.own:
+            known = tokenization.limit_vocabulary(known, task.pieces)
+        elif len(known) != corpus.word_vocab_size:
             raise DataError(f"{corpus.name}: expected {corpus.word_vocab_size:,} words, got {len(known):,}")
         content = b"\n".join(known) + b"\n"
     elif task.tokens == "bpe":

@@ -95,6 +95,11 @@ def build_vocabulary(train: bytes) -> list[bytes]:
     return [END_OF_LINE, *sorted(counts, key=lambda word: (-counts[word], word))]
 
 
+def limit_vocabulary(known: list[bytes], size: int) -> list[bytes]:
+    """The first of some words, and what stands for all others, behind the mark."""
+    return [END_OF_LINE, UNKNOWN, *(word for word in known[1:] if word != UNKNOWN)][:size]
+
+
 def word_encoder(known: list[bytes]) -> TextEncoder:
     """Each word to its place in a vocabulary; one that is not there becomes `<unk>`, where there is one."""
     places = {word: place for place, word in enumerate(known)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from ...text.strict_model import KnownNames
 from ..datasets import Corpus
+from ..own_corpora import OwnText, read_facts
 from ..registry import dataset_names
 from ..text_vocabulary import vocabulary_size
 from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
@@ -19,12 +20,14 @@ UNBOUNDED_PAST = 1 << 30
 class LanguageModelSettings(TaskSettings):
     """`[task]` of language_model."""
 
-    corpus: Annotated[str, KnownNames(lambda: dataset_names(Corpus))]
-    """the text"""
+    corpus: Annotated[
+        str | OwnText, BeforeValidator(read_facts(OwnText)), KnownNames(lambda: dataset_names(Corpus))
+    ]
+    """the text: the name of a corpus, or files of one's own as in `{ path = "my.txt" }`: `docs/data.md`"""
     tokens: Literal["characters", "words", "bpe"] = "characters"
     """what a token is"""
     pieces: int = Field(default=32000, ge=300, le=1_000_000)
-    """the size of a bpe vocabulary"""
+    """the size of a bpe vocabulary, and of one of words where the text is one's own"""
     batching: Literal["stream", "lines", "sentences"] = "stream"
     """one endless text in each row of a batch, or one line or one sentence of it"""
     context: int = Field(default=512, ge=1, serialization_alias="block")
