@@ -1,0 +1,149 @@
+"""Files of one's own: a trial is known by their content, and faults are told before it runs."""
+
+import json
+
+import pytest
+
+from activemem.studies.last_run import load_last_run
+from activemem.studies.resolve.trial import Trial
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ...study_texts import study_text
+
+LINES = "".join(f"line {number} of ten thousand words, naïve\n" for number in range(100))
+
+
+def study(folder, corpus, **keys):
+    """A study file with this corpus, in a folder."""
+    text = study_text(
+        model={"recipe": "conv(k=3)"},
+        task={"name": "language_model", "corpus": corpus, "context": 8, **keys},
+        train={"curriculum": None},
+    )
+    path = folder / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def told(folder, corpus, **keys):
+    """The messages about a study with this corpus, each with the text that its carets are below."""
+    with pytest.raises(StudyError) as caught:
+        load_study(study(folder, corpus, **keys))
+    return [
+        (fault.text[fault.start : fault.end], fault.message.replace(f"{folder}/", ""))
+        for fault in caught.value.faults
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    files = {
+        "my.txt": LINES.encode(),
+        "bad.txt": "fine\nnaïve \xff".encode("latin-1").replace(b"\xef", "ï".encode()),
+        "empty.txt": b"",
+        "blank.txt": b" \n\n",
+        "one.txt": b"a single line",
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+def test_an_id_is_that_of_the_content_wherever_its_file_is(folder):
+    (first,) = load_study(study(folder, {"path": "my.txt"})).trials
+    (folder / "other").mkdir()
+    (folder / "my.txt").rename(folder / "other" / "renamed.txt")
+    (moved,) = load_study(study(folder, {"path": "other/renamed.txt"})).trials
+    assert moved.id == first.id == Trial.from_json(first.to_json()).id
+    assert "my.txt" not in first.to_json()
+    (folder / "my.txt").write_text(LINES + "one more\n", encoding="utf-8")
+    (longer,) = load_study(study(folder, {"path": "my.txt"})).trials
+    (folder / "my.txt").write_text(LINES, encoding="utf-8")
+    (split,) = load_study(study(folder, {"path": "my.txt", "dev": 0.2})).trials
+    assert len({first.id, longer.id, split.id}) == 3
+
+
+def test_a_text_is_split_where_lines_end_and_its_bytes_are_its_characters(folder):
+    (trial,) = load_study(study(folder, {"path": "my.txt", "dev": 0.05, "test": 0.2})).trials
+    text, data = trial.settings.task.corpus, LINES.encode()
+    pieces = [data[part.start : part.stop] for part in text.parts.values()]
+    assert b"".join(pieces) == data
+    assert all(piece.endswith(b"\n") for piece in pieces)
+    assert [part.lines for part in text.parts.values()] == [76, 5, 19]
+    assert bytes.fromhex(text.alphabet) == bytes(sorted(set(data) - {10}))
+    assert trial.settings.task.interface.vocab == len(set(data))
+
+
+def test_a_model_of_words_has_as_many_symbols_as_are_asked_for(folder):
+    files = dict.fromkeys(("train", "dev", "test"), "my.txt")
+    (trial,) = load_study(study(folder, files, tokens="words", pieces=400)).trials
+    assert trial.settings.task.interface.vocab == 400
+
+
+@pytest.mark.parametrize(
+    ("corpus", "expected"),
+    [
+        (
+            {"path": "bad.txt"},
+            [('"bad.txt"', "bad.txt: line 2, column 7: expected UTF-8, got the byte 0xff")],
+        ),
+        (
+            {"train": "my.txt", "dev": "empty.txt", "test": "nowhere.txt"},
+            [
+                ('"empty.txt"', "empty.txt: expected a text, got an empty file"),
+                ('"nowhere.txt"', "nowhere.txt: expected a file, got none"),
+            ],
+        ),
+        ({"path": "blank.txt"}, [('"blank.txt"', "blank.txt: expected a text, got white space alone")]),
+        (
+            {"path": "one.txt"},
+            [
+                (
+                    '"one.txt"',
+                    "one.txt: expected a text that can be split at the ends of lines, "
+                    "0.1 for dev and 0.1 for test, got 1 line",
+                )
+            ],
+        ),
+        ({"path": "my.txt", "devv": 0.1}, [("devv", "unknown key 'devv'; nearest: dev")]),
+        (
+            {"dev": 0.1},
+            [
+                (
+                    "{ dev = 0.1 }",
+                    'expected { path = "my.txt" }, or a file each for train, dev and test',
+                )
+            ],
+        ),
+        (3, [("3", "expected the name of a corpus, or a table of files, got 3")]),
+    ],
+    ids=["not UTF-8", "two of three files", "blank", "one line", "unknown key", "no path", "no table"],
+)
+def test_what_is_wrong_is_told_at_the_key_that_names_it(folder, corpus, expected):
+    found = [(at, message.split(": ", 1)) for at, message in told(folder, corpus)]
+    messages = [
+        (at, rest if head.startswith("[task] corpus.") else f"{head}: {rest}") for at, (head, rest) in found
+    ]
+    assert [(at, message.removeprefix("[task] corpus: ")) for at, message in messages] == expected
+
+
+def test_a_text_that_is_too_short_for_a_batch_is_told(folder):
+    ((_, stream),) = told(folder, {"path": "my.txt"}, context=5000)
+    assert stream == (
+        "[task] corpus: "
+        "expected at least 20,000 bytes for 4 rows of 5000 tokens in the train split, got 3,068"
+    )
+
+
+def test_a_study_that_ran_is_read_without_its_files(folder):
+    path = study(folder, {"path": "my.txt"})
+    found = load_study(path)
+    record = {"text": found.text, "overrides": [], "own_corpus": found.own_corpus.to_dict()}
+    (folder / "my.txt").unlink()
+
+    class Kept:
+        def load_study_record(self, name):
+            return json.loads(json.dumps(record))
+
+    assert load_last_run("tiny", Kept()).trials == found.trials
