@@ -1,5 +1,6 @@
 """Compaction: the files of a partition become one, with no moment at which a row is missing."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -19,17 +20,26 @@ def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Pat
     contents = load_partition(partition, quarantine)
     if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
         return 0
-    names = SCHEMAS[dataset].names()
-    frame = latest_copies(scan(dataset, batches(contents), names)).drop(RANK)
-    merged = frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
-    data = encode(merged)
-    assert scan(dataset, [[data]], names).drop(RANK).collect().equals(merged), (
-        "expected to read what was merged"
-    )
-    write_durably(layout, new_compacted_path(partition), data)
+    merged = merge(dataset, contents)
+    write_merged(layout, dataset, partition, merged)
     layout.remove(*contents)
     sync(partition)
     return len(contents)
+
+
+def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
+    """All rows of the files of a partition, sorted."""
+    frame = latest_copies(scan(dataset, batches(contents), SCHEMAS[dataset].names())).drop(RANK)
+    return frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
+
+
+def write_merged(layout: Layout, dataset: str, partition: Path, merged: pl.DataFrame) -> None:
+    """Write rows of a partition as a new merged file."""
+    data = encode(merged)
+    assert scan(dataset, [[data]], SCHEMAS[dataset].names()).drop(RANK).collect().equals(merged), (
+        "expected to read what was merged"
+    )
+    write_durably(layout, new_compacted_path(partition), data)
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:

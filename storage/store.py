@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import polars as pl
@@ -18,7 +19,7 @@ from .objects.address import is_address
 from .objects.mirror import Mirror
 from .objects.object_layout import ObjectLayout, open_layout
 from .objects.object_leases import ObjectLeases
-from .paths import Layout, StoreError, entries
+from .paths import Layout, StoreError, entries, validate_study_name
 from .read import RANK, read
 from .rows import (
     METRICS,
@@ -31,7 +32,16 @@ from .rows import (
     trial_frame,
 )
 from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS
-from .upkeep import Finding, StoreCheck, check_store, remove_leftovers, repair_store
+from .upkeep import (
+    Finding,
+    Forgotten,
+    StoreCheck,
+    check_store,
+    forget,
+    remove_leftovers,
+    rename,
+    repair_store,
+)
 
 
 class Store:
@@ -209,6 +219,46 @@ class Store:
         That are files of writers that have died, and the checkpoints of trials that have ended for good.
         """
         return remove_leftovers(self._layout, dry=dry)
+
+    def forget(self, study: str, trials: Collection[str], *, dry: bool = False) -> Forgotten:
+        """Remove these trials of a study with all that is kept of them; a `dry` run removes nothing.
+
+        Raises `StoreError`, and removes nothing, while somebody trains one of them.
+        """
+        leases, last = self.leases(f"forget {token_hex(8)}"), self.last_numbers()
+        return forget(
+            *(self._layout, self._quarantine, leases),
+            study=study,
+            trials=trials,
+            last_numbers=last,
+            dry=dry,
+        )
+
+    def rename(self, old: str, new: str, trials: Collection[str] = ()) -> int:
+        """Give a study another name, and return how many of its trials are stored; `trials` are all of them.
+
+        Raises `StoreError`, and moves nothing, while somebody trains one of them or if the name is taken.
+        """
+        validate_study_name(new)
+        record, ran = self.load_study_record(old), set(self.trials()["study"])
+        if record is None and old not in ran:
+            raise StoreError(f"expected a study that has run, got {old!r}")
+        taken = self.load_study_record(new)
+        half_done = taken is not None and taken.get("renamed") == old
+        if (taken is not None or new in ran) and not half_done:
+            raise StoreError(f"expected a name that is free, got {new!r}, which has run as well")
+        leases, last = self.leases(f"rename {token_hex(8)}"), self.last_numbers()
+        if record is not None:
+            self.save_study_record(new, study_records.renamed(record, old, new))
+        try:
+            moved = rename(
+                *(self._layout, self._quarantine, leases), old=old, new=new, trials=trials, last_numbers=last
+            )
+        except StoreError:
+            self._layout.remove(*([] if half_done else [self._layout.study(new)]))
+            raise
+        self._layout.remove(self._layout.study(old))
+        return moved
 
     def checkpoint_dir(self, trial: str) -> Path:
         """Return the folder for a trial's checkpoints, which need not exist."""

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +37,20 @@ def load_record(layout: Layout, quarantine: Quarantine, name: str) -> dict[str, 
     layout.pull_file(path)
     page = _page(path, quarantine)
     return None if page is None else page["record"]
+
+
+def renamed(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    """The record of a study with another name in its text, and a note of which it had."""
+    text = re.sub(
+        rf"""^(\s*name\s*=\s*)["']{re.escape(old)}["']""",
+        rf'\g<1>"{new}"',
+        record["text"],
+        count=1,
+        flags=re.M,
+    )
+    fits = tomllib.loads(text)["study"]["name"] == new
+    overrides = [*record["overrides"], *([] if fits else [f'study.name="{new}"'])]
+    return {**record, "text": text if fits else record["text"], "overrides": overrides, "renamed": old}
 
 
 def latest_study(layout: Layout, quarantine: Quarantine) -> str | None:

@@ -1,4 +1,4 @@
-"""`activemem study`: plan, run, watch, list and query studies."""
+"""`activemem study`: plan, run, watch, list, query, forget and rename studies."""
 
 from __future__ import annotations
 
@@ -199,6 +199,55 @@ def status(
                 ]
             )
         )
+
+
+@app.command()
+def forget(
+    study: StudyName,
+    *,
+    only: OnlyOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be removed, alone.")] = False,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove a study's trials from the store: rows, metrics, outputs, weights and checkpoints.
+
+    Nothing is removed while one of them is being trained. What another study has run stays. Without --only
+    those of earlier versions of the study are removed as well.
+    """
+    from ...studies.last_run import load_last_run
+    from ...studies.planning.subset import stored_part
+    from ..machine_settings import load_settings
+    from ..views.store_upkeep import forgotten_to_dict, format_forgotten
+
+    store = load_settings({"results": results}).store
+    found = load_last_run(study, store)
+    gone = store.forget(found.name, stored_part(found, store, only or ()), dry=dry_run)
+    if as_json:
+        print_json({"removed": not dry_run, "study": found.name, **forgotten_to_dict(store, gone)})
+    else:
+        print_stdout("\n".join(format_forgotten(found.name, gone, dry=dry_run)))
+
+
+@app.command()
+def rename(
+    study: Annotated[str, typer.Argument(metavar="OLD", help="A study that has run, by its name.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The name that it gets.")],
+    *,
+    results: ResultsOption = None,
+) -> None:
+    """Give a study in the store another name; its rows and its record are moved, and no file of yours.
+
+    Nothing is moved while one of its trials is being trained.
+    """
+    from ...studies.last_run import load_last_run
+    from ...studies.planning.subset import stored_part
+    from ...studies.text.units import plural
+    from ..machine_settings import load_settings
+
+    store = load_settings({"results": results}).store
+    moved = store.rename(study, new, stored_part(load_last_run(study, store), store, ()))
+    print_stdout(f"{study} is {new} now: {plural(moved, 'trial')} moved")
 
 
 @app.command("list")

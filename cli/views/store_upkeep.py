@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...storage import Store
-from ...storage.upkeep import Finding, FindingKind, StoreCheck
+from ...storage.upkeep import Finding, FindingKind, Forgotten, StoreCheck
 from ...studies.text.units import format_bytes, plural
 
 _TOTALS = {
@@ -43,6 +43,24 @@ def format_clean(store: Store, found: Sequence[Finding], *, dry: bool) -> list[s
     size = format_bytes(sum(finding.size for finding in found))
     verb = "would be removed" if dry else "removed"
     return [*_lines(store, found), f"{verb}: {plural(len(found), 'leftover')}, {size}"]
+
+
+def format_forgotten(study: str, gone: Forgotten, *, dry: bool) -> list[str]:
+    """What was removed of a study, or would be."""
+    if not gone.trials:
+        return [f"{study}: there is nothing of it to forget"]
+    verb = "would be removed" if dry else "removed"
+    parts = [f"{plural(count, 'row')} of {dataset}" for dataset, count in gone.rows.items()]
+    parts += [
+        f"{plural(len(gone.files), 'file')} of models and checkpoints, {format_bytes(gone.size)}"
+    ] * bool(gone.files)
+    return [f"{study}: {plural(len(gone.trials), 'trial')} {verb}", *(f"  {part}" for part in parts)]
+
+
+def forgotten_to_dict(store: Store, gone: Forgotten) -> dict[str, object]:
+    """What was removed, for a program."""
+    files = [str(path.relative_to(store.root)) for path in gone.files]
+    return {"trials": list(gone.trials), "rows": dict(gone.rows), "files": files, "bytes": gone.size}
 
 
 def check_to_dict(store: Store, found: StoreCheck) -> dict[str, object]:

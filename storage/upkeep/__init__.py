@@ -1,12 +1,23 @@
 """All that is wrong with a store is told before anything is changed.
 
 `findings` are what is told, `checking` finds them, `leftovers` are those that can be removed, and `repair`
-moves damaged files away after what is intact of them is kept.
+moves damaged files away after what is intact of them is kept. `removal` forgets trials and renames studies.
 """
 
 from .checking import StoreCheck, check_store
 from .findings import Finding, FindingKind
 from .leftovers import remove_leftovers
+from .removal import Forgotten, forget, rename
 from .repair import repair_store
 
-__all__ = ["Finding", "FindingKind", "StoreCheck", "check_store", "remove_leftovers", "repair_store"]
+__all__ = [
+    "Finding",
+    "FindingKind",
+    "Forgotten",
+    "StoreCheck",
+    "check_store",
+    "forget",
+    "remove_leftovers",
+    "rename",
+    "repair_store",
+]

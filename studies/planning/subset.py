@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
+import polars as pl
+
 from ...diagnostics import nearest_hint
+from ...storage import Store
 from ..schema.level_names import level_names, level_text, short_level_names
 from ..schema.settings import Level
 from ..study import Study
@@ -44,6 +48,20 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
     if faults:
         raise StudyError(study.name, faults)
     return found
+
+
+def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
+    """The ids of all that a store may have of a study: all, or what matches selectors as in `select_trials`.
+
+    Stored trials match by their levels, so that those of other code, or of earlier settings, are among them.
+    """
+    rows = store.trials().filter(pl.col("study") == study.name)
+    if not selectors:
+        return frozenset(rows["trial"]) | {trial.id for trial in study.trials}
+    chosen = select_trials(study, selectors)
+    cells = [dict(trial.levels) for trial in study.cells if trial.id in chosen]
+    stored = rows.select("trial", "factors").iter_rows()
+    return chosen | {trial for trial, factors in stored if json.loads(factors) in cells}
 
 
 def select_shard(study: Study, text: str) -> frozenset[str]:

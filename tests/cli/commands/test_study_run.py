@@ -225,3 +225,14 @@ def test_ray_runs_a_study_without_a_word_of_its_own(process, tiny):
         "tiny: 2 of 2 trials done · 0 left · 2 trials ended in ?",
         "see: activemem table render tiny",
     ]
+
+
+def test_a_part_of_a_study_is_forgotten_and_the_rest_gets_another_name(run, tiny):
+    run("study", "run", tiny, "--local", "--max-trials", "3")
+    part = ("study", "forget", "tiny", "--only", "seed=0")
+    assert run(*part, "--dry-run").stdout.splitlines()[0] == "tiny: 2 trials would be removed"
+    assert run(*part).stdout.splitlines()[0] == "tiny: 2 trials removed"
+    assert run(*part).stdout == "tiny: there is nothing of it to forget\n"
+    assert run("study", "rename", "tiny", "small").stdout == "tiny is small now: 1 trial moved\n"
+    assert run("study", "status", "small").stdout.splitlines()[1] == "1 of 8 trials done · 7 left"
+    assert run("study", "rename", "tiny", "other").exit_code == 2
