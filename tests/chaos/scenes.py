@@ -90,7 +90,7 @@ SEARCH = Scene(
 )
 RAY = Scene(text=_GRID, options=(), drivers=1, faults=4, statuses=("done",), ids=GRID.ids)
 
-BUCKET = Scene(text=_GRID, options=("--local",), drivers=1, faults=8, statuses=("done",), ids=GRID.ids)
+BUCKET = Scene(text=_GRID, options=("--local",), drivers=1, faults=6, statuses=("done",), ids=GRID.ids)
 
 SCENES: dict[str, tuple[int, Scene]] = {
     "grid": (16, GRID),

@@ -87,6 +87,7 @@ def test_a_study_in_a_bucket_survives_kills_and_ends_as_in_a_folder(tmp_path, se
     assert len(left(server, "trials")) == 1  # merged
 
 
+@pytest.mark.slow  # CI has the faults of tests/chaos in a bucket
 def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, server, alone):
     (tmp_path / "shared.toml").write_text(KEPT, encoding="utf-8")
     command = [sys.executable, str(Path(__file__).with_name("forked_drivers.py")), ADDRESS]

@@ -76,6 +76,7 @@ def test_workers_of_ray_are_told_when_the_driver_gets_sigterm(tmp_path, tiny, wh
     assert rows(tmp_path / "cut") == whole
 
 
+@pytest.mark.slow
 def test_a_node_that_is_taken_away_saves_its_trial_and_another_goes_on_with_it(tmp_path, tiny, whole):
     (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
     begun = tmp_path / "cut" / "checkpoints"

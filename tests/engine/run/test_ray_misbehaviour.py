@@ -64,6 +64,7 @@ def test_a_trial_that_kills_its_worker_has_its_own_reason_and_the_others_run(fol
     ]
 
 
+@pytest.mark.slow
 def test_a_plug_in_that_a_worker_cannot_load_ends_the_run_with_its_reason(folder):
     (folder / "once.py").write_text(
         "from ray._private import worker\nassert not worker.global_worker.mode, 'not here'\n",
