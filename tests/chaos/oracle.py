@@ -30,6 +30,9 @@ _FILES_THAT_STAY = re.compile(
     rf"(trials|metrics)/{NAME}/compacted-[0-9a-f]+-[0-9a-f]+\.parquet"
     rf"|weights/[0-9a-f]{{16}}\.safetensors|studies/{NAME}\.json|quarantine/.*"
 )
+_NEVER_WRITTEN = ("Traceback", "which is stored already")
+"""What no driver may write: leases give each attempt to one, and who repeats a request knows its own row."""
+
 _LOCKS = ("making",)
 """Files without contents that stay where temporary files are."""
 
@@ -75,7 +78,8 @@ def judge(world: World, expected: dict[str, Any]) -> None:
     compare = _compare_search if world.scene.points else _compare
     problems += compare(world, found, expected)
     problems += _repeated(world) + _left_behind(world)
-    problems += [f"{each.log.stem} wrote a traceback" for each in world.drivers if "Traceback" in each.text()]
+    for what in _NEVER_WRITTEN:
+        problems += [f"{each.log.stem} wrote {what!r}" for each in world.drivers if what in each.text()]
     if problems:
         raise OracleError("\n  ".join(problems))
 

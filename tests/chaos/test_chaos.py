@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SEED = 1
 
 
-@pytest.mark.parametrize(("scene", "faults"), [("grid", 8), ("search", 3)])
-def test_a_study_survives_whatever_happens_to_its_drivers_its_files_and_its_disk(scene, faults):
-    options = ["--scene", scene, "--faults", str(faults), "--seed", str(SEED)]
+@pytest.mark.parametrize(("scene", "faults", "seed"), [("grid", 8, 1), ("search", 3, 1), ("bucket", 3, 5)])
+def test_a_study_survives_whatever_happens_to_its_drivers_its_files_and_its_disk(scene, faults, seed):
+    options = ["--scene", scene, "--faults", str(faults), "--seed", str(seed)]
     command = [sys.executable, "-m", "tests.chaos", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
