@@ -1,5 +1,6 @@
 """The example of a package that adds a block, `docs/plugin`: installed elsewhere, and used everywhere."""
 
+import json
 import os
 import re
 import shutil
@@ -80,6 +81,20 @@ def test_a_study_trains_it(run):
     frame = run("activemem", "table", "render", "fading", "--format", "markdown")
     versions = re.findall(r"activemem (\S+(?: with \S+ [\d.]+)?)", frame)
     assert versions == [__version__, f"{__version__} with activemem-fading 0.1.0"]
+
+
+def test_an_edited_module_makes_other_trials_of_those_that_use_it(run, site):
+    def ids():
+        plan = json.loads(run("activemem", "study", "plan", str(PLUGIN / "fading.toml"), "--json"))
+        return {(each["levels"]["mixer"], each["id"]) for each in plan["trials"]}
+
+    module, before = site / "activemem_fading" / "module.py", ids()
+    source = module.read_text(encoding="utf-8")
+    module.write_text(source + "# edited\n", encoding="utf-8")
+    changed = before - ids()
+    module.write_text(source, encoding="utf-8")
+    assert changed == {(mixer, trial) for mixer, trial in before if "fading_memory" in mixer}
+    assert (bool(changed), ids()) == (True, before)
 
 
 @pytest.mark.slow
