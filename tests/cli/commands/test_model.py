@@ -1,0 +1,100 @@
+"""What `activemem model` says of the models that a study has kept, and what it makes of them."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from activemem.cli.app import app
+
+KEPT = ("--set", "study.keep_weights=true", "--local", "--only", "seed=0", "--only", "task=not")
+TEXT = """
+[study]
+name = "verses"
+title = "A text of one's own"
+keep_weights = true
+[model]
+recipe = "conv(k=3)"
+d_model = 8
+[task]
+name = "language_model"
+corpus = { path = "verses.txt" }
+context = 8
+[train]
+optimizer = { name = "adam", lr = 1e-2 }
+batch_size = 4
+epochs = 1
+steps_per_epoch = 5
+[factors]
+seed = [0]
+"""
+
+
+@pytest.fixture
+def kept(tiny, run):
+    """The trials of two models that answer line by line."""
+    assert run("study", "run", tiny, *KEPT).exit_code == 0
+    return [model["trial"] for model in json.loads(run("model", "list", "--json").stdout)]
+
+
+@pytest.fixture
+def language_model(tmp_path, run):
+    """The trial of a model of a text."""
+    (tmp_path / "verses.txt").write_text("the cat sees the old dog\nand the dog sees the cat\n" * 50)
+    (tmp_path / "verses.toml").write_text(TEXT)
+    assert run("study", "run", "verses.toml", "--local").exit_code == 0
+    (model,) = json.loads(run("model", "list", "--json").stdout)
+    return model["trial"]
+
+
+def test_kept_models_are_listed_with_what_they_reached(run, kept):
+    heading, *lines = run("model", "list").stdout.splitlines()
+    assert heading.split() == ["trial", "mixer", "task", "seed", "max_length"]
+    assert sorted(line.split()[0] for line in lines) == sorted(kept)
+    by_loss = run("model", "list", "--metric", "loss").stdout.splitlines()[1:]
+    losses = [float(line.split()[-1]) for line in by_loss]
+    assert losses == sorted(losses)
+    assert "nearest: loss" in run("model", "list", "--metric", "los").stderr
+
+
+def test_a_study_that_keeps_nothing_says_so(run, tiny):
+    assert run("study", "run", tiny, *KEPT[2:]).exit_code == 0
+    result = run("model", "list")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.endswith("no model was kept; a study keeps them with keep_weights = true\n")
+
+
+def test_a_model_is_shown_and_answers_by_the_first_digits_of_its_trial(run, kept):
+    shown = run("model", "show", kept[0][:8]).stdout
+    assert f"  trial        {kept[0]} of " in shown
+    assert "  use          activemem model predict, export\n" in shown
+    told = json.loads(run("model", "show", kept[0], "--json").stdout)
+    assert (told["trial"], told["symbols"], told["uses"]) == (kept[0], None, ["predict", "export"])
+    answered = CliRunner().invoke(app, ["model", "predict", kept[0]], input="0 1 1\n1\n")
+    assert [len(line.split()) for line in answered.stdout.splitlines()] == [3, 1]
+    refused = CliRunner().invoke(app, ["model", "predict", kept[0]], input="0\nx\n")
+    assert (refused.exit_code, "line 2: expected numbers of symbols" in refused.stderr) == (2, True)
+
+
+def test_what_is_no_model_is_told(run, kept):
+    assert "expected a file, or one trial with a model" in run("model", "show", "zz").stderr
+    assert "expected a model's file, got none" in run("model", "show", "gone.safetensors").stderr
+
+
+def test_a_model_goes_to_a_folder_and_is_used_from_there(run, kept, tmp_path):
+    assert run("model", "export", kept[0], "hub").stdout == "hub\n"
+    assert kept[0] in run("model", "show", "hub").stdout
+    assert "expected .pt2 or .onnx" in run("model", "export", kept[0], "model.zip").stderr
+
+
+def test_a_language_model_goes_on_with_a_text_and_scores_one(run, language_model, tmp_path):
+    generated = run("model", "generate", language_model, "the ", "--length", "9", "--temperature", "0")
+    assert generated.stdout.startswith("the ")
+    assert len(generated.stdout) == len("the ") + 9 + 1
+    (tmp_path / "new.txt").write_text("the dog sees\n")
+    lines = run("model", "score", language_model, "new.txt").stdout.splitlines()
+    assert lines[0] == "12 tokens, 3 words"
+    scored = json.loads(run("model", "score", language_model, "new.txt", "--json").stdout)
+    assert lines[1] == f"  loss              {scored['loss']:.4f} nats per token"
+    assert "a language model goes on with a text" in run("model", "predict", language_model).stderr
+    assert "expected at least 1 symbol" in run("model", "generate", language_model, "--length", "0").stderr
