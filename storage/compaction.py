@@ -1,22 +1,42 @@
 """Compaction: the files of a partition become one, with no moment at which a row is missing."""
 
+import random
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
 from .durable_write import encode, sync, write_durably
 from .integrity.quarantine import Quarantine
-from .paths import Layout, is_compacted, new_compacted_path
+from .paths import Layout, data_files, is_compacted, new_compacted_path
 from .read import RANK, batches, load_partition, scan
 from .schema import SCHEMAS, SORT_KEYS
+
+_MAX_TURNS: Final = 6
+_FIRST_PAUSE_S: Final = 0.1
 
 
 def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Path) -> int:
     """Merge a partition's intact files into a new one, then remove them; return how many they were.
 
-    A crash in between leaves rows twice; readers count them once, and the next compaction merges them.
+    Two compactions that begin in the same moment leave a merged file each, with the same rows. Each looks
+    once more when it has ended, and the one that sees both merges them, after a pause by chance so that it
+    is one alone. A crash in between leaves rows twice as well; readers count them once, and the next
+    compaction merges them.
     """
+    merged = _merge_files(layout, quarantine, dataset, partition)
+    for turn in range(_MAX_TURNS if merged else 0):
+        if _merged_files(layout, partition) <= 1:
+            break
+        time.sleep(random.uniform(0, _FIRST_PAUSE_S * 2**turn))
+        if _merged_files(layout, partition) > 1:
+            merged += _merge_files(layout, quarantine, dataset, partition)
+    return merged
+
+
+def _merge_files(layout: Layout, quarantine: Quarantine, dataset: str, partition: Path) -> int:
     contents = load_partition(partition, quarantine)
     if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
         return 0
@@ -25,6 +45,12 @@ def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Pat
     layout.remove(*contents)
     sync(partition)
     return len(contents)
+
+
+def _merged_files(layout: Layout, partition: Path) -> int:
+    """How many merged files a partition has now."""
+    layout.pull(partition)
+    return sum(map(is_compacted, data_files(partition)))
 
 
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:

@@ -1,9 +1,11 @@
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 
-from activemem.storage import Store
+from activemem.storage import Store, compaction
+from activemem.storage.compaction import merge
 from activemem.storage.paths import new_compacted_path
 
 from .factories import (
@@ -85,6 +87,32 @@ def test_rows_that_a_crash_has_doubled_are_counted_once_and_mended(root, tmp_pat
     assert pl.read_parquet(root / "trials/**/*.parquet").height == 3
     assert pl.read_parquet(root / "metrics/**/*.parquet").height == 3 * 4
     assert str(store_contents(root)) == str(before)
+
+
+def test_two_compactions_in_the_same_moment_leave_one_file(root, monkeypatch):
+    first, second = fill_store(root, [1, 2, 3]), Store(root)
+    before = str(store_contents(root))
+
+    def merge_between(*arguments):
+        monkeypatch.setattr(compaction, "merge", merge)
+        second.compact()  # all of it, while the first one has read and has not written
+        return merge(*arguments)
+
+    monkeypatch.setattr(compaction, "merge", merge_between)
+    first.compact()
+    assert pl.read_parquet(root / "trials/**/*.parquet").height == 3
+    for dataset in ("trials", "metrics"):
+        assert [path.name.startswith("compacted-") for path in (root / dataset / "alpha").iterdir()] == [True]
+    assert str(store_contents(root)) == before
+
+
+def test_many_compactions_at_once_leave_one_file(root):
+    fill_store(root, range(1, 9))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: Store(root).compact(), range(8)))
+    for dataset in ("trials", "metrics"):
+        assert [path.name.startswith("compacted-") for path in (root / dataset / "alpha").iterdir()] == [True]
+    assert pl.read_parquet(root / "trials/**/*.parquet").height == 8
 
 
 def test_of_two_merged_files_the_later_counts(root, tmp_path):
