@@ -35,6 +35,7 @@ from .studies.catalog.tasks import Examples as Examples
 from .studies.catalog.tasks import GeneratedTask as GeneratedTask
 from .studies.catalog.tasks import TaskSizes as TaskSizes
 from .studies.catalog.tasks import register_task as register_task
+from .studies.planning.stale_trials import keep_stale_trials as keep_stale_trials
 from .studies.study import Study as Study
 from .studies.study import load_study as load_study
 from .studies.text.errors import StudyError as StudyError

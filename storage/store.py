@@ -37,6 +37,7 @@ from .upkeep import (
     Forgotten,
     StoreCheck,
     check_store,
+    copy_attempt,
     forget,
     remove_leftovers,
     rename,
@@ -259,6 +260,25 @@ class Store:
             raise
         self._layout.remove(self._layout.study(old))
         return moved
+
+    def copy_outcome(self, trial: str, to: str) -> bool:
+        """Give the outcome of a trial, with metrics, outputs and weights, to another trial as well.
+
+        Its row says as before with which settings and which code it was trained. Returns False, and copies
+        nothing, where somebody trains the other trial or has done so. Raises KeyError for an unknown trial.
+        """
+        if to in self.last_numbers():
+            return False
+        rows = self._latest(["trial", "attempt", "study"]).filter(trial=trial)
+        if not len(rows):
+            raise KeyError(trial)
+        ((_, attempt, study),) = rows.iter_rows()
+        return copy_attempt(
+            *(self._layout, self._quarantine, self.leases(f"copy {token_hex(8)}")),
+            study=study,
+            source=(trial, attempt),
+            target=(to, 0),
+        )
 
     def checkpoint_dir(self, trial: str) -> Path:
         """Return the folder for a trial's checkpoints, which need not exist."""

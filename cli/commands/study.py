@@ -11,6 +11,19 @@ import typer
 from ...studies.text.units import WIDTH
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stdout
+from ..run_options import (
+    AddressOption,
+    CheckpointEveryOption,
+    FailFastOption,
+    IsolateOption,
+    KeepStaleOption,
+    LocalOption,
+    MaxFailuresOption,
+    MaxTrialsOption,
+    RetryFailedOption,
+    ShardOption,
+    SkipUnfitNodesOption,
+)
 
 app = typer.Typer(help="Plan studies, run them, and see how far they are.", no_args_is_help=True)
 
@@ -57,43 +70,18 @@ def run(
     study: StudyFile,
     *,
     overrides: OverridesOption = None,
-    local: Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")] = False,
-    isolate: Annotated[
-        bool, typer.Option("--isolate", help="With --local: train in a process of its own.")
-    ] = False,
+    local: LocalOption = False,
+    isolate: IsolateOption = False,
     only: OnlyOption = None,
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            "--shard", metavar="I/N", help="Run the I-th of N shares, as 3/16: each trial is in one of them."
-        ),
-    ] = None,
-    max_trials: Annotated[
-        int | None, typer.Option("--max-trials", min=1, metavar="N", help="Run at most so many trials.")
-    ] = None,
-    max_failures: Annotated[
-        int | None,
-        typer.Option("--max-failures", min=1, metavar="N", help="Stop once N trials have failed."),
-    ] = None,
-    fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="Stop at the first failure; --max-failures 1.")
-    ] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed trials again.")] = False,
-    checkpoint_every: Annotated[
-        str | None,
-        typer.Option(
-            "--checkpoint-every",
-            metavar="TIME",
-            help="Save trials amid an epoch so often, as 30s, 5m or 1h; else only after it.",
-        ),
-    ] = None,
-    address: Annotated[
-        str | None, typer.Option("--address", metavar="ADDR", help="The Ray cluster; else as configured.")
-    ] = None,
-    skip_unfit_nodes: Annotated[
-        bool,
-        typer.Option("--skip-unfit-nodes", help="Leave out nodes of the cluster that cannot train trials."),
-    ] = False,
+    shard: ShardOption = None,
+    max_trials: MaxTrialsOption = None,
+    max_failures: MaxFailuresOption = None,
+    fail_fast: FailFastOption = False,
+    retry_failed: RetryFailedOption = False,
+    keep_stale: KeepStaleOption = False,
+    checkpoint_every: CheckpointEveryOption = None,
+    address: AddressOption = None,
+    skip_unfit_nodes: SkipUnfitNodesOption = False,
     results: ResultsOption = None,
 ) -> None:
     """Train a study's trials that the store lacks; run it again to continue after any interruption.
@@ -120,6 +108,7 @@ def run(
         "max_failures": max_failures,
         "fail_fast": fail_fast,
         "retry_failed": retry_failed,
+        "keep_stale": keep_stale,
         "skip_unfit_nodes": skip_unfit_nodes,
     }
     settings = load_settings({**configured, "isolate": isolate or None})
@@ -133,6 +122,7 @@ def run(
         max_trials=max_trials,
         max_failures=1 if fail_fast else max_failures,
         retry_failed=retry_failed,
+        keep_stale=keep_stale,
         skip_unfit_nodes=skip_unfit_nodes,
         resume_command=command_line("study", "run", study, set=loaded.overrides, **how, **where),
         table_command=command_line("table", "render", loaded.name, results=results, plugin=where["plugin"]),

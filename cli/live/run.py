@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...engine.core.resources import Machine
 from ...reporting.results import StudyResults
 from ...storage import Store
+from ...studies.planning.stale_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import study_status
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
@@ -47,6 +48,7 @@ class RunRequest:
     max_trials: int | None
     max_failures: int | None
     retry_failed: bool
+    keep_stale: bool
     skip_unfit_nodes: bool
     resume_command: str
     table_command: str
@@ -67,6 +69,8 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     from ...engine.trial.machine_failures import MachineError
 
     started = time.monotonic()
+    if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):
+        print_stderr(f"{describe_stale(kept)}; kept as outcomes")
     machine = Machine(
         cpus=values.cpus,
         gpus=values.gpus,

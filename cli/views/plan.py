@@ -60,7 +60,7 @@ def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
         text = "; ".join(_going_on(plan.going_on.values()))
         yield wrap(text, WIDTH, initial_indent="  on     ", subsequent_indent=" " * 9)
     if plan.stale:
-        text = f"{describe_stale(plan.stale)}; a run trains them anew"
+        text = f"{describe_stale(plan.stale)}; a run trains them anew, --keep-stale keeps them"
         yield wrap(text, WIDTH, initial_indent="  stale  ", subsequent_indent=" " * 9)
     for each in plan.over_budget:
         text = f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"

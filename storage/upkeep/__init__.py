@@ -1,10 +1,12 @@
 """All that is wrong with a store is told before anything is changed.
 
 `findings` are what is told, `checking` finds them, `leftovers` are those that can be removed, and `repair`
-moves damaged files away after what is intact of them is kept. `removal` forgets trials and renames studies.
+moves damaged files away after what is intact of them is kept. `removal` forgets trials and renames studies,
+`copying` gives the outcome of a trial to another.
 """
 
 from .checking import StoreCheck, check_store
+from .copying import copy_attempt
 from .findings import Finding, FindingKind
 from .leftovers import remove_leftovers
 from .removal import Forgotten, forget, rename
@@ -16,6 +18,7 @@ __all__ = [
     "Forgotten",
     "StoreCheck",
     "check_store",
+    "copy_attempt",
     "forget",
     "remove_leftovers",
     "rename",

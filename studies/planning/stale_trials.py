@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
+from ...storage import Store
 from ..resolve.plugin_code import changed_code, digest, shown, with_code
 from ..resolve.trial import settings_from_json, trial_id
 from ..study import Study
@@ -42,6 +43,19 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
     return {
         each.now: each for each in stale if each.now not in here and (wanted is None or each.now in wanted)
     }
+
+
+def keep_stale_trials(
+    study: Study, store: Store, trials: Collection[str] | None = None
+) -> dict[str, StaleTrial]:
+    """Take the stored trials of other source for outcomes of a study, and return them by their ids now.
+
+    For an edit that changes no number. Their rows still say which source it was. `trials` says which may be
+    taken, by their ids now; those that somebody trains are left to whoever does.
+    """
+    found = find_stale_trials(study, store.trials())
+    wanted = {now: each for now, each in found.items() if trials is None or now in trials}
+    return {now: each for now, each in wanted.items() if store.copy_outcome(each.stored, now)}
 
 
 def describe_stale(stale: Mapping[str, StaleTrial]) -> str:

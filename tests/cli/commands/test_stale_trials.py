@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from activemem.storage import Store
+
 BLOCK = """
 from activemem import register_metric
 from activemem.blocks import Block, register_block
@@ -71,20 +73,33 @@ def trials(process, *options):
     return [each["id"] for each in plan["trials"]], [each["status"] for each in plan["trials"]]
 
 
-def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew(process, scaling):
-    assert process("study", "run", *scaling, "--local").returncode == 0
+def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew_or_kept(process, scaling):
+    run = ("study", "run", *scaling, "--local", "--set", "study.keep_weights=true")
+    assert process(*run).returncode == 0
     (block, ours), statuses = trials(process, *scaling)
     assert statuses == ["done", "done"]
+    shutil.copytree("results", "kept")
     Path("scaled.py").write_text(BLOCK.replace("2 * x", "3 * x"), encoding="utf-8")
     (edited, same), statuses = trials(process, *scaling)
     assert (edited != block, same == ours, statuses) == (True, True, ["missing", "done"])
     told = " ".join(process("study", "plan", *scaling).stdout.split())
     assert "stale 1 stored trial is of other code (scaled.py " in told
-    again = process("study", "run", *scaling, "--local")
+    again = process(*run)
     assert "2 of 2 trials done · 0 left · 1 trial ended" in again.stderr
     shown = " ".join(process("table", "render", "scaling", "--plugin", "scaled.py").stdout.split())
     assert shown.count("with scaled.py ") == 1
     assert "stale" not in process("study", "plan", *scaling).stdout
+
+    kept = " ".join(process(*run, "--results", "kept", "--keep-stale").stderr.split())
+    assert "1 stored trial is of other code (scaled.py " in kept
+    assert "); kept as outcomes" in kept
+    assert "2 of 2 trials done · 0 left · 0 trials ended" in kept
+    store = Store("kept")
+    for frame in (store.trials(), store.metrics(), store.outputs()):
+        of_both = [frame.filter(trial=trial).drop("trial").rows() for trial in (block, edited)]
+        assert of_both[0] == of_both[1]
+    assert store.weights_file(edited).read_bytes() == store.weights_file(block).read_bytes()
+    assert not store.copy_outcome(block, edited)
 
 
 def test_the_same_source_from_another_path_is_the_same_code(process, scaling):

@@ -1,0 +1,56 @@
+"""The options of `study run`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+LocalOption = Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")]
+
+IsolateOption = Annotated[
+    bool, typer.Option("--isolate", help="With --local: train in a process of its own.")
+]
+
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        "--shard", metavar="I/N", help="Run the I-th of N shares, as 3/16: each trial is in one of them."
+    ),
+]
+
+MaxTrialsOption = Annotated[
+    int | None, typer.Option("--max-trials", min=1, metavar="N", help="Run at most so many trials.")
+]
+
+MaxFailuresOption = Annotated[
+    int | None, typer.Option("--max-failures", min=1, metavar="N", help="Stop once N trials have failed.")
+]
+
+FailFastOption = Annotated[
+    bool, typer.Option("--fail-fast", help="Stop at the first failure; --max-failures 1.")
+]
+
+RetryFailedOption = Annotated[bool, typer.Option("--retry-failed", help="Try failed trials again.")]
+
+KeepStaleOption = Annotated[
+    bool,
+    typer.Option("--keep-stale", help="Keep the outcomes of plug-ins' earlier code; else they train anew."),
+]
+
+CheckpointEveryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint-every",
+        metavar="TIME",
+        help="Save trials amid an epoch so often, as 30s, 5m or 1h; else only after it.",
+    ),
+]
+
+AddressOption = Annotated[
+    str | None, typer.Option("--address", metavar="ADDR", help="The Ray cluster; else as configured.")
+]
+
+SkipUnfitNodesOption = Annotated[
+    bool, typer.Option("--skip-unfit-nodes", help="Leave out nodes of the cluster that cannot train trials.")
+]
