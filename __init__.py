@@ -8,9 +8,10 @@ activemem` costs nothing. Every block of this package is a name here, too; those
 `block("name")`.
 
 `grammar` is the recipe language, `blocks` its modules in torch, `studies` are study files and their trials,
-`storage` holds results, `engine` trains, `reporting` makes tables, figures, verdicts and pages, `cli` is
-the command line. `plugins` loads what others add to them. `errors` has the errors of all, `tokenizer` cuts
-texts, `diagnostics` shows where they are wrong, `lazy_exports` loads names.
+`storage` holds results, `engine` trains, `reporting` makes tables, figures, verdicts and pages, `tracking`
+tells other programs of studies, `cli` is the command line. `plugins` loads what others add to them.
+`errors` has the errors of all, `tokenizer` cuts texts, `diagnostics` shows where they are wrong,
+`lazy_exports` loads names.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ ActivememError              a ValueError
         OptimizerError      an optimiser that leaves out a weight     activemem.engine.optimisers.build
         PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
     mend the machine
+        TrackingError       a program that cannot be told of trials   activemem.tracking.contract
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures
             HeadLostError   a Ray cluster without its head            activemem.engine.run.head_watch
         BucketError         a bucket that cannot be reached           activemem.storage.objects.bucket

@@ -20,6 +20,7 @@ from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.pydantic_messages import InvalidTableError, ValidationProblem, validate
 from ..studies.text.strict_model import StrictModel
 from ..studies.text.units import parse_duration
+from ..tracking.places import is_uri
 from .settings_file import ENV_PREFIX, find_settings_file
 
 if TYPE_CHECKING:
@@ -39,8 +40,17 @@ class SettingsError(ActivememError):
     """Settings that cannot be used; the message has every fault of every source."""
 
 
+class TrackSettings(StrictModel):
+    """The programs that are told of a running study: for each the folder of its files, or its server."""
+
+    tensorboard: str | None = Field(default=None, min_length=1)
+
+
 class MachineSettings(StrictModel):
-    """All settings: folders, the cluster, a trial's resources and limits, the format of tables, plug-ins."""
+    """All settings: folders, the cluster, a trial's resources and limits, the format of tables, plug-ins.
+
+    `track` has those of other programs that show trials.
+    """
 
     results: str = "results"
     data: str = "data"
@@ -53,6 +63,7 @@ class MachineSettings(StrictModel):
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     format: str = "rich"
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    track: TrackSettings = TrackSettings()
 
     @field_validator("results", "data", "address")
     @classmethod
@@ -128,18 +139,23 @@ def read_bytes(text: str) -> int:
 SETTING_NAMES = tuple(MachineSettings.model_fields)
 """Every setting, in the order in which they are shown."""
 
+_ONLY_IN_FILE = "track"
+"""A table has no variable of the environment."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSettings:
     """The values in force and the source of each; paths are relative to the working directory.
 
-    `results` is a text where it is the address of an object store.
+    `results` is a text where it is the address of an object store. `track` has the places of those programs
+    that are to be told of studies.
     """
 
     values: MachineSettings
     results: Path | str
     data: Path
     plugins: tuple[Path, ...]
+    track: Mapping[str, str]
     sources: Mapping[str, str]
 
     @property
@@ -198,6 +214,10 @@ def load_settings(
         results=values.results if is_address(values.results) else locate("results", values.results),
         data=locate("data", values.data),
         plugins=tuple(locate("plugins", each) for each in values.plugins),
+        track={
+            name: place if is_uri(place) else str(locate("track", place))
+            for name, place in values.track.model_dump(exclude_none=True).items()
+        },
         sources=sources,
     )
 
@@ -214,7 +234,7 @@ def _file(path: Path) -> _Layer:
 
 def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault:
     """A fault of the file, with its position."""
-    text, place = document.places[problem.path[:1]]
+    text, place = document.places[problem.path if problem.path in document.places else problem.path[:1]]
     return fault_at(text, place.key if problem.key else place.value, problem.message)
 
 
@@ -235,7 +255,7 @@ def _environment(environment: Mapping[str, str]) -> _Layer:
         for name, text in environment.items()
         if name.startswith(ENV_PREFIX) and not name.startswith(_TEST_ENV_PREFIX) and text
     }
-    known = {_variable(name): name for name in SETTING_NAMES}
+    known = {_variable(name): name for name in SETTING_NAMES if name != _ONLY_IN_FILE}
     unknown = [f"unknown variable {name}{nearest_hint(name, known)}" for name in texts if name not in known]
     values = {name: _value(name, texts[variable]) for variable, name in known.items() if variable in texts}
     wrong = [f"{_variable(str(problem.path[0]))}: {problem.message}" for problem in _iter_problems(values)]

@@ -171,6 +171,10 @@ class Store:
         """
         return self._of_latest(("metrics", *MEASURED_LATER), trials)
 
+    def courses(self, trials: Collection[str]) -> pl.DataFrame:
+        """Return the metrics of these trials alone, in the form of `metrics`, without probes and tuning."""
+        return self._of_latest(("metrics",), trials)
+
     def metric_course(self, name: str, attempts: pl.DataFrame) -> pl.DataFrame:
         """Return one metric of these attempts at all steps, in the form of `metrics`.
 

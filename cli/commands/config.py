@@ -20,12 +20,17 @@ def show(as_json: JsonOption = False) -> None:
     like), else from the nearest activemem.toml upward from the working directory, else it has its
     default.
     """
+    from ...tracking.places import is_uri
     from ..machine_settings import SETTING_NAMES, load_settings
 
     found = load_settings()
     folders = {
         "results": str(found.results.resolve() if isinstance(found.results, Path) else found.results),
         "data": str(found.data.resolve()),
+        "track": {
+            name: place if is_uri(place) else str(Path(place).resolve())
+            for name, place in found.track.items()
+        },
         "plugins": [str(path.resolve()) for path in found.plugins],
     }
     values = found.values.model_dump() | folders
@@ -44,6 +49,8 @@ def _format_value(value: object) -> str:
             return str(value).lower()
         case float():
             return f"{value:g}"
+        case dict():
+            return ", ".join(f"{name}={text}" for name, text in value.items()) or "–"
         case list():
             return ", ".join(map(str, value)) or "–"
         case _:

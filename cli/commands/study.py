@@ -1,4 +1,4 @@
-"""`activemem study`: plan, run, watch, list, query, forget and rename studies."""
+"""`activemem study`: plan, run, watch, list, query, export, forget and rename studies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from ...studies.text.units import WIDTH
+from ...tracking.places import TRACKER_NAMES as EXPORT_NAMES
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stdout
 from ..run_options import (
@@ -238,6 +239,41 @@ def rename(
     store = load_settings({"results": results}).store
     moved = store.rename(study, new, stored_part(load_last_run(study, store), store, ()))
     print_stdout(f"{study} is {new} now: {plural(moved, 'trial')} moved")
+
+
+@app.command()
+def export(
+    study: StudyName,
+    *,
+    to: Annotated[
+        str, typer.Option("--to", metavar="|".join(EXPORT_NAMES), help="The program that is to show it.")
+    ],
+    out: Annotated[
+        str,
+        typer.Option("--out", metavar="PLACE", help="The folder of its files, or its server."),
+    ],
+    overrides: OverridesOption = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell another program what the store has of a study: metrics of each epoch, settings, outcomes, tables.
+
+    What it knows already, from an earlier export or from the run itself, it is not told again.
+    """
+    from ...studies.last_run import load_last_run
+    from ...tracking.export import export_study
+    from ...tracking.opening import open_trackers
+    from ..machine_settings import load_settings
+    from ..views.studies import exported_to_dict, format_exported
+
+    store = load_settings({"results": results}).store
+    tracker = open_trackers({to: out})[to]
+    found = load_last_run(study, store, overrides or ())
+    exported = export_study(found, store, tracker)
+    if as_json:
+        print_json({"study": found.name, "to": to, "out": out, **exported_to_dict(exported)})
+    else:
+        print_stdout(format_exported(found.name, to, out, exported))
 
 
 @app.command("list")

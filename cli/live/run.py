@@ -64,9 +64,14 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         settings.results.mkdir(parents=True, exist_ok=True)
     if not request.local:
         _check_reachable(values.address)
+    from ...tracking.opening import open_trackers
+
+    trackers = open_trackers(settings.track)
     from ...engine.run.driver import run_study  # loads torch
     from ...engine.run.head_watch import HeadLostError
     from ...engine.trial.machine_failures import MachineError
+    from ...tracking.listener import tracking
+    from ...tracking.tables import tracked_tables
 
     started = time.monotonic()
     if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):
@@ -83,7 +88,10 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         skip_unfit_nodes=request.skip_unfit_nodes,
     )
     try:
-        with live_display(request.study.name, _initial_progress(request, store)) as listener:
+        with (
+            live_display(request.study.name, _initial_progress(request, store)) as display,
+            tracking(display, trackers, print_stderr) as listener,
+        ):
             summary = run_study(
                 request.study,
                 store,
@@ -95,6 +103,8 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
                 retry_failed=request.retry_failed,
                 trial_ids=request.trial_ids,
             )
+            if trackers:
+                listener.show_tables(request.study.name, tracked_tables(request.study, store))
     except KeyboardInterrupt:
         print_stderr(f"stopped at once; the epochs before are stored. Continue: {request.resume_command}")
         return None

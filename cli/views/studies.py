@@ -1,15 +1,17 @@
-"""The studies that there are: those that come with the package, and those that ran into a store."""
+"""The studies that there are: those of the package, and those that ran into a store; what is exported."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from ...storage import Store
 from ...studies.last_run import load_studies
 from ...studies.planning.status import StudyStatus, study_status
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
-from ...studies.text.units import WIDTH, truncate
+from ...studies.text.units import WIDTH, plural, truncate
+from ...tracking.export import StudyExport
 
 
 def studies_with_status(store: Store) -> dict[str, tuple[Study, StudyStatus] | StudyError]:
@@ -30,3 +32,21 @@ def format_studies(found: Mapping[str, tuple[Study, StudyStatus] | StudyError]) 
     ]
     names, counts = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
     return [truncate(f"{name:<{names}}   {count:>{counts}}   {text}", WIDTH) for name, count, text in rows]
+
+
+def format_exported(study: str, program: str, place: str, exported: StudyExport) -> str:
+    """`chain for tensorboard in runs: 4 trials, 40 epochs, 1 table; 2 trials known already`."""
+    told = ", ".join(
+        [
+            plural(exported.trials, "trial"),
+            plural(exported.epochs, "epoch"),
+            plural(exported.tables, "table"),
+        ]
+    )
+    known = f"; {plural(exported.known, 'trial')} known already" if exported.known else ""
+    return f"{study} for {program} in {place}: {told}{known}"
+
+
+def exported_to_dict(exported: StudyExport) -> dict[str, int]:
+    """The same for a program."""
+    return asdict(exported)

@@ -20,6 +20,7 @@ def test_without_any_source_every_setting_has_its_default():
         "checkpoint_every": None,
         "format": "rich",
         "plugins": (),
+        "track": {"tensorboard": None},
     }
     assert found.sources == dict.fromkeys(SETTING_NAMES, "default")
     assert (found.results, found.data) == (Path("results"), Path("data"))
@@ -132,6 +133,7 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
         "checkpoint_every   –        default\n"
         "format             rich     default\n"
         "plugins            –        default\n"
+        "track              –        default\n"
     )
     assert (result.exit_code, result.stderr) == (0, "")
 
@@ -229,3 +231,18 @@ def test_ray_on_this_machine_is_no_cluster(address):
 def test_an_address_of_ray_that_means_nothing_is_a_fault():
     with pytest.raises(SettingsError, match="RAY_ADDRESS: expected auto or HOST:PORT, got 'ray'"):
         load_settings(environment={"RAY_ADDRESS": "ray"})
+
+
+def test_programs_that_are_told_of_studies_are_a_table_whose_folders_are_seen_from_the_file(tmp_path):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (tmp_path / "activemem.toml").write_text('[track]\ntensorboard = "runs"\n', encoding="utf-8")
+    assert load_settings(folder=inside).track == {"tensorboard": str(tmp_path / "runs")}
+    (tmp_path / "activemem.toml").write_text('[track]\ntensorbord = "runs"\n', encoding="utf-8")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert str(caught.value) == (
+        f"{tmp_path}/activemem.toml: 1 fault\n\n"
+        '  2 | tensorbord = "runs"\n'
+        "      ^^^^^^^^^^  unknown key 'tensorbord'; nearest: tensorboard"
+    )

@@ -1,0 +1,50 @@
+"""A study that ran is told to another program, and a run tells it as activemem.toml says."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from activemem.tracking import opening
+
+from ..store_factories import make_partial_store
+
+
+def test_an_export_tells_what_the_program_does_not_know(run, tiny):
+    pytest.importorskip("tensorboard")
+    make_partial_store(tiny)
+    first = run("study", "export", tiny, "--to", "tensorboard", "--out", "runs")
+    assert (first.exit_code, first.stderr) == (0, "")
+    assert first.stdout == "tiny for tensorboard in runs: 7 trials, 7 epochs, 2 tables\n"
+    second = run("study", "export", tiny, "--to", "tensorboard", "--out", "runs", "--json")
+    assert json.loads(second.stdout) == {
+        "study": "tiny",
+        "to": "tensorboard",
+        "out": "runs",
+        "trials": 0,
+        "epochs": 0,
+        "known": 7,
+        "tables": 2,
+    }
+
+
+def test_a_program_whose_library_is_missing_is_told_before_anything_runs(run, tiny, monkeypatch):
+    monkeypatch.setattr(opening, "find_spec", lambda name: None)
+    Path("activemem.toml").write_text('[track]\ntensorboard = "runs"\n', encoding="utf-8")
+    result = run("study", "run", tiny, "--local")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "tensorboard: its library is not installed; install it: pip install 'activemem[tensorboard]'\n"
+    )
+    assert not list(Path().glob("results/*"))
+
+
+def test_a_run_tells_its_trials_as_the_settings_file_says(run, tiny):
+    pytest.importorskip("tensorboard")
+    Path("activemem.toml").write_text('[track]\ntensorboard = "runs"\n', encoding="utf-8")
+    assert run("study", "run", tiny, "--local", "--max-trials", "2").exit_code == 0
+    assert len(list(Path("runs/tiny").glob("*-*/events.*"))) == 2
+    again = run("study", "export", "tiny", "--to", "tensorboard", "--out", "runs")
+    assert (
+        again.stdout == "tiny for tensorboard in runs: 0 trials, 0 epochs, 2 tables; 2 trials known already\n"
+    )

@@ -1,0 +1,39 @@
+"""What the store has is told once, whole, and afterwards."""
+
+from activemem.engine.core.events import EpochFinished, Listener, Started
+from activemem.tracking.export import StudyExport, export_study
+from activemem.tracking.listener import Tracking
+from activemem.tracking.trials import tracked_trial
+
+from .recorder import Recorder
+
+
+def test_an_export_tells_all_epochs_and_ends_and_a_second_one_nothing(trained):
+    study, store = trained
+    recorder = Recorder()
+    assert export_study(study, store, recorder) == StudyExport(trials=4, epochs=12, known=0, tables=1)
+    assert set(recorder.status.values()) == {"done"}
+    course = store.metrics([study.trials[0].id]).filter(name="loss")["value"].to_list()
+    assert [metrics["loss"] for metrics in recorder.epochs[study.trials[0].id].values()] == course
+    assert export_study(study, store, recorder) == StudyExport(trials=0, epochs=0, known=4, tables=1)
+
+
+def test_an_export_adds_what_a_run_could_not_tell(trained):
+    study, store = trained
+    recorder, trial = Recorder(), study.trials[0]
+    listener = Tracking(Listener(), {"recorder": recorder})
+    listener.on_planned([trial])
+    listener.on_event(Started(trial=trial.id, epoch=0))
+    listener.on_event(EpochFinished(trial=trial.id, epoch=2, metrics={"loss": 0.5}))
+    listener.close()
+    assert export_study(study, store, recorder) == StudyExport(trials=4, epochs=11, known=0, tables=1)
+
+
+def test_a_trial_is_named_by_its_levels_and_has_all_settings_in_one_level(trained):
+    trial = trained[0].trials[-1]
+    shown = tracked_trial(trial)
+    assert shown.name == f"mixer=conv_k=3_seed=1-{trial.id}"
+    assert shown.settings["mixer"] == "conv(k=3)"
+    assert shown.settings["train.optimizer.lr"] == 0.01
+    assert shown.settings["train.optimizer.betas"] == "[0.9, 0.999]"
+    assert {type(value) for value in shown.settings.values()} <= {str, float, int, bool}

@@ -1,0 +1,160 @@
+"""Trackers are told each epoch once, in threads of their own, and what they are not told is counted."""
+
+import logging
+import threading
+import time
+
+import pytest
+
+from activemem.engine.core.events import Ended, EpochFinished, Listener, Started, Taken
+from activemem.tracking import feed
+from activemem.tracking.contract import Known
+from activemem.tracking.listener import Tracking, tracking
+
+from .recorder import Recorder
+
+
+@pytest.fixture
+def trial(trained):
+    return trained[0].trials[0]
+
+
+def run(listener, trial, *, first=0, last=3, ends=True):
+    """A trial's events from one epoch to another."""
+    listener.on_planned([trial])
+    listener.on_event(Started(trial=trial.id, epoch=first))
+    for epoch in range(first + 1, last + 1):
+        listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={"loss": 1 / epoch}))
+    if ends:
+        listener.on_event(Ended(trial=trial.id, status="done", metrics={"loss": 0.25}))
+
+
+def test_a_resumed_trial_goes_on_and_tells_no_epoch_twice(trial):
+    recorder = Recorder()
+    for first, last in ((0, 2), (1, 3)):  # the second process goes on from a checkpoint before the last epoch
+        listener = Tracking(Listener(), {"recorder": recorder})
+        run(listener, trial, first=first, last=last, ends=last == 3)
+        assert listener.close() == []
+    assert recorder.told == [
+        ("begin", trial.id),
+        ("log", trial.id, 1),
+        ("log", trial.id, 2),
+        ("pause", trial.id),
+        ("close",),
+        ("begin", trial.id),
+        ("log", trial.id, 3),
+        ("end", trial.id, "done"),
+        ("close",),
+    ]
+
+
+def test_epochs_of_which_nobody_told_are_told_at_the_end(trial):
+    listener = Tracking(Listener(), {"recorder": Recorder()})
+    run(listener, trial, first=2)
+    assert listener.close() == [
+        "recorder lacks 2 epochs of 1 trial; activemem study export adds what is missing"
+    ]
+
+
+def test_a_tracker_that_breaks_is_warned_of_once_told_at_the_end_and_tried_again(trial, caplog, monkeypatch):
+    monkeypatch.setattr(feed, "RETRY_S", 0.0)
+    broken = threading.Event()
+
+    def fails(what):
+        if broken.is_set() and what[0] != "pause":
+            raise ConnectionError("the server is gone\nand more")
+
+    recorder, told = Recorder(fails), []
+    with (
+        caplog.at_level(logging.WARNING),
+        tracking(Listener(), {"mlflow": recorder}, told.append) as listener,
+    ):
+        run(listener, trial, last=1, ends=False)
+        wait_until(lambda: recorder.epochs)
+        broken.set()
+        for epoch in (2, 3):
+            listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={"loss": 0.5}))
+        wait_until(lambda: "mlflow" in caplog.text)
+        wait_until(lambda: 3 in listener._feeds[0].missing.get(trial.id, ()))
+        broken.clear()
+        listener.on_event(EpochFinished(trial=trial.id, epoch=4, metrics={"loss": 0.5}))
+    assert sorted(recorder.epochs[trial.id]) == [1, 4]
+    assert [record.getMessage() for record in caplog.records] == [
+        "mlflow cannot be told of the study; training goes on: ConnectionError: the server is gone"
+    ]
+    assert told == [
+        "mlflow lacks 2 epochs of 1 trial (ConnectionError: the server is gone); "
+        "activemem study export adds what is missing"
+    ]
+
+
+def test_a_tracker_that_hangs_holds_up_neither_the_study_nor_its_end(trial, monkeypatch):
+    monkeypatch.setattr(feed, "MAX_QUEUED", 2)
+    monkeypatch.setattr(feed, "CLOSE_S", 0.05)
+    hanging, released = threading.Event(), threading.Event()
+
+    def hang(what):
+        hanging.set()
+        released.wait()
+
+    slow, quick = Recorder(hang), Recorder()
+    listener = Tracking(Listener(), {"slow": slow, "quick": quick})
+    listener.on_planned([trial])
+    listener.on_event(Started(trial=trial.id, epoch=0))
+    assert hanging.wait(60)
+    for epoch in range(1, 5):
+        wait_until(lambda: listener._feeds[1]._queue.qsize() == 0)
+        listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={}))
+    listener.on_event(Ended(trial=trial.id, status="done"))
+    line, *others = [each for each in listener.close() if each.startswith("slow")]
+    released.set()
+    assert (line, others) == (
+        "slow lacks 2 epochs, 1 end of 1 trial and had not taken everything after 20 s; "
+        "activemem study export adds what is missing",
+        [],
+    )
+
+
+def test_a_trial_that_another_driver_has_taken_over_is_left_to_it(trial):
+    recorder = Recorder()
+    listener = Tracking(Listener(), {"recorder": recorder})
+    run(listener, trial, last=1, ends=False)
+    listener.on_event(Taken(trial=trial.id, attempt=1, ended=False))
+    listener.close()
+    assert recorder.told[-2:] == [("pause", trial.id), ("close",)]
+    assert recorder.known(listener._trials[trial.id]) == Known(epochs=frozenset({1}))
+
+
+def test_everything_is_passed_on_to_the_display(trial):
+    class Display(Listener):
+        heard = ()
+
+        def on_planned(self, trials):
+            self.heard += ("planned", len(trials))
+
+        def stopping(self):
+            self.heard += ("stopping",)
+
+        def waiting(self, others):
+            self.heard += ("waiting",)
+
+        def on_nodes(self, nodes):
+            self.heard += ("nodes",)
+
+        def on_event(self, event):
+            self.heard += (type(event).__name__,)
+
+    display = Display()
+    listener = Tracking(display, {})
+    run(listener, trial, last=0)
+    listener.stopping()
+    listener.waiting([])
+    listener.on_nodes([])
+    assert display.heard == ("planned", 1, "Started", "Ended", "stopping", "waiting", "nodes")
+
+
+def wait_until(holds):
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.001)

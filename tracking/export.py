@@ -1,0 +1,78 @@
+"""What a store holds of a study, told to a tracker that does not know it yet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..storage import Store
+from ..studies.planning.status import study_outcomes
+from ..studies.resolve.trial import Trial, settings_from_json
+from ..studies.study import Study
+from .contract import TrackedEnd, Tracker
+from .tables import tracked_tables
+from .trials import tracked_trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyExport:
+    """What a tracker was told: trials of which it knew not all, their epochs, tables; trials that it knew."""
+
+    trials: int
+    epochs: int
+    known: int
+    tables: int
+
+
+def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
+    """Tell a tracker of all outcomes of a study in a store, and of its tables; the tracker is then closed.
+
+    A trial that it knows wholly is left alone, and no epoch is told twice.
+    """
+    rows = study_outcomes(study, store.trials())
+    courses = _courses(store, list(rows["trial"]))
+    levels = {trial.id: trial.levels for trial in study.cells}
+    trials, epochs = 0, 0
+    for row in rows.iter_rows(named=True):
+        trial = Trial(
+            study=study.name,
+            levels=levels.get(row["trial"])
+            or json.loads(row["factors"]),  # another study may have trained it
+            settings=settings_from_json(row["settings"]),
+        )
+        told = _export_trial(trial, row, courses.get(row["trial"], {}), tracker)
+        trials, epochs = trials + (told is not None), epochs + (told or 0)
+    tables = tracked_tables(study, store)
+    if tables:
+        tracker.show_tables(study.name, tables)
+    tracker.close()
+    return StudyExport(trials=trials, epochs=epochs, known=len(rows) - trials, tables=len(tables))
+
+
+def _export_trial(
+    trial: Trial, row: Mapping[str, Any], course: Mapping[int, Mapping[str, float]], tracker: Tracker
+) -> int | None:
+    """Tell a tracker what it does not know of a trial: how many epochs; None if it knows it wholly."""
+    shown, finished = tracked_trial(trial), row["finished"].timestamp()
+    known = tracker.known(shown)
+    new = {epoch: metrics for epoch, metrics in course.items() if epoch not in known.epochs}
+    if known.status == row["status"] and not new:
+        return None
+    tracker.begin(shown, row["started"].timestamp())
+    for epoch, metrics in new.items():
+        tracker.log(shown, epoch, metrics, finished)
+    final = {each["name"]: each["value"] for each in row["metrics"]}
+    tracker.end(shown, TrackedEnd(status=row["status"], reason=row["reason"], metrics=final, at=finished))
+    return len(new)
+
+
+def _courses(store: Store, trials: Sequence[str]) -> dict[str, dict[int, dict[str, float]]]:
+    """The metrics of trials by epoch."""
+    courses: dict[str, dict[int, dict[str, float]]] = {}
+    for trial, epoch, name, value in (
+        store.courses(trials).select("trial", "epoch", "name", "value").iter_rows()
+    ):
+        courses.setdefault(trial, {}).setdefault(epoch, {})[name] = value
+    return courses

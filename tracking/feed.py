@@ -1,0 +1,175 @@
+"""One tracker in a thread of its own, behind a queue that never makes anybody wait."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker
+
+MAX_QUEUED = 10_000
+"""At most this many things wait to be told; what comes then is counted, and not told."""
+
+RETRY_S = 30.0
+"""So long a tracker that has failed is told nothing; what comes meanwhile is counted."""
+
+END = 0
+"""Stands for the end of a trial, among its epochs."""
+
+CLOSE_S = 20.0
+"""At the end of a run a tracker has so long to take what is left."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A trial begins or goes on, after so many epochs."""
+
+    trial: TrackedTrial
+    epoch: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """An epoch of a trial has ended."""
+
+    trial: TrackedTrial
+    epoch: int
+    metrics: Mapping[str, float]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A trial has ended."""
+
+    trial: TrackedTrial
+    end: TrackedEnd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A trial goes on elsewhere."""
+
+    trial: TrackedTrial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """A study's tables as they stand."""
+
+    study: str
+    tables: Sequence[TrackedTable]
+
+
+News = Begun | Measured | Finished | Left | Tables
+
+
+class Feed:
+    """Tells a tracker in the order of `put`, until `close`.
+
+    A tracker that raises is warned of once in the log, and tried again later. What it was not told is in
+    `missing`: epochs by trial, with `END` for its end, and `tables_missing`. An epoch is told once: the
+    tracker says at the beginning which it knows.
+    """
+
+    def __init__(self, name: str, tracker: Tracker) -> None:
+        self.name, self.error = name, ""
+        self.missing: dict[str, set[int]] = {}
+        self.tables_missing = False
+        self._tracker = tracker
+        self._queue: SimpleQueue[News | None] = SimpleQueue()
+        self._open: dict[str, tuple[TrackedTrial, set[int]]] = {}
+        self._silent_until = float("-inf")
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._work, name=f"tracking {name}", daemon=True)
+        self._thread.start()
+
+    def put(self, news: News) -> None:
+        """Tell something soon; never waits."""
+        if self._queue.qsize() < MAX_QUEUED:
+            self._queue.put(news)
+        else:
+            self._miss(news)
+
+    def close(self) -> bool:
+        """Tell what is left, pause what is open, and end; False if the tracker takes too long for that."""
+        self._queue.put(None)
+        self._thread.join(CLOSE_S)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        while (news := self._queue.get()) is not None:
+            if time.monotonic() < self._silent_until or not self._try(news):
+                self._miss(news)
+        for trial, _ in tuple(self._open.values()):
+            self._try(Left(trial=trial))
+        with suppress(Exception):  # what it was told is not in doubt for us
+            self._tracker.close()
+
+    def _try(self, news: News) -> bool:
+        """Tell it; whether that has succeeded."""
+        try:
+            self._tell(news)
+        except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on
+            reason = (str(error).splitlines() or [""])[0]
+            told, self.error = self.error, f"{type(error).__name__}: {reason}"
+            self._silent_until = time.monotonic() + RETRY_S
+            if not isinstance(news, Tables):
+                self._open.pop(news.trial.id, None)  # begun anew, when there is more of it
+            if not told:
+                _log.warning("%s cannot be told of the study; training goes on: %s", self.name, self.error)
+            return False
+        return True
+
+    def _tell(self, news: News) -> None:
+        match news:
+            case Begun():
+                self._known(news.trial, news.epoch, news.at)
+            case Measured():
+                known = self._known(news.trial, news.epoch - 1, news.at)
+                if news.epoch not in known:
+                    self._tracker.log(news.trial, news.epoch, news.metrics, news.at)
+                    known.add(news.epoch)
+            case Finished():
+                self._known(news.trial, 0, news.end.at)
+                self._tracker.end(news.trial, news.end)
+                del self._open[news.trial.id]
+            case Left():
+                if self._open.pop(news.trial.id, None):
+                    self._tracker.pause(news.trial)
+            case Tables():
+                self._tracker.show_tables(news.study, news.tables)
+
+    def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
+        """The epochs known of a trial, which is begun if it is not open; others before are missing."""
+        if trial.id not in self._open:
+            known = set(self._tracker.known(trial).epochs)
+            self._tracker.begin(trial, at)
+            self._open[trial.id] = trial, known
+            with self._lock:
+                missing = self.missing.pop(trial.id, set()) | set(range(1, before + 1))
+                if missing - known:
+                    self.missing[trial.id] = missing - known
+        return self._open[trial.id][1]
+
+    def _miss(self, news: News) -> None:
+        with self._lock:
+            match news:
+                case Begun():
+                    self.missing.setdefault(news.trial.id, set()).update(range(1, news.epoch + 1))
+                case Measured():
+                    self.missing.setdefault(news.trial.id, set()).add(news.epoch)
+                case Finished():
+                    self.missing.setdefault(news.trial.id, set()).add(END)
+                case Tables():
+                    self.tables_missing = True
+                case Left():
+                    pass

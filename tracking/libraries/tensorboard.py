@@ -1,0 +1,105 @@
+"""TensorBoard: a folder of event files, one folder in it for each trial and one for each study's tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker
+
+_OUTCOME = "outcome"
+_TABLES = "tables"
+
+
+def open_tracker(place: str) -> Tracker:
+    """A folder as a tracker."""
+    return TensorBoardFiles(place)
+
+
+class TensorBoardFiles(Tracker):
+    """Event files that are on disk when a method returns; its epochs are TensorBoard's steps."""
+
+    def __init__(self, place: str) -> None:
+        self._root = Path(place)
+        self._events = import_module("tensorboard.compat.proto.event_pb2")
+        self._writer = import_module("tensorboard.summary.writer.event_file_writer").EventFileWriter
+        self._loader = import_module("tensorboard.backend.event_processing.event_file_loader").EventFileLoader
+        self._array = import_module("tensorboard.util.tensor_util").make_ndarray
+        self._scalar = import_module("tensorboard.plugins.scalar.summary_v2").scalar_pb
+        self._text = import_module("tensorboard.plugins.text.summary_v2").text_pb
+        self._hparams = import_module("tensorboard.plugins.hparams.summary_v2").hparams_pb
+        self._open: dict[str, Any] = {}
+
+    def known(self, trial: TrackedTrial) -> Known:
+        """What the trial's event files say."""
+        epochs, status = set[int](), None
+        for event in self._read(self._folder(trial)):
+            for value in event.summary.value:
+                if value.tag == _OUTCOME:
+                    status = self._array(value.tensor).item().decode().partition(":")[0]
+                elif value.metadata.plugin_data.plugin_name == "scalars" and "/" not in value.tag:
+                    epochs.add(event.step)
+        return Known(epochs=frozenset(epochs), status=status)
+
+    def begin(self, trial: TrackedTrial, at: float) -> None:
+        """Open a new event file, with the settings as hyperparameters."""
+        self._close(trial)
+        self._open[trial.id] = self._writer(str(self._folder(trial)))
+        self._add(trial, at, 0, self._hparams(dict(trial.settings), trial_id=trial.id, start_time_secs=at))
+
+    def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
+        """Add a scalar for each metric."""
+        self._add(trial, at, epoch, *(self._scalar(name, value) for name, value in metrics.items()))
+
+    def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
+        """Add a scalar for each final metric, and the outcome as a text."""
+        outcome = end.status if end.reason is None else f"{end.status}: {end.reason}"
+        final = [self._scalar(f"final/{name}", value) for name, value in end.metrics.items()]
+        self._add(trial, end.at, 0, *final, self._text(_OUTCOME, outcome))
+        self._close(trial)
+
+    def pause(self, trial: TrackedTrial) -> None:
+        """Close its event file."""
+        self._close(trial)
+
+    def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
+        """Write them as texts, into one event file in place of those before."""
+        folder = self._root / study / _TABLES
+        old = list(folder.glob("events.*"))
+        writer = self._writer(str(folder))
+        for table in tables:
+            writer.add_event(self._event(time.time(), 0, self._text(table.name, table.markdown)))
+        writer.close()
+        for path in old:
+            path.unlink()
+
+    def close(self) -> None:
+        """Close what is open."""
+        for writer in self._open.values():
+            writer.close()
+        self._open.clear()
+
+    def _folder(self, trial: TrackedTrial) -> Path:
+        """The folder of a trial, whatever its levels were called when it was made."""
+        study = self._root / trial.study
+        return next(study.glob(f"*-{trial.id}"), study / trial.name)
+
+    def _read(self, folder: Path) -> Iterator[Any]:
+        for path in sorted(folder.glob("events.*")):
+            yield from self._loader(str(path)).Load()
+
+    def _add(self, trial: TrackedTrial, at: float, step: int, *summaries: object) -> None:
+        writer = self._open[trial.id]
+        for summary in summaries:
+            writer.add_event(self._event(at, step, summary))
+        writer.flush()
+
+    def _event(self, at: float, step: int, summary: object) -> object:
+        return self._events.Event(wall_time=at, step=step, summary=summary)
+
+    def _close(self, trial: TrackedTrial) -> None:
+        if (writer := self._open.pop(trial.id, None)) is not None:
+            writer.close()

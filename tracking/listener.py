@@ -1,0 +1,103 @@
+"""Tells trackers of a study while it runs: a listener that passes everything on to another one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from ..engine.core.events import ClusterNode, Ended, EpochFinished, Event, Listener, Started, Taken
+from ..studies.resolve.trial import Trial
+from ..studies.text.units import plural
+from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker
+from .feed import CLOSE_S, END, Begun, Feed, Finished, Left, Measured, News, Tables
+from .trials import tracked_trial
+
+
+class Tracking(Listener):
+    """Hears of a study in the driver's process, so that workers know of no tracker; never waits for one."""
+
+    def __init__(self, listener: Listener, trackers: Mapping[str, Tracker]) -> None:
+        self._listener = listener
+        self._trials: dict[str, TrackedTrial] = {}
+        self._feeds = [Feed(name, tracker) for name, tracker in trackers.items()]
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        """Know these trials by their ids."""
+        self._trials |= {trial.id: tracked_trial(trial) for trial in trials}
+        self._listener.on_planned(trials)
+
+    def stopping(self) -> None:
+        """Pass it on, from a signal's handler."""
+        self._listener.stopping()
+
+    def waiting(self, others: Sequence[Taken]) -> None:
+        """Pass it on."""
+        self._listener.waiting(others)
+
+    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
+        """Pass it on."""
+        self._listener.on_nodes(nodes)
+
+    def on_event(self, event: Event) -> None:
+        """Pass it on, and tell the trackers of it when they have time."""
+        self._listener.on_event(event)
+        if (news := self._news(event, time.time())) is not None:
+            self._tell(news)
+
+    def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
+        """Tell the trackers of a study's tables."""
+        if tables:
+            self._tell(Tables(study=study, tables=tables))
+
+    def close(self) -> list[str]:
+        """Tell what is left, for some seconds; a line for each tracker that was not told everything."""
+        return [line for feed in self._feeds if (line := _close(feed))]
+
+    def _tell(self, news: News) -> None:
+        for feed in self._feeds:
+            feed.put(news)
+
+    def _news(self, event: Event, now: float) -> News | None:
+        match event:
+            case Started():
+                return Begun(trial=self._trials[event.trial], epoch=event.epoch, at=now)
+            case EpochFinished():
+                trial = self._trials[event.trial]
+                return Measured(trial=trial, epoch=event.epoch, metrics=event.metrics, at=now)
+            case Ended():
+                end = TrackedEnd(status=event.status, reason=event.reason, metrics=event.metrics, at=now)
+                return Finished(trial=self._trials[event.trial], end=end)
+            case Taken() if event.trial in self._trials:
+                return Left(trial=self._trials[event.trial])
+            case _:
+                return None
+
+
+@contextmanager
+def tracking(
+    listener: Listener, trackers: Mapping[str, Tracker], tell: Callable[[str], None]
+) -> Iterator[Tracking]:
+    """Tracks a study for the time of a context, at whose end it tells what trackers were not told."""
+    tracked = Tracking(listener, trackers)
+    try:
+        yield tracked
+    finally:
+        for line in tracked.close():
+            tell(line)
+
+
+def _close(feed: Feed) -> str | None:
+    """End a feed; what its tracker was not told, in words."""
+    over = feed.close()
+    ends = sum(END in each for each in feed.missing.values())
+    epochs = sum(len(each) for each in feed.missing.values()) - ends
+    parts = [plural(epochs, "epoch")] if epochs else []
+    parts += [plural(ends, "end")] if ends else []
+    parts += ["the tables"] if feed.tables_missing else []
+    told = [f"lacks {', '.join(parts)} of {plural(len(feed.missing), 'trial')}"] if parts else []
+    told += [] if over else [f"had not taken everything after {CLOSE_S:g} s"]
+    if not told:
+        return None
+    why = f" ({feed.error})" if feed.error else ""
+    return f"{feed.name} {' and '.join(told)}{why}; activemem study export adds what is missing"

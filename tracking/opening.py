@@ -1,0 +1,36 @@
+"""Trackers by the names of their programs; a library that is not installed is told with how to install it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+
+from ..diagnostics import nearest_hint
+from .contract import Tracker, TrackingError
+from .places import TRACKER_NAMES
+
+
+def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
+    """The trackers of these places, by name; TrackingError, with every fault, before any is told anything."""
+    faults = [fault for name in places if (fault := library_fault(name))]
+    opened: dict[str, Tracker] = {}
+    for name, place in places.items() if not faults else ():
+        try:
+            opened[name] = import_module(f".libraries.{name}", __package__).open_tracker(place)
+        except TrackingError as error:
+            faults.append(f"{name}: {error}")
+    if faults:
+        for tracker in opened.values():
+            tracker.close()
+        raise TrackingError("\n".join(faults))
+    return opened
+
+
+def library_fault(name: str) -> str | None:
+    """Why a program of this name cannot be told of anything here, if that is so."""
+    if name not in TRACKER_NAMES:
+        return f"there is no tracker '{name}'{nearest_hint(name, TRACKER_NAMES)}"
+    if find_spec(name) is None:
+        return f"{name}: its library is not installed; install it: pip install 'activemem[{name}]'"
+    return None
