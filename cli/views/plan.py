@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from textwrap import wrap
 from typing import Any
 
+from ...studies.planning.memory_estimates import StepMemory, TrialTest
 from ...studies.planning.plan import ModelCost, Plan
 from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.planning.stale_trials import describe_stale
 from ...studies.planning.time_estimates import TimeEstimate
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.study import Study
-from ...studies.text.units import WIDTH, abbreviate_all, format_duration, plural, si_prefix
+from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
 
 NO_NUMBER = "–"
@@ -56,6 +58,13 @@ def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
         text = f"{name} solved for the parameters of {cell}; largest residual {_signed(worst.residual)}"
         share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
         yield wrap(text + share, WIDTH, initial_indent="  match  ", subsequent_indent=" " * 9)
+    if plan.memory is not None:
+        label, held = plan.memory
+        text = f"a step of {abbreviate_all([label], WIDTH // 2)[0]} holds {_memory(held)}"
+        yield wrap(text, WIDTH, initial_indent="  memory ", subsequent_indent=" " * 9)
+    if plan.test is not None:
+        text = _test(plan.test)
+        yield wrap(text, WIDTH, initial_indent="  test   ", subsequent_indent=" " * 9)
     if plan.going_on:
         text = "; ".join(_going_on(plan.going_on.values()))
         yield wrap(text, WIDTH, initial_indent="  on     ", subsequent_indent=" " * 9)
@@ -65,6 +74,34 @@ def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
     for each in plan.over_budget:
         text = f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
         yield wrap(text, WIDTH, initial_indent="  over   ", subsequent_indent=" " * 9)
+
+
+def _memory(held: StepMemory) -> str:
+    """`2.1 MB: weights 0.4 MB, …` without what is nothing."""
+    parts = {
+        "weights": held.weights,
+        "gradients": held.gradients,
+        "optimiser": held.optimizer,
+        "average": held.average,
+        f"activations at {plural(held.tokens, 'token')}": held.activations,
+    }
+    told = ", ".join(f"{what} {format_bytes(count)}" for what, count in parts.items() if count)
+    return f"{format_bytes(held.total)}: {told}"
+
+
+def _test(test: TrialTest) -> str:
+    """`1,000 sequences at each of 4 lengths, 50 to 500: 3.1 TFLOPs a trial, at most 45.0 MB at once`."""
+    unit, size = si_prefix(test.flops)
+    first, last = test.lengths[0], test.lengths[-1]
+    where = (
+        f"each of {len(test.lengths):,} lengths, {first:,} to {last:,}"
+        if last > first
+        else f"length {last:,}"
+    )
+    return (
+        f"{plural(test.sequences, 'sequence')} at {where}: {test.flops / size:.1f} {unit}FLOPs a trial, "
+        f"at most {format_bytes(test.bytes)} at once"
+    )
 
 
 def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
@@ -110,6 +147,8 @@ def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
             {"labels": each.labels, "task": each.task, "sees": each.sees, "needs": each.needs}
             for each in plan.short_reaches
         ],
+        "memory": None if plan.memory is None else {"label": plan.memory[0], **asdict(plan.memory[1])},
+        "test": None if plan.test is None else asdict(plan.test),
         "trials": [
             {
                 "id": each.trial.id,

@@ -19,12 +19,11 @@ from .generated import NumberExamplesObjective, TaggingExamplesObjective
 from .language_modelling import LineObjective, StreamObjective
 from .regression import RegressionObjective
 from .seq2seq import Seq2SeqObjective
-from .tagging import TaggingObjective
+from .tagging import DrawnLengthObjective, GrowingLengthObjective
 
 __all__ = ["Metrics", "Objective", "StepShape", "build_objective"]
 
 _OBJECTIVES: dict[TaskKind, type[Objective[Any]]] = {
-    TaskKind.TAGGING: TaggingObjective,
     TaskKind.TRANSDUCTION: Seq2SeqObjective,
     TaskKind.REGRESSION: RegressionObjective,
 }
@@ -42,6 +41,8 @@ def build_objective(settings: TrialSettings, device: torch.device, folder: Path)
         kind = StreamObjective if settings.task.batching == "stream" else LineObjective
     elif isinstance(settings.task, GeneratedTask):
         kind = _OF_EXAMPLES[settings.task.spec.kind]
+    elif settings.task.spec.kind is TaskKind.TAGGING:
+        kind = GrowingLengthObjective if settings.train.lengths is None else DrawnLengthObjective
     else:
         kind = _OBJECTIVES[settings.task.spec.kind]
     return kind(settings, device, folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -62,6 +62,10 @@ class Objective(ABC, Generic[ModelOf]):
     @abstractmethod
     def step_shape(self) -> StepShape:
         """The shape of the next training step."""
+
+    def epoch_shapes(self) -> Mapping[StepShape, int]:
+        """How many steps of the epoch had each shape, before it is evaluated."""
+        return {self.step_shape: self.settings.train.steps_per_epoch}
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:

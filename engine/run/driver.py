@@ -30,7 +30,7 @@ from .local.in_process import run_local
 from .local.isolated import run_isolated
 from .local.last_resort import killed_if_stuck
 from .other_drivers import OtherDrivers
-from .preflight import check_gpu, check_leaks, check_precisions, prepare_corpora
+from .preflight import check_gpu, check_leaks, check_precisions, check_test_lengths, prepare_corpora
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +130,7 @@ def run_study(
     missing = _missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
     check_leaks(settings)
+    check_test_lengths(settings)
     check_precisions(settings, machine)
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)

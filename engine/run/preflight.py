@@ -1,4 +1,4 @@
-"""What would make trials fail or mislead, found before anything is trained: leaks, precisions, corpora."""
+"""What would make trials fail or mislead, found before anything is trained: leaks, lengths, corpora."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ import torch
 from ...blocks.testing.fixtures import make_block, random_sequences
 from ...grammar import parse, render
 from ...grammar.nodes import BlockNode, walk
-from ...studies.catalog.tasks import LanguageModelSettings, SentencePairSettings
+from ...studies.catalog.tasks import (
+    AlgorithmicSettings,
+    LanguageModelSettings,
+    SentencePairSettings,
+    TaskError,
+    require_algorithmic,
+)
 from ...studies.schema.settings import TrialSettings
+from ..core.models import AnyModel, build_model
 from ..core.resources import Machine
 from ..data import DataError, open_corpus, open_pairs, open_treebank
 from ..trial.leaks import LeakError
@@ -48,6 +55,42 @@ def sees_future(block: BlockNode) -> bool:
     y = module(changed)
     moved = (y[1:] != y[0]).any(-1)  # (place that is changed, position)
     return bool(moved.tril(-1).any())
+
+
+def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:
+    """Raise TaskError, with all of them, for models that cannot read what they are to be tested on.
+
+    A block of a plug-in may have no more than so many positions. Each is tried with one sequence.
+    """
+    longest: dict[tuple[str, int], TrialSettings] = {}
+    for settings in all_settings:
+        task = settings.task
+        if isinstance(task, AlgorithmicSettings) and task.test_lengths:
+            tokens = require_algorithmic(task.name).sequence_length(task.test_lengths[-1])
+            longest.setdefault((f"{settings.model!r} {task.interface!r}", tokens), settings)
+    faults = [
+        f"  {settings.model.recipe} at {tokens:,} tokens of {settings.task.name}: {fault}"
+        for (_, tokens), settings in longest.items()
+        if (fault := _reading_fault(settings, tokens)) is not None
+    ]
+    if faults:
+        raise TaskError("\n".join(["these models cannot read what they are to be tested on", *faults]))
+
+
+@torch.no_grad()
+def _reading_fault(settings: TrialSettings, tokens: int) -> str | None:
+    """Why a trial's model cannot read so many tokens; None if it can."""
+    model = _try_model(settings)
+    try:
+        model(torch.zeros(1, tokens, dtype=torch.int64))
+    except Exception as error:  # noqa: BLE001 -- whatever a block raises is told of it
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _try_model(settings: TrialSettings) -> AnyModel:
+    """The model of a trial with any weights, to be looked at."""
+    return build_model(settings.model, settings.task.interface, torch.Generator().manual_seed(0)).eval()
 
 
 def check_gpu(machine: Machine) -> None:

@@ -1,8 +1,9 @@
 """A task turns a seeded generator into whole batches of inputs and targets, the same for every device.
 
 `base` has what a task is and their registry. `copying`, `permutations`, `arithmetic` and `logic` are
-algorithmic tasks; `long_term` and `memory_degradation` are papers' problems. `generated` checks what the
-tasks of plug-ins draw, and `conformance` has what every task must hold to.
+algorithmic tasks; `long_term` and `memory_degradation` are papers' problems. `scored_sequences`
+are those that their models are scored on. `generated` checks what the tasks of plug-ins draw, and
+`conformance` has what every task must hold to.
 """
 
 from . import arithmetic, copying, logic, permutations

@@ -91,7 +91,7 @@ class Training:
         with self._timed():
             with self._own_rng(), float32_products(self._settings.train.precision):
                 self._take_steps(between_steps)
-            shape, epoch = self._objective.step_shape, self.epoch + 1
+            shapes, epoch = self._objective.epoch_shapes(), self.epoch + 1
             loss = float(self._loss / self._settings.train.steps_per_epoch)
             if not math.isfinite(loss):
                 self.epoch = epoch
@@ -102,7 +102,7 @@ class Training:
         self._schedule.after_epoch(measured)
         self.epoch, self._losses = epoch, losses
         self._begin_epoch()
-        tokens, self._amid_step = self._count_work(shape), False
+        tokens, self._amid_step = self._count_work(shapes), False
         return {"loss": loss, **measured, TOKENS_PER_S: tokens / seconds}
 
     def summary(self, last: Metrics) -> Metrics:
@@ -248,13 +248,16 @@ class Training:
             if view is not None:
                 check_future_is_hidden(self._model, view)
 
-    def _count_work(self, shape: StepShape) -> float:
-        """Count the operations and the tokens of an epoch; returns its tokens."""
-        sequences = self._settings.train.steps_per_epoch * shape.sequences
+    def _count_work(self, shapes: Mapping[StepShape, int]) -> float:
+        """Count the operations and the tokens of an epoch with so many steps of each shape; its tokens."""
         model, interface = self._settings.model, self._objective.interface
-        self.flops += sequences * sequence_flops(model, interface, tokens=shape.tokens, past=shape.past)
-        self._tokens += sequences * shape.tokens
-        return sequences * shape.tokens
+        tokens = 0.0
+        for shape, steps in shapes.items():
+            sequences = steps * shape.sequences
+            self.flops += sequences * sequence_flops(model, interface, tokens=shape.tokens, past=shape.past)
+            tokens += sequences * shape.tokens
+        self._tokens += tokens
+        return tokens
 
     def _autocast(self) -> torch.autocast:
         return autocast(self._settings.train.precision, self._device)

@@ -9,6 +9,7 @@ import polars as pl
 
 from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
 from ...studies.catalog.published import PublishedTable, match_published_keys, published_tables
+from ...studies.catalog.tasks import TEST_SETS
 from ...studies.schema.curve import INDEX_AXES, CurveSpec, curve_faults
 from ...studies.schema.level_names import level_text, one_line
 from ...studies.schema.selection import selected_levels
@@ -42,7 +43,7 @@ def build_curve(
     samples = collect_samples(spec, study, outcomes, metrics)
     builder = _CurveBuilder(
         spec=spec,
-        metric=find_metric(spec.value),
+        metric=_with_index_title(find_metric(spec.value), study),
         names=FigureNames(spec=spec, levels=levels, samples=samples),
         paper=published_tables().get((study.paper or "", spec.published or "")),
     )
@@ -57,6 +58,14 @@ def build_curve(
         panels=panels,
         provenance=provenance(samples.trials, outcomes),
     )
+
+
+def _with_index_title(metric: Metric, study: Study) -> Metric:
+    """The metric; an index that numbers test sets is called what these differ in."""
+    titles = {trial.settings.task.spec.test_sets_title for trial in study.cells}
+    if metric.index_titles != (TEST_SETS,) or len(titles) != 1:
+        return metric
+    return replace(metric, index_titles=tuple(titles))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,11 @@ class OptimizerSettings(StrictModel):
     lr: float = Field(gt=0, allow_inf_nan=False)
     """the highest learning rate"""
 
+    @property
+    def state_per_weight(self) -> int:
+        """How many numbers the rule keeps of each weight, at most; plans count their memory."""
+        return 2
+
     @field_validator("name")
     @classmethod
     def check_name(cls, name: str) -> str:
@@ -61,6 +66,11 @@ class OwnOptimizerSettings(OptimizerSettings):
         return self
 
     @property
+    def state_per_weight(self) -> int:
+        """The moments; those of maps in muon are one, those of matrices in adafactor fewer."""
+        return 1 if self.name == "sgd" and self.own_momentum else _MOMENTS[self.name]
+
+    @property
     def own_momentum(self) -> float:
         """The momentum that the rule has."""
         return MOMENTUMS[self.name] if self.momentum is None else self.momentum
@@ -85,6 +95,13 @@ class Optimizer:
 
 MOMENTUMS: Mapping[str, float] = {"sgd": 0.0, "muon": 0.95}
 """The rules with a momentum of their own, with what it is by default."""
+
+_MOMENTS: Mapping[str, int] = {
+    **dict.fromkeys(("adam", "adamw", "muon"), 2),
+    **dict.fromkeys(("adagrad", "lion", "adafactor"), 1),
+    "sgd": 0,
+}
+"""How many numbers each rule keeps of a weight, at most."""
 
 OPTIMIZERS: OpenRegistry[Optimizer] = OpenRegistry(
     "optimizer",

@@ -16,6 +16,7 @@ from ..resolve.parameter_matching import SizeMatch
 from ..resolve.trial import Trial
 from ..schema.level_names import level_name
 from ..study import Study
+from .memory_estimates import StepMemory, TrialTest, costliest_test, largest_step
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
 from .stale_trials import StaleTrial, find_stale_trials
@@ -78,6 +79,8 @@ class Plan:
     num_missing_weights: int  # done trials whose weights the study keeps but the store lacks
     models: tuple[ModelCost, ...]
     estimate: TimeEstimate
+    memory: tuple[str, StepMemory] | None  # of the model whose step holds most
+    test: TrialTest | None  # the costliest at lengths of its own
     max_trial_s: float  # of the longest trial to run, 0 if unknown
     going_on: Mapping[str, ShorterTrial]  # of the trials to run, those that begin where a shorter one ended
     reach_limits: tuple[ReachLimit, ...]
@@ -108,6 +111,7 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
         left = [_point_estimate(tried, trials, estimator)] * num_left
     names = _label_names(study)
     labelled = [(_label(names, trial), trial.settings) for trial in trials]
+    largest = largest_step(settings for _, settings in labelled)
     return Plan(
         trials=planned,
         total=study.total,
@@ -117,6 +121,8 @@ def make_plan(study: Study, store: Store, only: Collection[str] | None = None) -
         num_missing_weights=len(without_weights),
         models=_models(study, trials, estimator),
         estimate=total_time(left),
+        memory=None if largest is None else (labelled[largest[0]][0], largest[1]),
+        test=costliest_test(settings for _, settings in labelled),
         going_on=ShorterTrials(store).find_all(each for each in to_run if not store.has_checkpoint(each.id)),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ...grammar.nodes import RepeatNode
 from ..catalog.tasks import AlgorithmicTask, GeneratedTask, require_algorithmic
-from ..resolve.costs import max_curriculum_length, max_learnable_length, reach
+from ..resolve.costs import longest_length, max_learnable_length, reach
 from ..schema.settings import TrialSettings, read_recipe
 
 
@@ -92,7 +92,7 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
         if not isinstance(settings.task.spec, AlgorithmicTask):
             continue
         bound = max_learnable_length(settings)
-        if bound is None or bound >= max_curriculum_length(settings):
+        if bound is None or bound >= longest_length(settings):
             continue
         left, right = _binding_reach(settings, bound)
         known = limits.get(label)

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from ..resolve.costs import max_training_flops
+from ..resolve.costs import flops_of_test, max_training_flops
 from ..resolve.trial import Trial
 from ..schema.factors import SEED
 from ..schema.settings import read_recipe
@@ -64,11 +64,10 @@ class TimeEstimator:
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")
         speed = self._speeds.get(read_recipe(trial.settings.model.recipe).id, self._speed)
-        return (
-            UNKNOWN_TIME
-            if speed is None
-            else TimeEstimate(max_training_flops(trial.settings) / speed, "at most")
-        )
+        if speed is None:
+            return UNKNOWN_TIME
+        flops = max_training_flops(trial.settings) + flops_of_test(trial.settings)
+        return TimeEstimate(flops / speed, "at most")
 
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:

@@ -145,21 +145,27 @@ def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
     yield from (ValidationProblem(("model",), fault) for fault in config.faults())
 
 
-def _curriculum(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """A curriculum that is missing or not allowed, and a first length that does not fit the data."""
-    task, curriculum = settings.task.spec, settings.train.curriculum
+def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Lengths in training that are missing, given twice or not allowed, or that the task cannot have."""
+    task, curriculum, lengths = settings.task.spec, settings.train.curriculum, settings.train.lengths
     if not isinstance(task, AlgorithmicTask):
-        if curriculum is not None:
-            yield ValidationProblem(_CURRICULUM, f"{task.name} has no lengths that grow: leave it out")
-    elif curriculum is None:
+        for path in [_CURRICULUM] * (curriculum is not None) + [_LENGTHS] * (lengths is not None):
+            yield ValidationProblem(path, f"{task.name} has no lengths that grow: leave it out")
+    elif curriculum is None and lengths is None:
         yield ValidationProblem(
-            _CURRICULUM, f"{task.name} needs a length to begin with, as in {{ start = 5 }}"
+            _CURRICULUM,
+            f"{task.name} needs a length to begin with, as in {{ start = 5 }}, or lengths = [1, 40]",
         )
+    elif curriculum is not None and lengths is not None:
+        yield ValidationProblem(_LENGTHS, "a curriculum has lengths of its own: leave one of both out")
     else:
-        try:
-            task.check_length(curriculum.start)
-        except TaskError as error:
-            yield ValidationProblem((*_CURRICULUM, "start"), str(error))
+        given = {} if curriculum is None else {(*_CURRICULUM, "start"): curriculum.start}
+        given |= {(*_LENGTHS, place): length for place, length in enumerate(lengths or ())}
+        for path, length in given.items():
+            try:
+                task.check_length(length)
+            except TaskError as error:
+                yield ValidationProblem(path, str(error))
 
 
 def _for_pairs(key: str) -> Rule:
@@ -188,18 +194,22 @@ def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
 def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """A schedule that looks at a loss which the task does not have."""
     task = settings.task.spec
-    if settings.train.schedule.name == "plateau" and not _has_dev_loss(settings.task):
+    if settings.train.schedule.name == "plateau" and not _has_dev_loss(settings):
         yield ValidationProblem(
             ("train", "schedule", "name"), f"plateau needs the loss on a dev split, and {task.name} has none"
         )
 
 
-def _has_dev_loss(task: TaskSettings) -> bool:
-    return isinstance(task, GeneratedTask) or task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
+def _has_dev_loss(settings: TrialSettings) -> bool:
+    """Whether the same examples are scored after each epoch."""
+    if settings.train.lengths is not None or isinstance(settings.task, GeneratedTask):
+        return True
+    return settings.task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
 
 
 _TASK_NAME: KeyPath = ("task", "name")
 _CURRICULUM: KeyPath = ("train", "curriculum")
+_LENGTHS: KeyPath = ("train", "lengths")
 
 _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((RECIPE_PATH,), _output),
@@ -208,11 +218,11 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((("task",),), _data),
     ((("task",), ("train", "batch_size")), _enough_text),
     ((("model",), ("task",)), _frame),
-    ((_CURRICULUM,), _curriculum),
+    ((_CURRICULUM, _LENGTHS), _lengths),
     ((("train", "sampling"),), _for_pairs("sampling")),
     ((("train", "label_smoothing"),), _for_pairs("label_smoothing")),
     ((("model", "cutoffs"), ("model", "tied")), _one_vocabulary),
-    ((("train", "schedule"),), _plateau),
+    ((("train", "schedule"), _LENGTHS), _plateau),
 )
 """Each rule with the keys that it reads beside the name of the task."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...grammar import Analysis, ModelConfig, Reach, analyse, parse
-from ..catalog.tasks import AlgorithmicTask, ModelInterface, require_algorithmic
+from ..catalog.tasks import AlgorithmicSettings, AlgorithmicTask, ModelInterface, require_algorithmic
 from ..schema.settings import ModelSettings, TrialSettings, read_recipe
 
 REFERENCE_TOKENS = 40
@@ -51,7 +51,12 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """The length that represents all sequences of a trial; REFERENCE_TOKENS if the length grows."""
+    """The length that represents all sequences of a trial, of several the longest.
+
+    REFERENCE_TOKENS if the length grows.
+    """
+    if settings.train.lengths is not None:
+        return require_algorithmic(settings.task.name).sequence_length(settings.train.lengths[1])
     return settings.task.interface.tokens or REFERENCE_TOKENS
 
 
@@ -72,38 +77,70 @@ def max_learnable_length(settings: TrialSettings) -> int | None:
     return task.max_learnable_length(reach(settings)) if isinstance(task, AlgorithmicTask) else None
 
 
-def max_curriculum_length(settings: TrialSettings) -> int:
-    """The longest length of an algorithmic trial whose length grows in every epoch."""
-    step = require_algorithmic(settings.task.name).length_step
-    return _start_length(settings) + step * (settings.train.epochs - 1)
+def longest_length(settings: TrialSettings) -> int:
+    """The longest length of an algorithmic trial, in training and where it is tested.
+
+    One that grows does so in every epoch.
+    """
+    task, train = require_algorithmic(settings.task.name), settings.train
+    assert isinstance(settings.task, AlgorithmicSettings)
+    if train.lengths is not None:
+        trained = train.lengths[1]
+    else:
+        trained = _start_length(settings) + task.length_step * (train.epochs - 1)
+    return max(trained, *settings.task.test_lengths, 0)
+
+
+def flops_of_test(settings: TrialSettings) -> float:
+    """The operations of a trial's test at the lengths of [task] test_lengths: forward alone."""
+    task = settings.task
+    if not isinstance(task, AlgorithmicSettings):
+        return 0.0
+    spec = require_algorithmic(task.name)
+    each = (cost(settings, spec.sequence_length(length)).flops / 3 for length in task.test_lengths)
+    return task.test_sequences * sum(each)
 
 
 def max_training_flops(settings: TrialSettings) -> float:
     """The most training operations that a trial can take: a length that grows does so in every epoch.
 
-    It grows until one step past its ceiling and stays there. The sum over the growing lengths is that of the
-    parabola through the first, the middle and the last: exact for most recipes, and quick.
+    It grows until one step past its ceiling and stays there. One that is drawn counts by its mean.
     """
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask):
         return float(train.epochs * train.steps_per_epoch * step_flops(settings))
-    start, top = _start_length(settings), max_curriculum_length(settings)
+    if train.lengths is not None:
+        lengths = task.lengths(*train.lengths)
+        if len(lengths) % 2 == 0:  # one more has a middle
+            lengths = range(lengths.start, lengths.stop + lengths.step, lengths.step)
+        return train.epochs * _mean_epoch_flops(settings, task, lengths)
+    start, top = _start_length(settings), _start_length(settings) + task.length_step * (train.epochs - 1)
     bound = max_learnable_length(settings)
     if bound is not None:
         top = max(start, min(top, bound + task.length_step))
     growing = (top - start) // task.length_step + 1  # epochs
     growing -= growing % 2 == 0  # an odd number of them has one in the middle
-    half = (growing - 1) // 2
-    low, middle, high = (
-        _epoch_flops(settings, task, start + task.length_step * epoch) for epoch in (0, half, 2 * half)
+    mean = _mean_epoch_flops(
+        settings, task, range(start, start + growing * task.length_step, task.length_step)
     )
-    bend = (growing + 1) / (3 * (growing - 1)) if half else 0.0  # mean of x² at `growing` points in [-1, 1]
-    mean = middle + bend * ((low + high) / 2 - middle)
     return growing * mean + (train.epochs - growing) * _epoch_flops(settings, task, top)
 
 
+def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: range) -> float:
+    """The training operations of an epoch, on average over lengths.
+
+    That is the mean of the parabola through the first, the middle and the last: exact for most recipes where
+    there is one in the middle, and quick.
+    """
+    half = (len(lengths) - 1) // 2
+    low, middle, high = (_epoch_flops(settings, task, lengths[place]) for place in (0, half, 2 * half))
+    count = 2 * half + 1
+    bend = (count + 1) / (3 * (count - 1)) if half else 0.0  # mean of x² at `count` points in [-1, 1]
+    return middle + bend * ((low + high) / 2 - middle)
+
+
 def _start_length(settings: TrialSettings) -> int:
-    """The first length of an algorithmic trial."""
+    """The first length of an algorithmic trial whose length grows."""
     assert settings.train.curriculum is not None, "an algorithmic task without a curriculum"
     return settings.train.curriculum.start
 

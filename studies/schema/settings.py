@@ -224,6 +224,15 @@ class TrainSettings(StrictModel):
     """when training ends before the last epoch"""
     curriculum: CurriculumSettings | None = None
     """for the algorithmic tasks: how the length grows, from the first on"""
+    lengths: (
+        Annotated[
+            tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]],
+            Field(strict=False),
+        ]
+        | None
+    ) = None
+    """for the algorithmic tasks, in place of a curriculum: the shortest and the longest length, of which each
+    batch has one; the same twice for a single one"""
 
     @model_validator(mode="after")
     def check_sampling(self) -> TrainSettings:
@@ -232,6 +241,13 @@ class TrainSettings(StrictModel):
             raise ValueError(
                 f"scheduled_sampling grows from {schedule.start:g} to sampling, got {self.sampling:g}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def check_lengths(self) -> TrainSettings:
+        """The length grows or is drawn, from the shortest to the longest."""
+        if self.lengths is not None and self.lengths[0] > self.lengths[1]:
+            raise ValueError(f"expected lengths from the shortest to the longest, got {list(self.lengths)}")
         return self
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ growing length), `language_model`, `long_term` (regression), `memory_degradation
 (transduction). `generated` is what the tasks of plug-ins are.
 """
 
-from .algorithmic import AlgorithmicTask, require_algorithmic
+from .algorithmic import DEV_SEQUENCES, AlgorithmicSettings, AlgorithmicTask, require_algorithmic
 from .generated import IGNORED, Draw, Examples, GeneratedTask, TaskSizes, check_statements, register_task
 from .language_model import UNBOUNDED_PAST, LanguageModelSettings
 from .long_term import LongTermSettings
@@ -13,6 +13,7 @@ from .memory_degradation import DegradationProblem
 from .sentence_pairs import ParsingSettings, SentencePairSettings, TranslationSettings
 from .spec import (
     TASKS,
+    TEST_SETS,
     ModelInterface,
     TaskError,
     TaskKind,
@@ -25,9 +26,12 @@ from .spec import (
 )
 
 __all__ = [
+    "DEV_SEQUENCES",
     "IGNORED",
     "TASKS",
+    "TEST_SETS",
     "UNBOUNDED_PAST",
+    "AlgorithmicSettings",
     "AlgorithmicTask",
     "DegradationProblem",
     "Draw",

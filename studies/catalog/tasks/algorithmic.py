@@ -1,22 +1,90 @@
-"""The algorithmic tasks: sequences to sequences of the same length, which a curriculum grows."""
+"""The algorithmic tasks: sequences to sequences of the same length, of which they have any."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from ....grammar.vocabulary.spec import Reach
+from ...text.pydantic_messages import validate
+from ...text.strict_model import StrictModel
 from .spec import ModelInterface, TaskError, TaskKind, TaskSettings, TaskSpec, add_own_task, require_task
 
 _SOURCE = "Active memory in a Transformer, section 4.2, and its released program"
 _MAX_LENGTH = 1 << 20  # tokens; a task learnable at this length has no ceiling
 
+Length = Annotated[int, Field(ge=1, le=_MAX_LENGTH)]
+"""A nominal length."""
+
+DEV_SEQUENCES = 1000
+"""Where no curriculum grows the length, so many sequences are scored after each epoch."""
+
+_MAX_TEST_LENGTHS = 10_000
+
+
+class LengthRange(StrictModel):
+    """`test_lengths` from a first to a last one."""
+
+    first: Length
+    """the shortest"""
+    last: Length
+    """the longest"""
+    step: int = Field(default=1, ge=1)
+    """how far the next one is"""
+
+    @model_validator(mode="after")
+    def check_ends(self) -> LengthRange:
+        """The last is not shorter than the first."""
+        if self.last < self.first:
+            raise ValueError(f"expected a last length of at least {self.first}, got {self.last}")
+        return self
+
+
+def _read_lengths(given: object) -> object:
+    """The lengths of a range; anything else unchanged."""
+    if not isinstance(given, Mapping):
+        return given
+    asked = validate(LengthRange, given)
+    return tuple(range(asked.first, asked.last + 1, asked.step)[: _MAX_TEST_LENGTHS + 1])
+
 
 class AlgorithmicSettings(TaskSettings):
-    """`[task]` of an algorithmic task; those of bits have no keys besides their names."""
+    """`[task]` of an algorithmic task: on how much it is scored, and at which lengths."""
+
+    dev_sequences: int | None = Field(default=None, ge=1, le=1_000_000)
+    """sequences that are scored after each epoch: of a curriculum fresh ones of its length, by default one
+    batch; else always the same ones of all lengths in training, by default 1,000"""
+    test_lengths: Annotated[
+        tuple[Length, ...],
+        BeforeValidator(_read_lengths),
+        Field(strict=False, max_length=_MAX_TEST_LENGTHS),
+    ] = ()
+    """lengths at which the trained model is tested, the same sequences in all trials: a list, or
+    `{ first = 41, last = 500, step = 1 }`"""
+    test_sequences: int = Field(default=1000, ge=1, le=100_000)
+    """how many sequences of each of these lengths are tested"""
+
+    @model_validator(mode="after")
+    def check_lengths(self) -> AlgorithmicSettings:
+        """Lengths that the task can have, from the shortest to the longest."""
+        if not self.test_lengths and "test_sequences" in self.model_fields_set:
+            default = type(self).model_fields["test_sequences"].default
+            if self.test_sequences != default:
+                raise ValueError(f"expected test_lengths beside test_sequences = {self.test_sequences}")
+        for length in self.test_lengths:
+            try:
+                require_algorithmic(self.name).check_length(length)
+            except TaskError as error:
+                raise ValueError(f"test_lengths: {error}") from None
+        for shorter, longer in pairwise(self.test_lengths):
+            if shorter >= longer:
+                raise ValueError(f"expected test_lengths that grow, got {longer} behind {shorter}")
+        return self
 
     @property
     def symbols(self) -> int:
@@ -52,7 +120,7 @@ class SymbolSettings(AlgorithmicSettings):
 class AlgorithmicTask(TaskSpec):
     """One task of sequences to sequences of the same length.
 
-    `length` is always the nominal one, which the curriculum grows and the tables report.
+    `length` is always the nominal one, which a curriculum grows and the tables report.
     `required_reach` is the furthest input on each side that can change some output.
     `unguessable_reach` is the part of it that luck cannot replace: any model that sees less on that side gets
     a certain output right in all of 32 random sequences with a chance below 5 %, anew at every longer length.
@@ -73,6 +141,11 @@ class AlgorithmicTask(TaskSpec):
     unguessable_reach: Callable[[int], Reach]
     example: tuple[str, str, str] | None = None
 
+    @property
+    def test_sets_title(self) -> str:
+        """Each is of one length."""
+        return "Length"
+
     def sequence_length(self, length: int) -> int:
         """The number of tokens of a sequence."""
         return 2 * length if self.doubles_length else length
@@ -85,6 +158,10 @@ class AlgorithmicTask(TaskSpec):
         """How many tokens to its right an output can depend on."""
         return int(self.required_reach(length).right)
 
+    def lengths(self, shortest: int, longest: int) -> range:
+        """All lengths of the task from one that it can have to another."""
+        return range(shortest, longest + 1, 2 if self.odd_lengths_only else 1)
+
     def check_length(self, length: int) -> None:
         """Raise TaskError for a length that the task cannot have."""
         if length < self.min_length or (self.odd_lengths_only and length % 2 == 0):
@@ -93,7 +170,7 @@ class AlgorithmicTask(TaskSpec):
 
     def max_learnable_length(self, reach: Reach) -> int | None:
         """The longest length that a model of that reach can learn without luck: 0 if none, None if any."""
-        lengths = range(self.min_length, _MAX_LENGTH, 2 if self.odd_lengths_only else 1)
+        lengths = self.lengths(self.min_length, _MAX_LENGTH - 1)
         fitting = bisect_left(lengths, True, key=lambda length: not self._is_learnable(length, reach))
         if fitting == len(lengths):
             return None

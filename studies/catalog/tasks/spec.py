@@ -18,6 +18,9 @@ from ...text.strict_model import StrictModel
 LINE_TOKENS = 40
 """The assumed length of sequences whose length depends on the data."""
 
+TEST_SETS = "Test set"
+"""The title of an index that numbers test sets, as in `test_accuracy[8]`."""
+
 
 class TaskError(ActivememError):
     """A task that does not exist, or a length that it does not allow."""
@@ -95,6 +98,11 @@ class TaskSpec:
     summary: str
     source: str
     settings: type[TaskSettings]
+
+    @property
+    def test_sets_title(self) -> str:
+        """What the sets of its test split differ in, if it has several."""
+        return TEST_SETS
 
     @property
     def keys(self) -> dict[str, str]:

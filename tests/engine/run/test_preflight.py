@@ -4,11 +4,12 @@ import pytest
 
 from activemem.blocks.core.block import BLOCKS
 from activemem.blocks.layers.convolutions import Conv
-from activemem.engine.run.preflight import check_leaks
+from activemem.engine.run.preflight import check_leaks, check_test_lengths
 from activemem.engine.trial.leaks import LeakError
 from activemem.grammar.vocabulary import registry
 from activemem.grammar.vocabulary.registry import lookup
 from activemem.grammar.vocabulary.spec import Reach
+from activemem.studies.catalog.tasks import TaskError
 from activemem.studies.schema.settings import TrialSettings
 
 
@@ -58,3 +59,21 @@ def test_a_block_that_leaks_is_named(leaky):
 
 def test_tasks_that_see_everything_are_not_asked(leaky):
     check_leaks([asked("leaky(k=3)", task="not")])
+
+
+def test_a_model_that_cannot_read_what_it_is_to_be_tested_on_is_named(monkeypatch):
+    class Short(Conv):
+        def forward(self, x, mask=None):
+            if x.shape[1] > 30:
+                raise IndexError(f"expected at most 30 positions, got {x.shape[1]}")
+            return super().forward(x, mask)
+
+    monkeypatch.setitem(BLOCKS.classes, "conv", Short)
+    tested = asked("conv(k=3) >> ff(8)", task="remember")
+    tested = tested.model_copy(update={"task": tested.task.model_copy(update={"test_lengths": (10, 20)})})
+    with pytest.raises(TaskError) as error:
+        check_test_lengths([asked("conv(k=3)", task="not"), tested, asked("ff(8)", task="not")])
+    assert str(error.value) == (
+        "these models cannot read what they are to be tested on\n"
+        "  conv(k=3) >> ff(8) at 40 tokens of remember: IndexError: expected at most 30 positions, got 40"
+    )

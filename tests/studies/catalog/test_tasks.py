@@ -152,3 +152,36 @@ def test_a_task_of_symbols_has_as_many_as_it_is_told_and_those_of_the_paper_are_
         assert (settings.interface.vocab, settings.vocab) == (count, kept)
     with pytest.raises(InvalidTableError, match="vocab"):
         read_task_settings({"name": "addition", "vocab": 20})
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ({"test_sequences": 7}, "expected test_lengths beside test_sequences = 7"),
+        ({"test_lengths": [50, 50]}, "expected test_lengths that grow, got 50 behind 50"),
+        ({"test_lengths": [0]}, "test_lengths.0: expected at least 1, got 0"),
+        ({"test_lengths": 50}, "test_lengths: expected a list, got 50"),
+        (
+            {"test_lengths": {"first": 9, "last": 5}},
+            "test_lengths: expected a last length of at least 9, got 5",
+        ),
+        (
+            {"test_lengths": {"first": 1, "last": 1 << 20}},
+            "test_lengths: expected 10000 values, got 10001",
+        ),
+        (
+            {"name": "addition", "test_lengths": {"first": 41, "last": 50, "step": 3}},
+            "test_lengths: addition: expected an odd length of at least 5, got 44",
+        ),
+    ],
+)
+def test_lengths_that_cannot_be_tested_are_told(task, told):
+    with pytest.raises(InvalidTableError) as caught:
+        read_task_settings({"name": "sort", **task})
+    assert str(caught.value).removeprefix(": ") == told
+
+
+def test_lengths_of_a_range_and_a_list_of_them_are_the_same():
+    asked = ({"first": 41, "last": 101, "step": 30}, [41, 71, 101])
+    first, second = (read_task_settings({"name": "addition", "test_lengths": each}) for each in asked)
+    assert first == second

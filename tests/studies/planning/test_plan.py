@@ -15,7 +15,7 @@ from activemem.studies.planning.status import study_status
 from activemem.studies.planning.time_estimates import UNKNOWN_TIME, TimeEstimate
 from activemem.studies.resolve.costs import (
     cost,
-    max_curriculum_length,
+    longest_length,
     max_learnable_length,
     max_training_flops,
 )
@@ -131,8 +131,7 @@ def test_the_most_that_a_trial_trains_is_near_the_sum_over_its_epochs(study):
 
 def test_a_trial_grows_by_the_task_s_step_from_its_start():
     by_task = {
-        trial.settings.task.name: max_curriculum_length(trial.settings)
-        for trial in load_study("algorithmic").trials
+        trial.settings.task.name: longest_length(trial.settings) for trial in load_study("algorithmic").trials
     }
     assert by_task == {
         "reverse": 104,

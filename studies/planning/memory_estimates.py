@@ -1,0 +1,97 @@
+"""The memory that a trial holds: in a training step, and where it is tested at lengths of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...grammar import ModelConfig, TrainingMemory, analyse
+from ..catalog.tasks import AlgorithmicSettings, require_algorithmic
+from ..resolve.costs import flops_of_test, model_config, sequence_tokens
+from ..schema.settings import TrialSettings, read_recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepMemory:
+    """The bytes that a training step holds on sequences of `tokens`, those of the optimiser at most.
+
+    `activations` are those of the sequences that are computed at once, the loss's gradient among them.
+    """
+
+    tokens: int
+    weights: int
+    gradients: int
+    optimizer: int
+    average: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.weights + self.gradients + self.optimizer + self.average + self.activations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialTest:
+    """What a trial's test at lengths of its own takes: its operations, and the bytes held at once, at most.
+
+    No more is held than a training step of that length would hold.
+    """
+
+    sequences: int
+    lengths: tuple[int, ...]
+    flops: float
+    bytes: int
+
+
+def step_memory(settings: TrialSettings, tokens: int | None = None) -> StepMemory:
+    """What a step of a trial holds on sequences of so many tokens, by default of its usual ones."""
+    train, interface = settings.train, settings.task.interface
+    tokens = sequence_tokens(settings) if tokens is None else tokens
+    held = _memory(
+        settings.model.recipe,
+        model_config(settings.model, interface),
+        tokens,
+        interface.past,
+        train.batch_size // train.accumulate,
+    )
+    return StepMemory(
+        tokens=tokens,
+        weights=held.parameters,
+        gradients=held.gradients,
+        optimizer=train.optimizer.state_per_weight * held.parameters,
+        average=held.parameters if train.average else 0,
+        activations=held.activations + 2 * held.logits,
+    )
+
+
+def largest_step(all_settings: Iterable[TrialSettings]) -> tuple[int, StepMemory] | None:
+    """The number of the trial whose step holds most, and what; None without trials."""
+    found = enumerate(step_memory(settings) for settings in all_settings)
+    return max(found, key=lambda each: each[1].total, default=None)
+
+
+def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
+    """The costliest of the trials' tests; None without any."""
+    found = [
+        _trial_test(settings, settings.task)
+        for settings in all_settings
+        if isinstance(settings.task, AlgorithmicSettings) and settings.task.test_lengths
+    ]
+    return max(found, key=lambda each: each.flops, default=None)
+
+
+def _trial_test(settings: TrialSettings, task: AlgorithmicSettings) -> TrialTest:
+    tokens = require_algorithmic(task.name).sequence_length(task.test_lengths[-1])
+    return TrialTest(
+        sequences=task.test_sequences,
+        lengths=task.test_lengths,
+        flops=flops_of_test(settings),
+        bytes=step_memory(settings, tokens).total,
+    )
+
+
+@lru_cache(maxsize=65536)
+def _memory(recipe: str, config: ModelConfig, tokens: int, past: int, batch: int) -> TrainingMemory:
+    return analyse(read_recipe(recipe), config, length=tokens, past=past).memory(batch)

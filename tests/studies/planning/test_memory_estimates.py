@@ -1,0 +1,79 @@
+"""What a plan says of memory and of tests: the same as torch holds, and as the analysis counts."""
+
+import pytest
+
+from activemem.cli.machine_settings import MachineSettings
+from activemem.cli.views.plan import format_plan
+from activemem.grammar import analyse
+from activemem.storage import Store
+from activemem.studies.planning.memory_estimates import costliest_test, step_memory
+from activemem.studies.planning.plan import make_plan
+from activemem.studies.resolve.costs import flops_of_test, max_training_flops, sequence_tokens, step_flops
+from activemem.studies.study import StudyError, load_study
+
+from ...study_texts import study_text
+
+TEXT = study_text(
+    task={"name": "remember", "test_lengths": [50, 500], "test_sequences": 2000},
+    train={"batch_size": 6, "accumulate": 2, "average": 0.9, "lengths": [3, 40], "curriculum": None},
+    factors={"mixer": ["sa", "conv(k=5)"]},
+)
+
+
+def test_a_step_holds_weights_gradients_state_average_and_the_activations_of_a_part():
+    settings = load_study(TEXT).trials[0].settings
+    assert sequence_tokens(settings) == 80  # twice the nominal length
+    whole = analyse(settings.model.recipe, d_model=8, vocab=20, length=80)
+    held = step_memory(settings)
+    assert (held.weights, held.gradients, held.average) == (4 * whole.parameters,) * 3
+    assert held.optimizer == 8 * whole.parameters
+    assert held.activations == whole.memory(3).activations + 2 * whole.memory(3).logits
+    assert held.total == sum((held.weights * 3, held.optimizer, held.activations))
+
+
+def test_a_test_costs_its_forward_passes_and_the_time_of_a_plan_has_them():
+    settings = load_study(TEXT).trials[0].settings
+    flops = [analyse(settings.model.recipe, d_model=8, vocab=20, length=2 * each).flops for each in (50, 500)]
+    assert flops_of_test(settings) == 2000 * sum(flops)
+    found = costliest_test([settings])
+    assert (found.flops, found.bytes) == (2000 * sum(flops), step_memory(settings, 1000).total)
+
+
+def test_the_operations_of_drawn_lengths_are_those_of_their_mean():
+    settings = load_study(TEXT).trials[0].settings
+    train = settings.train
+    steps = train.epochs * train.steps_per_epoch * train.batch_size
+    each = [
+        analyse(settings.model.recipe, d_model=8, vocab=20, length=2 * n).training_flops for n in range(3, 41)
+    ]
+    assert max_training_flops(settings) == pytest.approx(steps * sum(each) / len(each), rel=0.05)
+    assert max_training_flops(settings) >= steps * sum(each) / len(each)
+    assert step_flops(settings) == train.batch_size * each[-1]
+
+
+def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_path):
+    study = load_study(TEXT)
+    told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
+    assert "memory a step of sa holds " in told
+    assert "activations at 80 tokens" in told
+    assert "test 2,000 sequences at each of 2 lengths, 50 to 500: " in told
+    assert "conv(k=5) on remember: 2 layers reach 4 to the left, so no length beyond 4 can be learnt" in told
+
+
+@pytest.mark.parametrize(
+    ("train", "told"),
+    [
+        ({"lengths": [40, 1]}, "expected lengths from the shortest to the longest, got [40, 1]"),
+        ({"lengths": [40]}, "lengths: expected 2 values, got 1"),
+        ({"lengths": [1, 40], "curriculum": {"start": 5}}, "a curriculum has lengths of its own: leave one"),
+        ({"lengths": None}, "remember needs a length to begin with, as in { start = 5 }, or lengths = ["),
+        ({"lengths": [0, 40]}, "[train] lengths: expected at least 1, got 0"),
+    ],
+)  # fmt: skip
+def test_lengths_of_a_training_that_do_not_fit_are_told(train, told):
+    text = study_text(
+        task={"name": "remember"}, train={"curriculum": None, **train}, factors={"mixer": ["sa"]}
+    )
+    with pytest.raises(StudyError) as caught:
+        load_study(text)
+    assert told in str(caught.value)
