@@ -8,7 +8,7 @@ import torch
 
 from ...blocks import Model, build
 from ...blocks.models.seq2seq_model import TransductionModel
-from ...grammar import analyse
+from ...grammar import ModelConfig, analyse
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.resolve.costs import model_config
 from ...studies.schema.settings import ModelSettings, read_recipe
@@ -27,8 +27,11 @@ def autocast(precision: str, device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
 
 
-@lru_cache(maxsize=4096)
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:
     """Operations of a training step on one sequence, forward and backward."""
-    config = model_config(model, interface)
-    return analyse(read_recipe(model.recipe), config, length=tokens, past=past).training_flops
+    return _training_flops(model.recipe, model_config(model, interface), tokens, past)
+
+
+@lru_cache(maxsize=4096)
+def _training_flops(recipe: str, config: ModelConfig, tokens: int, past: int) -> int:
+    return analyse(read_recipe(recipe), config, length=tokens, past=past).training_flops

@@ -73,9 +73,9 @@ class TaggingObjective(Objective[Model]):
 
     def _score(
         self, model: Model, batches: Iterable[Batch], registered: RegisteredMetrics | None = None
-    ) -> Score:
+    ) -> SequenceScore:
         """The score of sequences, as many at a time as in training; registered metrics see them, too."""
-        train, total = self.settings.train, Score()
+        train, total = self.settings.train, SequenceScore()
         for batch in batches:
             rows = zip(*(each.split(train.batch_size // train.accumulate) for each in batch), strict=True)
             for inputs, targets in rows:
@@ -84,13 +84,13 @@ class TaggingObjective(Objective[Model]):
 
     def _score_rows(
         self, model: Model, inputs: Tensor, targets: Tensor, registered: RegisteredMetrics | None
-    ) -> Score:
+    ) -> SequenceScore:
         logits = model(inputs).float()  # (batch, tokens, vocab)
         if registered is not None:
             registered.update(logits.flatten(0, 1), targets.flatten())
         losses = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
         right = logits.argmax(-1) == targets
-        return Score(
+        return SequenceScore(
             loss=float(losses.double().sum()),
             right=int(right.sum()),
             exact=int(right.all(-1).sum()),
@@ -219,7 +219,7 @@ class DrawnLengthObjective(TaggingObjective):
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class SequenceScore:
     """The loss of sequences in nats, and how many symbols and whole sequences are right, of how many."""
 
     loss: float = 0.0
@@ -228,9 +228,9 @@ class Score:
     symbols: int = 0
     sequences: int = 0
 
-    def __add__(self, other: Score) -> Score:
+    def __add__(self, other: SequenceScore) -> SequenceScore:
         """The score of both together."""
-        return Score(
+        return SequenceScore(
             self.loss + other.loss,
             self.right + other.right,
             self.exact + other.exact,

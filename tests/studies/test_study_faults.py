@@ -410,9 +410,8 @@ def test_a_plateau_needs_a_dev_split():
 
 def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
     text = TEXT.replace("[task]\n", "[task]\nbeam = 1\n")
-    assert (
-        message(text).splitlines()[-1].strip()
-        == "^^^^  [task] reverse: unknown key 'beam'; known: name, vocab"
+    assert message(text).splitlines()[-1].strip() == (
+        "[task] reverse: unknown key 'beam'; known: dev_sequences, name, test_lengths, test_sequences, vocab"
     )
     found = message(LANGUAGE.replace('corpus = "paradise-lost"', ""))
     assert found.splitlines()[-1].strip() == (
