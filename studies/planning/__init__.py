@@ -1,8 +1,8 @@
 """Compares a study with a store: what is done, what is left, what it costs, what it can reach.
 
 `plan` combines `time_estimates`, `memory_estimates`, `reach_limits`, and the `subset` of a grid that the user
-selects, and says which trials go on from `shorter_trials`, and which `stale_trials` are of plug-ins with other
-source.
+selects, and says which trials go on from `shorter_trials`, and which `stale_trials` are of plug-ins with
+other source.
 `status` says what is done, `trials_to_run` what a run trains, `trial_values` what was measured, `divergence`
 which trainings were lost, `best_points` what a search found, and `probe_targets` which models can be probed.
 """
