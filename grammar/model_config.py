@@ -63,14 +63,14 @@ class Cluster:
 class ModelConfig:
     """A model but for its body.
 
-    Inputs are symbols of `vocab`, or `columns` real numbers at each position. Outputs are a distribution
-    over `vocab`, or as many real numbers as `targets` says. `cutoffs` begin clusters of rarer symbols, in
-    the input as in the softmax; the first is as wide as the model, and mapped all the same with
-    `project_first_cluster`. Where it is `tied`, the softmax has the embedding's weights, and biases only
-    with `tied_bias`; where it is not, it has none without `output_bias`. Maps of feed-forward blocks, the
-    queries, keys and values of `sa`, and its outputs begin as N(0, std²) where their `std` is given. Of a
-    model that reads one sequence and writes another, `source_vocab` has the symbols of the first, if they
-    are not as many as `vocab`. With `zero_past` the blocks of a stream begin behind zero vectors.
+    Inputs are symbols of `vocab`, or `columns` real numbers at each position. Outputs are a distribution over
+    `vocab`, or over `classes` where there are any, or as many real numbers as `targets` says. `cutoffs` begin
+    clusters of rarer symbols, in the input as in the softmax; the first is as wide as the model, and mapped
+    all the same with `project_first_cluster`. Where it is `tied`, the softmax has the embedding's weights,
+    and biases only with `tied_bias`; where it is not, it has none without `output_bias`. Maps of feed-forward
+    blocks, the queries, keys and values of `sa`, and its outputs begin as N(0, std²) where their `std` is
+    given. Of a model that reads one sequence and writes another, `source_vocab` has the symbols of the first,
+    if they are not as many as `vocab`. With `zero_past` the blocks of a stream begin behind zero vectors.
     """
 
     d_model: int
@@ -98,6 +98,7 @@ class ModelConfig:
     bias_init: BiasInit = "zero"
     columns: int | None = None
     targets: int | None = None
+    classes: int | None = None
     output_act: OutputActivation = "none"
     output_bias: bool = True
     zero_past: bool = False
@@ -136,7 +137,8 @@ class ModelConfig:
             _one_of("output_act", self.output_act, get_args(OutputActivation)),
             (
                 self.output_act == "none" or self.targets is not None,
-                f"expected targets where there is an output_act, got symbols and {self.output_act}",
+                "expected targets where there is an output_act, "
+                f"got {'symbols' if self.classes is None else 'classes'} and {self.output_act}",
             ),
             *self._clustering(),
         )
@@ -187,21 +189,31 @@ class ModelConfig:
         """The numbers that the output layer gives of each position: of a clustered vocabulary the head's."""
         if self.targets is not None:
             return self.targets
-        return self.clusters[0].size + len(self.cutoffs)
+        return self.clusters[0].size + len(self.cutoffs) if self.classes is None else self.classes
+
+    @property
+    def predicts_symbols(self) -> bool:
+        """Whether the output is a distribution over the symbols of the vocabulary."""
+        return self.targets is None and self.classes is None
 
     def _sizes(self) -> tuple[tuple[bool, str], ...]:
         """What is known of the numbers that come in and go out."""
-        needed = self.columns is None or self.targets is None
+        needed = self.columns is None or self.predicts_symbols
         given = (
             ("vocab", self.vocab),
             ("source_vocab", self.source_vocab),
             ("columns", self.columns),
             ("targets", self.targets),
+            ("classes", self.classes),
         )
         return (
             (
                 self.vocab is not None or not needed,
                 "expected vocab, or columns and targets, got neither",
+            ),
+            (
+                self.targets is None or self.classes is None,
+                f"expected targets or classes, got {self.targets} and {self.classes}",
             ),
             *(
                 (size is None or size >= 1, f"expected {name} of at least 1, got {size}")
@@ -211,15 +223,22 @@ class ModelConfig:
 
     def _clustering(self) -> tuple[tuple[bool, str], ...]:
         """What cut-offs and tied weights ask for."""
-        symbols = self.columns is None and self.targets is None
+        symbols = self.columns is None and self.predicts_symbols
+        given = "numbers" if self.classes is None else "classes"
         ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
         rising = all(low < high for low, high in pairwise(ends))
         count, narrowest = len(self.cutoffs), CLUSTER_WIDTH_DIVISOR ** len(self.cutoffs)
         plural = f"{count} cut-off" + ("" if count == 1 else "s")
         cut = f"{', '.join(map(str, self.cutoffs))} of {self.vocab}"
         return (
-            (symbols or not self.tied, "expected symbols in and out where the weights are tied, got numbers"),
-            (symbols or not self.cutoffs, "expected symbols in and out where there are cutoffs, got numbers"),
+            (
+                symbols or not self.tied,
+                f"expected symbols in and out where the weights are tied, got {given}",
+            ),
+            (
+                symbols or not self.cutoffs,
+                f"expected symbols in and out where there are cutoffs, got {given}",
+            ),
             (
                 self.output_bias or not self.tied,
                 "expected weights that are not tied where there is no output_bias, got tied ones",
@@ -265,6 +284,7 @@ class ModelKeywords(TypedDict, total=False):
     bias_init: BiasInit
     columns: int | None
     targets: int | None
+    classes: int | None
     output_act: OutputActivation
     output_bias: bool
     zero_past: bool

@@ -13,6 +13,7 @@ from ..grammar.nodes import Dimension
 from .catalog.metrics import TUNED_METRICS, metric_family
 from .claims.reader import read_claims
 from .claims.spec import Claim
+from .own_data.own_corpus import OwnCorpus, read_own_corpus
 from .resolve.draft import Draft
 from .resolve.fragments import read_fragments
 from .resolve.grid import GridBuilder, TrialGrid
@@ -28,7 +29,6 @@ from .schema.curve import CurveSpec
 from .schema.design import Design
 from .schema.design_reader import read_design
 from .schema.factors import SEED
-from .schema.own_files import OwnCorpus, read_own_corpus
 from .schema.presentation import read_curves, read_tables
 from .schema.search import check_search, read_search, representative_values, search_dimensions
 from .schema.settings import DecodeSettings, Level, SearchSettings, StudySettings

@@ -115,7 +115,7 @@ def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[
 def _config_faults(model: Model) -> Iterator[str]:
     """What stands around the body otherwise than in the program."""
     config = model.config
-    if config.columns is not None or config.targets is not None:
+    if config.columns is not None or not config.predicts_symbols:
         yield "expected symbols in and out, got numbers"
         return
     scale = math.sqrt(config.d_model) if config.cutoffs else 1.0

@@ -73,6 +73,7 @@ def transduction_faults(config: ModelConfig) -> list[str]:
     """What a model has that reads and writes one sequence, and this one has not."""
     rules = (
         (config.columns is None and config.targets is None, "expected symbols in and out, got numbers"),
+        (config.classes is None, "expected symbols out, got classes"),
         (not config.cutoffs, "expected no cutoffs, got some: two vocabularies have no clusters in common"),
         (
             not config.input_dropout,

@@ -33,8 +33,8 @@ MAX_PARAMETERS = 1_000_000_000
 class Model(BaseModel[ResidualStack]):
     """A sequence model: symbols (batch, length), or numbers (batch, length, columns), to outputs.
 
-    Outputs are logits (batch, length, vocab), log-probabilities where the softmax is adaptive, or numbers
-    (batch, length, targets); behind a pool, (batch, vocab) or (batch, targets). A scaled embedding is
+    Outputs are logits (batch, length, vocab or classes), log-probabilities where the softmax is adaptive, or
+    numbers (batch, length, targets); behind a pool, without the length. A scaled embedding is
     multiplied by sqrt(d_model). The timing signal, if any, is added to what comes in and again to the
     residual stream in front of every sub-layer in which positions mix (the active memory paper's program).
     """
@@ -155,11 +155,12 @@ def build(
     `bias_init` says, norms 1 and 0; `norm_eps` is added to variances. A model of more than `max_parameters`
     is refused before anything is allocated; None sets no limit.
 
-    Inputs are symbols, or `columns` real numbers at each position; outputs a distribution over `vocab`, or
-    `targets` real numbers, put through `output_act`. `cutoffs` divide the vocabulary into clusters, in the
-    input and in the softmax, of which the first is mapped too with `project_first_cluster`; `tied` gives the
-    softmax the embedding's weights, `tied_bias` biases beside them. A transducer gets a model of a
-    source and a target, both of symbols of `vocab`. With `zero_past` blocks of a stream begin behind zeros.
+    Inputs are symbols, or `columns` real numbers at each position; outputs a distribution over `vocab` or
+    over `classes`, or `targets` real numbers, put through `output_act`. `cutoffs` divide the vocabulary
+    into clusters, in the input and in the softmax, of which the first is mapped too with
+    `project_first_cluster`; `tied` gives the softmax the embedding's weights, `tied_bias` biases beside
+    them. A transducer gets a model of a source and a target, both of symbols of `vocab`. With `zero_past`
+    blocks of a stream begin behind zeros.
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
     recipe, config = parse(recipe), configure(config, settings)
@@ -196,8 +197,8 @@ def _build_input_layer(config: ModelConfig) -> nn.Module:
 
 def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:
     """What makes outputs of vectors."""
-    if config.targets is not None:
-        return Linear(config.d_model, config.targets, bias=config.output_bias, bias_init=config.bias_init)
+    if not config.predicts_symbols:
+        return Linear(config.d_model, config.outputs, bias=config.output_bias, bias_init=config.bias_init)
     if config.cutoffs:
         tied = embedding if config.tied and isinstance(embedding, AdaptiveEmbedding) else None
         return AdaptiveSoftmax(

@@ -1,10 +1,12 @@
 """A corpus is read once into files of tokens, and every token of a split is scored exactly once.
 
-`text` is for language models, `pairs` for translation, `trees` for parsing. `vocabularies` number what
+`text` is for language models, `pairs` for translation, `trees` for parsing, `labelled` for sequences with
+labels. `vocabularies` number what
 sentences are made of, and `token_files` keep the numbers.
 """
 
 from ..corpora import DataError
+from .labelled.corpus import LabelledCorpus, open_labelled
 from .pairs.batches import PairBatch, iter_pair_batches, iter_pair_eval
 from .pairs.corpus import PairSplit, ParallelText, open_pairs
 from .text.batches import LineBatch, ScoredBatch, StreamBatch
@@ -16,6 +18,7 @@ from .trees.corpus import gold_trees, open_treebank
 
 __all__ = [
     "DataError",
+    "LabelledCorpus",
     "LineBatch",
     "PairBatch",
     "PairSplit",
@@ -33,6 +36,7 @@ __all__ = [
     "iter_stream_batches",
     "iter_stream_eval",
     "open_corpus",
+    "open_labelled",
     "open_pairs",
     "open_treebank",
 ]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -76,13 +77,20 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
     Raises DataError for a file that is not as long as it was.
     """
     tokens, lines, words = (
-        _mapped(place / f"{name}.{kind}", files[f"{name}.{kind}"]) for kind in ("tokens", "lines", "words")
+        open_numbers(place, f"{name}.{kind}", files) for kind in ("tokens", "lines", "words")
     )
     return Split(tokens=tokens, lines=lines, line_words=words, words=int(words.sum()))
 
 
-def _mapped(path: Path, about: Mapping[str, Any]) -> Tensor:
-    """A file of numbers, read as far as it is used."""
+def write_numbers(path: Path, numbers: NDArray[Any]) -> dict[str, str | int]:
+    """Write a file of numbers; what is to be said of it."""
+    path.write_bytes(numbers.tobytes())
+    return {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
+
+
+def open_numbers(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Tensor:
+    """A file of numbers, read as far as it is used; DataError if it is not as long as it was."""
+    path, about = place / name, files[name]
     kind, size = _TYPES[about["dtype"]], about["size"]
     if (found := path.stat().st_size) != size * kind.itemsize:
         expected = f"expected {size * kind.itemsize:,} bytes, got {found:,}"

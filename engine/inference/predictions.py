@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ...blocks import Model
 from ...blocks.models.seq2seq_model import TransductionModel
 from ...errors import ActivememError
-from ...studies.catalog.tasks import LongTermSettings
+from ...studies.catalog.tasks import LabelledSettings, LongTermSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.model_file import ModelFile
 from ..data.vocabularies import vocabulary_from_dict
@@ -68,6 +68,10 @@ def _reader_and_answer(file: ModelFile, model: Model | TransductionModel) -> tup
         source_vocab = interface.source_vocab or interface.vocab
         assert source_vocab is not None, "sources have symbols"
         return partial(_read_drawn, source_vocab), _drawn_answer(model, settings)
+    if isinstance(settings.task, LabelledSettings):
+        assert file.symbols is not None, "sequences of one's own have a vocabulary"
+        read = partial(_read_sequence, vocabulary_from_dict(file.symbols["source"]), settings.task)
+        return read, _class_answer(model, file.symbols["classes"])
     if interface.columns is not None:
         return partial(_read_numbers, interface.columns), _number_answer(model, settings)
     assert interface.vocab is not None, "inputs are numbers or symbols"
@@ -91,6 +95,12 @@ def _read_sentence(vocabulary: Vocabulary, line: str) -> Tensor:
     if not (symbols := vocabulary.encode(line)):
         raise ValueError(f"expected a sentence, got {line!r}")
     return torch.tensor([*symbols, END])
+
+
+def _read_sequence(vocabulary: Vocabulary, task: LabelledSettings, line: str) -> Tensor:
+    if not (symbols := vocabulary.encode(task.normalise(line))):
+        raise ValueError(f"expected a sequence, got {line!r}")
+    return torch.tensor(symbols[: task.longest])
 
 
 def _read_numbers(columns: int, line: str) -> Tensor:
@@ -117,6 +127,17 @@ def _symbol_answer(model: Model) -> Answer:
             " ".join(map(str, row[:length]))
             for row, length in zip(best.tolist(), lengths.tolist(), strict=True)
         ]
+
+    return answer
+
+
+def _class_answer(model: Model, classes: list[str]) -> Answer:
+    """The likeliest class of each sequence."""
+
+    def answer(inputs: list[Tensor]) -> list[str]:
+        lengths = torch.tensor([len(each) for each in inputs])
+        best = model(pad_sequence(inputs, batch_first=True), lengths).argmax(-1)
+        return [classes[number] for number in best.tolist()]
 
     return answer
 

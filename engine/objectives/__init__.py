@@ -1,8 +1,8 @@
 """There is one objective for each kind of task: its data, its loss and its metrics.
 
-`base` is their interface; `tagging`, `seq2seq`, `language_modelling` and `regression` are the kinds,
-`generated` those of tasks whose examples plug-ins draw. `text_scores` says how likely a text is, `generation`
-measures what a model writes, `registered_metrics` what plug-ins measure.
+`base` is their interface; `tagging`, `seq2seq`, `language_modelling`, `regression` and `classification` are
+the kinds, `generated` those of tasks whose examples plug-ins draw. `text_scores` says how likely a text is,
+`generation` measures what a model writes, `registered_metrics` what plug-ins measure.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from ...studies.catalog.tasks import GeneratedTask, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from .base import Metrics, Objective, StepShape
+from .classification import ClassificationObjective
 from .generated import NumberExamplesObjective, TaggingExamplesObjective
 from .language_modelling import LineObjective, StreamObjective
 from .regression import RegressionObjective
@@ -26,6 +27,7 @@ __all__ = ["Metrics", "Objective", "StepShape", "build_objective"]
 _OBJECTIVES: dict[TaskKind, type[Objective[Any]]] = {
     TaskKind.TRANSDUCTION: Seq2SeqObjective,
     TaskKind.REGRESSION: RegressionObjective,
+    TaskKind.CLASSIFICATION: ClassificationObjective,
 }
 
 _OF_EXAMPLES: dict[TaskKind, type[Objective[Any]]] = {

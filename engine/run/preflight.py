@@ -12,6 +12,7 @@ from ...grammar import parse, render
 from ...grammar.nodes import BlockNode, walk
 from ...studies.catalog.tasks import (
     AlgorithmicSettings,
+    LabelledSettings,
     LanguageModelSettings,
     SentencePairSettings,
     TaskError,
@@ -20,7 +21,7 @@ from ...studies.catalog.tasks import (
 from ...studies.schema.settings import TrialSettings
 from ..core.models import AnyModel, build_model
 from ..core.resources import Machine
-from ..data import DataError, open_corpus, open_pairs, open_treebank
+from ..data import DataError, open_corpus, open_labelled, open_pairs, open_treebank
 from ..trial.leaks import LeakError
 from ..trial.machine_failures import MachineError
 from ..trial.precision import check_precision
@@ -109,7 +110,12 @@ def check_precisions(all_settings: Iterable[TrialSettings], machine: Machine) ->
             check_precision(settings.train.precision, torch.device(machine.device))
 
 
-_OPEN = {"language_model": open_corpus, "translation": open_pairs, "parsing": open_treebank}
+_OPEN = {
+    "language_model": open_corpus,
+    "translation": open_pairs,
+    "parsing": open_treebank,
+    "sequence_classification": open_labelled,
+}
 
 
 def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None:
@@ -118,7 +124,7 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
     texts = {
         (task.name, task.corpus, task.tokens, task.pieces): task
         for task in tasks
-        if isinstance(task, LanguageModelSettings | SentencePairSettings)
+        if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings)
     }
     faults: dict[str, None] = {}
     for task in texts.values():

@@ -48,6 +48,8 @@ def output_part(config: ModelConfig, positions: int, inputs: int | None = None) 
             outputs * (inputs + config.output_bias),
             (2 + (config.output_act != "none")) * outputs,
         )
+    elif config.classes is not None:
+        parameters, loss = outputs * (inputs + config.output_bias), outputs + 2
     else:
         parameters, loss = _softmax_parameters(config, inputs), outputs + 2
     return ModelPart(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -108,10 +109,22 @@ class PairFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutFractions:
-    """The fractions of a collection that are held out; a pair's split depends on its source alone."""
+    """The fractions of a collection that are held out; the split of a pair depends on its source alone."""
 
     dev: float = 0.05
     test: float = 0.20
+
+    def split_of(self, source: str) -> str:
+        """The split of a source, by its hash."""
+        place = int.from_bytes(source_key(source)[:8], "big") / 2**64
+        if place < self.test:
+            return "test"
+        return "dev" if place < self.test + self.dev else "train"
+
+
+def source_key(source: str) -> bytes:
+    """What sources have in common that differ in case and spaces alone."""
+    return hashlib.sha256(" ".join(source.casefold().split()).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

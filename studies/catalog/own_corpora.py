@@ -1,16 +1,19 @@
-"""Texts of one's own as a trial knows them: by the SHA-256 of their content, wherever their files are."""
+"""Texts and rows of one's own as a trial knows them: by the SHA-256 of their content, wherever it is."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .datasets import Corpus, FileSlice, SourceFile
+from .datasets import Corpus, Dataset, FileSlice, SourceFile
 
 FOLDER = "own"
 """The folder of files of one's own, below that of all data, each under its SHA-256."""
+
+SPLITS = ("train", "dev", "test")
 
 
 def own_source(sha256: str) -> SourceFile:
@@ -69,19 +72,79 @@ class OwnText(_Facts):
         )
 
 
+Texts = Annotated[tuple[str, ...], Field(strict=False)]
+"""Texts in order, a list where they are stored as JSON."""
+
+
+class OwnLayout(_Facts):
+    """How rows stand in files: the format, the SHA-256 of the files of each split, the columns that are read.
+
+    Where `split` names a column, that says of each row in which split it is. Shares of the rows to train on
+    are held out for a split that has none.
+    """
+
+    form: str
+    train: Texts
+    dev: Texts = ()
+    test: Texts = ()
+    columns: Texts
+    split: str | None = None
+    dev_share: float = 0.0
+    test_share: float = 0.0
+
+
+class OwnCounts(_Facts):
+    """How many rows each split has."""
+
+    train: int
+    dev: int
+    test: int
+
+
+class OwnRows(_Facts):
+    """Rows of one's own, each of two values."""
+
+    layout: OwnLayout
+    rows: OwnCounts
+
+    @property
+    def dataset(self) -> Dataset:
+        """The dataset whose files are those of this content."""
+        return Dataset(
+            name=own_name(self),
+            title="rows of one's own",
+            folder=FOLDER,
+            own=True,
+            licence="unknown",
+            source="files that a study names",
+        )
+
+
+class OwnSequences(OwnRows):
+    """Sequences with labels: one of so many `classes`, or numbers where there are none.
+
+    `symbols` is how many different tokens stand between spaces in what there is to train on, or in its lists.
+    """
+
+    lists: bool
+    symbols: int
+    classes: int | None = None
+
+
 def own_name(facts: BaseModel) -> str:
     """A name for a corpus of one's own: the beginning of a hash of all that is known of it."""
     return f"own-{hashlib.sha256(facts.model_dump_json().encode()).hexdigest()[:12]}"
 
 
-def read_facts(kind: type[BaseModel]) -> Callable[[object], object]:
-    """What makes facts of this kind of a table, leaves names as they are, and refuses anything else."""
+def read_facts(kind: type[BaseModel], *, named: bool = True) -> Callable[[object], object]:
+    """What makes facts of this kind of a table, leaves names as they are if `named`, and no others."""
 
     def read(corpus: object) -> object:
-        if isinstance(corpus, str | kind):
+        if isinstance(corpus, kind) or (named and isinstance(corpus, str)):
             return corpus
         if not isinstance(corpus, Mapping):
-            raise ValueError(f"expected the name of a corpus, or a table of files, got {corpus!r}")
+            expected = "the name of a corpus, or a table of files" if named else "a table of files"
+            raise ValueError(f"expected {expected}, got {corpus!r}")
         try:
             return kind.model_validate(corpus)
         except ValidationError:

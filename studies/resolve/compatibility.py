@@ -15,6 +15,7 @@ from ..catalog.own_corpora import OwnText
 from ..catalog.tasks import (
     AlgorithmicTask,
     GeneratedTask,
+    LabelledSettings,
     LanguageModelSettings,
     SentencePairSettings,
     TaskError,
@@ -28,7 +29,11 @@ from ..text.toml_positions import KeyPath
 from .costs import model_config
 from .template import D_MODEL_PATH, RECIPE_PATH
 
-_NEEDS = {TaskKind.REGRESSION: VECTOR, TaskKind.TRANSDUCTION: OTHER_LENGTH}
+_NEEDS = {
+    TaskKind.REGRESSION: VECTOR,
+    TaskKind.CLASSIFICATION: VECTOR,
+    TaskKind.TRANSDUCTION: OTHER_LENGTH,
+}
 _REMEDIES = {
     SEQUENCE: "take its parts, as in 4 * (sa >> ff(512))",
     VECTOR: "end it in a pool, as in sa >> mean_pool",
@@ -136,6 +141,24 @@ def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
         )
 
 
+def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """A table of one's own with fewer rows to train on than a batch has."""
+    task, expected = settings.task, settings.train.batch_size
+    if isinstance(task, LabelledSettings) and (found := task.corpus.rows.train) < expected:
+        yield ValidationProblem(
+            ("task", "corpus"), f"expected at least {expected:,} rows in the train split, got {found:,}"
+        )
+
+
+def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Lists of tokens that are to be cut into others."""
+    task = settings.task
+    if isinstance(task, LabelledSettings) and task.corpus.lists and task.tokens != "symbols":
+        yield ValidationProblem(
+            ("task", "tokens"), f'expected "symbols" for lists of tokens, got "{task.tokens}"'
+        )
+
+
 def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """Settings of the model that do not go together."""
     try:
@@ -202,7 +225,7 @@ def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 def _has_dev_loss(settings: TrialSettings) -> bool:
     """Whether the same examples are scored after each epoch."""
-    if settings.train.lengths is not None or isinstance(settings.task, GeneratedTask):
+    if settings.train.lengths is not None or isinstance(settings.task, GeneratedTask | LabelledSettings):
         return True
     return settings.task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
 
@@ -217,6 +240,8 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((RECIPE_PATH, ("task", "coverage_penalty")), _coverage),
     ((("task",),), _data),
     ((("task",), ("train", "batch_size")), _enough_text),
+    ((("task",), ("train", "batch_size")), _enough_rows),
+    ((("task",),), _lists),
     ((("model",), ("task",)), _frame),
     ((_CURRICULUM, _LENGTHS), _lengths),
     ((("train", "sampling"),), _for_pairs("sampling")),

@@ -31,6 +31,7 @@ def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig
         source_vocab=interface.source_vocab,
         columns=interface.columns,
         targets=interface.targets,
+        classes=interface.classes,
         causal=interface.causal,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from ...diagnostics import draw_carets, replace_unprintable
 from ...errors import ActivememError
 from .toml_positions import KeyPath, Span
 
+_NUMBER = re.compile(r"([0-9]+(?:,[0-9]{3})*)")
 _WIDTH = 80  # a message that would pass this column goes below its caret
 
 
@@ -82,10 +84,16 @@ def path_prefix(path: KeyPath) -> str:
     return f"{head} {keys}: " if keys else f"{head} "
 
 
-def _order(fault: StudyFault) -> tuple[int, int, str, int, str]:
+def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
     """The file from top to bottom, then the overrides, then faults without a line."""
     part = 2 if fault.line is None else 0 if fault.line else 1
-    return (part, fault.line or 0, fault.text if part else "", fault.start, fault.message)
+    return (part, fault.line or 0, fault.text if part else "", fault.start, _with_numbers(fault.message))
+
+
+def _with_numbers(message: str) -> list[str | int]:
+    """A message in pieces of which every second is a number, so that line 9 comes before line 10."""
+    pieces = _NUMBER.split(message)
+    return [int(piece.replace(",", "")) if place % 2 else piece for place, piece in enumerate(pieces)]
 
 
 def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:

@@ -1,5 +1,6 @@
-"""`docs/data.md`: the study of a text of one's own trains, and its model is used without the file."""
+"""`docs/data.md`: the studies of files of one's own train, and their models are used without the files."""
 
+import random
 import re
 from pathlib import Path
 
@@ -16,28 +17,38 @@ from activemem.studies.study import load_study
 
 PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
 SECTION = re.search(r"^## Your own data$(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)[1]
-(STUDY,) = re.findall(r"^```toml\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
+STUDIES = {
+    re.search(r'^name = "(\w+)"$', text, re.MULTILINE)[1]: text
+    for text in re.findall(r"^```toml\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
+}
 SMALL = ["train.epochs=1", "train.steps_per_epoch=2", "model.d_model=8"]
+
+
+def trained(folder, name, *overrides):
+    """The study of the page, its trials trained in a folder from which all files are then removed."""
+    (folder / f"{name}.toml").write_text(STUDIES[name], encoding="utf-8")
+    study = load_study(folder / f"{name}.toml", [*SMALL, *overrides])
+    store = Store(folder / "results")
+    assert run_study(study, store, Machine(data=folder / "data"), local=True).done == len(study.trials)
+    for path in study.own_corpus.files.values():
+        path.unlink()
+    assert load_last_run(name, store).trials == study.trials
+    return store, [load_model(path) for path in (folder / "results").rglob("*.safetensors")]
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with the study of the page and a text."""
-    (tmp_path / "letters.toml").write_text(STUDY, encoding="utf-8")
+    """A folder with the first study of the page and a text."""
+    (tmp_path / "letters.toml").write_text(STUDIES["letters"], encoding="utf-8")
     lines = (f"Dear reader, this is letter {number} of many, naïve and short.\n" for number in range(600))
     (tmp_path / "letters.txt").write_text("".join(lines), encoding="utf-8")
     return tmp_path
 
 
 @pytest.mark.parametrize("tokens", ["characters", "words", "bpe"])
-def test_the_study_of_the_page_trains_and_its_model_is_used_without_the_text(folder, tokens):
-    study = load_study(folder / "letters.toml", [*SMALL, f"task.tokens={tokens}", "task.pieces=310"])
-    store, machine = Store(folder / "results"), Machine(data=folder / "data")
-    assert run_study(study, store, machine, local=True).done == 1
-    (folder / "letters.txt").unlink()
-    assert load_last_run("letters", store).trials == study.trials
-    (path,) = (folder / "results").rglob("*.safetensors")
-    assert "".join(load_model(path).generate("Dear ", max_symbols=20, seed=1))
+def test_the_study_of_a_text_trains_and_its_model_is_used_without_the_text(folder, tokens):
+    _, (model,) = trained(folder, "letters", f"task.tokens={tokens}", "task.pieces=310")
+    assert "".join(model.generate("Dear ", max_symbols=20, seed=1))
 
 
 def test_a_machine_without_the_content_and_one_with_another_say_so(folder):
@@ -53,3 +64,30 @@ def test_a_machine_without_the_content_and_one_with_another_say_so(folder):
     (folder / "letters.txt").write_text("another", encoding="utf-8")
     with pytest.raises(DataError, match="has changed since the study was read: expected sha256:"):
         run_study(study, Store(folder / "results"), Machine(data=folder / "data"), local=True)
+
+
+def test_the_study_of_labelled_sequences_learns_and_its_model_names_the_classes(tmp_path):
+    draw = random.Random(0)
+    (example,) = re.findall(r"^```\n(review,opinion\n.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
+    lines = [example]
+    for number in range(400):
+        opinion = ("good", "bad")[number % 2]
+        words = [draw.choice(("film", "plot", "and", "the")) for _ in range(draw.randint(2, 9))]
+        words.insert(draw.randrange(len(words)), {"good": "great", "bad": "dull"}[opinion])
+        lines.append(f'"{" ".join(words)}, ""so"" they say",{opinion}\n')
+    (tmp_path / "reviews.csv").write_text("".join(lines), encoding="utf-8")
+    _, models = trained(
+        tmp_path,
+        "reviews",
+        "train.epochs=2",
+        "train.steps_per_epoch=40",
+        "train.optimizer.lr=0.01",
+        "model.d_model=16",
+        "factors.seed=[0]",
+        'factors.mixer=["conv(k=5)"]',
+        "task.pieces=300",
+    )
+    for model in models:
+        assert model.file.metrics["test_accuracy"] > 0.9
+        assert {"dev_macro_f1", "test_macro_f1", "dev_ece", "test_ece"} <= model.file.metrics.keys()
+        assert list(model.predict(["A great film", "dull"])) == ["good", "bad"]

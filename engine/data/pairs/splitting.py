@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ....studies.catalog.datasets import HeldOutFractions, ParallelCorpus
+from ....studies.catalog.datasets import ParallelCorpus, source_key
 from .reader import iter_pairs
 
 _SPLITS = ("test", "dev", "train")  # a source that stands in several files is in the first of these
@@ -31,28 +30,16 @@ def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
         for files in corpus.files["train"]:
             for source, target in iter_pairs(corpus, files, folder):
                 if source.strip() and target.strip():
-                    yield Pair(_assign_split(source, corpus.held_out), source, target)
+                    yield Pair(corpus.held_out.split_of(source), source, target)
         return
     held_out: set[bytes] = set()
     for split in _SPLITS:
         here: set[bytes] = set()
         for files in corpus.files[split]:
             for source, target in iter_pairs(corpus, files, folder):
-                key = _key(source)
+                key = source_key(source)
                 if source.strip() and target.strip() and key not in held_out:
                     if split != "train":
                         here.add(key)
                     yield Pair(split, source, target)
         held_out |= here
-
-
-def _assign_split(source: str, shares: HeldOutFractions) -> str:
-    """The split of a source, by its hash."""
-    place = int.from_bytes(_key(source)[:8], "big") / 2**64
-    if place < shares.test:
-        return "test"
-    return "dev" if place < shares.test + shares.dev else "train"
-
-
-def _key(source: str) -> bytes:
-    return hashlib.sha256(" ".join(source.casefold().split()).encode()).digest()

@@ -1,6 +1,6 @@
 """A vocabulary numbers the symbols of sentences; it is learnt once and kept.
 
-`base` is what all can do; `words`, `spelled_words` and `subwords` are the kinds.
+`base` is what all can do; `words`, `spelled_words`, `subwords` and `characters` are the kinds.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .base import Vocabulary
+from .characters import ByteVocabulary
 from .spelled_words import DigitSpellingVocabulary, SpelledVocabulary
 from .words import SymbolVocabulary, WordVocabulary
 
-_KINDS: dict[str, type[SpelledVocabulary | SymbolVocabulary]] = {
+_KINDS: dict[str, type[SpelledVocabulary | SymbolVocabulary | ByteVocabulary]] = {
+    "characters": ByteVocabulary,
     "spelled": SpelledVocabulary,
     "spelled_digits": DigitSpellingVocabulary,
     "words": WordVocabulary,

@@ -1,12 +1,13 @@
 """A task has a name, its own settings, and requirements on a model; it is registered beside its class.
 
 `spec` has what all tasks share, and their registry. Each family has a file: `algorithmic` (sequences of
-growing length), `language_model`, `long_term` (regression), `memory_degradation` and `sentence_pairs`
-(transduction). `generated` is what the tasks of plug-ins are.
+growing length), `labelled` (sequences of one's own with labels), `language_model`, `long_term` (regression),
+`memory_degradation` and `sentence_pairs` (transduction). `generated` is what the tasks of plug-ins are.
 """
 
 from .algorithmic import DEV_SEQUENCES, AlgorithmicSettings, AlgorithmicTask, require_algorithmic
 from .generated import IGNORED, Draw, Examples, GeneratedTask, TaskSizes, check_statements, register_task
+from .labelled import LabelledSettings, SequenceClassificationSettings
 from .language_model import UNBOUNDED_PAST, LanguageModelSettings
 from .long_term import LongTermSettings
 from .memory_degradation import DegradationProblem
@@ -37,11 +38,13 @@ __all__ = [
     "Draw",
     "Examples",
     "GeneratedTask",
+    "LabelledSettings",
     "LanguageModelSettings",
     "LongTermSettings",
     "ModelInterface",
     "ParsingSettings",
     "SentencePairSettings",
+    "SequenceClassificationSettings",
     "TaskError",
     "TaskKind",
     "TaskSettings",

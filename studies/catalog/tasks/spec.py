@@ -33,6 +33,7 @@ class TaskKind(StrEnum):
     CAUSAL_TAGGING = "an output for each token, from those up to it"
     LANGUAGE = "an output for each token, from those before it"
     REGRESSION = "one output for a whole sequence"
+    CLASSIFICATION = "a class for a whole sequence"
     TRANSDUCTION = "a sequence of another length"
 
     @property
@@ -45,7 +46,8 @@ class TaskKind(StrEnum):
 class ModelInterface:
     """What a task requires of a model, and the sequence that represents all of the task.
 
-    Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position, `targets` in all.
+    Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position, `targets` in all;
+    or outputs are one of so many `classes`.
     If one sequence becomes another, `source_vocab` counts the symbols of the first.
     `tokens` is None if the length grows in training; `past` positions before them are kept.
     """
@@ -55,6 +57,7 @@ class ModelInterface:
     source_vocab: int | None = None
     columns: int | None = None
     targets: int | None = None
+    classes: int | None = None
     tokens: int | None = None
     past: int = 0
 

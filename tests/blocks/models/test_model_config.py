@@ -26,6 +26,8 @@ FRAMES = {
     "columns to symbols": {"columns": 3, "vocab": VOCAB},
     "symbols to targets": {"vocab": VOCAB, "targets": 1},
     "columns to targets": {"columns": 2, "targets": 3, "embedding_dropout": 0.1, "init": "uniform"},
+    "symbols to classes": {"vocab": VOCAB, "classes": 3},
+    "columns to classes": {"columns": 2, "classes": 7, "output_bias": False},
     "columns to activations": {"columns": 2, "targets": 3, "input_dropout": 0.1, "output_act": "leaky_relu"},
     "symbols without biases": {"vocab": VOCAB, "output_bias": False},
     "targets without biases": {"vocab": VOCAB, "targets": 2, "output_bias": False},
@@ -104,7 +106,7 @@ def test_every_frame_computes_what_its_analysis_says(frame, text):
 def test_outputs_are_a_distribution_or_numbers_of_each_position_or_of_a_sequence(frame, text):
     model = made(text, **frame)
     outputs = model(inputs_of(model))
-    count = frame.get("targets") or VOCAB
+    count = frame.get("targets") or frame.get("classes") or VOCAB
     assert outputs.shape == ((2, count) if model.pooled else (2, LENGTH, count))
     assert analyse(text, d_model=WIDTH, length=LENGTH, **frame).memory(2).logits == 4 * (
         outputs.numel() if "cutoffs" not in frame else outputs.numel() // VOCAB * 12
@@ -370,7 +372,8 @@ def test_every_frame_works_in_half_the_bits(frame):
     whole = model(inputs)
     with torch.autocast("cpu", torch.bfloat16):
         half = model(inputs)
-        lost = half.float().square() if model.config.targets else model.nll(inputs, every_symbol())
+        symbols = every_symbol() % (model.config.classes or VOCAB)
+        lost = half.float().square() if model.config.targets else model.nll(inputs, symbols)
     torch.testing.assert_close(half.float(), whole, rtol=0.05, atol=0.1)
     assert lost.dtype == torch.float32
     lost.sum().backward()

@@ -1,0 +1,58 @@
+"""Batches of sequences with their labels, starting at any batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...core.seeds import derive_seed
+from ...corpora import DataError
+from .corpus import LabelledSplit
+
+
+class LabelledBatch(NamedTuple):
+    """Sequences (batch, n), int64, padded at the end with 0, of `lengths` (batch,), and `labels` (batch,)."""
+
+    sequences: Tensor
+    lengths: Tensor
+    labels: Tensor
+
+
+def iter_labelled_batches(
+    split: LabelledSplit, *, batch_size: int, longest: int, seed: int, position: int = 0
+) -> Iterator[LabelledBatch]:
+    """Endless batches from the batch number `position` on, which is all that resuming needs.
+
+    Each pass draws its order from the seed and the number of the pass, and leaves out what does not fill a
+    batch. Of each sequence the first `longest` tokens are read.
+    """
+    rows = len(split.labels)
+    batches = rows // batch_size
+    if not batches:
+        raise DataError(f"expected at least {batch_size} sequences, got {rows}")
+    drawn, order = -1, torch.arange(rows)
+    for number in count(position):
+        if number // batches != drawn:
+            drawn = number // batches
+            generator = torch.Generator().manual_seed(derive_seed(seed, f"rows of pass {drawn}"))
+            order = torch.randperm(rows, generator=generator)
+        place = number % batches * batch_size
+        yield _collate(split, order[place : place + batch_size].tolist(), longest)
+
+
+def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[LabelledBatch]:
+    """Each sequence once, short ones first; the last batch may be smaller."""
+    order = torch.argsort(split.sequences.line_lengths, stable=True).tolist()
+    for place in range(0, len(order), batch_size):
+        yield _collate(split, order[place : place + batch_size], longest)
+
+
+def _collate(split: LabelledSplit, chosen: Sequence[int], longest: int) -> LabelledBatch:
+    """The batch of the sequences of these numbers."""
+    sequences, lengths = split.sequences.padded_lines(chosen)
+    labels = split.labels[torch.tensor(chosen)].long()
+    return LabelledBatch(sequences[:, :longest], lengths.clamp(max=longest), labels)

@@ -1,0 +1,6 @@
+"""Files of one's own become what a trial knows of them, or faults with their file, line and column.
+
+`own_corpus` reads the table `corpus = { … }`: of a text by `texts`, of rows by `tables`. `reader` reads each
+file once, `folders` says which files a path stands for. `rows` are made of `cells`, which `delimited`,
+`json_lines` and `columnar` read, and of `values` that are checked one by one.
+"""

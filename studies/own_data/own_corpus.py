@@ -1,0 +1,67 @@
+"""The corpus of one's own that `corpus = { … }` describes, and how a study that ran keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from ..catalog.own_corpora import OwnSequences, OwnText
+from ..text.diagnostics import Diagnostics
+from .reader import CORPUS, Reader
+from .tables import read_labelled
+from .texts import read_own_text
+
+_Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCorpus:
+    """A corpus of one's own: the table that names its files, what is known of them, and where they are.
+
+    `files` has the path of each content by its SHA-256; it is empty where the content was read earlier.
+    """
+
+    written: str  # the table as JSON
+    facts: BaseModel
+    files: Mapping[str, Path] = field(default_factory=dict[str, Path])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a store keeps, so that a study that ran is read without its files."""
+        return {"written": self.written, "facts": self.facts.model_dump(mode="json")}
+
+
+def read_own_corpus(
+    diagnostics: Diagnostics, folder: Path, earlier: Mapping[str, Any] | None = None
+) -> OwnCorpus | None:
+    """The corpus of one's own that `[task] corpus` describes, if it is a table; faults are noted.
+
+    Paths are relative to `folder`. `earlier` is what `OwnCorpus.to_dict` gave: where it is of the same table,
+    no file is read.
+    """
+    task = diagnostics.document.data.get("task")
+    table = task.get("corpus") if isinstance(task, Mapping) else None
+    kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None
+    if not isinstance(table, Mapping) or kind is None:
+        return None
+    facts_class, read = kind
+    written = json.dumps(table, sort_keys=True, default=str)
+    if earlier is not None and earlier["written"] == written:
+        return OwnCorpus(written=written, facts=facts_class.model_validate(earlier["facts"]))
+    reader, before = Reader(diagnostics, folder), len(diagnostics.faults)
+    facts = read(diagnostics, reader, table)
+    if facts is None or len(diagnostics.faults) > before:
+        diagnostics.invalid.add(CORPUS)
+        return None
+    return OwnCorpus(written=written, facts=facts, files=reader.files)
+
+
+_KINDS: Mapping[str, tuple[type[BaseModel], _Read]] = {
+    "language_model": (OwnText, read_own_text),
+    "sequence_classification": (OwnSequences, read_labelled),
+}
+"""The tasks that take files of one's own: what is known of them, and what reads it."""

@@ -1,0 +1,76 @@
+"""The files of one corpus, each read once; what is wrong with them is noted at the key that names them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from ..catalog.datasets import CorpusError
+from ..text.diagnostics import Diagnostics
+from ..text.toml_positions import KeyPath
+
+CORPUS: KeyPath = ("task", "corpus")
+"""The key whose table names files."""
+
+
+class Reader:
+    """Reads files that are named relative to a folder; `files` has each content's path by its SHA-256."""
+
+    def __init__(self, diagnostics: Diagnostics, folder: Path) -> None:
+        self._diagnostics, self._folder = diagnostics, folder
+        self._read: dict[Path, tuple[str, bytes] | None] = {}
+        self.files: dict[str, Path] = {}
+
+    def locate(self, name: str) -> Path:
+        """The path of a name."""
+        return self._folder / name
+
+    def read(self, path: Path, *keys: str, text: bool = True) -> tuple[str, bytes] | None:
+        """The SHA-256 and the bytes of a file, maybe a text; None if there is something wrong with it."""
+        if path not in self._read:
+            self._read[path] = None
+            try:
+                data = _read_text(path) if text else _read_bytes(path)
+            except CorpusError as error:
+                self.report(str(error), *keys)
+            else:
+                digest = hashlib.sha256(data).hexdigest()
+                self._read[path], self.files[digest] = (digest, data), path
+        return self._read[path]
+
+    def report(self, message: str, *keys: str) -> None:
+        """Note what is wrong at a key of the table."""
+        self._diagnostics.report_error((*CORPUS, *keys), message)
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The bytes of a file; CorpusError if there are none to be had."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise CorpusError(f"{path}: expected a file, got none") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CorpusError(f"{path}: expected a file: {reason}") from error
+
+
+def _read_text(path: Path) -> bytes:
+    """The bytes of a text; CorpusError if there are none, or if they are not UTF-8."""
+    data = _read_bytes(path)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f"{path}: {_position(data, error.start)}: expected UTF-8, got the byte 0x{data[error.start]:02x}"
+        ) from error
+    if not text.strip():
+        raise CorpusError(f"{path}: expected a text, got {'white space alone' if text else 'an empty file'}")
+    return data
+
+
+def _position(data: bytes, place: int) -> str:
+    """The line and the column, both from 1, of a byte behind valid UTF-8."""
+    before = data[:place]
+    line = before[before.rfind(b"\n") + 1 :].decode()
+    number = before.count(b"\n") + 1
+    return f"line {number:,}, column {len(line) + 1:,}"

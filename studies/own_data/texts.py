@@ -1,0 +1,107 @@
+"""A text of one's own, in a file that is split or in one for each split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from ..catalog.own_corpora import SPLITS, OwnPart, OwnText
+from ..text.diagnostics import Diagnostics
+from ..text.strict_model import StrictModel
+from .reader import CORPUS, Reader
+
+Share = Annotated[float, Field(gt=0, lt=1)]
+"""How much of a file is held out."""
+
+
+class _HeldOut(StrictModel):
+    """How much of a file is held out."""
+
+    dev: Share = 0.1
+    """the share that is the dev split"""
+    test: Share = 0.1
+    """the share that is the test split"""
+
+    @model_validator(mode="after")
+    def check_shares(self) -> _HeldOut:
+        """Something is left to train on."""
+        check_shares(self.dev, self.test)
+        return self
+
+
+class _OneText(_HeldOut):
+    """A text that is split at the ends of lines: its beginning is for training, its end the test split."""
+
+    path: str
+
+
+class _ThreeTexts(StrictModel):
+    """A file for each split."""
+
+    train: str
+    dev: str
+    test: str
+
+
+def check_shares(dev: float, test: float) -> None:
+    """Raise ValueError if nothing is left to train on."""
+    if dev + test >= 1:
+        raise ValueError(f"expected dev and test below 1 together, got {dev + test:g}")
+
+
+def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnText | None:
+    """A text in a file for each split, or in one that is split; None if faults are noted."""
+    if not {"path", "train"} & table.keys():
+        reader.report('expected { path = "my.txt" }, or a file each for train, dev and test')
+        return None
+    if "path" not in table:
+        named = diagnostics.validate(_ThreeTexts, CORPUS, table)
+        found = named and {
+            split: reader.read(reader.locate(getattr(named, split)), split) for split in SPLITS
+        }
+        if not found or None in found.values():
+            return None
+        whole = {split: (*read, 0, len(read[1])) for split, read in found.items() if read}
+        return _facts(whole)
+    one = diagnostics.validate(_OneText, CORPUS, table)
+    read = one and reader.read(reader.locate(one.path), "path")
+    if one is None or read is None:
+        return None
+    ends = _split_at_line_ends(read[1], one)
+    if ends is None:
+        lines = len(read[1].splitlines())
+        reader.report(
+            f"{one.path}: expected a text that can be split at the ends of lines, {one.dev:g} for dev and "
+            f"{one.test:g} for test, got {lines} line{'' if lines == 1 else 's'}",
+            "path",
+        )
+        return None
+    starts = (0, *ends[:-1])
+    parts = zip(SPLITS, starts, ends, strict=True)
+    return _facts({split: (*read, start, stop) for split, start, stop in parts})
+
+
+def _facts(splits: Mapping[str, tuple[str, bytes, int, int]]) -> OwnText:
+    """What is known of a text, given for each split the SHA-256 and the bytes of its file, and its part."""
+    alphabet = set[int]().union(*(set(data) for _, data, _, _ in splits.values())) - {ord("\n")}
+    parts = {
+        split: OwnPart(
+            sha256=sha256,
+            start=start,
+            stop=stop,
+            lines=data.count(b"\n", start, stop) + (not data.endswith(b"\n", start, stop)),
+        )
+        for split, (sha256, data, start, stop) in splits.items()
+    }
+    return OwnText(**parts, alphabet=bytes(sorted(alphabet)).hex())
+
+
+def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] | None:
+    """Where train, dev and test end: behind the lines in which their shares do; None if a split is empty."""
+    ends = [
+        data.find(b"\n", round(len(data) * share)) + 1
+        for share in (1 - shares.dev - shares.test, 1 - shares.test)
+    ]
+    return (ends[0], ends[1], len(data)) if 0 < ends[0] < ends[1] < len(data) else None
