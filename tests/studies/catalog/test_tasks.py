@@ -42,6 +42,7 @@ def test_the_tasks_are_those_of_the_paper_and_of_its_program():
         "reverse_copy_bigrams",
         "reverse_copy_frequent_bigrams",
         "reverse_copy_repeats",
+        "sequence_classification",
         "sort",
         "translation",
         "xnor",
