@@ -20,6 +20,7 @@ from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
 from ..objectives import Metrics, StepShape, build_objective
 from ..optimisers import WeightAverage, build_optimizer
+from ..training_parts import GradientMeasures, Patience
 from .leaks import LeakError, check_future_is_hidden
 from .optimiser_steps import clip_grad_norm_per_tensor, take_clipped_step
 from .precision import check_precision, float32_products
@@ -58,6 +59,12 @@ class Training:
         self._average = WeightAverage(self._model, train.average) if train.average else None
         self._schedule = Schedule(train.schedule, self._optimizer, train.epochs * train.steps_per_epoch)
         self._losses: list[float] = []  # of the last epochs, as many as decide whether it has converged
+        self._patience = Patience()
+        self._gradients = (
+            GradientMeasures(train.measure, self._model, batch_size=train.batch_size, parts=train.accumulate)
+            if train.measure
+            else None
+        )
         self._noise = torch.Generator(device).manual_seed(derive_seed(seed, "dropout")).get_state()
         self.parameters = sum(weights.numel() for weights in self._model.parameters())
         self.epoch = self.step = 0
@@ -68,8 +75,8 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Whether the last epoch is over, the task is solved, or the loss has converged."""
-        return self._ends_after(self.epoch, self._losses)
+        """Whether the last epoch is over, the task is solved, or training is to end before that."""
+        return self._ends_after(self.epoch, self._losses, self._patience)
 
     @property
     def can_be_saved(self) -> bool:
@@ -97,13 +104,14 @@ class Training:
                 self.epoch = epoch
                 raise NotANumberError(f"not a number at epoch {epoch}")
             losses = self._last_losses(loss)
-            measured = self._measure(epoch, losses)
+            trained = {"loss": loss, **self._gradient_metrics()}
+            measured, patience = self._measure(epoch, losses, trained)
         seconds, self._amid_step = self._epoch_s, True
         self._schedule.after_epoch(measured)
-        self.epoch, self._losses = epoch, losses
+        self.epoch, self._losses, self._patience = epoch, losses, patience
         self._begin_epoch()
         tokens, self._amid_step = self._count_work(shapes), False
-        return {"loss": loss, **measured, TOKENS_PER_S: tokens / seconds}
+        return {**trained, **measured, TOKENS_PER_S: tokens / seconds}
 
     def summary(self, last: Metrics) -> Metrics:
         """The final metrics: those of the last epoch, the speed over all epochs."""
@@ -119,9 +127,11 @@ class Training:
             "objective": self._objective.state(),
             "schedule": self._schedule.state(),
             "losses": self._losses,
+            "patience": self._patience.state(),
             "noise": self._read_rng() if self._draws else self._noise,
             "progress": (self.epoch, self.step, self.seconds + now_s, self.flops, self._tokens),
             "epoch": {"taken": self._taken, "loss": self._loss, "seconds": self._epoch_s + now_s},
+            **({"gradients": self._gradients.state()} if self._gradients else {}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -134,11 +144,14 @@ class Training:
         self._objective.restore(state["objective"])
         self._schedule.restore(state["schedule"])
         self._losses = state["losses"]
+        self._patience = Patience(**state.get("patience", {}))  # an earlier version has none
         self._noise = state["noise"].cpu()
         self.epoch, self.step, self.seconds, self.flops, self._tokens = state["progress"]
         self._begin_epoch()
         if begun := state.get("epoch"):  # a checkpoint of an earlier version has whole epochs
             self._taken, self._loss, self._epoch_s = begun["taken"], begun["loss"], begun["seconds"]
+        if self._gradients:
+            self._gradients.restore(state["gradients"])
 
     def weights(self) -> Mapping[str, Tensor]:
         """The model as it is evaluated now, by name."""
@@ -162,10 +175,26 @@ class Training:
         """No step of the next epoch is taken, and none of its time has passed."""
         self._taken, self._epoch_s = 0, 0.0
         self._loss = torch.zeros((), device=self._device)  # the sum over the steps, still on the device
+        if self._gradients:
+            self._gradients.begin_epoch()
 
-    def _ends_after(self, epoch: int, losses: Sequence[float]) -> bool:
-        """Whether an epoch is the last, with these losses up to it."""
-        return epoch >= self._settings.train.epochs or self._objective.solved or self._have_converged(losses)
+    def _gradient_metrics(self) -> Metrics:
+        """What the study has asked to measure of the gradients of the epoch."""
+        return self._gradients.metrics(self._settings.train.steps_per_epoch) if self._gradients else {}
+
+    def _ends_after(self, epoch: int, losses: Sequence[float], patience: Patience) -> bool:
+        """Whether an epoch is the last, with these losses up to it, and this patience behind it."""
+        return (
+            epoch >= self._settings.train.epochs
+            or self._objective.solved
+            or self._have_converged(losses)
+            or self._is_impatient(patience)
+        )
+
+    def _is_impatient(self, patience: Patience) -> bool:
+        """Whether the metric of [train] early_stopping has not got better for too long."""
+        stopping = self._settings.train.early_stopping
+        return stopping is not None and patience.is_over(stopping)
 
     def _have_converged(self, losses: Sequence[float]) -> bool:
         """Whether the last losses differ by less than [train] stop says."""
@@ -187,7 +216,11 @@ class Training:
             step_loss = torch.zeros((), device=self._device)
             for part in range(train.accumulate):
                 share = self._accumulate_gradients(part)
+                if self._gradients:
+                    self._gradients.after_part(part)
                 self._loss, step_loss = self._loss + share, step_loss + share
+            if self._gradients:
+                self._gradients.after_backward()
             if train.clip_norm is not None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
             if train.clip_tensor_norm is not None:
@@ -216,34 +249,43 @@ class Training:
         objective.backward()
         return loss.detach()
 
-    def _measure(self, epoch: int, losses: Sequence[float]) -> Metrics:
-        """What the objective measures after an epoch; one that is left midway is as it was before."""
-        before = self._objective.state()
+    def _measure(self, epoch: int, losses: Sequence[float], trained: Metrics) -> tuple[Metrics, Patience]:
+        """What the objective measures after an epoch, and the patience then; `trained` is known of its steps.
+
+        One that is left midway is as it was before. An epoch that ends the training by what was measured is
+        measured again as the last.
+        """
+        before, stopping = self._objective.state(), self._settings.train.early_stopping
+        last, patience = epoch >= self._settings.train.epochs or self._have_converged(losses), self._patience
         try:
             with self._averaged():
-                measured = self._evaluate(epoch, losses)
-                self._check_causality(epoch, losses)
+                measured = self._evaluate(last=last)
+                if stopping is not None:
+                    patience = patience.after(stopping, {**trained, **measured})
+                    if not last and patience.is_over(stopping):
+                        self._objective.restore(before)
+                        measured = self._evaluate(last=True)
+                self._check_causality(epoch, losses, patience)
         except Interruption:
             self._objective.restore(before)
             raise
         except LeakError:
             self.epoch = epoch
             raise
-        return measured
+        return measured, patience
 
     @torch.no_grad()
-    def _evaluate(self, epoch: int, losses: Sequence[float]) -> Metrics:
+    def _evaluate(self, *, last: bool) -> Metrics:
         """What the objective measures, without dropout."""
-        last = epoch >= self._settings.train.epochs or self._have_converged(losses)
         with self._autocast(), float32_products(self._settings.train.precision):
             return self._objective.evaluate(self._model.eval(), last=last)
 
-    def _check_causality(self, epoch: int, losses: Sequence[float]) -> None:
+    def _check_causality(self, epoch: int, losses: Sequence[float], patience: Patience) -> None:
         """Look whether the model sees its future: after the epochs 1, 2, 4, 8 and so on, and after the last.
 
         A block may begin to look ahead only when it has learnt to.
         """
-        if epoch & (epoch - 1) == 0 or self._ends_after(epoch, losses):
+        if epoch & (epoch - 1) == 0 or self._ends_after(epoch, losses, patience):
             view = self._objective.causal_view()
             if view is not None:
                 check_future_is_hidden(self._model, view)

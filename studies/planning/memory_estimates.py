@@ -59,7 +59,7 @@ def step_memory(settings: TrialSettings, tokens: int | None = None) -> StepMemor
     return StepMemory(
         tokens=tokens,
         weights=held.parameters,
-        gradients=held.gradients,
+        gradients=held.gradients * (2 if "gradient_noise" in train.measure else 1),
         optimizer=train.optimizer.state_per_weight * held.parameters,
         average=held.parameters if train.average else 0,
         activations=held.activations + 2 * held.logits,

@@ -11,6 +11,7 @@ from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, SEQUENCE, VECTOR, o
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import CostContext
 from ..catalog.datasets import CorpusError
+from ..catalog.metrics import METRICS
 from ..catalog.own_corpora import OwnText
 from ..catalog.tasks import (
     AlgorithmicTask,
@@ -23,6 +24,7 @@ from ..catalog.tasks import (
     TaskSettings,
     check_statements,
 )
+from ..schema.epoch_metrics import epoch_metrics
 from ..schema.settings import TrialSettings, read_recipe
 from ..text.pydantic_messages import ValidationProblem
 from ..text.toml_positions import KeyPath
@@ -230,6 +232,22 @@ def _has_dev_loss(settings: TrialSettings) -> bool:
     return settings.task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
 
 
+def _early_stopping(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Early stopping by a metric that there is not after each epoch, or that has no better direction."""
+    asked = settings.train.early_stopping
+    if asked is None:
+        return
+    known = epoch_metrics(settings)
+    fitting = [name for name in known if METRICS[name].higher_is_better is not None]
+    if asked.metric not in fitting:
+        task = settings.task.name
+        yield ValidationProblem(
+            ("train", "early_stopping", "metric"),
+            f"expected a metric of {task} with a better direction after each epoch, "
+            f"of {', '.join(fitting)}, got '{asked.metric}'",
+        )
+
+
 _TASK_NAME: KeyPath = ("task", "name")
 _CURRICULUM: KeyPath = ("train", "curriculum")
 _LENGTHS: KeyPath = ("train", "lengths")
@@ -248,6 +266,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((("train", "label_smoothing"),), _for_pairs("label_smoothing")),
     ((("model", "cutoffs"), ("model", "tied")), _one_vocabulary),
     ((("train", "schedule"), _LENGTHS), _plateau),
+    ((("task",), ("train", "early_stopping"), ("train", "measure"), _LENGTHS), _early_stopping),
 )
 """Each rule with the keys that it reads beside the name of the task."""
 

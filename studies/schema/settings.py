@@ -177,6 +177,20 @@ class StopSettings(StrictModel):
     """the last losses are those of this many epochs, and of the one before them"""
 
 
+class EarlyStoppingSettings(StrictModel):
+    """`train.early_stopping`: training ends early once a metric no longer gets better."""
+
+    metric: str
+    """a metric that there is after each epoch, such as dev_loss"""
+    patience: int = Field(ge=1)
+    """training ends after so many epochs in a row without a better value"""
+    min_change: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """a value is better if it is by more than this"""
+
+
+GradientMeasure = Literal["gradient_norm", "gradient_noise"]
+"""A metric of the gradients of an epoch."""
+
 Precision = Literal["float32", "tf32", "bf16"]
 """The precision of products: 32 bits, or mantissas of 10 or 7 bits."""
 
@@ -221,7 +235,12 @@ class TrainSettings(StrictModel):
     compile: bool = False
     """whether torch compiles the body"""
     stop: StopSettings | None = None
-    """when training ends before the last epoch"""
+    """when training ends before the last epoch, since its loss is at rest"""
+    early_stopping: EarlyStoppingSettings | None = None
+    """when training ends before the last epoch, since a metric gets no better"""
+    measure: Annotated[tuple[GradientMeasure, ...], Field(strict=False)] = ()
+    """what is measured of the gradients in each epoch: gradient_norm, the mean of their norms before they are
+    clipped; gradient_noise, the simple noise scale in sequences, from the parts of each step"""
     curriculum: CurriculumSettings | None = None
     """for the algorithmic tasks: how the length grows, from the first on"""
     lengths: (
@@ -248,6 +267,21 @@ class TrainSettings(StrictModel):
         """The length grows or is drawn, from the shortest to the longest."""
         if self.lengths is not None and self.lengths[0] > self.lengths[1]:
             raise ValueError(f"expected lengths from the shortest to the longest, got {list(self.lengths)}")
+        return self
+
+    @field_validator("measure")
+    @classmethod
+    def order_measures(cls, measure: tuple[str, ...]) -> tuple[str, ...]:
+        """Each once, in one order, so that both orders are one trial."""
+        return tuple(sorted(set(measure)))
+
+    @model_validator(mode="after")
+    def check_noise(self) -> TrainSettings:
+        """Noise is told from gradients of two sizes of batches."""
+        if "gradient_noise" in self.measure and self.accumulate == 1:
+            raise ValueError(
+                "gradient_noise needs the gradients of parts: expected accumulate of at least 2, got 1"
+            )
         return self
 
     @model_validator(mode="after")

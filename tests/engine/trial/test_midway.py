@@ -23,6 +23,17 @@ KINDS = {
             "schedule": {"name": "recent", "every": 3, "patience": 1},
         },
     ),
+    "drawn lengths": (
+        {"name": "copy", "test_lengths": [9], "test_sequences": 5, "dev_sequences": 6},
+        {"recipe": "conv(k=3) >> ff(16)"},
+        {
+            "lengths": [1, 6],
+            "accumulate": 2,
+            "measure": ["gradient_noise", "gradient_norm"],
+            "early_stopping": {"metric": "dev_loss", "patience": 1, "min_change": 100.0},
+            "epochs": 4,
+        },
+    ),
     "regression": (
         {"name": "recall_addition"},
         {"recipe": "mean_pool"},
@@ -137,7 +148,7 @@ def test_a_training_left_between_steps_goes_on_bit_for_bit(kind, folder):
         assert bits(rest) == bits(whole)
 
 
-@pytest.mark.parametrize("kind", ["tagging", "regression", "seq2seq"])
+@pytest.mark.parametrize("kind", ["tagging", "drawn lengths", "regression", "seq2seq"])
 def test_a_training_left_in_its_evaluation_is_evaluated_again(kind, folder, monkeypatch):
     whole = make_training(kind, folder)
     history = finish(whole)

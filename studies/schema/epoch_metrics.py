@@ -1,0 +1,41 @@
+"""Which metrics a trial has after each of its epochs, not after the last alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..catalog.metrics import METRICS
+from ..catalog.tasks import AlgorithmicSettings, GeneratedTask, LanguageModelSettings, TaskKind
+from .settings import TrialSettings
+
+
+def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
+    """Their names, without those of which an epoch may have none and those that depend on the machine."""
+    kind = settings.task.spec.kind
+    registered = (
+        name
+        for name, metric in METRICS.items()
+        if metric.measure is not None and kind in metric.kinds and metric.split in ("", "dev")
+    )
+    return ("loss", *_measured(settings), *_of_objective(settings), *registered)
+
+
+def _measured(settings: TrialSettings) -> Iterator[str]:
+    """Those that [train] asks for."""
+    return (name for name in settings.train.measure if name != "gradient_noise")
+
+
+def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
+    """Those of the kind of task."""
+    task = settings.task
+    if isinstance(task, AlgorithmicSettings):
+        grows = settings.train.lengths is None
+        return ("accuracy", "length", "max_length") if grows else ("dev_loss", "dev_accuracy", "dev_exact")
+    if isinstance(task, LanguageModelSettings):
+        scored = "dev_bpc" if task.tokens == "characters" else "dev_perplexity"
+        return ("dev_loss", scored, *(() if task.batching == "stream" else ("dev_loss_padded",)))
+    if isinstance(task, GeneratedTask):
+        return ("dev_loss",) if task.spec.kind is TaskKind.REGRESSION else ("dev_loss", "dev_accuracy")
+    if task.spec.kind is TaskKind.REGRESSION:
+        return ("accuracy", "best_accuracy")
+    return ("dev_loss", "dev_perplexity", "dev_accuracy")

@@ -1,0 +1,146 @@
+"""Early stopping: after how many epochs, on which metrics, and the same wherever a trial is broken off."""
+
+import polars as pl
+import pytest
+import torch
+
+from activemem.engine.core.events import EpochFinished
+from activemem.engine.run.driver import run_study
+from activemem.engine.training_parts import Patience
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.trial.training import Training
+from activemem.storage import Store
+from activemem.studies.schema.epoch_metrics import epoch_metrics
+from activemem.studies.schema.settings import EarlyStoppingSettings, TrialSettings
+from activemem.studies.study import StudyError, load_study
+
+from ...study_texts import study_text
+
+CPU = torch.device("cpu")
+TRAIN = {"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 4, "epochs": 2, "steps_per_epoch": 2}
+TEXT = study_text(
+    model={"recipe": "ff(8)"},
+    task={"name": "reverse", "test_lengths": [9], "test_sequences": 4, "dev_sequences": 10},
+    train={
+        "epochs": 30,
+        "curriculum": None,
+        "lengths": [1, 6],
+        "early_stopping": {"metric": "dev_loss", "patience": 2, "min_change": 0.02},
+    },
+)
+
+
+def patience(values, metric="dev_loss", **keys):
+    """How many epochs have been waited after each value, up to the end."""
+    settings = EarlyStoppingSettings(metric=metric, **keys)
+    state, waited = Patience(), []
+    for value in values:
+        state = state.after(settings, {metric: value})
+        waited.append(state.waited)
+        if state.is_over(settings):
+            break
+    return waited
+
+
+def test_epochs_without_a_better_value_in_a_row_end_a_training():
+    assert patience([3.0, 2.0, 2.0, 2.5, 1.9, 1.95, 1.9, 1.0], patience=2) == [0, 0, 1, 2]
+    assert patience([3.0, 2.0, 2.1, 1.9, 1.9, 1.9, 1.0], patience=2) == [0, 0, 1, 0, 1, 2]
+    assert patience([0.5, 0.6, 0.55, 0.7, 0.7, 0.6], "dev_accuracy", patience=2) == [0, 0, 1, 0, 1, 2]
+    assert patience([3.0, 2.95, 2.85, 2.7], patience=1, min_change=0.1) == [0, 1]
+    assert patience([3.0, 2.95, 2.85, 2.7], patience=2, min_change=0.1) == [0, 1, 0, 0]
+    assert patience([float("nan"), 3.0, float("nan"), 2.0], patience=3) == [1, 0, 1, 0]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """The study, run to its end."""
+    folder = tmp_path_factory.mktemp("stopped")
+    run_study(load_study(TEXT), Store(folder), local=True)
+    return Store(folder)
+
+
+def course(store, trial):
+    metrics = store.metrics([trial]).filter(pl.col("name") != "tokens_per_s")
+    return metrics.select("epoch", "name", "value").rows()
+
+
+def test_a_trial_ends_done_in_the_epoch_of_its_last_patience_and_is_tested_there(store):
+    trial = load_study(TEXT).trials[0].id
+    row = store.trials().row(0, named=True)
+    losses = [value for _, name, value in course(store, trial) if name == "dev_loss"]
+    best = [min(losses[: place + 1]) for place in range(len(losses))]
+    assert (row["status"], row["epochs"], row["steps"]) == ("done", len(losses), 2 * len(losses))
+    assert 3 <= len(losses) < 30
+    assert best[-3] - min(losses[-2:]) <= 0.02  # the last two brought no better one
+    assert [epoch for epoch, name, _ in course(store, trial) if name == "test_accuracy[9]"] == [len(losses)]
+
+
+def test_a_trial_that_is_broken_off_after_any_epoch_stops_in_the_same_one(store, tmp_path):
+    study = load_study(TEXT)
+    other = Store(tmp_path)
+    job = Job(trial=study.trials[0], attempt=0, run="run")
+    while other.trials().is_empty():
+        attempt, epochs = Attempt(job, other, CPU), 0
+        while not attempt.ended and epochs < 1:
+            epochs += isinstance(attempt.advance(), EpochFinished)
+        attempt.release()
+    trial = study.trials[0].id
+    assert course(other, trial) == course(store, trial)
+    columns = ("status", "epochs", "steps", "flops")
+    assert other.trials().select(columns).rows() == store.trials().select(columns).rows()
+
+
+KINDS = {
+    "grown": ({"name": "reverse"}, "ff(8)", {"curriculum": {"start": 5}}),
+    "drawn": (
+        {"name": "reverse", "dev_sequences": 4},
+        "ff(8)",
+        {"lengths": (1, 4), "accumulate": 2, "measure": ("gradient_norm", "gradient_noise")},
+    ),
+    "numbers": ({"name": "recall_addition"}, "mean_pool", {}),
+    "pairs": ({"name": "reverse_copy"}, "seq2seq(gru, gru)", {}),
+    "stream": ({"name": "language_model", "corpus": "paradise-lost", "context": 16}, "conv(k=3)", {}),
+    "lines": (
+        {"name": "language_model", "corpus": "paradise-lost", "batching": "lines", "dev_tokens": 500},
+        "conv(k=3)",
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_said_to_be_measured_after_each_epoch_is(kind, tmp_path):
+    task, recipe, train = KINDS[kind]
+    settings = TrialSettings.model_validate(
+        {"model": {"recipe": recipe, "d_model": 8}, "task": task, "train": {**TRAIN, **train}}
+    )
+    found = Training(settings, CPU, tmp_path).advance()
+    assert set(epoch_metrics(settings)) == set(found) - {"tokens_per_s", "gradient_noise"}
+
+
+@pytest.mark.parametrize(
+    ("stopping", "told"),
+    [
+        (
+            {"metric": "dev_los", "patience": 2},
+            "[train] early_stopping.metric: expected a metric of reverse with a better direction after each "
+            "epoch, of loss, dev_loss, dev_accuracy, dev_exact, got 'dev_los'",
+        ),
+        ({"metric": "test_loss", "patience": 2}, "got 'test_loss'"),
+        ({"metric": "dev_loss"}, "[train] early_stopping: missing key 'patience'"),
+        (
+            {"metric": "dev_loss", "patience": 0},
+            "[train] early_stopping.patience: expected at least 1, got 0",
+        ),
+    ],
+)
+def test_early_stopping_that_cannot_be_is_told(stopping, told):
+    text = TEXT.replace('{ metric = "dev_loss", patience = 2, min_change = 0.02 }', _toml(stopping))
+    with pytest.raises(StudyError) as caught:
+        load_study(text)
+    assert told in " ".join(str(caught.value).split())
+
+
+def _toml(table):
+    return "{ " + ", ".join(f"{key} = {value!r}" for key, value in table.items()) + " }"
