@@ -34,6 +34,7 @@ class GradientMeasures:
         self._step, self._part = batch_size, batch_size // parts
         self._parts = parts
         self._before: list[Tensor | None] = []
+        self._parts_square: Tensor | float = 0.0
         self.begin_epoch()
 
     def begin_epoch(self) -> None:
@@ -48,7 +49,8 @@ class GradientMeasures:
         if GRADIENT_NOISE not in self._asked:
             return
         if part == 0:
-            self._before, self._parts_square = [None] * len(list(self._model.parameters())), 0.0
+            self._before = [None for _ in self._model.parameters()]
+            self._parts_square = 0.0
         found = [weight.grad for weight in self._model.parameters()]
         own = [
             gradient if before is None else gradient - before

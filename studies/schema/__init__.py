@@ -2,6 +2,6 @@
 
 `settings` has [study], [model], [train], [search] and [decode]; `factors`, `design` with `design_reader`, and
 `search` say which cells there are. `table` with `table_checks` and `selection`, and `curve`, are read by
-`presentation`. `source_sheet` says where settings come
-from; `level_names` writes levels and reasons.
+`presentation`. `source_sheet` says where settings come from, `epoch_metrics` what a trial measures after each
+epoch; `level_names` writes levels and reasons.
 """

@@ -38,4 +38,6 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
         return ("dev_loss",) if task.spec.kind is TaskKind.REGRESSION else ("dev_loss", "dev_accuracy")
     if task.spec.kind is TaskKind.REGRESSION:
         return ("accuracy", "best_accuracy")
+    if task.spec.kind is TaskKind.CLASSIFICATION:
+        return ("dev_loss", "dev_accuracy", "dev_macro_f1", "dev_ece")
     return ("dev_loss", "dev_perplexity", "dev_accuracy")

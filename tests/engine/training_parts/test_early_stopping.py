@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from activemem.engine.core.events import EpochFinished
+from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
 from activemem.engine.training_parts import Patience
 from activemem.engine.trial.outcome import Job
@@ -144,3 +145,22 @@ def test_early_stopping_that_cannot_be_is_told(stopping, told):
 
 def _toml(table):
     return "{ " + ", ".join(f"{key} = {value!r}" for key, value in table.items()) + " }"
+
+
+def test_what_is_said_of_classes_is_measured_too(tmp_path):
+    rows = "".join(f"number {number} of many,{('odd', 'even')[number % 2]}\n" for number in range(200))
+    (tmp_path / "my.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
+    study = tmp_path / "study.toml"
+    study.write_text(
+        study_text(
+            model={"recipe": "conv(k=3) >> mean_pool"},
+            task={"name": "sequence_classification", "corpus": {"path": "my.csv"}, "tokens": "words"},
+            train={"curriculum": None, "early_stopping": {"metric": "dev_macro_f1", "patience": 1}},
+        ),
+        encoding="utf-8",
+    )
+    store = Store(tmp_path / "results")
+    loaded = load_study(study)
+    run_study(loaded, store, local=True, machine=Machine(data=tmp_path / "data"))
+    first = {name for epoch, name, _ in course(store, loaded.trials[0].id) if epoch == 1}
+    assert first == set(epoch_metrics(loaded.trials[0].settings))
