@@ -35,11 +35,11 @@ equal · Equal parameters
   in all   no estimate before a first trial has run on this machine: activemem
            study run … --max-trials 1
 
-  memory a step of sa holds 124.3 MB: weights 6.4 MB, gradients 6.4 MB,
-         optimiser 12.8 MB, activations at 40 tokens 98.6 MB
-
   match  filter solved for the parameters of mixer=sa, filter=512; largest
          residual −512, 0.032 %
+
+  memory a step of sa holds 124.3 MB: weights 6.4 MB, gradients 6.4 MB,
+         optimiser 12.8 MB, activations at 40 tokens 98.6 MB
 
   note   highway_conv(k=4): 4 layers reach 4 to the left, so no length beyond 6
          on sort, 5 on reverse can be learnt
