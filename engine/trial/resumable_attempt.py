@@ -318,9 +318,9 @@ class Attempt:
         if status == "done" and self.job.keep_weights and self._training is not None:
             self._keep_model(self._training, row)
             outputs = self._training.outputs()
+        self.ended = True  # the row may be there although its flush fails: the lease is never given back
         with storing():
             self._store.write(row, self._rows, outputs)
-        self.ended = True
         if reason is None or not reason.startswith("time limit"):
             self._checkpoint.remove()
         if self._lease is not None:

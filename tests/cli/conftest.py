@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from typer.testing import CliRunner
 
 from activemem.cli.app import app
 
+from ..forked_commands import run_command
 from ..study_texts import study_text
 
 
@@ -49,9 +49,13 @@ def run_python():
 
 
 @pytest.fixture
-def process(run_python):
+def process():
     """Run a command in a process of its own, as a user does."""
-    return partial(run_python, "-m", "activemem")
+
+    def start(*words, **environment):
+        return run_command(*words, environment=environment)
+
+    return start
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ..forked_commands import run_command
+
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
 RECALL, MOVING, COMMANDS = re.findall(r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -21,8 +23,7 @@ def folder(tmp_path):
 
 
 def command(folder, line):
-    words = [sys.executable, "-m", *line.split()]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    return run_command(*line.split()[1:], cwd=folder)
 
 
 def test_the_commands_of_the_page_train_and_show_its_metric_on_a_cluster(folder):

@@ -1,17 +1,17 @@
 """Studies that really run, in this process and in processes of their own."""
 
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+
+from ...forked_commands import start_command
 
 LONG = ("--set", "train.epochs=100000", "--set", "factors.seed=[0]")
 NAN = ("--set", "train.optimizer={name='sgd', lr=1e30}", "--set", "train.epochs=3")
@@ -119,7 +119,8 @@ def test_the_streams_of_a_process_are_kept_apart(process, tiny):
     assert (wrong.returncode, wrong.stdout, wrong.stderr[:16]) == (2, "", "nothing: 1 fault")
 
 
-def test_a_stream_that_cannot_carry_a_sign_shows_another(process):
+def test_a_stream_that_cannot_carry_a_sign_shows_another(run_python):
+    process = partial(run_python, "-m", "activemem")
     arguments = ("recipe", "show", "sa", "--d-model", "8", "--length", "8", "--vocab", "8")
     result = process(*arguments, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert (result.returncode, result.stderr) == (0, "")
@@ -129,13 +130,7 @@ def test_a_stream_that_cannot_carry_a_sign_shows_another(process):
 
 def begin(*arguments):
     """A study that runs in a process of its own, after it has trained for a while."""
-    running = subprocess.Popen(
-        [sys.executable, "-m", "activemem", "study", "run", "tiny.toml", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-    )
+    running = start_command("study", "run", "tiny.toml", *arguments)
     deadline = time.monotonic() + 600
     while not any(Path("results").glob("checkpoints/*/state.pt")):
         assert running.poll() is None and time.monotonic() < deadline, running.communicate()

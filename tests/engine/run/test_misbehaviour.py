@@ -11,6 +11,7 @@ import pytest
 
 from activemem.storage import Store
 
+from ...forked_commands import start_command
 from .test_crashes import wait_for
 
 PLUGIN = Path(__file__).with_name("misbehaving.py")
@@ -27,20 +28,15 @@ def folder(tmp_path, tiny):
 
 def begin(folder, mode, *options, **environment):
     """The study in a process of its own, in which seed 0 misbehaves."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "activemem", "study", "run", "tiny.toml", "--local", *options],
+    return start_command(
+        *("study", "run", "tiny.toml", "--local", *options),
         cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONIOENCODING": "utf-8",
+        environment={
             "ACTIVEMEM_PLUGINS": str(PLUGIN),
             "ACTIVEMEM_TEST_MODES": mode,
             "ACTIVEMEM_TEST_FOLDER": str(folder),
             **environment,
         },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
     )
 
 

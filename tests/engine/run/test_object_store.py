@@ -17,6 +17,7 @@ from activemem.reporting.results import open_study
 from activemem.storage import Store, StoreError
 from activemem.studies.study import load_study
 
+from ...forked_commands import run_command, start_command
 from ...storage.objects.s3_server import S3Server
 from .test_other_drivers import STUDY, TRIALS, told, values, wait_for
 
@@ -59,18 +60,8 @@ def left(server, folder):
 
 def test_a_study_in_a_bucket_survives_kills_and_ends_as_in_a_folder(tmp_path, server, alone):
     (tmp_path / "shared.toml").write_text(KEPT, encoding="utf-8")
-    words = [
-        sys.executable,
-        "-m",
-        "activemem",
-        "study",
-        "run",
-        "shared.toml",
-        "--local",
-        "--results",
-        ADDRESS,
-    ]
-    first = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    words = ("study", "run", "shared.toml", "--local", "--results", ADDRESS)
+    first = start_command(*words, cwd=tmp_path, stderr=subprocess.STDOUT)
     wait_for(
         lambda: (len(left(server, "trials")) >= 3 and left(server, "checkpoints")) or first.poll() is not None
     )
@@ -78,7 +69,7 @@ def test_a_study_in_a_bucket_survives_kills_and_ends_as_in_a_folder(tmp_path, se
     output, _ = first.communicate()
     before = Store(ADDRESS).trials()
     assert 3 <= before.height < TRIALS, output
-    again = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    again = run_command(*words, cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     store = Store(ADDRESS)
     assert_as(store, alone)

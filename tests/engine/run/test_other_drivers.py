@@ -25,7 +25,7 @@ from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.pruned import store_pruned
 from activemem.engine.trial.resumable_attempt import MAX_WORKER_DEATHS, Attempt
 from activemem.reporting.results import StudyResults
-from activemem.storage import Store, leases
+from activemem.storage import Store, durable_write, leases
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
@@ -117,6 +117,29 @@ def claim_first(study, store, run="other"):
     attempt.advance()
     attempt.advance()
     return attempt
+
+
+def test_an_outcome_whose_last_flush_failed_is_no_other_drivers_to_train(tiny, store, monkeypatch):
+    first, second, *_ = load_study(tiny).trials
+    claims, others = Claims(store, "one"), Claims(store, "other")
+    others.claim(Job(trial=second, attempt=0, run="other"))  # which has read the store before
+    attempt = Attempt(Job(trial=first, attempt=0, run="one"), store, CPU, claims=claims)
+    while not attempt.trained:
+        attempt.advance()
+    real = durable_write.sync
+
+    def fail(path):
+        if path.parent.name == "trials":
+            raise OSError(errno.EIO, "Input/output error")
+        real(path)
+
+    monkeypatch.setattr(durable_write, "sync", fail)
+    assert attempt.advance() == MachineFailed(reason="Input/output error")
+    attempt.release()
+    taken = others.claim(Job(trial=first, attempt=0, run="other", gone=0))  # its owner has ended
+    assert isinstance(taken, Taken)
+    assert taken.ended
+    assert store.latest_attempts() == {first.id: ("done", 0)}
 
 
 def test_what_another_driver_trains_is_left_to_it_waited_for_and_told(tiny, store, notes, monkeypatch):

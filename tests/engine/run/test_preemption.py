@@ -1,8 +1,6 @@
 """A run that is preempted amid a long epoch is saved there, and goes on to the same rows."""
 
 import signal
-import subprocess
-import sys
 
 import polars as pl
 import pytest
@@ -10,6 +8,7 @@ import torch
 
 from activemem.storage import Store
 
+from ...forked_commands import start_command
 from ..conftest import TINY
 from .ray_nodes import ENVIRONMENT, head, worker
 from .test_crashes import wait_for
@@ -22,14 +21,10 @@ ONE = ("--only", "mixer=conv(k=3)", "--only", "task=not", "--only", "seed=0")
 
 def begin(folder, results, *options, long=LONG):
     """The study in a process of its own; one trial of it, of two epochs that take seconds each."""
-    words = [sys.executable, "-m", "activemem", "study", "run", "tiny.toml", "--results", results]
-    return subprocess.Popen(
-        [*words, *long, *ONE, *options],
+    return start_command(
+        *("study", "run", "tiny.toml", "--results", results, *long, *ONE, *options),
         cwd=folder,
-        env={**ENVIRONMENT, "PYTHONIOENCODING": "utf-8"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
+        environment=ENVIRONMENT,
     )
 
 
@@ -62,6 +57,7 @@ def whole(tmp_path_factory):
     return rows(folder / "whole")
 
 
+@pytest.mark.slow  # two programs with Ray; a local run is told as well, below
 def test_workers_of_ray_are_told_when_the_driver_gets_sigterm(tmp_path, tiny, whole):
     (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
     first = begin(tmp_path, "cut", "--checkpoint-every", "0.05")

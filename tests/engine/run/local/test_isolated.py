@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from activemem.engine.run.driver import run_study
 from activemem.storage import Store
 from activemem.studies.study import load_study
 
+from ....forked_commands import start_command
 from ..test_crashes import wait_for
 from ..test_optuna_search import SEARCH
 
@@ -32,20 +32,15 @@ def folder(tmp_path, tiny):
 
 def begin(folder, modes, **environment):
     """The study in a process of its own, whose seeds misbehave in these ways."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "activemem", "study", "run", "tiny.toml", "--local", "--isolate"],
+    return start_command(
+        *("study", "run", "tiny.toml", "--local", "--isolate"),
         cwd=folder,
-        env={
-            **os.environ,
+        environment={
             "ACTIVEMEM_PLUGINS": str(PLUGIN),
             "ACTIVEMEM_TEST_MODES": modes,
             "ACTIVEMEM_TEST_FOLDER": str(folder),
             **environment,
         },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        start_new_session=True,
     )
 
 

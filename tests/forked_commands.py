@@ -1,0 +1,200 @@
+"""Commands in processes of their own, forked from one that has imported torch and all of activemem.
+
+A new program would take seconds to import them each time. The process is as real: it has its own number,
+group, folder, environment and streams, and ends as any program does. Commands that use Ray are new programs,
+since no process that has been forked may use it.
+
+Run as a program it is the server: it reads requests from the socket that is its standard input.
+"""
+
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from functools import cache
+from pathlib import Path
+
+PREPARE = """
+import torch
+from activemem.cli.app import main
+from activemem.cli.live import run as _
+from activemem.engine.run import driver as _
+from activemem.engine.run.local import isolated as _
+from activemem.reporting.tables import build as _
+"""
+
+
+def start_command(*words, cwd=None, environment=None, stderr=subprocess.PIPE):
+    """`python -m activemem WORDS` in a process and a session of its own, with pipes for its output."""
+    if words[:2] != ("study", "run") or "--local" in words:
+        return _Command(words, cwd, environment or {}, stderr)
+    return subprocess.Popen(
+        [sys.executable, "-m", "activemem", *words],
+        cwd=cwd,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+
+
+def run_command(*words, cwd=None, environment=None, timeout=600):
+    """The command's exit status and what it wrote, as `subprocess.run` returns them."""
+    command = start_command(*words, cwd=cwd, environment=environment)
+    stdout, stderr = command.communicate(timeout=timeout)
+    return subprocess.CompletedProcess(words, command.returncode, stdout, stderr)
+
+
+class _Command:
+    """A command in a forked process; what `subprocess.Popen` has and tests use."""
+
+    def __init__(self, words, cwd, environment, stderr):
+        out, to_out = os.pipe()
+        err, to_err = os.pipe() if stderr == subprocess.PIPE else (None, to_out)
+        request = {
+            "words": words,
+            "cwd": str(cwd or Path.cwd()),
+            "environment": {**os.environ, **environment},
+        }
+        self.returncode, self.pid = None, _server().ask(request, [to_out, to_err])
+        for descriptor in {to_out, to_err}:
+            os.close(descriptor)
+        self.stdout = os.fdopen(out, encoding="utf-8")
+        self.stderr = None if err is None else os.fdopen(err, encoding="utf-8")
+
+    def poll(self):
+        if self.returncode is None:
+            self.returncode = _server().ask({"ended": self.pid})
+        return self.returncode
+
+    def wait(self, timeout=None):
+        end = time.monotonic() + (timeout or float("inf"))
+        while self.poll() is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout)
+            time.sleep(0.005)
+        return self.returncode
+
+    def communicate(self, timeout=None):
+        texts = {}
+
+        def read(stream):
+            texts[stream] = stream.read()
+
+        streams = [stream for stream in (self.stdout, self.stderr) if stream]
+        readers = [threading.Thread(target=read, args=[stream], daemon=True) for stream in streams]
+        for reader in readers:
+            reader.start()
+        self.wait(timeout)
+        for reader in readers:
+            reader.join(timeout)
+        for stream in streams:
+            stream.close()
+        return texts.get(self.stdout), texts.get(self.stderr)
+
+    def __del__(self):
+        for stream in (self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+
+class _Server:
+    """The process that forks, as a test asks it."""
+
+    def __init__(self):
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock = threading.Lock()
+        self._process = subprocess.Popen([sys.executable, __file__], stdin=theirs)
+        theirs.close()
+        atexit.register(self._end)
+
+    def _end(self):
+        self._socket.close()
+        self._process.wait()
+
+    def ask(self, request, descriptors=()):
+        with self._lock:
+            socket.send_fds(self._socket, [json.dumps(request).encode()], descriptors)
+            return json.loads(self._socket.recv(1 << 20))
+
+
+@cache
+def _server():
+    return _Server()
+
+
+def _serve(requests):
+    """Answer requests until there are no more, and then end; return in the child the words of its command."""
+    while True:
+        data, descriptors, *_ = socket.recv_fds(requests, 1 << 20, 2)
+        if not data:
+            os._exit(0)
+        request = json.loads(data)
+        if "ended" in request:
+            found, status = os.waitpid(request["ended"], os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if found else None
+        elif not (answer := os.fork()):
+            requests.close()
+            _become(request, descriptors)
+            return request["words"]
+        for descriptor in descriptors:
+            os.close(descriptor)
+        requests.send(json.dumps(answer).encode())
+
+
+def _become(request, descriptors):
+    """Give this process, which is new, what a program begins with."""
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["cwd"])
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for stream, descriptor in zip((1, 2), descriptors, strict=True):
+        os.dup2(descriptor, stream)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+    sys.path[0] = ""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _run(words):
+    """Run a command, and end this process as the interpreter does, but without freeing all that it has."""
+    from activemem.cli.app import main
+
+    sys.argv, status = ["activemem", *words], 0
+    try:
+        main()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else end.code is not None
+    except BaseException:  # noqa: BLE001  told, as the interpreter does
+        traceback.print_exc()
+        status = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    requests = socket.socket(fileno=os.dup(0))
+    exec(PREPARE, {})
+    _run(_serve(requests))
