@@ -13,6 +13,7 @@ from .. import __version__
 from ..errors import ActivememError
 from ..plugins import broken_plugins
 from .commands import GROUPS
+from .commands.serve import serve
 from .output import (
     EXIT_INTERRUPTED,
     EXIT_WRONG_INPUT,
@@ -28,14 +29,15 @@ class _CommandGroup(TyperGroup):
     """Commands of which each takes plug-ins."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """The command with the option `--plugin`."""
+        """The command with the option `--plugin`; a group's own commands have it, the group has not."""
         command = super().get_command(ctx, cmd_name)
-        if command and all(parameter.name != "plugin" for parameter in command.params):
+        is_group = isinstance(command, TyperGroup)
+        if command and not is_group and all(parameter.name != "plugin" for parameter in command.params):
             command.params.append(plugin_option())
         return command
 
 
-class _Program(TyperGroup):
+class _Program(_CommandGroup):
     """Ends a command with one message, without a traceback, for what its caller or the machine got wrong."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 -- a context that Typer keeps to itself
@@ -60,6 +62,7 @@ app = typer.Typer(
 )
 for _group in GROUPS:
     app.add_typer(_group.app, cls=_CommandGroup, name=_group.__name__.rpartition(".")[2])
+app.command()(serve)
 
 
 def _print_version(requested: bool) -> None:

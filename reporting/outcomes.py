@@ -20,13 +20,22 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     With probes come the metrics that tell which models were probed and tuned. The column DIVERGED tells which
     of the studies' trainings diverged.
     """
-    named = {name for study in studies for name in _iter_metric_names(study)}
-    known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
-    probed = any(metric is not None and metric.is_probe for metric in known)
-    outcomes = store.trials(named | {PROBED_METRIC, TUNED_METRIC} if probed else named)
+    return mark_divergence(store.trials(named_metrics(*studies)), store, *studies)
+
+
+def mark_divergence(outcomes: pl.DataFrame, store: Store, *studies: Study) -> pl.DataFrame:
+    """The latest attempts with the column DIVERGED, which tells of the studies' trainings."""
     own = {trial for study in studies for trial in study_outcomes(study, outcomes)["trial"]}
     doubtful = outcomes.filter(may_diverge(), pl.col("trial").is_in(own))
     return tell_divergence(outcomes, store.metric_course("loss", doubtful), ignorant_losses(doubtful))
+
+
+def named_metrics(*studies: Study) -> set[str]:
+    """The metrics that these studies name; with those that tell of probes, if one of them is a probe."""
+    named = {name for study in studies for name in _iter_metric_names(study)}
+    known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
+    probed = any(metric is not None and metric.is_probe for metric in known)
+    return named | {PROBED_METRIC, TUNED_METRIC} if probed else named
 
 
 def _iter_metric_names(study: Study) -> Iterator[str]:

@@ -5,13 +5,14 @@
 a growing store, `leases` say who trains the next one, and `compaction` merges small files. `durable_write`
 survives any crash, `integrity` finds damaged files and moves them away, `salvage` keeps what is intact of
 them, and `paths` has all names. `checkpoint_notes` say how far unfinished trials are, `study_records` what a
-study was when it last ran. `upkeep` tells all that is wrong with a store, and mends what can be mended.
-`objects` put a store into a bucket.
+study was when it last ran, and `state` what the store has by name, so that changes are seen. `upkeep` tells
+all that is wrong with a store, and mends what can be mended. `objects` put a store into a bucket.
 """
 
 from .checkpoint_notes import CheckpointNote
 from .paths import StoreError
 from .rows import MetricRow, TrialRow, WrittenOutputs
+from .state import StoreState
 from .store import Store
 
-__all__ = ["CheckpointNote", "MetricRow", "Store", "StoreError", "TrialRow", "WrittenOutputs"]
+__all__ = ["CheckpointNote", "MetricRow", "Store", "StoreError", "StoreState", "TrialRow", "WrittenOutputs"]

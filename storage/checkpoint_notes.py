@@ -1,34 +1,77 @@
-"""How far an unfinished trial has come: a note for people beside the checkpoint that it resumes from."""
+"""How far an unfinished trial has come, and how: a note for people beside the checkpoint it resumes from."""
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from .integrity.regular_file import UnreadableError, read_regular
+from .rows import MetricRow
 
 NOTE_FILE: Final = "reached.json"
+
+STARTS_FILE: Final = "begun"
+"""The file with the trial in its first line, then a line for each start: the run, and where it goes on.
+
+A line of the engine's follows a start that ended in order, though not with the trial.
+"""
+
+MAX_COURSE: Final = 200
+"""So many epochs of a metric at most are in a note: what a line on a page can show."""
+
+Course = Mapping[str, Sequence[tuple[int, float]]]
+"""By metric, epochs and the values after them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointNote:
-    """The last epoch with a checkpoint, its metrics, and when it was saved."""
+    """The last epoch with a checkpoint, its metrics, when it was saved, and the course of all epochs so far.
+
+    `seconds` are those of training up to it. Notes of earlier releases have neither these nor a course.
+    """
 
     epoch: int
     metrics: Mapping[str, float]
     saved_at: datetime
+    course: Course = field(default_factory=dict[str, Sequence[tuple[int, float]]])
+    seconds: float | None = None
 
 
-def write_note(folder: Path, epoch: int, metrics: Mapping[str, float]) -> None:
-    """Replace the note in a trial's folder if possible; a crash of the machine may lose it."""
+def write_note(
+    folder: Path,
+    epoch: int,
+    metrics: Mapping[str, float],
+    rows: Iterable[MetricRow] = (),
+    seconds: float | None = None,
+) -> None:
+    """Replace the note in a trial's folder if possible; a crash of the machine may lose it.
+
+    `rows` are the metrics of all epochs; those with an index are left out of the course.
+    """
+    note = {"epoch": epoch, "metrics": dict(metrics), "course": course_of(rows), "seconds": seconds}
     temporary = folder / f"reached.{os.getpid()}.tmp"
     with suppress(OSError):  # no trial fails for a note
-        temporary.write_text(json.dumps({"epoch": epoch, "metrics": dict(metrics)}), encoding="utf-8")
+        temporary.write_text(json.dumps(note), encoding="utf-8")
         temporary.replace(folder / NOTE_FILE)
+
+
+def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
+    """The values of each metric by epoch, of many epochs every n-th and the last."""
+    found: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if "[" not in row.name:
+            found.setdefault(row.name, {})[row.epoch] = row.value
+    return {name: thinned(list(values.items())) for name, values in found.items()}
+
+
+def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list[tuple[int, float]]:
+    """At most so many of the points, evenly spread; the last is among them."""
+    step = -(-len(points) // most) or 1
+    return [*points[len(points) - 1 :: -step]][::-1]
 
 
 def read_note(folder: Path) -> CheckpointNote | None:
@@ -40,9 +83,29 @@ def read_note(folder: Path) -> CheckpointNote | None:
         return None
     match note:
         case {"epoch": int(epoch), "metrics": dict(metrics)} if _are_numbers(metrics.values()):
-            return CheckpointNote(epoch=epoch, metrics=metrics, saved_at=saved_at)
+            course, seconds = _course(note.get("course")), note.get("seconds")
+            return CheckpointNote(
+                epoch=epoch,
+                metrics=metrics,
+                saved_at=saved_at,
+                course=course,
+                seconds=seconds if isinstance(seconds, int | float) else None,
+            )
         case _:
             return None
+
+
+def _course(told: object) -> Course:
+    """The course that a note tells; without what is none."""
+    return {
+        str(name): [(epoch, value) for epoch, value in points]
+        for name, points in (told.items() if isinstance(told, dict) else ())
+        if isinstance(points, list) and all(map(_is_point, points))
+    }
+
+
+def _is_point(told: object) -> bool:
+    return isinstance(told, list) and len(told) == 2 and isinstance(told[0], int) and _are_numbers(told[1:])
 
 
 def _are_numbers(values: Iterable[object]) -> bool:

@@ -32,6 +32,7 @@ from .rows import (
     trial_frame,
 )
 from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS
+from .state import StoreState, read_state
 from .upkeep import (
     Finding,
     Forgotten,
@@ -138,6 +139,16 @@ class Store:
             return Leases(self._layout, this_process(run))
         self._layout.bucket.require_conditions()
         return ObjectLeases(self._layout, this_process(run))
+
+    def watched_leases(self) -> Leases:
+        """Return the leases of the store's trials for somebody who looks at them, and claims none."""
+        who = this_process("watch")
+        folder = self._layout
+        return ObjectLeases(folder, who) if isinstance(folder, ObjectLayout) else Leases(folder, who)
+
+    def state(self) -> StoreState:
+        """Return what the store has by name, by which somebody who looks again sees what has changed."""
+        return read_state(self._layout)
 
     def follow(self) -> LatestAttempts:
         """Return the latest attempts, which can be refreshed while the store grows."""

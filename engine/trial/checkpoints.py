@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from ...storage import MetricRow, Store, checkpoint_notes
+from ...storage.checkpoint_notes import STARTS_FILE
 from ...storage.durable_write import replacing
 from ...storage.integrity.checksum import DamagedError
 from ...storage.integrity.regular_file import UnreadableError, open_regular, read_regular
@@ -26,13 +27,8 @@ from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.resolve.trial import Trial
 from .outcome import Totals, last_epoch_metrics
 
-STARTS_FILE = "begun"
-"""The file with the trial in its first line, then a line for each start: the run, and where it goes on.
-
-A line `STOPPED` follows a start that ended in order, though not with the trial.
-"""
-
 STOPPED = "stopped"
+"""The line of `STARTS_FILE` behind a start that ended in order, though not with the trial."""
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +102,11 @@ class Checkpoint:
             with suppress(FileNotFoundError):
                 self._state.replace(self._previous)
         if saved.metrics:
-            checkpoint_notes.write_note(self._folder, saved.totals.epochs, last_epoch_metrics(saved.metrics))
+            last = last_epoch_metrics(saved.metrics)
+            totals = saved.totals
+            checkpoint_notes.write_note(
+                self._folder, totals.epochs, last, saved.metrics, seconds=totals.seconds
+            )
 
     def load(self, device: torch.device) -> CheckpointData | None:
         """What was saved last and is intact, or None; a damaged file is named in the log and renamed."""

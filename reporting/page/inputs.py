@@ -18,7 +18,7 @@ from ..outcomes import load_outcomes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageInputs:
-    """The study with its store, its status, and what is known of it without training.
+    """The study with its store, and its status.
 
     `outcomes` are the latest attempts in the store, `own_outcomes` those at trials of the study.
     """
@@ -28,7 +28,10 @@ class PageInputs:
     outcomes: pl.DataFrame
     own_outcomes: pl.DataFrame
     status: StudyStatus
-    plan: Plan
+
+    def make_plan(self) -> Plan:
+        """What is known of the study without training."""
+        return make_plan(self.study, self.store)
 
 
 def load_inputs(study: Study, store: Store) -> PageInputs:
@@ -40,5 +43,4 @@ def load_inputs(study: Study, store: Store) -> PageInputs:
         outcomes=outcomes,
         own_outcomes=study_outcomes(study, outcomes),
         status=study_status(study, store, outcomes),
-        plan=make_plan(study, store),
     )

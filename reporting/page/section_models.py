@@ -25,7 +25,7 @@ _NONE = "–"
 
 def models(inputs: PageInputs) -> Mapping[str, object] | None:
     """The recipe of all, a row for each model, what is predicted of them, and their diagrams."""
-    plan, size_match = inputs.plan, inputs.study.design.matched_size
+    plan, size_match = inputs.make_plan(), inputs.study.design.matched_size
     if not plan.models:
         return None
     unit, size = si_prefix(max(model.step_flops for model in plan.models))

@@ -27,12 +27,21 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
     ]
     for label, part in (*_iter_tree(analysis.tree.parts), ("total", analysis.tree)):
         rows.append((label, *format_costs(part, sizes, size)))
-    below = [
-        conditions(analysis, sizes),
-        _training(analysis.memory(sizes.batch)),
-        generation_memory(analysis),
-    ]
-    return "\n".join([heading(recipe), "", *_aligned(rows), "", *map(_indented, filter(None, below)), ""])
+    below = map(_indented, sentences(analysis, sizes))
+    return "\n".join([heading(recipe), "", *_aligned(rows), "", *below, ""])
+
+
+def sentences(analysis: Analysis, sizes: Sizes) -> list[str]:
+    """What stands below the parts: what the figures depend on, and what training and generation keep."""
+    training = _training(analysis.memory(sizes.batch))
+    return list(filter(None, [conditions(analysis, sizes), training, generation_memory(analysis)]))
+
+
+def iter_parts(part: ModelPart, depth: int = 0) -> Iterator[tuple[str, int, ModelPart]]:
+    """Every part of a model, top down, with its label and how deep it lies."""
+    for inner in part.parts:
+        yield inner.label, depth, inner
+        yield from iter_parts(inner, depth + 1)
 
 
 def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:

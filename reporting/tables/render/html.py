@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from hashlib import sha256
 from html import escape
 
 from ....diagnostics import replace_unprintable
@@ -22,10 +24,14 @@ STYLE = """\
 .activemem-table small { opacity: .75; }
 .activemem-table figcaption { font-size: .85em; padding-top: .5em; }
 .activemem-table p { margin: 0; }
+.activemem-table th.over { text-align: center; border-bottom: 1px solid; }
+.activemem-table th.inner:first-child { padding-left: 1em; }
 </style>"""
 
+_TEXT_OF_STYLE = STYLE.removeprefix("<style>").removesuffix("</style>")
 
-_SPANNING = 'style="text-align: center; border-bottom: 1px solid"'
+STYLE_SOURCE = f"'sha256-{b64encode(sha256(_TEXT_OF_STYLE.encode()).digest()).decode()}'"
+"""What the policy of a page must allow that has such tables and no other style in its text."""
 
 
 def render(table: Table) -> str:
@@ -43,7 +49,7 @@ def render(table: Table) -> str:
             over = f'colspan="{1 + len(table.columns)}"'
             lines.append(f'<tr><th scope="rowgroup" {over}><i>{escape(heading)}</i></th></tr>')
         for row in numbers:
-            indent = ' style="padding-left: 1em"' if heading else ""
+            indent = ' class="inner"' if heading else ""
             lines.append(f'<tr><th scope="row"{indent}>{escape(table.rows[row])}</th>')
             lines.extend(map(_cell, table.cells[row]))
             lines.append("</tr>")
@@ -59,7 +65,7 @@ def _head(table: Table) -> str:
     lines = []
     for spans in table.heading_spans():
         cells = (
-            f'<th scope="colgroup" colspan="{over}" {_SPANNING}>{escape(name)}</th>' if name else "<td></td>"
+            f'<th scope="colgroup" colspan="{over}" class="over">{escape(name)}</th>' if name else "<td></td>"
             for name, over in spans
         )
         lines.append(f"<tr><td></td>{''.join(cells)}</tr>")

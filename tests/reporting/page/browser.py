@@ -75,7 +75,7 @@ class Browser:
                 return answer["result"]
 
     def open(self, path, *, width=1280, height=900, dark=False, medium="screen"):
-        """Load a file in a window of that size, as light or dark, screen or paper."""
+        """Load a file or an address in a window of that size, as light or dark, screen or paper."""
         self.events.clear()
         self.send_command(
             "Emulation.setDeviceMetricsOverride",
@@ -86,7 +86,8 @@ class Browser:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send_command("Emulation.setEmulatedMedia", media=medium, features=[scheme])
-        self.send_command("Page.navigate", url=Path(path).resolve().as_uri())
+        url = path if str(path).startswith("http:") else Path(path).resolve().as_uri()
+        self.send_command("Page.navigate", url=url)
         while not any(each["method"] == "Page.loadEventFired" for each in self.events):
             self._next()
 

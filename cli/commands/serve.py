@@ -1,0 +1,62 @@
+"""`activemem serve`: the studies of a store as pages in a browser, while they run."""
+
+from __future__ import annotations
+
+import errno
+from typing import Annotated
+
+import typer
+
+from ..options import ResultsOption
+from ..output import print_stdout
+
+DEFAULT_PORT = 8765
+
+TOKEN_VARIABLE = "ACTIVEMEM_TOKEN"
+
+
+def serve(
+    *,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, metavar="N", help="The port; 0 is any that is free.")
+    ] = DEFAULT_PORT,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDR", help="The address to listen at; others need a token.")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            metavar="TEXT",
+            envvar=TOKEN_VARIABLE,
+            help="What a browser must know to see the pages.",
+        ),
+    ] = None,
+    results: ResultsOption = None,
+) -> None:
+    """Show the studies of a store in a browser, while they run, until Ctrl-C.
+
+    Progress, learning curves, tables, figures, claims and failures change as rows arrive, and a recipe in a
+    field is taken apart. Nothing can be changed from a page. Only this machine is answered unless --host says
+    otherwise.
+    """
+    from ...reporting.serve.access import Access, ServeError
+    from ...reporting.serve.http_server import PageServer
+    from ..machine_settings import load_settings
+
+    store = load_settings({"results": results}).store
+    access = Access(host=host, token=token or None)
+    try:
+        server = PageServer(store, access, port)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise ServeError(f"port {port}: expected a free one, got one that is in use; see --port") from error
+    shown = f"[{host}]" if ":" in host else host
+    print_stdout(f"{store.place} at http://{shown}:{server.port}/{'?token=…' if access.token else ''}")
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        server.ending.set()
+    finally:
+        server.server_close()

@@ -1,0 +1,114 @@
+"""Who may see the pages: anybody on this machine, and elsewhere whoever has the token.
+
+A request must name this machine, by a name that nobody else can make point to it: else a page of somebody
+else's could read these in a browser that it has been opened in, by a name of its own (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Literal
+
+from ...errors import ActivememError
+
+MIN_TOKEN_LENGTH = 16
+
+Verdict = Literal["welcome", "welcome with a token", "wrong host", "no token"]
+
+
+class ServeError(ActivememError):
+    """Pages cannot be served as asked; the message says what was expected and what came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What is asked of a request: the name by which it reaches this machine, and the token if there is one.
+
+    Raises ServeError for a host that others can reach if there is no token, and for a short token.
+    """
+
+    host: str
+    token: str | None = None
+    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+
+    def __post_init__(self) -> None:
+        if self.token is not None and len(self.token) < MIN_TOKEN_LENGTH:
+            raise ServeError(
+                f"token: expected at least {MIN_TOKEN_LENGTH} characters, got {len(self.token)}; "
+                f"for instance {secrets.token_urlsafe(18)}"
+            )
+        if self.token is None and not _is_loopback(self.host):
+            raise ServeError(
+                f"--host {self.host}: expected 127.0.0.1, or a token (--token, ACTIVEMEM_TOKEN), "
+                "since others can reach this address"
+            )
+
+    def judge(self, headers: Mapping[str, str], query: Mapping[str, str], cookie: str) -> Verdict:
+        """Whether a request is answered; with a token in its query, its browser gets a cookie in exchange."""
+        if not self.names_this_machine(headers.get("Host", "")):
+            return "wrong host"
+        if self.token is None:
+            return "welcome"
+        if _equal(query.get("token", ""), self.token):
+            return "welcome with a token"
+        if _equal(headers.get("Authorization", "").removeprefix("Bearer "), self.token):
+            return "welcome"
+        return "welcome" if _equal(_cookie_value(headers, cookie), self.cookie) else "no token"
+
+    @property
+    def cookie(self) -> str:
+        """What a browser keeps in place of the token; it is worth nothing once this process has ended."""
+        return hmac.new(self._key, (self.token or "").encode(), hashlib.sha256).hexdigest()
+
+    def names_this_machine(self, host: str) -> bool:
+        """Whether the header Host is a name that is surely of this machine, at any port.
+
+        At others than loopback that are its name and addresses: an address cannot be made to point elsewhere.
+        """
+        name = _without_port(host).lower().removesuffix(".")
+        if name == "localhost" or name.endswith(".localhost") or _is_loopback(name):
+            return True
+        if self.token is None:
+            return False
+        known = {self.host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
+        return name in known or _is_address(name)
+
+
+def _without_port(host: str) -> str:
+    """The name of a header Host, without brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(name: str) -> bool:
+    return name == "localhost" or (_is_address(name) and ipaddress.ip_address(name).is_loopback)
+
+
+def _equal(given: str, expected: str) -> bool:
+    """Whether two texts are equal, in a time that tells nothing of where they differ."""
+    return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
+
+
+def _cookie_value(headers: Mapping[str, str], name: str) -> str:
+    """The value of a cookie of this name; empty without one."""
+    try:
+        found = SimpleCookie(headers.get("Cookie", "")).get(name)
+    except CookieError:
+        return ""
+    return found.value if found else ""

@@ -1,0 +1,184 @@
+"""Learning curves as they grow: a small plot for each trial that learns, what has ended in grey behind.
+
+All plots of a page have the same axes, so that they compare. A line has as many points as a page can show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from ...storage.checkpoint_notes import thinned
+from ...studies.catalog.metrics import METRICS
+from .progress import study_progress
+from .store_reader import StudyNow
+from .trial_rows import number, trial_words
+
+MAX_PLOTS = 12
+"""So many trials have a plot of their own: those saved last."""
+
+MAX_ENDED = 6
+"""So many have one while nothing is trained: those that ended last."""
+
+MAX_BEHIND = 40
+"""So many trials are behind each plot: those that ended last."""
+
+MAX_POINTS_BEHIND = 60
+"""So many points has each line behind."""
+
+WIDTH, HEIGHT = 240, 96
+"""The units of a plot; a page stretches them."""
+
+MIN_LOG_RATIO = 20
+"""Values that span more than this have a logarithmic axis."""
+
+Points = Sequence[tuple[int, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """One trial's line as a path, with its words; `value` is the last, `epoch` where it is."""
+
+    trial: str
+    words: str
+    path: str
+    value: str
+    epoch: int
+    epochs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningCurves:
+    """The plots of one metric; `metrics` are all that could be shown, `behind` the path of what has ended."""
+
+    metric: str
+    title: str
+    metrics: Sequence[str]
+    plots: Sequence[Plot]
+    live: bool
+    behind: str
+    num_behind: int
+    low: str
+    high: str
+    epochs: int
+    log: bool
+    left_out: int
+
+
+def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) -> LearningCurves | None:
+    """The curves of a metric, by default of the first that is known; None before the first epoch has ended.
+
+    `courses` are the metrics of the study's trials in the store, those without an index. Where nothing is
+    trained now, the trials that ended last have the plots.
+    """
+    progress = study_progress(now)
+    begun = [each for each in (*progress.running, *progress.stopped) if each.note and each.note.course]
+    growing = {name for each in begun if each.note for name in each.note.course}
+    metrics = _in_order(growing) + _in_order(set(courses["name"]) - growing)
+    if not metrics:
+        return None
+    chosen = metric if metric in metrics else metrics[0]
+    ended = _ended_courses(now, courses, chosen)
+    shown: list[tuple[str, str, Points, int]] = [
+        (each.trial.id, trial_words(now.study, each.trial), course, each.trial.settings.train.epochs)
+        for each in begun
+        if each.note and (course := finite(each.note.course.get(chosen, ())))
+    ]
+    live = bool(shown)
+    if not live:
+        trials = {trial.id: trial for trial in now.study.trials}
+        shown = [
+            (
+                trial,
+                trial_words(now.study, trials[trial]) if trial in trials else trial,
+                course,
+                course[-1][0],
+            )
+            for trial, course in list(ended.items())[:MAX_ENDED]
+        ]
+    return _plotted(chosen, metrics, shown, ended, live=live)
+
+
+def _plotted(
+    metric: str,
+    metrics: Sequence[str],
+    shown: Sequence[tuple[str, str, Points, int]],
+    behind: Mapping[str, Points],
+    *,
+    live: bool,
+) -> LearningCurves | None:
+    """The plots on common axes."""
+    values = [value for *_, course, _ in shown for _, value in course]
+    values += [value for course in behind.values() for _, value in course]
+    if not values:
+        return None
+    low, high = min(values), max(values)
+    log = low > 0 and high / low > MIN_LOG_RATIO
+    epochs = max(1, *(epochs for *_, epochs in shown), *(course[-1][0] for course in behind.values()))
+
+    def path(course: Points) -> str:
+        return _path([(epoch / epochs, _height(value, low, high, log=log)) for epoch, value in course])
+
+    plots = [
+        Plot(
+            trial=trial,
+            words=words,
+            path=path(thinned(course)),
+            value=number(metric, course[-1][1]),
+            epoch=course[-1][0],
+            epochs=last,
+        )
+        for trial, words, course, last in shown[:MAX_PLOTS]
+    ]
+    return LearningCurves(
+        metric=metric,
+        title=METRICS[metric].title if metric in METRICS else metric,
+        metrics=metrics,
+        plots=plots,
+        live=live,
+        behind=" ".join(path(course) for course in behind.values()),
+        num_behind=len(behind),
+        low=number(metric, low),
+        high=number(metric, high),
+        epochs=epochs,
+        log=log,
+        left_out=max(0, len(shown) - MAX_PLOTS) if live else 0,
+    )
+
+
+def finite(course: Points) -> list[tuple[int, float]]:
+    """The points of a course that can be drawn."""
+    return [(epoch, value) for epoch, value in course if math.isfinite(value)]
+
+
+def _in_order(names: Collection[str]) -> list[str]:
+    """Metrics in the order of the catalog, then others by name."""
+    return [name for name in METRICS if name in names] + sorted(set(names).difference(METRICS))
+
+
+def _ended_courses(now: StudyNow, courses: pl.DataFrame, metric: str) -> dict[str, Points]:
+    """The courses of the trials that have ended, the latest first."""
+    latest = now.outcomes.sort("finished", descending=True)["trial"].head(MAX_BEHIND).to_list()
+    rows = courses.filter(pl.col("name") == metric, pl.col("trial").is_in(latest))
+    found: dict[str, dict[int, float]] = {}
+    for trial, epoch, value in rows.select("trial", "epoch", "value").iter_rows():
+        found.setdefault(trial, {})[epoch] = value
+    drawn = {trial: finite(list(each.items())) for trial, each in found.items()}
+    return {trial: thinned(drawn[trial], MAX_POINTS_BEHIND) for trial in latest if drawn.get(trial)}
+
+
+def _height(value: float, low: float, high: float, *, log: bool) -> float:
+    """Where a value stands between the lowest and the highest, from 0 to 1."""
+    if low == high:
+        return 0.5
+    scale = math.log if log else float
+    return (scale(value) - scale(low)) / (scale(high) - scale(low))
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    """A path through points of the unit square; a single one is a short dash, which a round end shows."""
+    placed = [f"{x * WIDTH:.1f} {(1 - y) * HEIGHT:.1f}" for x, y in points]
+    return f"M{'L'.join(placed)}" if len(placed) > 1 else f"M{placed[0]}h0"

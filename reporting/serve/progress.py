@@ -1,0 +1,97 @@
+"""How far a study is: its trials by what became of them, those that are trained now, and how long it takes.
+
+The time is that of epochs that were trained: a recipe's own mean, mixed with that of all as if one trial had
+been seen at that speed, shared by the processes that train now.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from ...studies.resolve.trial import Trial
+from ...studies.schema.settings import read_recipe
+from .store_reader import BegunTrial, StudyNow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressNow:
+    """The trials of a study by status; `running` are trained by a living process, `stopped` have begun, too.
+
+    `eta_s` is None while nobody trains, or nothing is known yet.
+    """
+
+    total: int
+    counts: Counter[str]
+    running: tuple[BegunTrial, ...]
+    stopped: tuple[BegunTrial, ...]
+    eta_s: float | None
+
+    @property
+    def left(self) -> int:
+        """The trials without an outcome, or with one that is incomplete."""
+        return max(0, self.total - self.counts.total() + self.counts["incomplete"])
+
+    @property
+    def share(self) -> float:
+        """How much of the study is done, with the epochs of trials that have begun."""
+        begun = sum(map(epochs_share, (*self.running, *self.stopped)))
+        return min(1.0, (self.total - self.left + begun) / self.total) if self.total else 1.0
+
+
+def study_progress(now: StudyNow) -> ProgressNow:
+    """How far a study is at a moment."""
+    counts = Counter[str](now.outcomes["status"])
+    begun = sorted(now.begun, key=_saved_at, reverse=True)
+    running = tuple(each for each in begun if each.held)
+    parts = list(_remaining_seconds(now)) if running else []
+    return ProgressNow(
+        total=max(now.study.total, counts.total()),
+        counts=counts,
+        running=running,
+        stopped=tuple(each for each in begun if not each.held),
+        eta_s=max(sum(parts) / len(running), *parts) if parts else None,
+    )
+
+
+def epochs_share(begun: BegunTrial) -> float:
+    """The share of its epochs that a begun trial has trained."""
+    return begun.note.epoch / begun.trial.settings.train.epochs if begun.note else 0.0
+
+
+def _saved_at(begun: BegunTrial) -> float:
+    return begun.note.saved_at.timestamp() if begun.note else 0.0
+
+
+def _remaining_seconds(now: StudyNow) -> Iterator[float]:
+    """The seconds that each trial without an outcome will still take; none before the first epoch."""
+    seconds, shares = dict[str, float](), dict[str, float]()
+    ended = now.outcomes.filter(pl.col("status") == "done").select("recipe_id", "seconds")
+    begun = {each.trial.id: each for each in now.begun}
+    seen = [(recipe, spent, 1.0) for recipe, spent in ended.iter_rows()]
+    seen += [
+        (_recipe(each.trial), each.note.seconds, epochs_share(each))
+        for each in now.begun
+        if each.note and each.note.seconds
+    ]
+    for recipe, spent, share in seen:
+        seconds[recipe] = seconds.get(recipe, 0.0) + spent
+        shares[recipe] = shares.get(recipe, 0.0) + share
+    if not seen:
+        return
+    mean = sum(seconds.values()) / sum(shares.values())
+    statuses = dict(now.outcomes.select("trial", "status").iter_rows())
+    for trial in now.study.trials:
+        if statuses.get(trial.id, "incomplete") == "incomplete":
+            recipe = _recipe(trial)
+            whole = (seconds.get(recipe, 0.0) + mean) / (shares.get(recipe, 0.0) + 1)
+            yield whole * (1 - (epochs_share(begun[trial.id]) if trial.id in begun else 0.0))
+    if now.study.search:
+        yield from [mean] * max(0, now.study.total - len(statuses))
+
+
+def _recipe(trial: Trial) -> str:
+    return read_recipe(trial.settings.model.recipe).id

@@ -1,0 +1,267 @@
+"""The sections of a study's page: each takes what it shows from the study as it is now, and from the address.
+
+Tables, claims and failures are made by what makes them in the report, so that a page and a report agree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import urlencode
+
+import polars as pl
+
+from ...studies.planning.status import study_status
+from ...studies.schema.factors import SEED
+from ..outcomes import mark_divergence, named_metrics
+from ..page import section_results, section_trials
+from ..page.environment import make_environment
+from ..page.inputs import PageInputs
+from .learning import HEIGHT, WIDTH, learning_curves
+from .progress import ProgressNow, study_progress
+from .store_reader import BegunTrial, StudyNow
+from .trial_rows import MAX_METRICS, PAGE_SIZE, factor_names, level_words, metric_words, trial_lines
+
+MAX_BEGUN = 12
+"""So many trials that are trained, and so many that have stopped, have a line in the progress."""
+
+MAX_FAILURES = 50
+"""So many failures stand on a page."""
+
+STATES = ("done", "failed", "pruned", "incomplete", "running", "begun", "waiting")
+"""What trials can be chosen by."""
+
+_FOLDER = Path(__file__).parent
+TEMPLATES = make_environment(_FOLDER / "templates", _FOLDER.parent / "page" / "templates")
+TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What an address asks for beside the study: a metric, trials in one state, and pages from 1."""
+
+    metric: str | None = None
+    state: str | None = None
+    page: int = 1
+    failures: int = 1
+
+    @classmethod
+    def of_query(cls, query: Mapping[str, str]) -> View:
+        """What a query asks for; what it has besides, or wrong, asks for nothing."""
+        pages = {
+            name: int(text)
+            for name in ("page", "failures")
+            if (text := query.get(name, "")).isascii() and text.isdigit() and 0 < len(text) < 7 and int(text)
+        }
+        state = query.get("state")
+        return cls(metric=query.get("metric"), state=state if state in STATES else None, **pages)
+
+    def address(self, **changes: str | int | None) -> str:
+        """The query that asks for this, with these changes."""
+        asked = {**asdict(self), **changes}
+        given = {name: value for name, value in asked.items() if value not in (None, 1)}
+        return f"?{urlencode(given)}"
+
+
+class StudyValues:
+    """What the sections of a study share at a moment, computed when it is first asked for."""
+
+    def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
+        """What an earlier moment has computed holds while the outcomes are the same."""
+        if earlier is not None and earlier.now.rows == now.rows:
+            self.__dict__ |= earlier.__dict__
+        self.now = now
+
+    @cached_property
+    def inputs(self) -> PageInputs:
+        """What sections of the report are made of."""
+        study, store, outcomes = self.now.study, self.now.store, self.now.outcomes
+        if self.now.probed and (named := named_metrics(study)):
+            keys = ["trial", "attempt"]
+            outcomes = store.trials(named).join(outcomes.select(keys), on=keys, how="semi")
+        told = mark_divergence(outcomes, store, study)
+        status = study_status(study, store, told)
+        return PageInputs(study=study, store=store, outcomes=told, own_outcomes=told, status=status)
+
+    @cached_property
+    def courses(self) -> pl.DataFrame:
+        """The metrics of the trials that have ended, epoch by epoch, without those with an index."""
+        found = self.now.store.metrics(self.now.outcomes["trial"].to_list())
+        return found.filter(~pl.col("name").str.contains("[", literal=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A section by its name, which is that of its template and its anchor.
+
+    `applies` says whether a study has it at all, `depends` what it shows changes with, and `empty` what it
+    says while it has no values.
+    """
+
+    name: str
+    title: str
+    values: Callable[[StudyValues, View], Mapping[str, object] | None]
+    depends: Callable[[StudyNow, View], object]
+    applies: Callable[[StudyNow], bool] = lambda _: True
+    empty: str = "Nothing yet."
+
+
+def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
+    """The bar, the counts, the trials that are trained now and those that have begun, and the best points."""
+    now = values.now
+    found = study_progress(now)
+    return {
+        "progress": found,
+        "bar": bar(found),
+        "factors": factor_names(now.study),
+        "running": [begun_line(now, each) for each in found.running[:MAX_BEGUN]],
+        "stopped": [begun_line(now, each) for each in found.stopped[:MAX_BEGUN]],
+        "best": section_trials.status(values.inputs) if now.study.search else None,
+    }
+
+
+def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
+    """The parts of a bar of length 100: their classes, where they begin and how long they are."""
+    counts, parts, at = found.counts, list[tuple[str, float, float]](), 0.0
+    begun = 100 * found.share - 100 * (found.total - found.left) / found.total if found.total else 0.0
+    lengths = {
+        name: 100 * counts[name] / found.total for name in ("done", "pruned", "failed") if counts[name]
+    }
+    for name, length in [*lengths.items(), ("begun", begun)]:
+        parts += [(name, round(at, 2), round(length, 2))] if length > 0 else []
+        at += length
+    return parts
+
+
+def begun_line(now: StudyNow, begun: BegunTrial) -> Mapping[str, object]:
+    """A trial that has begun: its levels, how far it is, and what it has measured."""
+    trial, note = begun.trial, begun.note
+    levels = {**trial.levels, SEED: trial.settings.seed}
+    return {
+        "id": trial.id,
+        "levels": level_words(levels, factor_names(now.study)),
+        "epoch": note.epoch if note else 0,
+        "epochs": trial.settings.train.epochs,
+        "metrics": metric_words(note.metrics) if note else [],
+        "saved_at": note.saved_at if note else None,
+    }
+
+
+def _learning(values: StudyValues, view: View) -> Mapping[str, object] | None:
+    curves = learning_curves(values.now, values.courses, view.metric)
+    return None if curves is None else {"curves": curves, "width": WIDTH, "height": HEIGHT, "view": view}
+
+
+def _tables(values: StudyValues, _: View) -> Mapping[str, object] | None:
+    started = tuple(each.trial.id for each in values.now.begun)
+    inputs = replace(values.inputs, status=replace(values.inputs.status, started=started))
+    return section_results.tables(inputs)
+
+
+def _figures(values: StudyValues, _: View) -> Mapping[str, object] | None:
+    """The figures by name; each is a picture of its own, which is drawn when it is asked for."""
+    now = values.now
+    if not len(now.outcomes):
+        return None
+    specs = [(spec.name, spec.caption or spec.name.replace("_", " ")) for spec in now.study.curves]
+    return {"study": now.study.name, "figures": specs, "key": now.rows}
+
+
+def _claims(values: StudyValues, _: View) -> Mapping[str, object] | None:
+    return section_results.claims(values.inputs)
+
+
+def _failures(values: StudyValues, view: View) -> Mapping[str, object] | None:
+    """The reasons of all failures, and a page of the failed trials, the latest first."""
+    inputs = values.inputs
+    failed = inputs.own_outcomes.filter(status="failed").sort("finished", "trial", descending=True)
+    count = -(-len(failed) // MAX_FAILURES)
+    number = min(view.failures, max(count, 1))
+    shown = failed.slice((number - 1) * MAX_FAILURES, MAX_FAILURES)
+    found = section_trials.failures(replace(inputs, own_outcomes=shown))
+    return None if found is None else {**found, "view": view, "pages": count, "page": number}
+
+
+def _trials(values: StudyValues, view: View) -> Mapping[str, object] | None:
+    """A page of the trials, of all or of those in one state."""
+    now = values.now
+    lines = trial_lines(now)
+    counts = Counter(each.state for each in lines)
+    chosen = [each for each in lines if view.state in (None, each.state)]
+    count = -(-len(chosen) // PAGE_SIZE)
+    number = min(view.page, max(count, 1))
+    shown = chosen[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
+    measured = list[str]()
+    for each in shown:
+        measured += [name for name, _ in each.metrics if name not in measured]
+    return {
+        "factors": factor_names(now.study),
+        "metrics": measured[:MAX_METRICS],
+        "lines": shown,
+        "counts": {name: counts[name] for name in STATES if counts[name]},
+        "total": len(lines),
+        "view": view,
+        "pages": count,
+        "page": number,
+    }
+
+
+def _rows(now: StudyNow, _: View) -> object:
+    return now.rows
+
+
+def _rows_and_begun(now: StudyNow, _: View) -> object:
+    return now.key
+
+
+SECTIONS: tuple[Section, ...] = (
+    Section(name="progress", title="Progress", values=_progress, depends=_rows_and_begun),
+    Section(
+        name="learning",
+        title="Learning curves",
+        values=_learning,
+        depends=lambda now, view: (now.key, view),
+        empty="Nothing yet: they begin with the first epoch that ends.",
+    ),
+    Section(
+        name="tables",
+        title="Tables",
+        values=_tables,
+        depends=lambda now, _: (now.rows, [each.trial.id for each in now.begun]),
+        applies=lambda now: bool(now.study.tables) and now.study.search is None,
+    ),
+    Section(
+        name="figures",
+        title="Figures",
+        values=_figures,
+        depends=_rows,
+        applies=lambda now: bool(now.study.curves),
+    ),
+    Section(
+        name="claims",
+        title="Claims",
+        values=_claims,
+        depends=_rows,
+        applies=lambda now: bool(now.study.claims),
+    ),
+    Section(
+        name="failures",
+        title="Failures",
+        values=_failures,
+        depends=lambda now, view: (now.rows, view),
+        empty="None.",
+    ),
+    Section(name="trials", title="Trials", values=_trials, depends=lambda now, view: (now.key, view)),
+)
+"""The sections in the order of the page."""
+
+
+def render_section(section: Section, values: StudyValues, view: View) -> str:
+    """What stands below the heading of a section."""
+    found = section.values(values, view)
+    if found is None:
+        return TEMPLATES.get_template("empty.html").render(words=section.empty)
+    return TEMPLATES.get_template(f"{section.name}.html").render(found)

@@ -1,0 +1,254 @@
+"""The pages of a store by their addresses, as parts of which each is made once for all who look at it.
+
+A name in an address is looked up among what the store has; nothing of it becomes a path or is evaluated.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import urlencode
+
+from ... import __version__
+from ...storage import Store
+from ...studies.schema.level_names import one_line
+from ...studies.text.errors import StudyError
+from ..curves.build import build_curve
+from .progress import study_progress
+from .recipe_plan import FIELDS, plan_recipe
+from .sections import SECTIONS, TEMPLATES, Section, StudyValues, View, bar, render_section
+from .store_reader import LOOK_AT_BUCKET_S, LOOK_S, Snapshot, StoreReader, StudyNow
+
+_STATIC = Path(__file__).with_name("static")
+_PAGE_STYLE = Path(__file__).parents[1] / "page" / "templates" / "style.css"
+_KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+MAX_KEPT = 256
+"""So many parts of pages are kept ready."""
+
+_DRAWING = threading.Lock()
+"""Matplotlib draws one figure at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a request gets: its status, the kind of its content, and the content in pieces as they are made.
+
+    `fixed` says that the same address will always give the same.
+    """
+
+    content: Iterator[bytes]
+    kind: str = "text/html; charset=utf-8"
+    status: int = 200
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a page with an id: `render` gives its element, `version` differs where what it shows does."""
+
+    id: str
+    render: Callable[[], tuple[str, str]]
+    """Its version and its markup."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LivePage:
+    """A page that changes: what stands around its parts, and its parts."""
+
+    title: str
+    name: str
+    sections: tuple[Section, ...]
+    parts: tuple[Part, ...]
+
+
+class Kept:
+    """What was made of each thing last, and made again when it depends on something else."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._made: OrderedDict[Hashable, tuple[object, tuple[str, str]]] = OrderedDict()
+
+    def get(self, key: Hashable, depends: object, make: Callable[[], str]) -> tuple[str, str]:
+        """The version of a text, and the text."""
+        with self._lock:
+            known = self._made.get(key)
+        if known is None or known[0] != depends:
+            text = make()
+            known = (depends, (sha256(text.encode()).hexdigest()[:12], text))
+        with self._lock:
+            self._made[key] = known
+            self._made.move_to_end(key)
+            while len(self._made) > self._most:
+                self._made.popitem(last=False)
+        return known[1]
+
+
+class Site:
+    """All pages of one store."""
+
+    def __init__(self, store: Store, look_s: float | None = None) -> None:
+        """The store is looked at every `look_s` seconds at most, by default as suits where it is."""
+        self.look_s = look_s or (LOOK_S if store.mirror is None else LOOK_AT_BUCKET_S)
+        self._store, self._reader = store, StoreReader(store, self.look_s)
+        self._kept = Kept(MAX_KEPT)
+        self._values: dict[str, StudyValues] = {}
+        self._making: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        style = _PAGE_STYLE.read_bytes() + (_STATIC / "serve.css").read_bytes()
+        contents = {"serve.css": style} | {
+            name: (_STATIC / name).read_bytes() for name in ("live.js", "icon.svg")
+        }
+        self._files = {_address(name, data): (name, data) for name, data in contents.items()}
+        style_file, script, icon = self._files
+        self._file_addresses = {"style": style_file, "script": script, "icon": icon}
+
+    def answer(self, path: str, query: Mapping[str, str]) -> Answer:
+        """What stands at an address."""
+        if path in self._files:
+            name, data = self._files[path]
+            return Answer(
+                content=iter([data]), kind=f"{_KINDS[Path(name).suffix]}; charset=utf-8", fixed=True
+            )
+        if path == "/recipe":
+            return Answer(content=iter([self._recipe_page(query)]))
+        match path.strip("/").split("/"):
+            case ["study", study, "figure", figure] if figure.endswith(".svg"):
+                return self._figure(study, figure.removesuffix(".svg")) or self._missing()
+        page = self.live_page(path, query)
+        return self._missing() if page is None else Answer(content=self._page(page, path, query))
+
+    def live_page(self, path: str, query: Mapping[str, str]) -> LivePage | None:
+        """The page at an address as the store is now, if it is one that changes; raises StoreError."""
+        snapshot = self._reader.current()
+        match path.strip("/").split("/"):
+            case [""]:
+                part = Part(id="studies", render=lambda: self._studies(snapshot))
+                return LivePage(title="Studies", name="", sections=(), parts=(part,))
+            case ["study", name] if name in snapshot.studies:
+                found = snapshot.studies[name]
+                if isinstance(found, StudyError):
+                    return None
+                return self._study_page(found, View.of_query(query))
+            case _:
+                return None
+
+    def _study_page(self, now: StudyNow, view: View) -> LivePage:
+        sections = tuple(each for each in SECTIONS if each.applies(now))
+
+        def part(section: Section) -> Part:
+            return Part(id=section.name, render=lambda: self._section(section, now, view))
+
+        return LivePage(
+            title=now.study.title, name=now.study.name, sections=sections, parts=tuple(map(part, sections))
+        )
+
+    def _section(self, section: Section, now: StudyNow, view: View) -> tuple[str, str]:
+        """The version and the text of a section; the sections of a study are made one after the other."""
+        name, depends = now.study.name, section.depends(now, view)
+        with self._making[name]:
+
+            def make() -> str:
+                values = self._values[name] = StudyValues(now, self._values.get(name))
+                return render_section(section, values, view)
+
+            version, body = self._kept.get((name, section.name, view), depends, make)
+        return version, _in_section(section.name, section.title, version, body)
+
+    def _studies(self, snapshot: Snapshot) -> tuple[str, str]:
+        """The list of all studies, those that trained last first."""
+        lines = [
+            {"name": name, "error": str(found), "last": None}
+            if isinstance(found, StudyError)
+            else _study_line(found)
+            for name, found in snapshot.studies.items()
+        ]
+        lines.sort(key=lambda each: str(each["last"] or ""), reverse=True)
+        body = TEMPLATES.get_template("studies.html").render(studies=lines)
+        version = sha256(body.encode()).hexdigest()[:12]
+        return version, _in_section("studies", "Studies", version, body)
+
+    def _page(self, page: LivePage, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
+        """A page in pieces, so that the first are there while others are made."""
+        versions: list[str] = []
+        asked = urlencode(dict(query))
+        yield self._head(
+            title=page.title,
+            name=page.name,
+            sections=page.sections,
+            events=f"/events{path if path != '/' else ''}{'?' if asked else ''}{asked}",
+        )
+        for part in page.parts:
+            version, markup = part.render()
+            versions.append(f"{part.id}:{version}")
+            yield markup.encode()
+        yield self._end()
+
+    def _head(self, **values: object) -> bytes:
+        given = {"name": "", "sections": (), "events": "", **values}
+        shell = TEMPLATES.get_template("shell.html")
+        read_at = self._reader.current().read_at
+        text = shell.render(files=self._file_addresses, place=self._store.place, read_at=read_at, **given)
+        return text.encode()
+
+    def _end(self) -> bytes:
+        return TEMPLATES.get_template("end.html").render(version=__version__).encode()
+
+    def _missing(self) -> Answer:
+        body = '<p>There is nothing at this address. <a href="/">All studies</a></p>\n'
+        pieces = [self._head(title="Not here"), body.encode(), self._end()]
+        return Answer(content=iter(pieces), status=404)
+
+    def _recipe_page(self, query: Mapping[str, str]) -> bytes:
+        """The field for a recipe, and below it what is known of the one that stands in it."""
+        given = {name: query.get(name, default) for name, default in FIELDS.items()}
+        body = TEMPLATES.get_template("recipe.html").render(given=given, found=plan_recipe(given))
+        return self._head(title="Plan a recipe") + body.encode() + self._end()
+
+    def _figure(self, study: str, figure: str) -> Answer | None:
+        """A figure of a study as a picture."""
+        now = self._reader.current().studies.get(study)
+        if not isinstance(now, StudyNow):
+            return None
+        spec = next((each for each in now.study.curves if each.name == figure), None)
+        if spec is None or not len(now.outcomes):
+            return None
+        from ..curves.draw import draw  # noqa: PLC0415 -- loads matplotlib
+
+        def make() -> str:
+            values = StudyValues(now, self._values.get(study))
+            metrics = (
+                now.store.metrics([trial.id for trial in now.study.trials]) if spec.needs_history else None
+            )
+            with _DRAWING:
+                return draw(build_curve(now.study, spec, values.inputs.outcomes, metrics), "svg").decode()
+
+        _, svg = self._kept.get((study, "figure", figure), now.rows, make)
+        return Answer(content=iter([svg.encode()]), kind=_KINDS[".svg"])
+
+
+def _study_line(now: StudyNow) -> dict[str, object]:
+    """What the list of studies says of one."""
+    found = study_progress(now)
+    moments = [each.note.saved_at for each in now.begun if each.note] + now.outcomes["finished"].to_list()
+    return {
+        "name": now.study.name,
+        "title": one_line(now.study.title),
+        "error": "",
+        "progress": found,
+        "bar": bar(found),
+        "last": max(moments, default=None),
+    }
+
+
+def _in_section(name: str, title: str, version: str, body: str) -> str:
+    section = TEMPLATES.get_template("section.html")
+    return section.render(name=name, title=title, version=version, body=body)
+
+
+def _address(name: str, data: bytes) -> str:
+    """The address of a file, which changes with it."""
+    return f"/static/{sha256(data).hexdigest()[:12]}/{name}"

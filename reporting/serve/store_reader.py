@@ -1,0 +1,228 @@
+"""A store that is read once for all who look at it: again when its files have changed, and then what is new.
+
+Nobody looks, nothing is read. Looking costs a listing of folders, at most once a second; after a reading that
+took long the next one waits, so that a page takes little from the machine that trains.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import polars as pl
+
+from ...storage import CheckpointNote, Store, StoreState
+from ...storage.checkpoint_notes import STARTS_FILE
+from ...storage.integrity.regular_file import UnreadableError, read_regular
+from ...storage.latest_attempts import LatestAttempts
+from ...studies.last_run import load_last_run
+from ...studies.planning.status import study_outcomes
+from ...studies.resolve.trial import Trial
+from ...studies.study import Study
+from ...studies.text.errors import StudyError
+
+LOOK_S, LOOK_AT_BUCKET_S = 1.0, 10.0
+"""So often a store is looked at: a folder, and a bucket, where each look is a request."""
+
+REST = 5
+"""After a reading this many times as long passes before the next."""
+
+LEASES_SKIPPED = 5
+"""Leases are looked at in one of so many looks, and when a trial has begun: they change slowly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunTrial:
+    """A trial that has begun and not ended; `held` says that a living process trains it now."""
+
+    trial: Trial
+    note: CheckpointNote | None
+    held: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyNow:
+    """A study with its outcomes and the trials that have begun, at one moment.
+
+    Two moments at which `rows` are equal have the same outcomes; `begun_key` is the same for begun trials.
+    `probed` says that models of the store, this study's or another's, have been probed or tuned.
+    """
+
+    study: Study
+    store: Store
+    outcomes: pl.DataFrame
+    begun: tuple[BegunTrial, ...]
+    probed: bool
+    rows: str
+    begun_key: str
+
+    @property
+    def key(self) -> str:
+        """What differs if anything of the study has changed."""
+        return f"{self.rows}-{self.begun_key}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What a store had when it was read: its studies, or why one cannot be read, and what could not be."""
+
+    studies: Mapping[str, StudyNow | StudyError]
+    read_at: datetime
+
+
+class StoreReader:
+    """The snapshots of one store, for many threads; one of them reads while others get what was read last."""
+
+    def __init__(self, store: Store, look_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Look at the store every `look_s` seconds at most."""
+        self._store, self._clock, self._look_s = store, clock, look_s
+        self._reading = threading.Lock()
+        self._due, self._leases_due = -1.0, -1.0
+        self._leases = store.watched_leases()
+        self._state: StoreState | None = None
+        self._latest: LatestAttempts | None = None
+        self._loaded: dict[str, tuple[int, Study | StudyError]] = {}
+        self._notes: dict[str, tuple[int, CheckpointNote | None]] = {}
+        self._trials: dict[str, Trial | None] = {}
+        self._held: frozenset[str] = frozenset()
+        self._snapshot: Snapshot | None = None
+
+    def current(self) -> Snapshot:
+        """What the store has, as of a moment ago; raises StoreError where it cannot be read."""
+        if self._snapshot is None or self._clock() >= self._due:
+            if self._snapshot is None:
+                self._reading.acquire()
+            elif not self._reading.acquire(blocking=False):
+                return self._snapshot
+            try:
+                if self._clock() >= self._due:
+                    self._look()
+            finally:
+                self._reading.release()
+        assert self._snapshot is not None
+        return self._snapshot
+
+    def _look(self) -> None:
+        """Read what has changed, if anything has."""
+        begun_at = self._clock()
+        try:
+            state = self._store.state()
+            held = self._held_trials(state)
+            if self._snapshot is None or state != self._state or held != self._held:
+                self._held = held
+                self._snapshot = self._read(state)
+                self._state = state
+        finally:
+            now = self._clock()
+            self._due = now + max(self._look_s, REST * (now - begun_at))
+
+    def _read(self, state: StoreState) -> Snapshot:
+        latest, before = self._latest, self._state
+        if latest is None or before is None or before.rows - state.rows:  # removed, or merged
+            latest = self._store.follow()
+        elif state.rows != before.rows:
+            latest.refresh()
+        self._latest = latest
+        outcomes = latest.frame(sorted(latest))
+        begun = [
+            trial for trial in state.notes if trial not in latest or latest[trial]["status"] == "incomplete"
+        ]
+        notes = {trial: self._note(trial, state.notes[trial]) for trial in begun}
+        studies: dict[str, StudyNow | StudyError] = {}
+        for name in state.studies:
+            study = self._load(name, state.records.get(name, 0))
+            if isinstance(study, StudyError):
+                studies[name] = study
+            else:
+                studies[name] = self._now(study, outcomes, notes, state)
+        return Snapshot(studies=studies, read_at=datetime.now(UTC))
+
+    def _now(
+        self,
+        study: Study,
+        outcomes: pl.DataFrame,
+        notes: Mapping[str, CheckpointNote | None],
+        state: StoreState,
+    ) -> StudyNow:
+        """A study at the moment of a reading."""
+        own = study_outcomes(study, outcomes)
+        begun = [
+            BegunTrial(trial=trial, note=notes[trial.id], held=trial.id in self._held)
+            for trial in self._begun_trials(study, notes)
+        ]
+        ends = own.select("trial", "attempt", "status").rows()
+        times = [(each.trial.id, state.notes[each.trial.id], each.held) for each in begun]
+        return StudyNow(
+            study=study,
+            store=self._store,
+            outcomes=own,
+            begun=tuple(begun),
+            probed=bool(state.measured),
+            rows=_digest(ends, sorted(state.measured.items()), state.records.get(study.name, 0)),
+            begun_key=_digest(times),
+        )
+
+    def _begun_trials(self, study: Study, notes: Mapping[str, CheckpointNote | None]) -> Sequence[Trial]:
+        """The study's trials that have begun, those of a search by what their checkpoints say."""
+        if study.search is None:
+            return [trial for trial in study.trials if trial.id in notes]
+        told = map(self._told, notes)
+        return [trial for trial in told if trial is not None and trial.study == study.name]
+
+    def _told(self, trial: str) -> Trial | None:
+        """The trial that a folder of checkpoints says it has; None if that cannot be read."""
+        if trial not in self._trials:
+            try:
+                text = read_regular(self._store.checkpoint_dir(trial) / STARTS_FILE).decode(errors="replace")
+                found = Trial.from_json(text.partition("\n")[0])
+                self._trials[trial] = found if found.id == trial else None
+            except (OSError, UnreadableError, ValueError, KeyError, TypeError, AttributeError):
+                return None
+        return self._trials[trial]
+
+    def _note(self, trial: str, written: int) -> CheckpointNote | None:
+        """The note of a begun trial, read once for each time that it was written."""
+        known = self._notes.get(trial)
+        if known is None or known[0] != written:
+            found = self._store.checkpoint_note(trial) if written else None
+            known = self._notes[trial] = (written, found)
+        return known[1]
+
+    def _load(self, name: str, recorded: int) -> Study | StudyError:
+        """A study as it last ran, or why it cannot be read."""
+        known = self._loaded.get(name)
+        if known is None or known[0] != recorded:
+            try:
+                known = (recorded, load_last_run(name, self._store))
+            except StudyError as error:
+                known = (recorded, error)
+            self._loaded[name] = known
+        return known[1]
+
+    def _held_trials(self, state: StoreState) -> frozenset[str]:
+        """The begun trials that a living process trains."""
+        now = self._clock()
+        if self._latest is None:
+            self._latest = self._store.follow()
+        if (
+            now < self._leases_due
+            and self._state is not None
+            and state.notes.keys() == self._state.notes.keys()
+        ):
+            return self._held
+        self._leases_due = now + LEASES_SKIPPED * self._look_s
+        latest = self._latest
+        found = {trial: self._leases.find(trial, latest.last_number(trial) + 1) for trial in state.notes}
+        return frozenset(
+            trial for trial, lease in found.items() if lease is not None and not (lease.ended or lease.gone)
+        )
+
+
+def _digest(*values: object) -> str:
+    """A short text that differs where values differ."""
+    return sha256(json.dumps(values, default=str).encode()).hexdigest()[:16]

@@ -1,0 +1,110 @@
+"""Trials as lines of a page: what sets each apart, and what it has measured."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...studies.catalog.metrics import METRICS
+from ...studies.resolve.trial import Trial
+from ...studies.schema.factors import SEED
+from ...studies.schema.level_names import level_name, short_level_names
+from ...studies.schema.settings import Level
+from ...studies.study import Study
+from .store_reader import StudyNow
+
+MAX_METRICS = 4
+"""So many metrics of a trial stand in its line."""
+
+PAGE_SIZE = 100
+"""So many trials stand on a page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialLine:
+    """A trial with its levels, and with its row in the store if it has ended; `state` says where it is."""
+
+    id: str
+    levels: Sequence[str]
+    state: str
+    row: Mapping[str, Any] | None
+
+    @property
+    def metrics(self) -> list[tuple[str, str]]:
+        """What it measured at its end."""
+        return metric_words({each["name"]: each["value"] for each in self.row["metrics"]}) if self.row else []
+
+
+def factor_names(study: Study) -> list[str]:
+    """The factors by which the trials of a study differ; all dimensions of a search."""
+    if study.search is not None:
+        return [*study.dimensions, SEED]
+    return [name for name, levels in study.factors.items() if len(levels) > 1]
+
+
+def level_words(levels: Mapping[str, Level], names: Sequence[str]) -> list[str]:
+    """The levels of these factors, as readers see them; empty where a trial has none."""
+    return [level_name(levels[name]) if name in levels else "" for name in names]
+
+
+def trial_words(study: Study, trial: Trial) -> str:
+    """What sets a trial apart, on one line: texts in short forms, numbers with their factor's name."""
+    levels = {**trial.levels, SEED: trial.settings.seed}
+    words = list[str]()
+    for name in factor_names(study):
+        if isinstance(level := levels.get(name), str):
+            texts = [each for each in study.factors.get(name, (level,)) if isinstance(each, str)]
+            short = dict(zip(texts, short_level_names(texts), strict=True))
+            words.append(short.get(level, level_name(level)))
+        elif level is not None:
+            words.append(f"{name} {level_name(level)}")
+    return " · ".join(words) or trial.settings.model.recipe
+
+
+def metric_words(metrics: Mapping[str, float]) -> list[tuple[str, str]]:
+    """The first few metrics by name with their numbers, in the order of the catalog."""
+    known = [name for name in METRICS if name in metrics]
+    named = [*known, *(name for name in metrics if name not in METRICS and "[" not in name)]
+    return [(name, number(name, metrics[name])) for name in named[:MAX_METRICS]]
+
+
+def number(name: str, value: float) -> str:
+    """A metric's value as tables print it."""
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    return METRICS[name].format(value) if name in METRICS else f"{value:,.4g}".replace("-", "−")
+
+
+def trial_lines(now: StudyNow) -> list[TrialLine]:
+    """All trials of a study in its order, those of a search that are in the store or have begun."""
+    names = factor_names(now.study)
+    rows = {row["trial"]: row for row in now.outcomes.iter_rows(named=True)}
+    begun = {each.trial.id: "running" if each.held else "begun" for each in now.begun}
+    return [
+        TrialLine(
+            id=trial,
+            levels=level_words(levels, names),
+            state=begun.get(trial) or (rows[trial]["status"] if trial in rows else "waiting"),
+            row=rows.get(trial),
+        )
+        for trial, levels in _iter_trials(now, rows)
+    ]
+
+
+def _iter_trials(
+    now: StudyNow, rows: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, Mapping[str, Level]]]:
+    """Each trial by its id with its levels, once."""
+    if now.study.search is None:
+        yield from ((trial.id, trial.levels) for trial in now.study.trials)
+        return
+    yield from ((each.trial.id, _with_seed(each.trial)) for each in now.begun if each.trial.id not in rows)
+    newest_first = sorted(rows.values(), key=lambda row: row["finished"], reverse=True)
+    yield from ((row["trial"], {SEED: row["seed"], **json.loads(row["factors"])}) for row in newest_first)
+
+
+def _with_seed(trial: Trial) -> dict[str, Level]:
+    return {**trial.levels, SEED: trial.settings.seed}

@@ -1,0 +1,60 @@
+"""What a store has, by names and times alone: cheap to look at, and enough to see what has changed."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from .checkpoint_notes import NOTE_FILE
+from .paths import Layout, entries, study_name_fault
+from .schema import MEASURED_LATER
+
+_RECORD: Final = ".json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreState:
+    """The files of a store that tell how far its studies are.
+
+    `rows` are the data files of trials, `measured` those of probes and tunings with their times, `records`
+    the times of the studies' records, and `notes` those of the notes of trials that have begun and not
+    ended, 0 before their first epoch is over.
+    """
+
+    rows: frozenset[str]
+    measured: Mapping[str, int]
+    records: Mapping[str, int]
+    notes: Mapping[str, int]
+
+    @property
+    def studies(self) -> list[str]:
+        """The names of the studies that have run, sorted."""
+        return sorted({*self.records, *(name.partition("/")[0] for name in self.rows)})
+
+
+def read_state(layout: Layout) -> StoreState:
+    """What a store has now; no file is opened."""
+    trials, later = layout.root / "trials", [layout.root / dataset for dataset in MEASURED_LATER]
+    layout.pull_names(trials, *later, layout.studies, layout.checkpoints_folder)
+    records = ((path.stem, path) for path in entries(layout.studies, _RECORD))
+    return StoreState(
+        rows=frozenset(f"{each.parent.name}/{each.name}" for each in _files(trials)),
+        measured={str(path): _time(path) for folder in later for path in _files(folder)},
+        records={name: _time(path) for name, path in records if study_name_fault(name) is None},
+        notes={each.name: _time(each / NOTE_FILE) for each in entries(layout.checkpoints_folder)},
+    )
+
+
+def _files(dataset: Path) -> list[Path]:
+    """The data files of a dataset, of all its studies."""
+    folders = [path for path in entries(dataset) if path.is_dir()]
+    return [path for folder in folders for path in entries(folder, ".parquet")]
+
+
+def _time(path: Path) -> int:
+    """When a file was written, in nanoseconds; 0 if it is not there."""
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 -- many a second
+    except OSError:
+        return 0

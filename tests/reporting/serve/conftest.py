@@ -1,0 +1,129 @@
+"""A store with a study of everything that can happen, served from a thread, and those who ask it."""
+
+import http.client
+import json
+import threading
+from contextlib import closing, contextmanager
+
+import pytest
+
+from activemem.reporting.serve.access import Access
+from activemem.reporting.serve.http_server import PageServer
+from activemem.storage import MetricRow, Store
+from activemem.studies.study import load_study
+
+from ..conftest import EVERYTHING, STUDY, made_row
+
+LOOK_S = 0.05
+CURVE_AND_CLAIM = """
+[[curve]]
+name = "by_epoch"
+kind = "line"
+x = "epoch"
+value = "loss"
+series = "mixer"
+select = { task = "sort" }
+
+[[claim]]
+name = "sa reverses farther"
+holds = "max_length[task=reverse, mixer=sa] > max_length[task=reverse, mixer=conv(k=20)]"
+"""
+
+
+def write_study(store, study):
+    """The record of a study, as a run leaves it."""
+    store.save_study_record(study.name, {"text": study.text, "overrides": []})
+
+
+def write_end(store, trial, end, number=0):
+    """The row of a trial that has ended, and the courses of its metrics."""
+    metrics = [
+        MetricRow(step=2 * epoch, epoch=epoch, name=name, value=value / epoch)
+        for epoch in (1, 2)
+        for name, value in (end.items() if isinstance(end, dict) else ())
+    ]
+    store.write(made_row(trial, end, number), metrics)
+
+
+def fill(store, study):
+    """What has happened to all trials but the last of its kind."""
+    write_study(store, study)
+    for number, trial in enumerate(study.trials):
+        ends = EVERYTHING.get((str(trial.levels["mixer"]), str(trial.levels["task"])), (None,) * 3)
+        end = ends[study.factors["seed"].index(trial.levels["seed"])]
+        if end is not None:
+            told = end if isinstance(end, str) else {"max_length": end, "loss": 1 / end}
+            write_end(store, trial, told, number)
+
+
+@contextmanager
+def serving(store, access=None):
+    """A server of a store in a thread."""
+    server = PageServer(store, access or Access(host="127.0.0.1"), 0, look_s=LOOK_S)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def drawn():
+    """The study of everything, with a figure and a claim."""
+    return load_study(STUDY + CURVE_AND_CLAIM)
+
+
+@pytest.fixture
+def store(tmp_path, drawn):
+    """A store that is this test's own."""
+    found = Store(tmp_path / "results")
+    fill(found, drawn)
+    return found
+
+
+@pytest.fixture
+def server(store):
+    with serving(store) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def still(tmp_path_factory, drawn):
+    """A server of a store that no test of a module changes."""
+    store = Store(tmp_path_factory.mktemp("still"))
+    fill(store, drawn)
+    with serving(store) as found:
+        yield found
+
+
+def get(server, path, method="GET", **headers):
+    """The answer to a request, and its text."""
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
+        connection.request(
+            method, path, headers={each.replace("_", "-"): text for each, text in headers.items()}
+        )
+        answer = connection.getresponse()
+        return answer, answer.read().decode()
+
+
+@contextmanager
+def listening(server, path):
+    """The events of a page, one after the other: the id of each part and its markup."""
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        assert answer.getheader("Content-Type") == "text/event-stream"
+        yield _events(answer)
+
+
+def _events(answer):
+    name = ""
+    while line := answer.readline():
+        if line.startswith(b"event: "):
+            name = line[7:].strip()
+        if line.startswith(b"data: ") and name == b"part":
+            part = json.loads(line[6:])
+            yield part["id"], part["markup"]

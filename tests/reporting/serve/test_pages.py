@@ -1,0 +1,209 @@
+"""What a browser gets over HTTP; test_in_browser.py has what it shows."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from activemem.storage import Store
+from activemem.storage.checkpoint_notes import STARTS_FILE, write_note
+
+from .conftest import get, listening, serving, write_end, write_study
+
+SECTIONS = ["progress", "learning", "tables", "figures", "claims", "failures", "trials"]
+STUDY = "/study/everything"
+
+
+class Tags(HTMLParser):
+    """All tags of a page with their attributes."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+def versions(page):
+    """What a page has of its parts, as its script tells."""
+    parts = [each for each in Tags(page).all("section") if "data-version" in each]
+    return ",".join(f"{each['id']}:{each['data-version']}" for each in parts)
+
+
+def begin(store, trial, epoch=1, loss=0.5):
+    """A trial that has trained so many epochs, and has not ended."""
+    folder = store.checkpoint_dir(trial.id)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / STARTS_FILE).write_text(f"{trial.to_json()}\n")
+    rows = [
+        type("Row", (), {"name": "loss", "epoch": each, "value": loss / each}) for each in range(1, epoch + 1)
+    ]
+    write_note(folder, epoch, {"loss": loss / epoch}, rows, seconds=10.0 * epoch)
+
+
+def test_the_list_has_each_study_with_its_counts(still):
+    answer, page = get(still, "/")
+    assert answer.status == 200
+    assert f'<a href="{STUDY}">Everything that can happen to a cell</a>' in page
+    assert "everything · 19 of 36 trials done · 5 failed · 3 pruned · 9 left" in page
+
+
+def test_a_study_has_its_sections_in_order_and_what_the_report_has(still):
+    _, page = get(still, STUDY)
+    assert [each["id"] for each in Tags(page).all("section")] == SECTIONS
+    assert "41.0" in page
+    assert "sa reverses farther" in page
+    assert "3 × 90 % of &lt;memory&gt; &amp; more _x_" in page
+    assert "<memory>" not in page
+
+
+def test_a_figure_is_a_picture_of_its_own(still):
+    _, page = get(still, STUDY)
+    [image] = Tags(page).all("img")
+    answer, svg = get(still, image["src"])
+    assert (answer.status, answer.getheader("Content-Type")) == (200, "image/svg+xml")
+    assert svg.startswith("<?xml")
+
+
+def test_nothing_in_a_page_runs_and_every_file_is_ours(still):
+    for path in ("/", STUDY, "/recipe?recipe=sa+%3Cscript%3E"):
+        answer, page = get(still, path)
+        policy = answer.getheader("Content-Security-Policy")
+        assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
+        tags = Tags(page)
+        assert not [
+            name for _, each in tags.found for name in each if name.startswith("on") or name == "style"
+        ]
+        assert all(each["src"].startswith("/static/") for each in tags.all("script"))
+        assert not re.search(r"https?://(?!www\.w3\.org)", page)
+
+
+def test_what_others_wrote_stays_text(tmp_path, drawn):
+    store = Store(tmp_path)
+    title = 'Everything "that" <b>can</b> \u202egnihton\x1b[2J'
+    text = drawn.text.replace('"Everything that can happen to a cell"', json.dumps(title))
+    store.save_study_record(drawn.name, {"text": text, "overrides": []})
+    write_end(
+        store, drawn.trials[0], "failed: </code><script>alert(1)</script>\n\x1b]0;\u2066\nTraceback <i>"
+    )
+    with serving(store) as server:
+        pages = [get(server, path)[1] for path in ("/", STUDY)]
+    for page in pages:
+        assert not set(page) & {"\x1b", "\u202e", "\u2066"}
+        assert "&lt;b&gt;can" in page
+        assert not [each for each in Tags(page).all("script") if "src" not in each]
+    assert "Traceback &lt;i&gt;" in pages[1]
+
+
+def test_a_row_that_is_written_is_pushed_and_nothing_else(server, store, drawn):
+    _, page = get(server, STUDY)
+    missing = next(trial for trial in drawn.trials if trial.id not in set(store.trials()["trial"]))
+    with listening(server, f"/events{STUDY}?have={versions(page)}") as events:
+        write_end(store, missing, {"max_length": 77.25, "loss": 0.25})
+        pushed = dict(next(events) for _ in range(3))
+    assert list(pushed) == ["progress", "learning", "tables"]
+    assert "20 of 36 trials done" in pushed["progress"]
+    assert "48.1" in pushed["tables"]  # the mean with the first seed's
+
+
+def test_a_trial_that_trains_has_a_curve_that_grows_and_a_time(server, store, drawn):
+    missing = [trial for trial in drawn.trials if trial.id not in set(store.trials()["trial"])]
+    lease = store.leases("a run").claim(missing[0].id, 0)
+    begin(store, missing[0], epoch=1)
+    begin(store, missing[1], epoch=1)
+    _, page = get(server, STUDY)
+    assert re.search(r"1 running · 1 begun · 9 left · ETA \d+ s", page)
+    assert "epoch 1 of 2" in page
+    with listening(
+        server, f"/events{STUDY}?metric=loss&have={versions(get(server, STUDY + '?metric=loss')[1])}"
+    ) as events:
+        begin(store, missing[0], epoch=2)
+        pushed = dict(next(events) for _ in range(2))
+    assert "2/2" in pushed["progress"]
+    assert "epoch 2 of 2" in pushed["learning"]
+    lease.release()
+
+
+def test_a_study_that_appears_is_pushed_to_the_list(server, store, drawn):
+    other = drawn.text.replace('name = "everything"', 'name = "another"')
+    with listening(server, f"/events?have={versions(get(server, '/')[1])}") as events:
+        store.save_study_record("another", {"text": other, "overrides": []})
+        name, markup = next(events)
+    assert name == "studies"
+    assert "another · 19 of 36 trials done" in markup  # the trials are the same
+
+
+def test_many_pages_cost_one_reading(server, store, monkeypatch):
+    get(server, STUDY)
+    looks = []
+    state = Store.state
+    monkeypatch.setattr(Store, "state", lambda self: looks.append(self) or state(self))
+    monkeypatch.setattr(server.site._reader, "_look_s", 3600.0)
+    monkeypatch.setattr(server.site._reader, "_due", 0.0)
+    for _ in range(20):
+        get(server, STUDY)
+    assert len(looks) == 1
+
+
+def test_only_files_that_are_new_are_opened(server, store, drawn, monkeypatch):
+    get(server, STUDY)
+    read = []
+    from activemem.storage import latest_attempts
+
+    original = latest_attempts.read_verified
+    monkeypatch.setattr(
+        latest_attempts, "read_verified", lambda path, *rest: read.append(path.name) or original(path, *rest)
+    )
+    missing = next(trial for trial in drawn.trials if trial.id not in set(store.trials()["trial"]))
+    with listening(server, f"/events?have={versions(get(server, '/')[1])}") as events:
+        write_end(store, missing, {"max_length": 1.0, "loss": 1.0})
+        next(events)
+    assert read == [f"{missing.id}-1.parquet"]
+
+
+def test_trials_are_found_by_their_state(still):
+    _, page = get(still, f"{STUDY}?state=failed")
+    lines = page.partition('id="trials"')[2].count("<tr data-key=")
+    assert lines == 5
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/study/nothing",
+        "/study/..%2F..%2Fetc",
+        "/static/../x",
+        "/study/everything/figure/nothing.svg",
+        "/favicon.ico",
+    ],
+)
+def test_what_is_not_there_is_not_found(still, path):
+    assert get(still, path)[0].status == 404
+
+
+def test_nothing_can_be_changed(still):
+    answer, _ = get(still, STUDY, method="POST")
+    assert (answer.status, answer.getheader("Allow")) == (405, "GET, HEAD")
+
+
+def test_a_study_that_cannot_be_read_is_told_and_hides_no_other(tmp_path, drawn):
+    store = Store(tmp_path)
+    write_study(store, drawn)
+    store.save_study_record("broken", {"text": "[study]\nname = 3\n", "overrides": []})
+    with serving(store) as server:
+        _, page = get(server, "/")
+        assert "cannot be read" in page
+        assert f'href="{STUDY}"' in page
+        assert get(server, "/study/broken")[0].status == 404
+
+
+def test_an_empty_store_says_so(tmp_path):
+    with serving(Store(tmp_path / "nothing")) as server:
+        assert "No study has run here yet." in get(server, "/")[1]
