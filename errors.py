@@ -25,6 +25,7 @@ ActivememError              a ValueError
         UseError            what a model of its kind cannot do        activemem.engine.inference.trained_model
         InputError          a line that a model cannot read           activemem.engine.inference.predictions
         GenerationError     how no text can be drawn           activemem.engine.inference.text_generation
+        ServeError          pages that cannot be served this way      activemem.reporting.serve.access
         ExportError         a model that cannot be exported           activemem.engine.inference.export
     change the model or how it is trained
         LeakError           a model or block that sees later inputs   activemem.engine.trial.leaks

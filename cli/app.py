@@ -13,7 +13,6 @@ from .. import __version__
 from ..errors import ActivememError
 from ..plugins import broken_plugins
 from .commands import GROUPS
-from .commands.serve import serve
 from .output import (
     EXIT_INTERRUPTED,
     EXIT_WRONG_INPUT,
@@ -23,6 +22,7 @@ from .output import (
     replace_unencodable,
 )
 from .plugin_loading import load_configured, plugin_option, tell_broken
+from .serve import serve
 
 
 class _CommandGroup(TyperGroup):

@@ -21,13 +21,13 @@ from ..studies.text.pydantic_messages import InvalidTableError, ValidationProble
 from ..studies.text.strict_model import StrictModel
 from ..studies.text.units import parse_duration
 from ..tracking.places import is_uri
-from .settings_file import ENV_PREFIX, find_settings_file
+from .settings_file import ENV_PREFIX, TOKEN_VARIABLE, find_settings_file
 
 if TYPE_CHECKING:
     from ..storage import Store
 
 _RAY_ADDRESS = "RAY_ADDRESS"
-_TEST_ENV_PREFIX = "ACTIVEMEM_TEST_"
+_NO_SETTINGS = ("ACTIVEMEM_TEST_", TOKEN_VARIABLE)
 
 _ADDRESS = re.compile(r"auto|[^/:\s]+:[0-9]{1,5}")
 
@@ -253,7 +253,7 @@ def _environment(environment: Mapping[str, str]) -> _Layer:
     texts = {
         name: text
         for name, text in environment.items()
-        if name.startswith(ENV_PREFIX) and not name.startswith(_TEST_ENV_PREFIX) and text
+        if name.startswith(ENV_PREFIX) and not name.startswith(_NO_SETTINGS) and text
     }
     known = {_variable(name): name for name in SETTING_NAMES if name != _ONLY_IN_FILE}
     unknown = [f"unknown variable {name}{nearest_hint(name, known)}" for name in texts if name not in known]

@@ -7,6 +7,8 @@ from pathlib import Path
 SETTINGS_FILE_NAME = "activemem.toml"
 ENV_PREFIX = "ACTIVEMEM_"
 PLUGINS_VARIABLE = ENV_PREFIX + "PLUGINS"
+TOKEN_VARIABLE = ENV_PREFIX + "TOKEN"
+"""The token of `serve`, which is no setting: it is neither written to a file nor shown."""
 
 
 def find_settings_file(folder: Path) -> Path | None:

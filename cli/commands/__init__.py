@@ -1,7 +1,7 @@
 """A command parses its arguments and delegates: one file a group of commands.
 
 `recipe`, `block`, `task`, `metric`, `study`, `probe`, `model`, `table`, `curve`, `claim`, `report`, `store`,
-`data` and `config`; `serve` is one command.
+`data` and `config`.
 """
 
 from . import (

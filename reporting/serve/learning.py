@@ -39,7 +39,7 @@ Points = Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plot:
+class SmallPlot:
     """One trial's line as a path, with its words; `value` is the last, `epoch` where it is."""
 
     trial: str
@@ -57,7 +57,7 @@ class LearningCurves:
     metric: str
     title: str
     metrics: Sequence[str]
-    plots: Sequence[Plot]
+    plots: Sequence[SmallPlot]
     live: bool
     behind: str
     num_behind: int
@@ -123,7 +123,7 @@ def _plotted(
         return _path([(epoch / epochs, _height(value, low, high, log=log)) for epoch, value in course])
 
     plots = [
-        Plot(
+        SmallPlot(
             trial=trial,
             words=words,
             path=path(thinned(course)),

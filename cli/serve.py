@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ..options import ResultsOption
-from ..output import print_stdout
+from .options import ResultsOption
+from .output import print_piece
+from .settings_file import TOKEN_VARIABLE
 
 DEFAULT_PORT = 8765
-
-TOKEN_VARIABLE = "ACTIVEMEM_TOKEN"
 
 
 def serve(
@@ -40,9 +39,9 @@ def serve(
     field is taken apart. Nothing can be changed from a page. Only this machine is answered unless --host says
     otherwise.
     """
-    from ...reporting.serve.access import Access, ServeError
-    from ...reporting.serve.http_server import PageServer
-    from ..machine_settings import load_settings
+    from ..reporting.serve.access import Access, ServeError
+    from ..reporting.serve.http_server import PageServer
+    from .machine_settings import load_settings
 
     store = load_settings({"results": results}).store
     access = Access(host=host, token=token or None)
@@ -53,7 +52,7 @@ def serve(
             raise
         raise ServeError(f"port {port}: expected a free one, got one that is in use; see --port") from error
     shown = f"[{host}]" if ":" in host else host
-    print_stdout(f"{store.place} at http://{shown}:{server.port}/{'?token=…' if access.token else ''}")
+    print_piece(f"{store.place} at http://{shown}:{server.port}/{'?token=…' if access.token else ''}\n")
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -1,0 +1,52 @@
+"""`activemem serve` as it is started and ended; what it serves is tested in tests/reporting/serve."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from urllib.error import HTTPError
+from urllib.request import HTTPCookieProcessor, build_opener, urlopen
+
+import pytest
+
+from .store_factories import make_partial_store
+
+TOKEN = "a-token-of-some-length"
+
+
+def test_it_serves_until_it_is_interrupted_and_keeps_the_token_to_itself(tiny):
+    make_partial_store(tiny)
+    command = [sys.executable, "-m", "activemem", "serve", "--port", "0"]
+    environment = {**os.environ, "ACTIVEMEM_TOKEN": TOKEN}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as server:
+        try:
+            told = server.stdout.readline()
+            address = told.split()[-1].partition("?")[0]
+            assert told == f"results at {address}?token=…\n"
+            with pytest.raises(HTTPError, match="401"):
+                urlopen(address)
+            browser = build_opener(HTTPCookieProcessor())
+            assert "/study/tiny" in browser.open(f"{address}?token={TOKEN}").read().decode()
+        finally:
+            server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=30) == 0
+
+
+def test_others_are_not_let_in_without_a_token(run):
+    result = run("serve", "--host", "0.0.0.0")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "--host 0.0.0.0: expected 127.0.0.1, or a token (--token, ACTIVEMEM_TOKEN), "
+        "since others can reach this address\n",
+    )
+
+
+def test_a_port_that_is_taken_is_told(run):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run("serve", "--port", str(port))
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"port {port}: expected a free one, got one that is in use; see --port\n",
+    )
