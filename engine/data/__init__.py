@@ -1,7 +1,7 @@
 """A corpus is read once into files of tokens, and every token of a split is scored exactly once.
 
 `text` is for language models, `pairs` for translation, `trees` for parsing, `labelled` for sequences with
-labels. `vocabularies` number what
+labels. `own_rows` reads files of one's own, `vocabularies` number what
 sentences are made of, and `token_files` keep the numbers.
 """
 

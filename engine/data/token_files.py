@@ -17,7 +17,7 @@ from ...storage.durable_write import replacing
 from ..core.locks import locked
 from ..corpora import DataError
 
-_TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64}
+_TYPES = {"u1": torch.uint8, "i2": torch.int16, "i4": torch.int32, "i8": torch.int64, "f8": torch.float64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

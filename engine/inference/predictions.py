@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -71,7 +72,7 @@ def _reader_and_answer(file: ModelFile, model: Model | TransductionModel) -> tup
     if isinstance(settings.task, LabelledSettings):
         assert file.symbols is not None, "sequences of one's own have a vocabulary"
         read = partial(_read_sequence, vocabulary_from_dict(file.symbols["source"]), settings.task)
-        return read, _class_answer(model, file.symbols["classes"])
+        return read, _label_answer(model, file.symbols)
     if interface.columns is not None:
         return partial(_read_numbers, interface.columns), _number_answer(model, settings)
     assert interface.vocab is not None, "inputs are numbers or symbols"
@@ -131,13 +132,20 @@ def _symbol_answer(model: Model) -> Answer:
     return answer
 
 
-def _class_answer(model: Model, classes: list[str]) -> Answer:
-    """The likeliest class of each sequence."""
+def _label_answer(model: Model, symbols: Mapping[str, Any]) -> Answer:
+    """The likeliest class of each sequence or of each of its tokens, or the number in the labels' unit."""
 
     def answer(inputs: list[Tensor]) -> list[str]:
         lengths = torch.tensor([len(each) for each in inputs])
-        best = model(pad_sequence(inputs, batch_first=True), lengths).argmax(-1)
-        return [classes[number] for number in best.tolist()]
+        outputs = model(pad_sequence(inputs, batch_first=True), lengths)
+        if "classes" not in symbols:
+            numbers = outputs.squeeze(-1).double() * symbols["deviation"] + symbols["mean"]
+            return [f"{number:.7g}" for number in numbers.tolist()]
+        best, names = outputs.argmax(-1).tolist(), symbols["classes"]
+        if model.pooled:
+            return [names[number] for number in best]
+        rows = zip(best, lengths.tolist(), strict=True)
+        return [" ".join(names[number] for number in row[:length]) for row, length in rows]
 
     return answer
 

@@ -1,7 +1,7 @@
 """There is one objective for each kind of task: its data, its loss and its metrics.
 
-`base` is their interface; `tagging`, `seq2seq`, `language_modelling`, `regression` and `classification` are
-the kinds, `generated` those of tasks whose examples plug-ins draw. `text_scores` says how likely a text is,
+`base` is their interface; `tagging`, `seq2seq`, `language_modelling`, `regression` and `labelled` are the
+kinds, `generated` those of tasks whose examples plug-ins draw. `text_scores` says how likely a text is,
 `generation` measures what a model writes, `registered_metrics` what plug-ins measure.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from ...studies.catalog.tasks import GeneratedTask, LanguageModelSettings, TaskKind
+from ...studies.catalog.tasks import GeneratedTask, LabelledSettings, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from .base import Metrics, Objective, StepShape
-from .classification import ClassificationObjective
 from .generated import NumberExamplesObjective, TaggingExamplesObjective
+from .labelled import ClassificationObjective, SequenceRegressionObjective
 from .language_modelling import LineObjective, StreamObjective
 from .regression import RegressionObjective
 from .seq2seq import Seq2SeqObjective
@@ -27,7 +27,12 @@ __all__ = ["Metrics", "Objective", "StepShape", "build_objective"]
 _OBJECTIVES: dict[TaskKind, type[Objective[Any]]] = {
     TaskKind.TRANSDUCTION: Seq2SeqObjective,
     TaskKind.REGRESSION: RegressionObjective,
+}
+
+_OF_LABELS: dict[TaskKind, type[Objective[Any]]] = {
     TaskKind.CLASSIFICATION: ClassificationObjective,
+    TaskKind.TOKEN_CLASSIFICATION: ClassificationObjective,
+    TaskKind.REGRESSION: SequenceRegressionObjective,
 }
 
 _OF_EXAMPLES: dict[TaskKind, type[Objective[Any]]] = {
@@ -43,6 +48,8 @@ def build_objective(settings: TrialSettings, device: torch.device, folder: Path)
         kind = StreamObjective if settings.task.batching == "stream" else LineObjective
     elif isinstance(settings.task, GeneratedTask):
         kind = _OF_EXAMPLES[settings.task.spec.kind]
+    elif isinstance(settings.task, LabelledSettings):
+        kind = _OF_LABELS[settings.task.spec.kind]
     elif settings.task.spec.kind is TaskKind.TAGGING:
         kind = GrowingLengthObjective if settings.train.lengths is None else DrawnLengthObjective
     else:

@@ -13,7 +13,12 @@ from torch import Tensor
 
 from ...blocks.models.seq2seq_model import TransductionModel
 from ...storage import WrittenOutputs
-from ...studies.catalog.tasks import DegradationProblem, ParsingSettings, SentencePairSettings
+from ...studies.catalog.tasks import (
+    DegradationProblem,
+    ParsingSettings,
+    SentencePairSettings,
+    TranslationSettings,
+)
 from ...studies.schema.settings import TrialSettings
 from ..data import ParallelText, gold_trees, iter_pair_eval, open_pairs, open_treebank
 from ..data.pairs.corpus import PairSplit
@@ -74,9 +79,9 @@ class PairData:
     def __init__(self, settings: TrialSettings, folder: Path) -> None:
         task, self.text = settings.task, None
         self._prefer_trees, self.sizes = prefers_trees(settings), output_sizes(settings)
-        if isinstance(task, SentencePairSettings):
+        if isinstance(task, ParsingSettings | TranslationSettings):
             self.text: ParallelText | None = (
-                open_treebank(task, folder) if task.name == "parsing" else open_pairs(task, folder)
+                open_treebank(task, folder) if isinstance(task, ParsingSettings) else open_pairs(task, folder)
             )
             self.train, self.dev, self.test = self.text.train, self.text.dev, self.text.test
             self.max_length, self.dev_tokens = task.longest, task.dev_tokens

@@ -14,8 +14,9 @@ from ...studies.catalog.tasks import (
     AlgorithmicSettings,
     LabelledSettings,
     LanguageModelSettings,
-    SentencePairSettings,
+    ParsingSettings,
     TaskError,
+    TranslationSettings,
     require_algorithmic,
 )
 from ...studies.schema.settings import TrialSettings
@@ -115,6 +116,8 @@ _OPEN = {
     "translation": open_pairs,
     "parsing": open_treebank,
     "sequence_classification": open_labelled,
+    "sequence_regression": open_labelled,
+    "token_classification": open_labelled,
 }
 
 
@@ -124,10 +127,15 @@ def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None
     texts = {
         (task.name, task.corpus, task.tokens, task.pieces): task
         for task in tasks
-        if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings)
+        if isinstance(task, LanguageModelSettings | TranslationSettings | ParsingSettings)
+    }
+    labelled = {
+        (task.name, task.corpus, task.vocabulary): task
+        for task in tasks
+        if isinstance(task, LabelledSettings)
     }
     faults: dict[str, None] = {}
-    for task in texts.values():
+    for task in (*texts.values(), *labelled.values()):
         try:
             _OPEN[task.name](task, folder)
         except DataError as error:

@@ -31,6 +31,7 @@ class Measure(Protocol):
         tagging        logits (tokens, symbols) and symbols (tokens,) of a fresh batch
         causal_tagging the same of a split, at the tokens that are scored
         classification logits (sequences, classes) of a split, and classes (sequences,)
+        token_classification the same of tokens, without padding
         regression     numbers (sequences,) and what they should be
         transduction   log-probabilities (tokens, symbols) of a split with teacher forcing, and its symbols
         language       minus the log-probability of each token of a split in nats, (tokens,), and the tokens
@@ -88,7 +89,13 @@ SPLITS = {"dev": "on the dev split", "test": "on the test split"}
 """The splits on which tasks with a corpus or with pairs are scored, with what a title says of them."""
 
 _WITH_SPLITS = frozenset(
-    {TaskKind.CAUSAL_TAGGING, TaskKind.CLASSIFICATION, TaskKind.LANGUAGE, TaskKind.TRANSDUCTION}
+    {
+        TaskKind.CAUSAL_TAGGING,
+        TaskKind.CLASSIFICATION,
+        TaskKind.TOKEN_CLASSIFICATION,
+        TaskKind.LANGUAGE,
+        TaskKind.TRANSDUCTION,
+    }
 )
 
 

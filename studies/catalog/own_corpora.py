@@ -120,6 +120,10 @@ class OwnRows(_Facts):
         )
 
 
+class OwnPairs(OwnRows):
+    """Sentences and their translations; where the layout has no columns, in two files or the first two."""
+
+
 class OwnSequences(OwnRows):
     """Sequences with labels: one of so many `classes`, or numbers where there are none.
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..catalog.own_corpora import OwnSequences, OwnText
+from ..catalog.own_corpora import OwnPairs, OwnSequences, OwnText
 from ..text.diagnostics import Diagnostics
+from .labelled import read_classes, read_numbers, read_tags
+from .pairs import read_pairs
 from .reader import CORPUS, Reader
-from .tables import read_labelled
 from .texts import read_own_text
 
 _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
@@ -62,6 +63,9 @@ def read_own_corpus(
 
 _KINDS: Mapping[str, tuple[type[BaseModel], _Read]] = {
     "language_model": (OwnText, read_own_text),
-    "sequence_classification": (OwnSequences, read_labelled),
+    "translation": (OwnPairs, read_pairs),
+    "sequence_classification": (OwnSequences, read_classes),
+    "sequence_regression": (OwnSequences, read_numbers),
+    "token_classification": (OwnSequences, read_tags),
 }
 """The tasks that take files of one's own: what is known of them, and what reads it."""

@@ -10,9 +10,9 @@ from ..catalog.datasets import HeldOutFractions
 from ..catalog.own_corpora import SPLITS, OwnLayout
 from .cells import Cells, RowsError
 from .columnar import read_columnar
-from .delimited import read_csv, read_tsv
+from .delimited import read_csv, read_tsv, read_two_columns
 from .json_lines import read_json_lines
-from .values import read_label, read_sequence, read_split
+from .values import read_label, read_number, read_sentence, read_sequence, read_split, read_tags
 
 _TEXTS = {"csv": read_csv, "tsv": read_tsv, "jsonl": read_json_lines}
 
@@ -27,26 +27,48 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKind:
-    """What the two values of a row are made of; `read` raises ValueError for what they cannot be."""
+    """What the two values of a row are made of, by what raises ValueError for what they cannot be.
 
-    read_sequence: Callable[[Any], str]
+    A row with a None is left out. Rows that are `aligned` have a target for each token.
+    """
+
+    read_sequence: Callable[[Any], str | None]
     read_target: Callable[[Any], Any]
+    aligned: bool = False
 
 
 CLASSES = RowKind(read_sequence=read_sequence, read_target=read_label)
 """A sequence and its class."""
 
+NUMBERS = RowKind(read_sequence=read_sequence, read_target=read_number)
+"""A sequence and a number."""
 
-def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, str]]:
-    """The SHA-256 of each file, with the split that it is of unless a column says another."""
+TAGS = RowKind(read_sequence=read_sequence, read_target=read_tags, aligned=True)
+"""The tokens of a list, or between the spaces of a text, and a class for each."""
+
+PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence)
+"""A sentence and its translation."""
+
+
+def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The SHA-256 of each file, with the split that it is of unless a column says another.
+
+    Files of lines come in twos, side by side.
+    """
+    together = 2 if layout.form == "lines" else 1
     for split in SPLITS:
-        for digest in getattr(layout, split):
-            yield split, digest
+        digests: tuple[str, ...] = getattr(layout, split)
+        for place in range(0, len(digests), together):
+            yield split, digests[place : place + together]
 
 
-def read_part(layout: OwnLayout, kind: RowKind, split: str, data: bytes) -> list[Row]:
-    """The rows of a file with their splits as written; RowsError with what is wrong, without its name."""
-    columns = [*layout.columns, *([] if layout.split is None else [layout.split])]
+def read_part(layout: OwnLayout, kind: RowKind, split: str, *data: bytes) -> list[Row]:
+    """The rows of a file, or of two side by side, with their splits as written.
+
+    Raises RowsError with what is wrong, without the name of the file.
+    """
+    columns = list(layout.columns) or ["source", "target"]
+    columns += [] if layout.split is None else [layout.split]
     cells = _read_cells(layout.form, data, columns)
     readers = [kind.read_sequence, kind.read_target, read_split][: len(columns)]
     rows, faults = list[Row](), list[str]()
@@ -57,8 +79,12 @@ def read_part(layout: OwnLayout, kind: RowKind, split: str, data: bytes) -> list
                 found.append(read(value))
             except ValueError as error:
                 faults.append(f"{cells.unit} {cells.numbers[index]:,}, column {name}: {error}")
-        if len(found) == len(columns):
-            rows.append(Row(found[2] if layout.split is not None else split, found[0], found[1]))
+        if len(found) < len(columns) or None in found:
+            continue
+        if kind.aligned and (tokens := len(found[0].split())) != len(found[1]):
+            place = f"{cells.unit} {cells.numbers[index]:,}, column {columns[1]}"
+            faults.append(f"{place}: expected {tokens:,} labels, one for each token, got {len(found[1]):,}")
+        rows.append(Row(found[2] if layout.split is not None else split, found[0], found[1]))
     if faults:
         raise RowsError(faults)
     return rows
@@ -72,8 +98,22 @@ def draw_split(layout: OwnLayout, row: Row) -> Row:
     return row._replace(split=shares.split_of(row.sequence))
 
 
-def _read_cells(form: str, data: bytes, columns: Sequence[str]) -> Cells:
-    """What columns of a file have; RowsError."""
-    if form in _TEXTS:
-        return _TEXTS[form](data.decode().removeprefix("\ufeff"), columns)
-    return read_columnar(data, form, columns)
+def _read_cells(form: str, data: Sequence[bytes], columns: Sequence[str]) -> Cells:
+    """What columns of a file have, or the lines of two; RowsError."""
+    if form not in (*_TEXTS, "lines", "pairs"):
+        return read_columnar(data[0], form, columns)
+    texts = [each.decode().removeprefix("\ufeff") for each in data]
+    if form == "lines":
+        return _side_by_side(*texts)
+    return read_two_columns(texts[0]) if form == "pairs" else _TEXTS[form](texts[0], columns)
+
+
+def _side_by_side(left: str, right: str) -> Cells:
+    """The lines of two texts; RowsError if one has more."""
+    sides = [
+        [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] for text in (left, right)
+    ]
+    lines, others = map(len, sides)
+    if lines != others:
+        raise RowsError([f"expected as many lines in both, got {lines:,} and {others:,}"])
+    return Cells(unit="line", numbers=range(1, lines + 1), columns=sides)

@@ -31,6 +31,13 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
     return Tokens(" ".join(map(str, value)))
 
 
+def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
+    """A text in one line; None for one that is blank, whose pair is left out."""
+    if not isinstance(value, str) or "\n" in value.strip():
+        raise ValueError(f"expected a sentence in one line, got {shown(value)}")
+    return value.strip("\n") if value.strip() else None
+
+
 def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
     """A class: a text that is not blank, a whole number, or a truth value."""
     if isinstance(value, float) and value.is_integer():
@@ -38,6 +45,14 @@ def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
     if isinstance(value, str | int) and (text := str(value).strip()):
         return text
     raise ValueError(f"expected a label, got {shown(value)}")
+
+
+def read_tags(value: Any) -> tuple[str, ...]:  # noqa: ANN401 -- as above
+    """A class for each token: those of a list, or what stands between the spaces of a text."""
+    found = value.split() if isinstance(value, str) else value
+    if not isinstance(found, list) or not found:
+        raise ValueError(f"expected a list of labels, or a text with spaces between them, got {shown(value)}")
+    return tuple(map(read_label, found))
 
 
 def read_number(value: Any) -> float:  # noqa: ANN401 -- as above

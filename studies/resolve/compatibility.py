@@ -12,16 +12,18 @@ from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import CostContext
 from ..catalog.datasets import CorpusError
 from ..catalog.metrics import METRICS
-from ..catalog.own_corpora import OwnText
+from ..catalog.own_corpora import OwnRows, OwnText
 from ..catalog.tasks import (
     AlgorithmicTask,
     GeneratedTask,
+    LabelledSequenceSettings,
     LabelledSettings,
     LanguageModelSettings,
     SentencePairSettings,
     TaskError,
     TaskKind,
     TaskSettings,
+    TranslationSettings,
     check_statements,
 )
 from ..schema.epoch_metrics import epoch_metrics
@@ -146,7 +148,8 @@ def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
 def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """A table of one's own with fewer rows to train on than a batch has."""
     task, expected = settings.task, settings.train.batch_size
-    if isinstance(task, LabelledSettings) and (found := task.corpus.rows.train) < expected:
+    corpus = task.corpus if isinstance(task, LabelledSettings | TranslationSettings) else None
+    if isinstance(corpus, OwnRows) and (found := corpus.rows.train) < expected:
         yield ValidationProblem(
             ("task", "corpus"), f"expected at least {expected:,} rows in the train split, got {found:,}"
         )
@@ -155,7 +158,7 @@ def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
 def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """Lists of tokens that are to be cut into others."""
     task = settings.task
-    if isinstance(task, LabelledSettings) and task.corpus.lists and task.tokens != "symbols":
+    if isinstance(task, LabelledSequenceSettings) and task.corpus.lists and task.tokens != "symbols":
         yield ValidationProblem(
             ("task", "tokens"), f'expected "symbols" for lists of tokens, got "{task.tokens}"'
         )

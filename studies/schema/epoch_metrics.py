@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..catalog.metrics import METRICS
-from ..catalog.tasks import AlgorithmicSettings, GeneratedTask, LanguageModelSettings, TaskKind
+from ..catalog.tasks import AlgorithmicSettings, GeneratedTask, LabelledSettings, LanguageModelSettings, TaskKind
 from .settings import TrialSettings
 
 
@@ -36,8 +36,9 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
         return ("dev_loss", scored, *(() if task.batching == "stream" else ("dev_loss_padded",)))
     if isinstance(task, GeneratedTask):
         return ("dev_loss",) if task.spec.kind is TaskKind.REGRESSION else ("dev_loss", "dev_accuracy")
+    if isinstance(task, LabelledSettings):
+        classes = ("dev_loss", "dev_accuracy", "dev_macro_f1", "dev_ece")
+        return classes if task.corpus.classes is not None else ("dev_loss", "dev_mae")
     if task.spec.kind is TaskKind.REGRESSION:
         return ("accuracy", "best_accuracy")
-    if task.spec.kind is TaskKind.CLASSIFICATION:
-        return ("dev_loss", "dev_accuracy", "dev_macro_f1", "dev_ece")
     return ("dev_loss", "dev_perplexity", "dev_accuracy")

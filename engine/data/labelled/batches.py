@@ -8,14 +8,19 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
+from ....studies.catalog.tasks import IGNORED
 from ...core.seeds import derive_seed
 from ...corpora import DataError
 from .corpus import LabelledSplit
 
 
 class LabelledBatch(NamedTuple):
-    """Sequences (batch, n), int64, padded at the end with 0, of `lengths` (batch,), and `labels` (batch,)."""
+    """Sequences (batch, n), int64, padded at the end with 0, of `lengths` (batch,).
+
+    `labels` are (batch,), or of tokens (batch, n), with IGNORED at padding.
+    """
 
     sequences: Tensor
     lengths: Tensor
@@ -30,7 +35,7 @@ def iter_labelled_batches(
     Each pass draws its order from the seed and the number of the pass, and leaves out what does not fill a
     batch. Of each sequence the first `longest` tokens are read.
     """
-    rows = len(split.labels)
+    rows = len(split.sequences.line_lengths)
     batches = rows // batch_size
     if not batches:
         raise DataError(f"expected at least {batch_size} sequences, got {rows}")
@@ -54,5 +59,11 @@ def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -
 def _collate(split: LabelledSplit, chosen: Sequence[int], longest: int) -> LabelledBatch:
     """The batch of the sequences of these numbers."""
     sequences, lengths = split.sequences.padded_lines(chosen)
-    labels = split.labels[torch.tensor(chosen)].long()
+    if split.of_tokens:
+        bounds = split.sequences.lines
+        rows = [split.labels[bounds[number] : bounds[number + 1]].long() for number in chosen]
+        labels = pad_sequence(rows, batch_first=True, padding_value=IGNORED)[:, :longest]
+    else:
+        labels = split.labels[torch.tensor(chosen)]
+        labels = labels if labels.is_floating_point() else labels.long()
     return LabelledBatch(sequences[:, :longest], lengths.clamp(max=longest), labels)

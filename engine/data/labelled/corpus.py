@@ -1,27 +1,29 @@
-"""Sequences with classes in numbers, in files that are mapped into memory; whoever asks first writes them."""
+"""Sequences with labels in numbers, in files that are mapped into memory; whoever asks first writes them."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ....studies.catalog.own_corpora import SPLITS
-from ....studies.catalog.tasks import LabelledSettings
-from ....studies.own_data.rows import CLASSES, Row
+from ....studies.catalog.tasks import LabelledSettings, TaskKind
+from ....studies.own_data.rows import CLASSES, NUMBERS, TAGS, Row, RowKind
 from ...corpora import DataError
+from ..own_rows import iter_own_rows
 from ..text.tokenization import smallest_dtype
 from ..token_files import Split, open_numbers, write_numbers, write_once
 from ..vocabularies import learn_vocabulary, load_vocabulary
 from ..vocabularies.base import Vocabulary
-from .own_rows import iter_own_rows
 
 FORMAT = 1
 """Of the files; raised when they change, or the numbers in them."""
@@ -31,21 +33,32 @@ _ABOUT, _VOCABULARY = "about.json", "vocabulary"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledSplit:
-    """Sequences in numbers, and of each the number of its class (sequences,)."""
+    """Sequences in numbers, and labels of each (sequences,) or of all their tokens (tokens,)."""
 
     sequences: Split
     labels: Tensor
+    of_tokens: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledCorpus:
-    """Three splits of sequences with classes, whose names stand in the order of their numbers."""
+    """Three splits of sequences with labels.
+
+    Labels are numbers of `classes`, int32, or where there are none, float64: then `scale` is the mean of those
+    to train on, and their standard deviation.
+    """
 
     vocabulary: Vocabulary
     classes: tuple[str, ...]
     train: LabelledSplit
     dev: LabelledSplit
     test: LabelledSplit
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """What numbers are measured by."""
+        numbers = self.train.labels
+        return float(numbers.mean()), float(numbers.std(unbiased=False))
 
 
 def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
@@ -68,10 +81,12 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
         )
         lengths = lines[1:] - lines[:-1]
         sequences = Split(tokens=tokens, lines=lines, line_words=lengths, words=len(tokens))
-        return LabelledSplit(sequences=sequences, labels=labels)
+        return LabelledSplit(
+            sequences=sequences, labels=labels, of_tokens=task.spec.kind is TaskKind.TOKEN_CLASSIFICATION
+        )
 
     return LabelledCorpus(
-        vocabulary=load_vocabulary(task.tokens, (place / _VOCABULARY).read_bytes()),
+        vocabulary=load_vocabulary(task.vocabulary[0], (place / _VOCABULARY).read_bytes()),
         classes=tuple(about["classes"]),
         train=split("train"),
         dev=split("dev"),
@@ -81,9 +96,10 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
 
 def _name(task: LabelledSettings) -> str:
     """The folder of these numbers: what they are, and a hash of all that they depend on."""
-    parts = [task.corpus.dataset.name, task.tokens, str(task.vocab)]
-    depends = [FORMAT, *parts, task.corpus.model_dump_json()]
-    if task.tokens == "bpe":
+    kind, size = task.vocabulary
+    parts = [task.corpus.dataset.name, kind, str(size)]
+    depends = [FORMAT, *parts, task.name, task.corpus.model_dump_json()]
+    if kind == "bpe":
         depends.append(importlib.metadata.version("sentencepiece"))
     return "-".join([*parts, hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]])
 
@@ -92,17 +108,34 @@ def _write(task: LabelledSettings, folder: Path, place: Path) -> None:
     """Encode all splits into the files of a folder."""
     rows = [
         row._replace(sequence=task.normalise(row.sequence))
-        for row in iter_own_rows(task.corpus, CLASSES, folder)
+        for row in iter_own_rows(task.corpus, _KINDS[task.spec.kind], folder)
     ]
     train = (row.sequence for row in rows if row.split == "train")
-    vocabulary = learn_vocabulary(task.tokens, train, task.vocab)
-    classes = sort_classes({row.target for row in rows})
+    kind, size = task.vocabulary
+    vocabulary = learn_vocabulary(kind, train, size)
+    classes = sort_classes(_classes(task.spec.kind, rows))
     files = {}
     for split in SPLITS:
         files |= _write_split(place, split, [row for row in rows if row.split == split], vocabulary, classes)
     (place / _VOCABULARY).write_bytes(vocabulary.content())
     about = {"corpus": task.corpus.dataset.name, "classes": classes, "files": files}
     (place / _ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
+
+
+_KINDS: Mapping[TaskKind, RowKind] = {
+    TaskKind.CLASSIFICATION: CLASSES,
+    TaskKind.TOKEN_CLASSIFICATION: TAGS,
+    TaskKind.REGRESSION: NUMBERS,
+}
+
+
+def _classes(kind: TaskKind, rows: Sequence[Row]) -> set[str]:
+    """All classes of the rows; none where they have numbers."""
+    if kind is TaskKind.REGRESSION:
+        return set()
+    return {
+        label for row in rows for label in (row.target if isinstance(row.target, tuple) else (row.target,))
+    }
 
 
 def sort_classes(classes: set[str]) -> list[str]:
@@ -116,11 +149,19 @@ def _write_split(
     place: Path, name: str, rows: Sequence[Row], vocabulary: Vocabulary, classes: Sequence[str]
 ) -> dict[str, dict[str, str | int]]:
     """The numbers of one split; what is said of its files."""
-    numbers = {each: number for number, each in enumerate(classes)}
     encoded = [vocabulary.encode(row.sequence) for row in rows]
     arrays = {
         "tokens": np.array([token for each in encoded for token in each], smallest_dtype(vocabulary.size)),
         "lines": np.cumsum([0, *map(len, encoded)], dtype="<i8"),
-        "labels": np.array([numbers[row.target] for row in rows], "<i4"),
+        "labels": _label_numbers(rows, classes),
     }
     return {f"{name}.{kind}": write_numbers(place / f"{name}.{kind}", each) for kind, each in arrays.items()}
+
+
+def _label_numbers(rows: Sequence[Row], classes: Sequence[str]) -> NDArray[Any]:
+    """What is to be learnt: the numbers of classes, those of tokens one behind the other, or numbers."""
+    if not classes:
+        return np.array([row.target for row in rows], "<f8")
+    numbers = {each: number for number, each in enumerate(classes)}
+    targets = (row.target if isinstance(row.target, tuple) else (row.target,) for row in rows)
+    return np.array([numbers[label] for labels in targets for label in labels], "<i4")

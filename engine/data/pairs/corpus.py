@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ....studies.catalog.datasets import ParallelCorpus
+from ....studies.catalog.own_corpora import OwnPairs
 from ....studies.catalog.registry import require_dataset
-from ....studies.catalog.tasks import SentencePairSettings, TranslationSettings
+from ....studies.catalog.tasks import TranslationSettings
 from ...corpora import DataError
 from ..token_files import Split, open_split
 from ..vocabularies import load_vocabulary
 from ..vocabularies.base import Vocabulary
-from .splitting import split_pairs
+from .splitting import Pair, split_own_pairs, split_pairs
 from .writer import ABOUT, FORMAT, SIDES, PairCorpusSpec, write_pairs
 
 _MAX_LEARNING_PAIRS = 4_000_000  # vocabularies are learnt from at most this many, spread evenly
@@ -56,23 +58,36 @@ class ParallelText:
     test: PairSplit
 
 
-def open_pairs(task: SentencePairSettings, folder: Path) -> ParallelText:
+def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
     """The pairs that a `[task]` table names, from the folder of all data.
 
     The first call writes them below `encoded/`; several processes may ask at once. Raises CorpusError, and
     DataError where the pairs are not there, or not those that were published.
     """
+    if isinstance(task.corpus, OwnPairs):
+        facts = task.corpus
+        writing = _writing(
+            task, facts.dataset.name, lambda: split_own_pairs(facts, folder), count=facts.rows.train
+        )
+        return open_or_write(writing, folder, [facts.model_dump(mode="json")])
     corpus = require_dataset(task.corpus, ParallelCorpus)
-    writing = PairCorpusSpec(
-        name=corpus.name,
-        pairs=lambda: split_pairs(corpus, folder),
-        kinds=dict.fromkeys(SIDES, (task.tokens, task.pieces)),
-        stride=-(-corpus.pairs // _MAX_LEARNING_PAIRS),
-        joint=isinstance(task, TranslationSettings) and task.joint_vocabulary,
-    )
+    writing = _writing(task, corpus.name, lambda: split_pairs(corpus, folder), count=corpus.pairs)
     files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}
     shares = corpus.held_out and asdict(corpus.held_out)
     return open_or_write(writing, folder, [files, [each.digest for each in corpus.downloads], shares])
+
+
+def _writing(
+    task: TranslationSettings, name: str, pairs: Callable[[], Iterator[Pair]], *, count: int
+) -> PairCorpusSpec:
+    """What is to be written of a corpus with about so many pairs to train on."""
+    return PairCorpusSpec(
+        name=name,
+        pairs=pairs,
+        kinds=dict.fromkeys(SIDES, (task.tokens, task.pieces)),
+        stride=-(-count // _MAX_LEARNING_PAIRS),
+        joint=task.joint_vocabulary,
+    )
 
 
 def open_or_write(spec: PairCorpusSpec, folder: Path, depends: list[Any]) -> ParallelText:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ....studies.catalog.datasets import Treebank
 from ....studies.catalog.registry import require_dataset
-from ....studies.catalog.tasks import SentencePairSettings
+from ....studies.catalog.tasks import ParsingSettings
 from ...corpora import dataset_folder, read_treebank
 from ..pairs.corpus import PairSplit, ParallelText, open_or_write
 from ..pairs.splitting import Pair
@@ -17,7 +17,7 @@ from .linearised import linearise, parse_linearised
 from .penn_trees import Tree, parse_trees, strip_annotations
 
 
-def open_treebank(task: SentencePairSettings, folder: Path) -> ParallelText:
+def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
     """The sentences and trees of the treebank that a `[task]` table names, from the folder of all data.
 
     A source is the words of a sentence, in the tokens that the table says; its target is its bare tree, as

@@ -7,7 +7,7 @@ growing length), `labelled` (sequences of one's own with labels), `language_mode
 
 from .algorithmic import DEV_SEQUENCES, AlgorithmicSettings, AlgorithmicTask, require_algorithmic
 from .generated import IGNORED, Draw, Examples, GeneratedTask, TaskSizes, check_statements, register_task
-from .labelled import LabelledSettings, SequenceClassificationSettings
+from .labelled import LabelledSequenceSettings, LabelledSettings, TokenClassificationSettings
 from .language_model import UNBOUNDED_PAST, LanguageModelSettings
 from .long_term import LongTermSettings
 from .memory_degradation import DegradationProblem
@@ -38,18 +38,19 @@ __all__ = [
     "Draw",
     "Examples",
     "GeneratedTask",
+    "LabelledSequenceSettings",
     "LabelledSettings",
     "LanguageModelSettings",
     "LongTermSettings",
     "ModelInterface",
     "ParsingSettings",
     "SentencePairSettings",
-    "SequenceClassificationSettings",
     "TaskError",
     "TaskKind",
     "TaskSettings",
     "TaskSizes",
     "TaskSpec",
+    "TokenClassificationSettings",
     "TranslationSettings",
     "check_statements",
     "lookup_task",

@@ -1,8 +1,8 @@
-"""Sequences with labels of one's own: a class for each sequence."""
+"""Sequences of one's own with labels: a class or a number for each, or a class for each of their tokens."""
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -21,51 +21,78 @@ class LabelledSettings(TaskSettings, ABC):
 
     corpus: Annotated[OwnSequences, BeforeValidator(read_facts(OwnSequences, named=False))]
     """the files, as in `{ path = "my.csv", text = "text", label = "label" }`: `docs/data.md`"""
+    longest: int = Field(default=300, ge=1)
+    """of longer sequences so many tokens are read"""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> tuple[str, int]:
+        """What a token is, and how many symbols there are."""
+
+    @property
+    def interface(self) -> ModelInterface:
+        """The symbols of the sequences, and as many classes as there are labels, or a number."""
+        kind, classes = self.spec.kind, self.corpus.classes
+        return ModelInterface(
+            kind=kind,
+            vocab=self.vocabulary[1],
+            classes=classes,
+            targets=1 if classes is None else None,
+            tokens=min(LINE_TOKENS, self.longest),
+        )
+
+    def normalise(self, sequence: str) -> str:
+        """The sequence with single spaces, where these separate symbols."""
+        return " ".join(sequence.split()) if self.vocabulary[0] == "symbols" else sequence
+
+
+class LabelledSequenceSettings(LabelledSettings):
+    """`[task]` of sequence_classification and sequence_regression."""
+
     tokens: Literal["words", "bpe", "characters", "symbols"]
     """what a token is; words: in lower case, marks apart; characters: bytes; symbols: what stands between
     spaces, or each element of a list"""
     pieces: int = Field(default=32000, ge=300, le=1_000_000)
     """the size of a vocabulary of words or bpe"""
-    longest: int = Field(default=300, ge=1)
-    """of longer sequences so many tokens are read"""
 
     @property
-    def vocab(self) -> int:
-        """How many symbols a model reads."""
+    def vocabulary(self) -> tuple[str, int]:
+        """As the settings say; of symbols those that are there to train on."""
         if self.tokens in ("words", "bpe"):
-            return self.pieces
-        return RESERVED_SYMBOLS + (BYTES if self.tokens == "characters" else self.corpus.symbols)
-
-    def normalise(self, sequence: str) -> str:
-        """The sequence with single spaces, where these separate symbols."""
-        return " ".join(sequence.split()) if self.tokens == "symbols" else sequence
-
-    @property
-    def reference_tokens(self) -> int:
-        """The length that represents all sequences."""
-        return min(LINE_TOKENS, self.longest)
+            return self.tokens, self.pieces
+        found = BYTES if self.tokens == "characters" else self.corpus.symbols
+        return self.tokens, RESERVED_SYMBOLS + found
 
 
-class SequenceClassificationSettings(LabelledSettings):
-    """`[task]` of sequence_classification."""
+class TokenClassificationSettings(LabelledSettings):
+    """`[task]` of token_classification."""
 
     @property
-    def interface(self) -> ModelInterface:
-        """The symbols of the sequences, and as many classes as there are labels."""
-        return ModelInterface(
-            kind=TaskKind.CLASSIFICATION,
-            vocab=self.vocab,
-            classes=self.corpus.classes,
-            tokens=self.reference_tokens,
-        )
+    def vocabulary(self) -> tuple[str, int]:
+        """The symbols that are there to train on, each with a label."""
+        return "symbols", RESERVED_SYMBOLS + self.corpus.symbols
 
 
-add_own_task(
-    TaskSpec(
-        name="sequence_classification",
-        kind=TaskKind.CLASSIFICATION,
-        summary="a sequence of one's own to its class",
-        source="a table of one's own",
-        settings=SequenceClassificationSettings,
+for _name, _kind, _summary, _settings in (
+    (
+        "sequence_classification",
+        TaskKind.CLASSIFICATION,
+        "a sequence of one's own to its class",
+        LabelledSequenceSettings,
+    ),
+    (
+        "sequence_regression",
+        TaskKind.REGRESSION,
+        "a sequence of one's own to a number",
+        LabelledSequenceSettings,
+    ),
+    (
+        "token_classification",
+        TaskKind.TOKEN_CLASSIFICATION,
+        "each token of a sequence of one's own to its class",
+        TokenClassificationSettings,
+    ),
+):
+    add_own_task(
+        TaskSpec(name=_name, kind=_kind, summary=_summary, source="a table of one's own", settings=_settings)
     )
-)

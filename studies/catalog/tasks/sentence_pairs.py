@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from ...text.strict_model import KnownNames
 from ..datasets import ParallelCorpus, Treebank
+from ..own_corpora import OwnPairs, read_facts
 from ..registry import dataset_names, require_dataset
 from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
@@ -16,7 +17,6 @@ from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec,
 class SentencePairSettings(TaskSettings, ABC):
     """The keys that translation and parsing share."""
 
-    corpus: str
     tokens: Literal["words", "bpe", "spelled", "spelled_digits"]
     """what a token is; spelled: a word, or a letter of a rare one; spelled_digits: the same, with each digit,
     hyphen and other sign as a token of its own"""
@@ -41,8 +41,12 @@ class SentencePairSettings(TaskSettings, ABC):
 class TranslationSettings(SentencePairSettings):
     """`[task]` of translation."""
 
-    corpus: Annotated[str, KnownNames(lambda: dataset_names(ParallelCorpus))]
-    """the pairs, or for parsing the treebank"""
+    corpus: Annotated[
+        str | OwnPairs,
+        BeforeValidator(read_facts(OwnPairs)),
+        KnownNames(lambda: dataset_names(ParallelCorpus)),
+    ]
+    """the pairs: the name of a corpus, or files of one's own as in `{ path = "my.tsv" }`: `docs/data.md`"""
     joint_vocabulary: bool = False
     """whether both languages have one vocabulary, of the words that are most frequent in both together"""
 
@@ -52,7 +56,8 @@ class TranslationSettings(SentencePairSettings):
 
         If a text has fewer symbols, the rest stay unused, so that sizes depend on the study file alone.
         """
-        require_dataset(self.corpus, ParallelCorpus)
+        if isinstance(self.corpus, str):
+            require_dataset(self.corpus, ParallelCorpus)
         return _pair_interface(self.pieces, self.pieces)
 
 
@@ -60,7 +65,7 @@ class ParsingSettings(SentencePairSettings):
     """`[task]` of parsing."""
 
     corpus: Annotated[str, KnownNames(lambda: dataset_names(Treebank))]
-    """the pairs, or for parsing the treebank"""
+    """the treebank"""
     prefer_trees: bool = False
     """whether of the lengths that are tried one that gives a tag for each word, and each bracket another, is
     better than likelier ones: each tag too many or too few costs 1000 nats, each bracket 100"""

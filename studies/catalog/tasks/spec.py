@@ -34,6 +34,7 @@ class TaskKind(StrEnum):
     LANGUAGE = "an output for each token, from those before it"
     REGRESSION = "one output for a whole sequence"
     CLASSIFICATION = "a class for a whole sequence"
+    TOKEN_CLASSIFICATION = "a class for each token of its input"
     TRANSDUCTION = "a sequence of another length"
 
     @property

@@ -28,7 +28,7 @@ def test_what_measures_an_error_is_better_when_lower() -> None:
     splits = [
         f"{split}_{name}"
         for split in ("dev", "test")
-        for name in ("loss", "loss_padded", "bpc", "perplexity", "ece")
+        for name in ("loss", "loss_padded", "bpc", "perplexity", "ece", "mae")
     ]
     lower = {name for name, metric in METRICS.items() if metric.higher_is_better is False}
     assert lower - {"solved_epochs"} == {"loss", *splits}

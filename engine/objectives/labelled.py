@@ -1,0 +1,166 @@
+"""Sequences of one's own: a class for each or for each of their tokens, or a number."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ...blocks import Model
+from ...studies.catalog.tasks import IGNORED, LabelledSettings
+from ...studies.schema.settings import TrialSettings
+from ..core.seeds import derive_seed
+from ..data.labelled.batches import LabelledBatch, iter_labelled_batches, iter_labelled_eval
+from ..data.labelled.corpus import LabelledSplit, open_labelled
+from ..data.vocabularies import vocabulary_to_dict
+from ..measures import ClassificationScore
+from .base import Metrics, Objective, StepShape
+from .registered_metrics import RegisteredMetrics
+
+
+class LabelledObjective(Objective[Model]):
+    """Whole sequences in batches, and scores of the dev and the test split."""
+
+    def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
+        super().__init__(settings, device, folder)
+        assert isinstance(settings.task, LabelledSettings), f"{settings.task.name} has no labels"
+        self._task, self._corpus = settings.task, open_labelled(settings.task, folder)
+        self._batches: Iterator[LabelledBatch] | None = None
+        self._batch: LabelledBatch | None = None
+        self._position = self._padded = self._drawn = 0
+
+    @property
+    def step_shape(self) -> StepShape:
+        """Sequences of the mean length of those drawn so far, padding included."""
+        tokens = self._padded // max(self._drawn, 1)
+        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
+
+    def loss(self, model: Model, part: int, parts: int) -> Tensor:
+        """The mean over the labels."""
+        if part == 0:
+            self._batch = self._next_batch()
+        assert self._batch is not None, "a batch begins with its first part"
+        batch = LabelledBatch(*(rows.chunk(parts)[part] for rows in self._batch))
+        lost = self._losses(*self._answers(model, batch)).sum()
+        return lost * parts / int((self._batch.labels != IGNORED).sum())
+
+    def evaluate(self, model: Model, *, last: bool) -> Metrics:
+        """The scores of the dev split, and after the last epoch of the test split."""
+        measured = self._scores(model, self._corpus.dev, "dev")
+        return measured | self._scores(model, self._corpus.test, "test") if last else measured
+
+    def symbols(self) -> dict[str, Any]:
+        """The vocabulary, and what outputs stand for."""
+        return {"source": vocabulary_to_dict(self._corpus.vocabulary), **self._meaning()}
+
+    def state(self) -> dict[str, Any]:
+        """How many batches have been read."""
+        return {"position": self._position, "padded": self._padded, "drawn": self._drawn}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resume from a state."""
+        self._position, self._batches = state["position"], None
+        self._padded, self._drawn = state["padded"], state["drawn"]
+
+    def _next_batch(self) -> LabelledBatch:
+        """The next sequences."""
+        if self._batches is None:
+            self._batches = iter_labelled_batches(
+                self._corpus.train,
+                batch_size=self.settings.train.batch_size,
+                longest=self._task.longest,
+                seed=derive_seed(self.settings.seed, "data"),
+                position=self._position,
+            )
+        self._position += 1
+        batch = next(self._batches)
+        self._padded += batch.sequences.numel()
+        self._drawn += len(batch.sequences)
+        return batch
+
+    def _answers(self, model: Model, drawn: LabelledBatch) -> tuple[Tensor, Tensor]:
+        """What the model says and what it should, of all labels of a batch."""
+        batch = LabelledBatch(*(rows.to(self.device) for rows in drawn))
+        if batch.labels.dim() == 1:
+            return model(batch.sequences, batch.lengths), batch.labels
+        scored = batch.labels != IGNORED
+        return model.outputs_at(batch.sequences, scored, batch.lengths), batch.labels[scored]
+
+    def _iter_answers(self, model: Model, split: LabelledSplit) -> Iterator[tuple[Tensor, Tensor]]:
+        """The same of all of a split, in single precision."""
+        size = self.settings.train.batch_size
+        for drawn in iter_labelled_eval(split, batch_size=size, longest=self._task.longest):
+            outputs, labels = self._answers(model, drawn)
+            yield outputs.float(), labels
+
+    @abstractmethod
+    def _meaning(self) -> dict[str, Any]:
+        """What outputs stand for, as plain values."""
+
+    @abstractmethod
+    def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """The loss of each label."""
+
+    @abstractmethod
+    def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
+        """The scores of a split, each sequence once."""
+
+
+class ClassificationObjective(LabelledObjective):
+    """A class for each sequence, or for each token."""
+
+    def _meaning(self) -> dict[str, Any]:
+        return {"classes": list(self._corpus.classes)}
+
+    def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        return functional.cross_entropy(outputs, labels, reduction="none")
+
+    def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
+        score = ClassificationScore(len(self._corpus.classes))
+        registered = RegisteredMetrics(self._task.spec.kind, name)
+        for logits, labels in self._iter_answers(model, split):
+            score.update(logits, labels)
+            registered.update(logits, labels)
+        measured = {f"{name}_{metric}": value for metric, value in score.compute().items()}
+        return measured | registered.compute()
+
+
+class SequenceRegressionObjective(LabelledObjective):
+    """A number for each sequence, which a model gives in standard deviations from the train split's mean."""
+
+    @cached_property
+    def _scale(self) -> tuple[float, float]:
+        return self._corpus.scale
+
+    def _meaning(self) -> dict[str, Any]:
+        mean, deviation = self._scale
+        return {"mean": mean, "deviation": deviation}
+
+    def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        mean, deviation = self._scale
+        targets = ((labels - mean) / deviation).float()
+        return functional.mse_loss(outputs.squeeze(-1).float(), targets, reduction="none")
+
+    def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
+        """The loss, and in the unit of the labels the absolute error; the share of the variance explained.
+
+        There is no such share where all labels are the same. Registered metrics are of the dev split.
+        """
+        mean, deviation = self._scale
+        registered = RegisteredMetrics(self._task.spec.kind, "" if name == "dev" else name)
+        answers = [(outputs.cpu(), labels.cpu()) for outputs, labels in self._iter_answers(model, split)]
+        outputs, labels = (torch.cat(each) for each in zip(*answers, strict=True))
+        loss = self._losses(outputs, labels).double().mean()
+        numbers = outputs.squeeze(-1).double() * deviation + mean
+        registered.update(numbers.float(), labels.float())
+        measured = {f"{name}_loss": float(loss), f"{name}_mae": float((numbers - labels).abs().mean())}
+        variance = float(labels.var(unbiased=False))
+        if variance > 0:
+            measured[f"{name}_r2"] = 1 - float((numbers - labels).square().mean()) / variance
+        return measured | registered.compute()
