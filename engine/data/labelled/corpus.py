@@ -44,8 +44,8 @@ class LabelledSplit:
 class LabelledCorpus:
     """Three splits of sequences with labels.
 
-    Labels are numbers of `classes`, int32, or where there are none, float64: then `scale` is the mean of those
-    to train on, and their standard deviation.
+    Labels are numbers of `classes`, int32, or where there are none, float64: then `scale` is the mean of
+    those to train on, and their standard deviation.
     """
 
     vocabulary: Vocabulary

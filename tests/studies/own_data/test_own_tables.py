@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from activemem.studies.own_data.cells import MOST_FAULTS
-from activemem.studies.own_data.rows import CLASSES, draw_split, iter_parts, read_part
+from activemem.studies.own_data.rows import CLASSES, NUMBERS, PAIRS, TAGS, draw_split, iter_parts, read_part
 from activemem.studies.resolve.trial import Trial
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
@@ -23,11 +23,8 @@ def csv_text(rows, head="text,label"):
 
 def study(folder, corpus, *, recipe="conv(k=3) >> mean_pool", **keys):
     """A study file with this corpus, in a folder."""
-    text = study_text(
-        model={"recipe": recipe},
-        task={"name": "sequence_classification", "corpus": corpus, "tokens": "words", **keys},
-        train={"curriculum": None},
-    )
+    task = {"name": "sequence_classification", "corpus": corpus, "tokens": "words", **keys}
+    text = study_text(model={"recipe": recipe}, task=task, train={"curriculum": None})
     path = folder / "study.toml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -40,18 +37,25 @@ def told(folder, corpus, **keys):
     return [fault.message.replace(f"{folder}/", "") for fault in caught.value.faults]
 
 
-def rows_of(folder, corpus, **keys):
+def rows_of(folder, corpus, kind=CLASSES, **keys):
     """The facts of a corpus, and its rows by split."""
     found = load_study(study(folder, corpus, **keys))
     facts = found.trials[0].settings.task.corpus
     rows = [
         draw_split(facts.layout, row)
-        for split, digest in iter_parts(facts.layout)
-        for row in read_part(facts.layout, CLASSES, split, found.own_corpus.files[digest].read_bytes())
+        for split, digests in iter_parts(facts.layout)
+        for row in read_part(
+            facts.layout, kind, split, *(found.own_corpus.files[digest].read_bytes() for digest in digests)
+        )
     ]
     return facts, {
         split: [row[1:] for row in rows if row.split == split] for split in ("train", "dev", "test")
     }
+
+
+def every(splits):
+    """The rows of all splits."""
+    return [row for rows in splits.values() for row in rows]
 
 
 @pytest.fixture
@@ -69,7 +73,7 @@ def test_rows_are_the_same_in_every_format(folder):
     table = pa.table({"text": texts, "label": pa.array(labels).dictionary_encode(), "id": range(200)})
     pq.write_table(table, folder / "my.parquet", row_group_size=50)
     facts, expected = rows_of(folder, {"path": "my.csv"})
-    assert sorted(row for rows in expected.values() for row in rows) == sorted(ROWS)
+    assert sorted(every(expected)) == sorted(ROWS)
     assert facts.rows.model_dump() == {split: len(rows) for split, rows in expected.items()}
     assert (facts.classes, facts.lists) == (2, False)
     for name in ("my.jsonl", "my.tsv", "my.parquet"):
@@ -114,6 +118,142 @@ def test_lists_of_tokens_are_symbols(folder):
     assert told(folder, {"path": "lists.jsonl"}) == [
         '[task] tokens: expected "symbols" for lists of tokens, got "words"'
     ]
+
+
+TOKENS = {"name": "token_classification", "tokens": None, "recipe": "conv(k=3)"}
+VALUES = {"name": "sequence_regression"}
+SENTENCES = {"name": "translation", "recipe": "seq2seq(gru, gru)"}
+
+
+def test_tokens_and_their_labels_are_lists_or_stand_between_spaces(folder):
+    rows = [("a film by Ann", ("O", "O", "O", "B")), ("Bo and Ann", ("B", "O", "B"))] * 30
+    rows = [(f"{text} {number}", (*labels, "O")) for number, (text, labels) in enumerate(rows)]
+    lists = [json.dumps({"text": text.split(), "label": labels}) for text, labels in rows]
+    (folder / "lists.jsonl").write_text("\n".join(lists), encoding="utf-8")
+    (folder / "spaced.csv").write_text(
+        csv_text([(text, " ".join(each)) for text, each in rows]), encoding="utf-8"
+    )
+    facts, listed = rows_of(folder, {"path": "lists.jsonl"}, TAGS, **TOKENS)
+    assert (facts.classes, sorted(every(listed))) == (2, sorted(rows))
+    assert rows_of(folder, {"path": "spaced.csv"}, TAGS, **TOKENS)[1] == listed
+    (folder / "spaced.csv").write_text(csv_text([("a b c", "O B"), ("a", "O")]), encoding="utf-8")
+    assert told(folder, {"path": "spaced.csv"}, **TOKENS) == [
+        "[task] corpus: spaced.csv: line 2, column label: expected 3 labels, one for each token, got 2"
+    ]
+
+
+def test_labels_can_be_numbers(folder):
+    rows = [(f"sequence {number}", number / 8) for number in range(100)]
+    (folder / "numbers.csv").write_text(csv_text(rows), encoding="utf-8")
+    facts, found = rows_of(folder, {"path": "numbers.csv"}, NUMBERS, **VALUES)
+    interface = load_study(folder / "study.toml").trials[0].settings.task.interface
+    assert (facts.classes, interface.classes, interface.targets) == (None, None, 1)
+    assert sorted(every(found)) == sorted(rows)
+    (folder / "numbers.csv").write_text(csv_text([("a", "1"), ("b", "one"), ("c", "nan")]), encoding="utf-8")
+    assert told(folder, {"path": "numbers.csv"}, **VALUES) == [
+        "[task] corpus: numbers.csv: line 3, column label: expected a number, got 'one'",
+        "[task] corpus: numbers.csv: line 4, column label: expected a number, got 'nan'",
+    ]
+
+
+def save_to_disk(folder, texts, labels, shards):
+    """A folder as `save_to_disk` of Hugging Face datasets 5.2 writes it, where the labels have names."""
+    folder.mkdir(parents=True)
+    names = {"names": ["bad", "good"], "_type": "ClassLabel"}
+    features = {"text": {"dtype": "string", "_type": "Value"}, "label": names}
+    schema = pa.schema(
+        {"text": pa.string(), "label": pa.int64()},
+        metadata={"huggingface": json.dumps({"info": {"features": features}})},
+    )
+    size = len(texts) // shards
+    files = [f"data-{number:05}-of-{shards:05}.arrow" for number in range(shards)]
+    for number, name in enumerate(files):
+        part = slice(number * size, (number + 1) * size)
+        table = pa.table([texts[part], labels[part]], schema=schema)
+        with pa.OSFile(str(folder / name), "wb") as file, pa.ipc.new_stream(file, schema) as stream:
+            stream.write_table(table, max_chunksize=7)
+    (folder / "state.json").write_text(
+        json.dumps({"_data_files": [{"filename": name} for name in files], "_split": None}), encoding="utf-8"
+    )
+    return schema
+
+
+def test_folders_of_hugging_face_are_read_with_the_names_of_classes(folder):
+    texts, labels = [f"text {number}" for number in range(60)], [0, 1, 1] * 20
+    named = [(text, ("bad", "good")[label]) for text, label in zip(texts, labels, strict=True)]
+    save_to_disk(folder / "one", texts, labels, shards=3)
+    found = rows_of(folder, {"path": "one"})[1]
+    assert sorted(every(found)) == sorted(named)
+    for split, part in (("train", slice(0, 40)), ("test", slice(40, 60)), ("unsupervised", slice(0, 0))):
+        schema = save_to_disk(folder / "several" / split, texts[part], labels[part], shards=1)
+        if split != "unsupervised":
+            (folder / "hub" / "data").mkdir(parents=True, exist_ok=True)
+            table = pa.table([texts[part], labels[part]], schema=schema)
+            pq.write_table(table, folder / "hub" / "data" / f"{split}-00000-of-00001.parquet")
+    listed = {"splits": ["train", "test", "unsupervised"]}
+    (folder / "several" / "dataset_dict.json").write_text(json.dumps(listed), encoding="utf-8")
+    facts, found = rows_of(folder, {"path": "several", "dev": 0.25})
+    assert found["test"] == named[40:]
+    assert sorted(found["train"] + found["dev"]) == sorted(named[:40])
+    assert (facts.layout.dev_share, facts.layout.test_share) == (0.25, 0.0)
+    assert rows_of(folder, {"path": "hub", "dev": 0.25})[1] == found
+    assert told(folder, {"path": "several", "test": 0.5}) == [
+        "[task] corpus.test: it has no effect, since there are rows of test: leave it out"
+    ]
+    save_to_disk(folder / "unlabelled", texts[:2], [1, -1], shards=1)
+    assert told(folder, {"path": "unlabelled"}) == [
+        "[task] corpus: unlabelled/data-00000-of-00001.arrow: row 2, column label: expected a label, got none"
+    ]
+
+
+def test_pairs_are_the_same_in_two_files_and_in_a_table(folder):
+    pairs = [(f'number "{number}"', f"nombre {number}") for number in range(100)]
+    for name, place in (("a.en", 0), ("a.fr", 1)):
+        (folder / name).write_text(
+            "".join(f"{pair[place]}\n" for pair in [*pairs, ("x", "")]), encoding="utf-8"
+        )
+    (folder / "a.tsv").write_text("".join(f"{a}\t{b}\tCC-BY\n" for a, b in pairs), encoding="utf-8")
+    objects = [json.dumps({"en": source, "fr": target}) for source, target in pairs]
+    (folder / "a.jsonl").write_text("\n".join(objects), encoding="utf-8")
+    facts, expected = rows_of(folder, {"source": "a.en", "target": "a.fr", "test": 0.3}, PAIRS, **SENTENCES)
+    assert sorted(every(expected)) == sorted(pairs)
+    assert facts.rows.model_dump() == {split: len(rows) for split, rows in expected.items()}
+    for corpus in ({"path": "a.tsv"}, {"path": "a.jsonl", "source": "en", "target": "fr"}):
+        assert rows_of(folder, {**corpus, "test": 0.3}, PAIRS, **SENTENCES)[1] == expected
+    two = {"source": "a.en", "target": "a.fr"}
+    assert rows_of(folder, {"train": two, "dev": two, "test": two}, PAIRS, **SENTENCES)[1] == dict.fromkeys(
+        ("train", "dev", "test"), pairs
+    )
+    (three,) = load_study(study(folder, dict.fromkeys(expected, "a.tsv"), **SENTENCES)).trials
+    assert three.settings.task.corpus.rows.train == 100
+
+
+@pytest.mark.parametrize(
+    ("corpus", "expected"),
+    [
+        ({"source": "a.en", "target": "b.fr"}, "a.en and b.fr: expected as many lines in both, got 2 and 3"),
+        ({"source": "a.en"}, "missing key 'target'"),
+        ({"path": "c.tsv"}, "c.tsv: line 2: expected two columns with a tab between them, got 1"),
+        ({"path": "d.jsonl"}, "d.jsonl: line 1, column target: expected a sentence in one line, got 3"),
+        (
+            {},
+            'expected { source = "my.en", target = "my.fr" }, { path = "my.tsv" }, or files for each split',
+        ),
+        ({"train": {"source": "a.en", "target": "a.en"}}, "missing key 'test'"),
+    ],
+)
+def test_what_is_wrong_with_pairs_is_told(folder, corpus, expected):
+    files = {
+        "a.en": "a\nb\n",
+        "b.fr": "a\nb\nc\n",
+        "c.tsv": "a\tb\nc d\n",
+        "d.jsonl": '{"source": "a", "target": 3}',
+    }
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    assert any(expected in message for message in told(folder, corpus, **SENTENCES)), told(
+        folder, corpus, **SENTENCES
+    )
 
 
 def test_an_id_is_that_of_the_content_and_of_what_is_read_of_it(folder):

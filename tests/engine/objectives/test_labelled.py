@@ -1,0 +1,133 @@
+"""Labels of one's own: what is learnt and scored of a batch is what its sequences give one by one."""
+
+import json
+
+import pytest
+import torch
+from torch.nn import functional
+
+from activemem.engine.core.models import build_model
+from activemem.engine.corpora import keep_files
+from activemem.engine.measures import ClassificationScore
+from activemem.engine.objectives import build_objective
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+
+WORDS = ("one", "two", "three", "four", "five")
+KINDS = {
+    "sequence_classification": ("conv(k=3) >> last", {"tokens": "words", "pieces": 300}),
+    "sequence_regression": ("conv(k=3) >> mean_pool", {"tokens": "bpe", "pieces": 310}),
+    "token_classification": ("sa(heads=1) + conv(k=2)", {}),
+}
+LONGEST = 5
+
+
+def label_of(kind, words):
+    if kind == "token_classification":
+        return [len(word) for word in words]
+    return len(words) % 3 if kind == "sequence_classification" else 100 + 10 * len(words)
+
+
+@pytest.fixture(params=KINDS)
+def trial(request, tmp_path):
+    """The settings of a trial, the folder of its data, and its rows as the file has them."""
+    kind, (recipe, keys) = request.param, KINDS[request.param]
+    sequences = [[WORDS[(start + step) % 5] for step in range(1 + start % 9)] for start in range(90)]
+    rows = [
+        {
+            "text": words if kind == "token_classification" else " ".join(words),
+            "label": label_of(kind, words),
+            "part": ("train", "dev", "test")[number % 3],
+        }
+        for number, words in enumerate(sequences)
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    corpus = {"path": "rows.jsonl", "split": "part"}
+    text = study_text(
+        model={"recipe": recipe, "dropout": 0.0},
+        task={"name": kind, "corpus": corpus, "longest": LONGEST, **keys},
+        train={"curriculum": None, "batch_size": 6},
+    )
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    study = load_study(tmp_path / "study.toml")
+    keep_files(study.own_corpus.files, tmp_path / "data" / "own")
+    return study.trials[0].settings, tmp_path / "data", rows
+
+
+def made(trial):
+    settings, folder, _ = trial
+    objective = build_objective(settings, torch.device("cpu"), folder)
+    generator = torch.Generator().manual_seed(1)
+    return objective, build_model(settings.model, objective.interface, generator).eval()
+
+
+def answers_one_by_one(objective, model, rows):
+    """What the model says of each label, and the labels, each sequence by itself."""
+    corpus, task = objective._corpus, objective._task
+    outputs, labels = [], []
+    for row in rows:
+        text = row["text"] if isinstance(row["text"], str) else " ".join(row["text"])
+        found = model(torch.tensor([corpus.vocabulary.encode(task.normalise(text))[:LONGEST]]))
+        wanted = row["label"] if isinstance(row["label"], list) else [row["label"]]
+        outputs.append(found[0] if corpus.train.of_tokens else found)
+        labels += wanted[:LONGEST]
+    numbers = labels if not corpus.classes else [corpus.classes.index(str(label)) for label in labels]
+    return torch.cat(outputs), torch.tensor(numbers)
+
+
+@torch.no_grad()
+def test_scores_are_those_of_the_sequences_one_by_one(trial):
+    objective, model = made(trial)
+    measured = objective.evaluate(model, last=True)
+    assert {name.partition("_")[0] for name in measured} == {"dev", "test"}
+    for split in ("dev", "test"):
+        rows = [row for row in trial[2] if row["part"] == split]
+        outputs, labels = answers_one_by_one(objective, model, rows)
+        if objective._corpus.classes:
+            score = ClassificationScore(len(objective._corpus.classes))
+            score.update(outputs, labels)
+            expected = score.compute()
+        else:
+            train = torch.tensor([float(row["label"]) for row in trial[2] if row["part"] == "train"])
+            mean, deviation = train.mean(), train.std(unbiased=False)
+            numbers = outputs[:, 0] * deviation + mean
+            expected = {
+                "loss": float(functional.mse_loss(outputs[:, 0], (labels - mean) / deviation)),
+                "mae": float((numbers - labels).abs().mean()),
+                "r2": 1
+                - float(functional.mse_loss(numbers, labels.float()) / labels.float().var(unbiased=False)),
+            }
+        found = {name.partition("_")[2]: value for name, value in measured.items() if name.startswith(split)}
+        assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_batch_in_parts_has_the_loss_of_the_whole_and_each_pass_has_every_row(trial):
+    whole, model = made(trial)
+    parts, _ = made(trial)
+    seen = 0
+    for _ in range(5):
+        loss = whole.loss(model, 0, 1)
+        halves = sum(parts.loss(model, part, 2) for part in range(2)) / 2
+        torch.testing.assert_close(halves, loss)
+        seen += int(whole._batch.lengths.sum())
+    assert (
+        seen
+        == sum(
+            min(LONGEST, len(row["text"].split() if isinstance(row["text"], str) else row["text"]))
+            for row in trial[2]
+            if row["part"] == "train"
+        )
+        or whole._task.vocabulary[0] == "bpe"
+    )
+    assert whole.step_shape.sequences == 6
+
+
+def test_a_state_goes_on_with_the_next_batch(trial):
+    first, model = made(trial)
+    for _ in range(7):  # into the second pass
+        first.loss(model, 0, 1)
+    second, _ = made(trial)
+    second.restore(json.loads(json.dumps(first.state())))
+    torch.testing.assert_close(second.loss(model, 0, 1), first.loss(model, 0, 1), rtol=0, atol=0)
+    assert second.step_shape == first.step_shape
