@@ -19,14 +19,22 @@ PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-
 SECTION = re.search(r"^## Your own data$(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)[1]
 STUDIES = {
     re.search(r'^name = "(\w+)"$', text, re.MULTILINE)[1]: text
-    for text in re.findall(r"^```toml\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
+    for text in re.findall(r"^```toml\n(\[study\]\n.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
+}
+TASKS = {
+    re.search(r'^name = "(\w+)"$', text, re.MULTILINE)[1]: text
+    for text in re.findall(r"^```toml\n(\[task\]\n.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
 }
 SMALL = ["train.epochs=1", "train.steps_per_epoch=2", "model.d_model=8"]
 
 
-def trained(folder, name, *overrides):
+def trained(folder, name, *overrides, task=None, recipe="2 * ({mixer} >> ff(128)) >> mean_pool"):
     """The study of the page, its trials trained in a folder from which all files are then removed."""
-    (folder / f"{name}.toml").write_text(STUDIES[name], encoding="utf-8")
+    text = STUDIES[name].replace("2 * ({mixer} >> ff(128)) >> mean_pool", recipe)
+    if task is not None:
+        text = re.sub(r"\[task\].*?(?=\[train\])", lambda _: f"{TASKS[task]}\n", text, flags=re.DOTALL)
+        text = text.partition("[[table]]")[0]
+    (folder / f"{name}.toml").write_text(text, encoding="utf-8")
     study = load_study(folder / f"{name}.toml", [*SMALL, *overrides])
     store = Store(folder / "results")
     assert run_study(study, store, Machine(data=folder / "data"), local=True).done == len(study.trials)
@@ -91,3 +99,37 @@ def test_the_study_of_labelled_sequences_learns_and_its_model_names_the_classes(
         assert model.file.metrics["test_accuracy"] > 0.9
         assert {"dev_macro_f1", "test_macro_f1", "dev_ece", "test_ece"} <= model.file.metrics.keys()
         assert list(model.predict(["A great film", "dull"])) == ["good", "bad"]
+
+
+ONE_TRIAL = ["factors.seed=[0]", 'factors.mixer=["conv(k=3)"]']
+
+
+def test_numbers_are_learnt_and_predicted_in_their_own_unit(tmp_path):
+    rows = [f"{'a' * (number % 5 + 1)} {number},{1000 + 500 * (number % 5)}" for number in range(100)]
+    (tmp_path / "reviews.csv").write_text("\n".join(["review,stars", *rows]), encoding="utf-8")
+    _, (model,) = trained(tmp_path, "reviews", *ONE_TRIAL, task="sequence_regression")
+    (answer,) = map(float, model.predict(["aaa 7"]))
+    assert 0 < answer < 5000
+    assert {"dev_mae", "test_mae", "dev_r2", "test_r2"} <= model.file.metrics.keys()
+
+
+def test_tokens_have_labels(tmp_path):
+    (example,) = re.findall(r"`(\{\"words\".*?\})`", SECTION)
+    rows = [example.replace("Ann", f"Ann{number}") for number in range(60)]
+    (tmp_path / "tagged.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    steps = ["train.steps_per_epoch=30", "train.optimizer.lr=0.05"]
+    recipe = "{mixer} >> ff(16)"
+    _, (model,) = trained(tmp_path, "reviews", *ONE_TRIAL, *steps, task="token_classification", recipe=recipe)
+    assert list(model.predict(["Ann12 sings"])) == ["NAME VERB"]
+    assert model.file.metrics["test_accuracy"] == 1.0
+
+
+def test_pairs_are_learnt_from_two_files(tmp_path):
+    for name, words in (("letters.en", "dear reader"), ("letters.fr", "cher lecteur")):
+        lines = "".join(f"{words} {number}\n" for number in range(300))
+        (tmp_path / name).write_text(lines, encoding="utf-8")
+    recipe = "seq2seq(gru, {mixer})"
+    mixer = ['factors.mixer=["gru"]', "factors.seed=[0]", "model.position=none"]
+    _, (model,) = trained(tmp_path, "reviews", *mixer, task="translation", recipe=recipe)
+    assert "test_loss" in model.file.metrics
+    assert len(list(model.predict(["dear reader 7"]))) == 1
