@@ -14,18 +14,18 @@ from .tables import OneTable, ThreeTables, count_rows, find_one, find_three, rea
 from .values import Tokens
 
 
-class _Columns(StrictModel):
+class _LabelColumns(StrictModel):
     """The columns of the sequences, and of what is to be learnt of them."""
 
     text: str = "text"
     label: str = "label"
 
 
-class _OneLabelled(OneTable, _Columns):
+class _OneLabelled(OneTable, _LabelColumns):
     """A file, or a folder with splits."""
 
 
-class _ThreeLabelled(ThreeTables, _Columns):
+class _ThreeLabelled(ThreeTables, _LabelColumns):
     """A file for each split."""
 
 

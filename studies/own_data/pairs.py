@@ -22,18 +22,18 @@ from .tables import (
 )
 
 
-class _Columns(StrictModel):
+class _PairColumns(StrictModel):
     """The columns of sentences and of their translations; of a TSV without these, its first two."""
 
     source: str | None = None
     target: str | None = None
 
 
-class _OneTableOfPairs(OneTable, _Columns):
+class _OneTableOfPairs(OneTable, _PairColumns):
     """A file, or a folder with splits."""
 
 
-class _ThreeTablesOfPairs(ThreeTables, _Columns):
+class _ThreeTablesOfPairs(ThreeTables, _PairColumns):
     """A file for each split."""
 
 
@@ -79,7 +79,7 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
 def _of_table(
     reader: Reader,
     files: NamedFiles | None,
-    named: _Columns,
+    named: _PairColumns,
     *,
     split: str | None = None,
     shares: HeldOutRows | None = None,

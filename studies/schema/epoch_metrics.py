@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..catalog.metrics import METRICS
-from ..catalog.tasks import AlgorithmicSettings, GeneratedTask, LabelledSettings, LanguageModelSettings, TaskKind
+from ..catalog.tasks import (
+    AlgorithmicSettings,
+    GeneratedTask,
+    LabelledSettings,
+    LanguageModelSettings,
+    TaskKind,
+)
 from .settings import TrialSettings
 
 

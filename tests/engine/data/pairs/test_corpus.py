@@ -35,6 +35,7 @@ class Task:
     corpus: str = "tatoeba-eng-ita"
     tokens: str = "spelled"
     pieces: int = 4000
+    joint_vocabulary: bool = False
 
 
 def sha(data):
