@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import polars as pl
 
@@ -20,14 +21,21 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     With probes come the metrics that tell which models were probed and tuned. The column DIVERGED tells which
     of the studies' trainings diverged.
     """
-    return mark_divergence(store.trials(named_metrics(*studies)), store, *studies)
+    return mark_divergence(
+        store.trials(named_metrics(*studies)), partial(store.metric_course, "loss"), *studies
+    )
 
 
-def mark_divergence(outcomes: pl.DataFrame, store: Store, *studies: Study) -> pl.DataFrame:
-    """The latest attempts with the column DIVERGED, which tells of the studies' trainings."""
+def mark_divergence(
+    outcomes: pl.DataFrame, find_losses: Callable[[pl.DataFrame], pl.DataFrame], *studies: Study
+) -> pl.DataFrame:
+    """The latest attempts with the column DIVERGED, which tells of the studies' trainings.
+
+    `find_losses` gives the course of the losses of some of them: the columns trial, epoch and value.
+    """
     own = {trial for study in studies for trial in study_outcomes(study, outcomes)["trial"]}
     doubtful = outcomes.filter(may_diverge(), pl.col("trial").is_in(own))
-    return tell_divergence(outcomes, store.metric_course("loss", doubtful), ignorant_losses(doubtful))
+    return tell_divergence(outcomes, find_losses(doubtful), ignorant_losses(doubtful))
 
 
 def named_metrics(*studies: Study) -> set[str]:

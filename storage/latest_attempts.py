@@ -13,7 +13,7 @@ import polars as pl
 
 from .integrity.quarantine import Quarantine
 from .paths import Layout, data_files, entries, is_compacted
-from .read import RANK, read, read_verified, scan
+from .read import RANK, batches, read, read_verified, scan
 from .rows import TRIALS
 
 DONE: Final = "done"
@@ -87,8 +87,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """
         for partition in self._layout.partitions("trials"):
             while new := {*data_files(partition), *data_files(partition)} - self._known:
-                for path in sorted(new, key=lambda path: (not is_compacted(path), path.name)):
-                    self._read(path)
+                self._read(sorted(new, key=lambda path: (not is_compacted(path), path.name)))
 
     def last_number(self, trial: str) -> int:
         """The number of a trial's last attempt, whether or not it counts; -1 without any."""
@@ -98,14 +97,19 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """The rows of these trials, as far as they have any."""
         return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=TRIALS)
 
-    def _read(self, path: Path) -> None:
-        try:
-            data = read_verified(path, self._quarantine)
-        except FileNotFoundError:
-            return
-        self._known.add(path)
-        if data is not None:
-            for row in scan("trials", [[data]], TRIALS.names()).drop(RANK).collect().iter_rows(named=True):
+    def _read(self, paths: Sequence[Path]) -> None:
+        """Add the rows of these files of a partition, merged ones first; those that are gone are left out."""
+        contents: dict[Path, bytes] = {}
+        for path in paths:
+            try:
+                data = read_verified(path, self._quarantine)
+            except FileNotFoundError:
+                continue
+            self._known.add(path)
+            if data is not None:
+                contents[path] = data
+        for batch in batches(contents):
+            for row in scan("trials", [batch], TRIALS.names()).drop(RANK).collect().iter_rows(named=True):
                 self._add(row)
 
     def _add(self, row: dict[str, Any]) -> None:

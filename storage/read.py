@@ -37,6 +37,34 @@ def read(
     return scan(dataset, file_batches, columns)
 
 
+def read_attempts(
+    layout: Layout, quarantine: Quarantine, dataset: str, columns: Sequence[str], attempts: pl.DataFrame
+) -> pl.LazyFrame:
+    """Return the rows of `read` that belong to these attempts, which have study, trial and attempt.
+
+    Only their own files are opened, if none of them has been merged.
+    """
+    loose, merged = list[bytes](), set[str]()
+    names = attempts.group_by("study").agg(pl.format("{}-{}.parquet", "trial", "attempt")).iter_rows()
+    wanted = {study: set(files) for study, files in names}
+    for partition in layout.partitions(dataset, wanted.keys()):
+        paths = data_files(partition)
+        own = [path for path in paths if path.name in wanted[partition.name]]
+        try:
+            found = [read_verified(path, quarantine) for path in own]
+        except FileNotFoundError:  # merged meanwhile
+            merged.add(partition.name)
+            continue
+        if len(own) < len(wanted[partition.name]) and any(map(is_compacted, data_files(partition))):
+            merged.add(partition.name)
+        else:
+            loose += [data for data in found if data is not None]
+    frames = [scan(dataset, [loose] if loose else [], columns)]
+    frames += [read(layout, quarantine, dataset, columns, merged)] if merged else []
+    keys = ["trial", "attempt"]
+    return pl.concat(frames).join(attempts.lazy().select(keys), on=keys, how="semi")
+
+
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:
     """Return these columns of batches of intact files, and the batch's number as the column `RANK`.
 

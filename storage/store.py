@@ -20,7 +20,7 @@ from .objects.mirror import Mirror
 from .objects.object_layout import ObjectLayout, open_layout
 from .objects.object_leases import ObjectLeases
 from .paths import Layout, StoreError, entries, validate_study_name
-from .read import RANK, read
+from .read import RANK, read, read_attempts
 from .rows import (
     METRICS,
     TRIALS,
@@ -186,16 +186,15 @@ class Store:
         """Return the metrics of these trials alone, in the form of `metrics`, without probes and tuning."""
         return self._of_latest(("metrics",), trials)
 
-    def metric_course(self, name: str, attempts: pl.DataFrame) -> pl.DataFrame:
-        """Return one metric of these attempts at all steps, in the form of `metrics`.
+    def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:
+        """Return one metric of these attempts at all steps, or all metrics, in the form of `metrics`.
 
-        `attempts` are rows of `trials`; only what their studies measured is read.
+        `attempts` are rows of `trials`; of files that hold one attempt only theirs are read.
         """
-        columns, studies = [each for each in METRICS.names() if each != "study"], set(attempts["study"])
-        rows = latest_copies(read(self._layout, self._quarantine, "metrics", columns, studies)).drop(RANK)
-        keys = ["trial", "attempt"]
-        course = rows.filter(pl.col("name") == name).join(attempts.lazy().select(keys), on=keys, how="semi")
-        return course.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
+        columns = [each for each in METRICS.names() if each != "study"]
+        rows = latest_copies(read_attempts(self._layout, self._quarantine, "metrics", columns, attempts))
+        chosen = rows.drop(RANK) if name is None else rows.drop(RANK).filter(pl.col("name") == name)
+        return chosen.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
 
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
         """Return what the models of the latest attempts wrote for the test split, of all trials or of these.

@@ -20,6 +20,7 @@ from ..outcomes import mark_divergence, named_metrics
 from ..page import section_results, section_trials
 from ..page.environment import make_environment
 from ..page.inputs import PageInputs
+from .course_keeper import CourseKeeper
 from .learning import HEIGHT, WIDTH, learning_curves
 from .progress import ProgressNow, study_progress
 from .store_reader import BegunTrial, StudyNow
@@ -30,6 +31,9 @@ MAX_BEGUN = 12
 
 MAX_FAILURES = 50
 """So many failures stand on a page."""
+
+FIGURES_REST_S = 60.0
+"""Figures are drawn anew after so long: that takes seconds."""
 
 STATES = ("done", "failed", "pruned", "incomplete", "running", "begun", "waiting")
 """What trials can be chosen by."""
@@ -70,10 +74,11 @@ class StudyValues:
     """What the sections of a study share at a moment, computed when it is first asked for."""
 
     def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
-        """What an earlier moment has computed holds while the outcomes are the same."""
+        """What an earlier moment has computed holds while the outcomes are the same; what it read is kept."""
         if earlier is not None and earlier.now.rows == now.rows:
             self.__dict__ |= earlier.__dict__
         self.now = now
+        self._keeper = CourseKeeper(now.store) if earlier is None else earlier._keeper
 
     @cached_property
     def inputs(self) -> PageInputs:
@@ -82,23 +87,26 @@ class StudyValues:
         if self.now.probed and (named := named_metrics(study)):
             keys = ["trial", "attempt"]
             outcomes = store.trials(named).join(outcomes.select(keys), on=keys, how="semi")
-        told = mark_divergence(outcomes, store, study)
+        told = mark_divergence(outcomes, self._losses, study)
         status = study_status(study, store, told)
         return PageInputs(study=study, store=store, outcomes=told, own_outcomes=told, status=status)
 
     @cached_property
     def courses(self) -> pl.DataFrame:
         """The metrics of the trials that have ended, epoch by epoch, without those with an index."""
-        found = self.now.store.metrics(self.now.outcomes["trial"].to_list())
-        return found.filter(~pl.col("name").str.contains("[", literal=True))
+        return self._keeper.read(self.now.outcomes)
+
+    def _losses(self, attempts: pl.DataFrame) -> pl.DataFrame:
+        losses = self.courses.filter(pl.col("name") == "loss")
+        return losses.join(attempts.select("trial"), on="trial", how="semi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A section by its name, which is that of its template and its anchor.
 
-    `applies` says whether a study has it at all, `depends` what it shows changes with, and `empty` what it
-    says while it has no values.
+    `applies` says whether a study has it at all, `depends` what it shows changes with, `empty` what it says
+    while it has no values, and `rest_s` for how long at least it stays as it is.
     """
 
     name: str
@@ -107,6 +115,7 @@ class Section:
     depends: Callable[[StudyNow, View], object]
     applies: Callable[[StudyNow], bool] = lambda _: True
     empty: str = "Nothing yet."
+    rest_s: float = 0.0
 
 
 def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
@@ -239,6 +248,7 @@ SECTIONS: tuple[Section, ...] = (
         values=_figures,
         depends=_rows,
         applies=lambda now: bool(now.study.curves),
+        rest_s=FIGURES_REST_S,
     ),
     Section(
         name="claims",

@@ -6,6 +6,7 @@ A name in an address is looked up among what the store has; nothing of it become
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 MAX_KEPT = 256
 """So many parts of pages are kept ready."""
+
+REST, MAX_REST_S = 10, 60.0
+"""A part rests for this many times as long as it took to make, yet no longer than this."""
 
 _DRAWING = threading.Lock()
 """Matplotlib draws one figure at a time."""
@@ -66,26 +70,48 @@ class LivePage:
     parts: tuple[Part, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptText:
+    """A text with its version, what it depended on, and until when it stays as it is."""
+
+    text: str
+    version: str
+    depends: object
+    rests_until: float
+
+
 class Kept:
-    """What was made of each thing last, and made again when it depends on something else."""
+    """What was made of each thing last, and made again when it depends on something else.
+
+    What took long to make rests for longer before that, so that pages take little from a machine that trains.
+    """
 
     def __init__(self, most: int) -> None:
         self._most, self._lock = most, threading.Lock()
-        self._made: OrderedDict[Hashable, tuple[object, tuple[str, str]]] = OrderedDict()
+        self._made: OrderedDict[Hashable, KeptText] = OrderedDict()
 
-    def get(self, key: Hashable, depends: object, make: Callable[[], str]) -> tuple[str, str]:
-        """The version of a text, and the text."""
+    def get(self, key: Hashable, depends: object, make: Callable[[], str], rest_s: float = 0.0) -> KeptText:
+        """The text of a key, which rests for `rest_s` at least."""
         with self._lock:
             known = self._made.get(key)
-        if known is None or known[0] != depends:
+        begun = time.monotonic()
+        if known is None or (known.depends != depends and begun >= known.rests_until):
             text = make()
-            known = (depends, (sha256(text.encode()).hexdigest()[:12], text))
+            now = time.monotonic()
+            known = KeptText(
+                text=text,
+                version=sha256(text.encode()).hexdigest()[:12],
+                depends=depends,
+                rests_until=0.0
+                if rest_s is None
+                else now + max(rest_s, min(REST * (now - begun), MAX_REST_S)),
+            )
         with self._lock:
             self._made[key] = known
             self._made.move_to_end(key)
             while len(self._made) > self._most:
                 self._made.popitem(last=False)
-        return known[1]
+        return known
 
 
 class Site:
@@ -155,8 +181,8 @@ class Site:
                 values = self._values[name] = StudyValues(now, self._values.get(name))
                 return render_section(section, values, view)
 
-            version, body = self._kept.get((name, section.name, view), depends, make)
-        return version, _in_section(section.name, section.title, version, body)
+            kept = self._kept.get((name, section.name, view), depends, make, section.rest_s)
+        return kept.version, _in_section(section.name, section.title, kept.version, kept.text)
 
     def _studies(self, snapshot: Snapshot) -> tuple[str, str]:
         """The list of all studies, those that trained last first."""
@@ -226,8 +252,8 @@ class Site:
             with _DRAWING:
                 return draw(build_curve(now.study, spec, values.inputs.outcomes, metrics), "svg").decode()
 
-        _, svg = self._kept.get((study, "figure", figure), now.rows, make)
-        return Answer(content=iter([svg.encode()]), kind=_KINDS[".svg"])
+        kept = self._kept.get((study, "figure", figure), now.rows, make)
+        return Answer(content=iter([kept.text.encode()]), kind=_KINDS[".svg"])
 
 
 def _study_line(now: StudyNow) -> dict[str, object]:

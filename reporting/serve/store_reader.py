@@ -29,8 +29,8 @@ from ...studies.text.errors import StudyError
 LOOK_S, LOOK_AT_BUCKET_S = 1.0, 10.0
 """So often a store is looked at: a folder, and a bucket, where each look is a request."""
 
-REST = 5
-"""After a reading this many times as long passes before the next."""
+REST, MAX_REST_S = 5, 10.0
+"""After a reading this many times as long passes before the next, yet no longer than this."""
 
 LEASES_SKIPPED = 5
 """Leases are looked at in one of so many looks, and when a trial has begun: they change slowly."""
@@ -119,13 +119,13 @@ class StoreReader:
                 self._state = state
         finally:
             now = self._clock()
-            self._due = now + max(self._look_s, REST * (now - begun_at))
+            self._due = now + max(self._look_s, min(REST * (now - begun_at), MAX_REST_S))
 
     def _read(self, state: StoreState) -> Snapshot:
         latest, before = self._latest, self._state
-        if latest is None or before is None or before.rows - state.rows:  # removed, or merged
+        if latest is None or (before is not None and before.rows - state.rows):  # removed, or merged
             latest = self._store.follow()
-        elif state.rows != before.rows:
+        elif before is not None and state.rows != before.rows:
             latest.refresh()
         self._latest = latest
         outcomes = latest.frame(sorted(latest))
