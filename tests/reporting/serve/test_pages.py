@@ -8,7 +8,9 @@ import pytest
 
 from activemem.storage import Store
 from activemem.storage.checkpoint_notes import STARTS_FILE, write_note
+from activemem.studies.study import load_study
 
+from ...study_texts import study_text
 from .conftest import get, listening, serving, write_end, write_study
 
 SECTIONS = ["progress", "learning", "tables", "figures", "claims", "failures", "trials"]
@@ -207,3 +209,17 @@ def test_a_study_that_cannot_be_read_is_told_and_hides_no_other(tmp_path, drawn)
 def test_an_empty_store_says_so(tmp_path):
     with serving(Store(tmp_path / "nothing")) as server:
         assert "No study has run here yet." in get(server, "/")[1]
+
+
+@pytest.mark.slow  # a thousand rows are written and flushed
+def test_a_page_of_a_thousand_trials_is_as_small_as_one_of_a_hundred(tmp_path):
+    sizes = []
+    for seeds in (50, 500):
+        study = load_study(study_text(factors={"mixer": ["sa", "conv(k=3)"], "seed": list(range(seeds))}))
+        store = Store(tmp_path / str(seeds))
+        write_study(store, study)
+        for number, trial in enumerate(study.trials):
+            write_end(store, trial, {"loss": 0.5} if number % 4 else "failed: why\nTraceback " * 20, number)
+        with serving(store) as server:
+            sizes.append(len(get(server, "/study/tiny")[1]))
+    assert sizes[1] < 1.5 * sizes[0]
