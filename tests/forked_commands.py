@@ -109,6 +109,9 @@ class _Command:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
     def kill(self):
         self.send_signal(signal.SIGKILL)
 

@@ -15,6 +15,7 @@ from activemem.grammar.nodes import (
     HoleNode,
     IntegerDimension,
     Node,
+    RealDimension,
     RepeatNode,
     Scalar,
     SeriesNode,
@@ -38,6 +39,9 @@ def _open(parameter: Parameter) -> st.SearchStrategy[Value]:
     )
     if parameter.kind in ("word", "boolean"):
         return single | choices | HOLES
+    if parameter.kind == "real":
+        reals = st.tuples(single, single).map(lambda r: RealDimension(min(r), max(r)))
+        return single | choices | reals | HOLES
     ranges = st.tuples(single, single, st.integers(1, 3)).map(
         lambda r: IntegerDimension(min(r[:2]), max(r[:2]), r[2])
     )
@@ -132,8 +136,9 @@ def test_settling_every_dimension_leaves_a_recipe_without_any(root: Node, data: 
     def answer(name: str, dimension: Dimension) -> Scalar:
         if isinstance(dimension, ChoiceDimension):
             answers[name] = option_label(data.draw(st.sampled_from(dimension.options)))
+        elif isinstance(dimension, RealDimension):
+            answers[name] = data.draw(st.floats(dimension.low, dimension.high))
         else:
-            assert isinstance(dimension, IntegerDimension)
             steps = (dimension.high - dimension.low) // dimension.step
             answers[name] = dimension.low + dimension.step * data.draw(st.integers(0, steps))
         return answers[name]
