@@ -44,6 +44,7 @@ class TrackSettings(StrictModel):
     """The programs that are told of a running study: for each the folder of its files, or its server."""
 
     tensorboard: str | None = Field(default=None, min_length=1)
+    mlflow: str | None = Field(default=None, min_length=1)
 
 
 class MachineSettings(StrictModel):

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import ActivememError
 from ..storage import Store
 from ..studies.planning.status import study_outcomes
 from ..studies.resolve.trial import Trial, settings_from_json
 from ..studies.study import Study
-from .contract import TrackedEnd, Tracker
+from .contract import TrackedEnd, Tracker, TrackingError
 from .tables import tracked_tables
 from .trials import tracked_trial
 
@@ -29,8 +30,17 @@ class StudyExport:
 def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
     """Tell a tracker of all outcomes of a study in a store, and of its tables; the tracker is then closed.
 
-    A trial that it knows wholly is left alone, and no epoch is told twice.
+    A trial that it knows wholly is left alone, and no epoch is told twice. Raises TrackingError.
     """
+    try:
+        return _export(study, store, tracker)
+    except ActivememError:
+        raise
+    except Exception as error:  # whatever a library raises
+        raise TrackingError(f"the export broke off, and can be given again: {error}") from error
+
+
+def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
     rows = study_outcomes(study, store.trials())
     courses = _courses(store, list(rows["trial"]))
     levels = {trial.id: trial.levels for trial in study.cells}

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 
+from ..studies.text.units import truncate
 from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker
 
 MAX_QUEUED = 10_000
@@ -17,6 +18,9 @@ MAX_QUEUED = 10_000
 
 RETRY_S = 30.0
 """So long a tracker that has failed is told nothing; what comes meanwhile is counted."""
+
+MAX_REASON_WIDTH = 160
+"""What a tracker raises is cut to so many characters; those of servers are long."""
 
 END = 0
 """Stands for the end of a trial, among its epochs."""
@@ -120,7 +124,7 @@ class Feed:
             self._tell(news)
         except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on
             reason = (str(error).splitlines() or [""])[0]
-            told, self.error = self.error, f"{type(error).__name__}: {reason}"
+            told, self.error = self.error, truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
             self._silent_until = time.monotonic() + RETRY_S
             if not isinstance(news, Tables):
                 self._open.pop(news.trial.id, None)  # begun anew, when there is more of it

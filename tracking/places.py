@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TRACKER_NAMES = ("tensorboard",)
+TRACKER_NAMES = ("tensorboard", "mlflow")
 """The programs, each with an extra, a library and a file in `libraries` of its name."""
 
 

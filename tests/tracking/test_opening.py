@@ -9,8 +9,9 @@ from activemem.tracking.contract import TrackingError
 def test_every_library_that_is_missing_is_told_with_how_to_install_it(monkeypatch):
     monkeypatch.setattr(opening, "find_spec", lambda name: None)
     with pytest.raises(TrackingError) as caught:
-        opening.open_trackers({"tensorboard": "runs", "tensorbord": "runs"})
+        opening.open_trackers({"tensorboard": "runs", "mlflow": "http://localhost:1", "tensorbord": "runs"})
     assert str(caught.value) == (
         "tensorboard: its library is not installed; install it: pip install 'activemem[tensorboard]'\n"
+        "mlflow: its library is not installed; install it: pip install 'activemem[mlflow]'\n"
         "there is no tracker 'tensorbord'; nearest: tensorboard"
     )

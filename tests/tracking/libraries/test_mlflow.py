@@ -1,0 +1,60 @@
+"""MLflow's own client finds in a real database what the store has."""
+
+import pytest
+
+from activemem.engine.core.events import EpochFinished, Listener, Started
+from activemem.tracking.contract import TrackingError
+from activemem.tracking.export import StudyExport, export_study
+from activemem.tracking.listener import Tracking
+from activemem.tracking.opening import open_trackers
+
+mlflow = pytest.importorskip("mlflow", reason="MLflow is not among what the tests install")
+
+
+@pytest.fixture
+def address(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the artifacts go
+    return f"sqlite:///{tmp_path}/mlflow.db"
+
+
+def runs(address):
+    """The runs of the tiny study by their trials."""
+    client = mlflow.MlflowClient(tracking_uri=address)
+    experiment = client.get_experiment_by_name("tiny")
+    return client, {
+        run.data.tags["activemem.trial"]: run for run in client.search_runs([experiment.experiment_id])
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_run_began_an_export_completes_once(trained, address):
+    study, store = trained
+    trial = study.trials[0]
+    losses = store.metrics([trial.id]).filter(name="loss")["value"].to_list()
+    listener = Tracking(Listener(), open_trackers({"mlflow": address}))
+    listener.on_planned([trial])
+    listener.on_event(Started(trial=trial.id, epoch=0))
+    listener.on_event(EpochFinished(trial=trial.id, epoch=1, metrics={"loss": losses[0], "bleu[1-2]": 3.0}))
+    assert listener.close() == []
+    assert runs(address)[1][trial.id].info.status == "SCHEDULED"
+    for told in (
+        StudyExport(trials=4, epochs=11, known=0, tables=1),
+        StudyExport(trials=0, epochs=0, known=4, tables=1),
+    ):
+        assert export_study(study, store, open_trackers({"mlflow": address})["mlflow"]) == told
+    client, found = runs(address)
+    run = found[trial.id]
+    history = client.get_metric_history(run.info.run_id, "loss")
+    assert sorted((each.step, each.value) for each in history) == list(enumerate(losses, 1))
+    assert (run.info.status, run.data.tags["activemem.status"]) == ("FINISHED", "done")
+    assert run.data.params["mixer"] == "sa(heads=1, head_width=8)"
+    assert run.data.metrics["bleu.1-2"] == 3.0
+    tables = client.list_artifacts(found["tables"].info.run_id)
+    assert [each.path for each in tables] == ["reached.csv", "reached.md"]
+
+
+def test_a_server_that_does_not_answer_is_told_before_anything_runs():
+    with pytest.raises(TrackingError, match=r"mlflow: expected MLflow at http://127.0.0.1:9, got: "):
+        open_trackers({"mlflow": "http://127.0.0.1:9"})
+    with pytest.raises(TrackingError, match=r"mlflow: expected an address such as .*, got 'runs'"):
+        open_trackers({"mlflow": "runs"})
