@@ -30,6 +30,7 @@ ActivememError              a ValueError
     change the model or how it is trained
         LeakError           a model or block that sees later inputs   activemem.engine.trial.leaks
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
+        ParameterGroupError groups that a model lacks           activemem.engine.optimisers.parameter_groups
         OptimizerError      an optimiser that leaves out a weight     activemem.engine.optimisers.build
         PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
     mend the machine

@@ -164,11 +164,26 @@ def build(
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
     recipe, config = parse(recipe), configure(config, settings)
-    transduces = output_kind(recipe.root) == OTHER_LENGTH
-    _check(recipe, config, max_parameters, transduces=transduces)
-    model = TransductionModel(recipe, config) if transduces else Model(recipe, config)
+    model = _assemble(recipe, config, max_parameters)
     initialise(model, generator, config.init, uniform_bias=config.bias_init == "uniform")
     return model
+
+
+def weight_shapes(recipe: str | Recipe, config: ModelConfig) -> dict[str, torch.Size]:
+    """The shape of each weight of a model by its name, in the model's order; nothing is allocated.
+
+    Raises RecipeError and BuildError as `build` does.
+    """
+    with torch.device("meta"):
+        model = _assemble(parse(recipe), config, None)
+    return {name: weight.shape for name, weight in model.named_parameters()}
+
+
+def _assemble(recipe: Recipe, config: ModelConfig, max_parameters: int | None) -> Model | TransductionModel:
+    """A model whose weights have no values yet."""
+    transduces = output_kind(recipe.root) == OTHER_LENGTH
+    _check(recipe, config, max_parameters, transduces=transduces)
+    return TransductionModel(recipe, config) if transduces else Model(recipe, config)
 
 
 def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, transduces: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -25,6 +25,11 @@ from ..run_options import (
     ShardOption,
     SkipUnfitNodesOption,
 )
+
+if TYPE_CHECKING:
+    from ...engine.optimisers.parameter_groups import GroupSize
+    from ...studies.planning.memory_estimates import CountFrozen
+    from ...studies.study import Study
 
 app = typer.Typer(help="Plan studies, run them, and see how far they are.", no_args_is_help=True)
 
@@ -58,11 +63,26 @@ def plan(
 
     configured = load_settings({"results": results})
     found = load_study(study, overrides or ())
-    page = planned(found, configured.store, select_trials(found, only) if only else None)
+    groups, count_frozen = _groups(found)
+    selected = select_trials(found, only) if only else None
+    page = planned(found, configured.store, selected, count_frozen=count_frozen)
     if as_json:
-        print_json(view.plan_to_dict(found, page))
+        print_json(view.plan_to_dict(found, page, groups))
     else:
-        print_stdout(view.format_plan(found, page, configured.values))
+        print_stdout(view.format_plan(found, page, configured.values, groups))
+
+
+def _groups(study: Study) -> tuple[list[GroupSize], CountFrozen | None]:
+    """The sizes of the groups of weights in a study, and what counts the frozen ones for its plan.
+
+    Torch is loaded only where there are groups.
+    """
+    settings = [trial.settings for trial in study.trials or study.boundary_trials()]
+    if not any(each.train.groups for each in settings):
+        return [], None
+    from ...engine.optimisers.parameter_groups import count_frozen, group_sizes
+
+    return group_sizes(settings), count_frozen
 
 
 @app.command()

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...studies.planning.memory_estimates import StepMemory, TrialTest
 from ...studies.planning.plan import ModelCost, Plan
@@ -15,9 +15,13 @@ from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.planning.stale_trials import describe_stale
 from ...studies.planning.time_estimates import TimeEstimate
 from ...studies.schema.level_names import level_name, short_level_names
+from ...studies.schema.settings import ParameterGroupSettings
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
+
+if TYPE_CHECKING:
+    from ...engine.optimisers.parameter_groups import GroupSize
 
 NO_NUMBER = "–"
 """Shown where there is no number."""
@@ -26,8 +30,8 @@ _MAX_MODELS = 24
 _MAX_NAMED = 3
 
 
-def format_plan(study: Study, plan: Plan, machine: MachineSettings) -> str:
-    """The lines of `study plan`: trials to run, costs of models, and lengths out of reach."""
+def format_plan(study: Study, plan: Plan, machine: MachineSettings, groups: Sequence[GroupSize] = ()) -> str:
+    """The lines of `study plan`: trials to run, costs of models, groups of weights, lengths out of reach."""
     lines = [
         *wrap(f"{study.name} · {study.title}", WIDTH),
         *wrap(_counts(study, plan), WIDTH),
@@ -44,7 +48,7 @@ def format_plan(study: Study, plan: Plan, machine: MachineSettings) -> str:
         lines += ["", *note]
     for ceiling in (*plan.reach_limits, *plan.short_reaches):
         lines += ["", *wrap(str(ceiling), WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_groups(groups)])
 
 
 def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
@@ -116,7 +120,7 @@ def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
         yield f"{plural(len(trials), 'trial')} {go} on from epoch {epochs} of {those} {names}{more}"
 
 
-def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
+def plan_to_dict(study: Study, plan: Plan, groups: Sequence[GroupSize] = ()) -> dict[str, Any]:
     """The plan with all its trials, for a program; seconds are null where nothing is known."""
     return {
         "study": study.name,
@@ -149,6 +153,7 @@ def plan_to_dict(study: Study, plan: Plan) -> dict[str, Any]:
         ],
         "memory": None if plan.memory is None else {"label": plan.memory[0], **asdict(plan.memory[1])},
         "test": None if plan.test is None else asdict(plan.test),
+        "groups": _groups_to_list(groups),
         "trials": [
             {
                 "id": each.trial.id,
@@ -288,3 +293,47 @@ def _format_total_time(plan: Plan, machine: MachineSettings) -> str:
 
 def _estimate(estimate: TimeEstimate) -> dict[str, Any]:
     return {"seconds": estimate.seconds, "basis": estimate.basis}
+
+
+def _groups(sizes: Sequence[GroupSize]) -> list[str]:
+    """What each group has of the models: `*.bias: decay 0 for 72 numbers in 9 weights, 2.6 % of a model`."""
+    lines: list[str] = []
+    for group in dict.fromkeys(each.group for each in sizes):
+        same = [each for each in sizes if each.group == group]
+        shares = [each.numbers / each.of for each in same]
+        weights, numbers = (
+            _format_range(each.weights for each in same),
+            _format_range(each.numbers for each in same),
+        )
+        text = (
+            f"{group.match}: {_what(group)} for {numbers} numbers in {weights} "
+            f"{'weight' if weights == '1' else 'weights'}, {_percent(min(shares), max(shares))} of a model"
+        )
+        lines += ["", *wrap(text, WIDTH, initial_indent="  group  ", subsequent_indent=" " * 9)]
+    return lines
+
+
+def _groups_to_list(sizes: Sequence[GroupSize]) -> list[dict[str, Any]]:
+    """Each group of each model, for a program."""
+    return [
+        {**each.group.model_dump(), "weights": each.weights, "numbers": each.numbers, "of": each.of}
+        for each in sizes
+    ]
+
+
+def _what(group: ParameterGroupSettings) -> str:
+    if group.freeze:
+        return "no steps"
+    rate = [f"rate × {group.lr_scale:g}"] if group.lr_scale != 1.0 or group.weight_decay is None else []
+    decay = [] if group.weight_decay is None else [f"decay {group.weight_decay:g}"]
+    return ", ".join([*rate, *decay])
+
+
+def _format_range(counts: Iterable[int]) -> str:
+    every = sorted(counts)
+    return f"{every[0]:,}" if every[0] == every[-1] else f"{every[0]:,} to {every[-1]:,}"
+
+
+def _percent(low: float, high: float) -> str:
+    least, most = f"{100 * low:.1f}", f"{100 * high:.1f}"
+    return f"{least} %" if least == most else f"{least} to {most} %"

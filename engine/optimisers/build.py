@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -11,23 +11,32 @@ from torch import nn
 
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
+from ...studies.schema.settings import ParameterGroupSettings
 from .lion import Lion
 from .muon import Muon, muon_maps
+from .parameter_groups import regroup
 
 
 class OptimizerError(ActivememError):
     """A plug-in's optimiser that does not move every weight once."""
 
 
-def build_optimizer(settings: OptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
+def build_optimizer(
+    settings: OptimizerSettings, model: nn.Module, groups: Sequence[ParameterGroupSettings] = ()
+) -> torch.optim.Optimizer:
     """The optimiser of all weights of a model, fused where it can be: one pass over them per step.
 
-    Raises OptimizerError for one of a plug-in that leaves weights out or has some twice.
+    Groups of weights have rates and decays of their own, or are frozen. Raises OptimizerError for one of a
+    plug-in that leaves weights out or has some twice, ParameterGroupError for groups that cannot be.
     """
     if isinstance(settings, PluginOptimizer):
-        return _checked(settings.name, settings.build(model), model)
-    assert isinstance(settings, OwnOptimizerSettings), f"{settings.name} has settings of its own"
-    return _RULES[settings.name](settings, model)
+        made = _checked(settings.name, settings.build(model), model)
+    else:
+        assert isinstance(settings, OwnOptimizerSettings), f"{settings.name} has settings of its own"
+        made = _RULES[settings.name](settings, model)
+    if groups:
+        regroup(made, model, groups)
+    return made
 
 
 def _adam(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:

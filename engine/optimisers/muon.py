@@ -45,10 +45,8 @@ class Muon(torch.optim.Optimizer):
         eps: float,
         weight_decay: float,
     ) -> None:
-        groups = [
-            {"params": list(maps), "maps": list(maps.values())},
-            *({**group, "maps": []} for group in rest),
-        ]
+        self._maps = dict(maps)
+        groups = [{"params": list(maps), "maps": True}, *({**group, "maps": False} for group in rest)]
         defaults = {"lr": lr, "momentum": momentum, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__([group for group in groups if group["params"]], defaults)
 
@@ -57,12 +55,12 @@ class Muon(torch.optim.Optimizer):
         """Move every weight that has a gradient."""
         assert closure is None, "gradients are there already"
         for group in self.param_groups:
-            for place, weight in enumerate(group["params"]):
+            for weight in group["params"]:
                 if weight.grad is None:
                     continue
                 weight.mul_(1 - group["lr"] * group["weight_decay"])
                 if group["maps"]:
-                    self._step_maps(weight, weight.grad, group["maps"][place], group)
+                    self._step_maps(weight, weight.grad, self._maps[weight], group)
                 else:
                     self._step_as_adamw(weight, weight.grad, group)
 

@@ -21,6 +21,7 @@ from ...studies.text.units import plural
 from ..core.events import NOBODY, ClusterNode, Ended, Event, Listener, MachineFailed, Taken
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import keep_files
+from ..optimisers.parameter_groups import group_sizes
 from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ..trial.machine_failures import MachineError
 from ..trial.outcome import Job
@@ -114,11 +115,12 @@ def run_study(
     `local` trains without Ray, in this process or, where the machine says so, in one of its own; of a grid,
     `trial_ids` says which trials may run at all. The run ends once `max_failures` trials have failed in it.
 
-    Raises LeakError, PrecisionError or DataError before anything is trained, where a causal task has a model
-    that is not, this machine lacks a precision, or a corpus is not there; and MachineError where a machine
-    lacks a GPU or fails later, as with a full disk, of which nothing is stored. Ends in order on Ctrl-C: the
-    same call goes on from the last epoch of each trial. Trials that have failed count as outcomes;
-    `retry_failed` tries them again, after a time limit from where they were.
+    Raises LeakError, PrecisionError, ParameterGroupError or DataError before anything is trained, where a
+    causal task has a model that is not, this machine lacks a precision, a model has no weights of a group, or
+    a corpus is not there; and MachineError where a machine lacks a GPU or fails later, as with a full disk,
+    of which nothing is stored. Ends in order on Ctrl-C: the same call goes on from the last epoch of each
+    trial. Trials that have failed count as outcomes; `retry_failed` tries them again, after a time limit from
+    where they were.
 
     Any number of drivers may run one study on one store at once. Each trains what no other does, waits for
     the rest, and takes over the trials of processes that are gone.
@@ -129,6 +131,7 @@ def run_study(
     )  # before the outcomes: an attempt that ends in between has a lease that says so
     missing = _missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
+    group_sizes(settings)
     check_leaks(settings)
     check_test_lengths(settings)
     check_precisions(settings, machine)

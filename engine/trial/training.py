@@ -55,7 +55,7 @@ class Training:
         self._model = build_model(settings.model, self._objective.interface, generator).to(device)
         if train.compile:
             self._model.body.compile()
-        self._optimizer = build_optimizer(train.optimizer, self._model)
+        self._optimizer = build_optimizer(train.optimizer, self._model, train.groups)
         self._average = WeightAverage(self._model, train.average) if train.average else None
         self._schedule = Schedule(train.schedule, self._optimizer, train.epochs * train.steps_per_epoch)
         self._losses: list[float] = []  # of the last epochs, as many as decide whether it has converged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +10,12 @@ from ...grammar import ModelConfig, TrainingMemory, analyse
 from ..catalog.tasks import AlgorithmicSettings, require_algorithmic
 from ..resolve.costs import flops_of_test, model_config, sequence_tokens
 from ..schema.settings import TrialSettings, read_recipe
+
+NUMBER = 4
+"""The bytes of a number in a weight, and of one that an optimiser keeps."""
+
+CountFrozen = Callable[[TrialSettings], int]
+"""How many numbers of a trial's weights are frozen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +51,11 @@ class TrialTest:
     bytes: int
 
 
-def step_memory(settings: TrialSettings, tokens: int | None = None) -> StepMemory:
-    """What a step of a trial holds on sequences of so many tokens, by default of its usual ones."""
+def step_memory(settings: TrialSettings, tokens: int | None = None, *, frozen: int = 0) -> StepMemory:
+    """What a step of a trial holds on sequences of so many tokens, by default of its usual ones.
+
+    So many numbers of its weights are frozen: they have no gradient, and the optimiser keeps nothing of them.
+    """
     train, interface = settings.train, settings.task.interface
     tokens = sequence_tokens(settings) if tokens is None else tokens
     held = _memory(
@@ -59,16 +68,21 @@ def step_memory(settings: TrialSettings, tokens: int | None = None) -> StepMemor
     return StepMemory(
         tokens=tokens,
         weights=held.parameters,
-        gradients=held.gradients * (2 if "gradient_noise" in train.measure else 1),
-        optimizer=train.optimizer.state_per_weight * held.parameters,
+        gradients=(held.gradients - NUMBER * frozen) * (2 if "gradient_noise" in train.measure else 1),
+        optimizer=train.optimizer.state_per_weight * (held.parameters - NUMBER * frozen),
         average=held.parameters if train.average else 0,
         activations=held.activations + 2 * held.logits,
     )
 
 
-def largest_step(all_settings: Iterable[TrialSettings]) -> tuple[int, StepMemory] | None:
+def largest_step(
+    all_settings: Iterable[TrialSettings], count_frozen: CountFrozen | None = None
+) -> tuple[int, StepMemory] | None:
     """The number of the trial whose step holds most, and what; None without trials."""
-    found = enumerate(step_memory(settings) for settings in all_settings)
+    found = enumerate(
+        step_memory(settings, frozen=count_frozen(settings) if count_frozen else 0)
+        for settings in all_settings
+    )
     return max(found, key=lambda each: each[1].total, default=None)
 
 

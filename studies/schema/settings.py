@@ -188,6 +188,28 @@ class EarlyStoppingSettings(StrictModel):
     """a value is better if it is by more than this"""
 
 
+class ParameterGroupSettings(StrictModel):
+    """`[[train.groups]]`: weights whose names fit a pattern, trained otherwise than the rest."""
+
+    match: str = Field(min_length=1)
+    """a pattern of the weights' names, `*` standing for any text: "body.*", "*.norm.*"; a weight is of the
+    first group that fits"""
+    lr_scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """what their learning rate is multiplied by, at every step"""
+    weight_decay: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """how strongly they decay to 0; by default as the optimizer says"""
+    freeze: bool = False
+    """whether they stay as they were drawn"""
+
+    @model_validator(mode="after")
+    def check_freeze(self) -> ParameterGroupSettings:
+        """What stays has no rate and no decay."""
+        if self.freeze and (self.lr_scale != 1.0 or self.weight_decay is not None):
+            key = "weight_decay" if self.lr_scale == 1.0 else "lr_scale"
+            raise ValueError(f"frozen weights do not move, so {key} has no effect: leave it out")
+        return self
+
+
 GradientMeasure = Literal["gradient_norm", "gradient_noise"]
 """A metric of the gradients of an epoch."""
 
@@ -204,6 +226,8 @@ class TrainSettings(StrictModel):
         OwnScheduleSettings()
     )
     """the learning rate over the steps"""
+    groups: Annotated[tuple[ParameterGroupSettings, ...], Field(strict=False)] = ()
+    """weights that are trained otherwise than the rest, by patterns of their names"""
     clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the largest norm that all gradients together may have"""
     clip_tensor_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)

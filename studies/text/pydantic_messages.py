@@ -116,6 +116,8 @@ def format_value(value: object) -> str:
 def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
     """The model of the table at a path inside another."""
     for part in path:
+        if isinstance(part, int):  # a table of a list of them
+            continue
         annotation = model.model_fields[str(part)].annotation
         kinds = (annotation, *get_args(annotation))  # an optional table is a union
         model = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))

@@ -1,0 +1,149 @@
+"""Groups of weights by patterns of their names: rates and decays of their own, and what is frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import prod
+from typing import Any
+
+import torch
+from torch import nn
+
+from ...blocks.models.sequence_model import weight_shapes
+from ...errors import ActivememError
+from ...studies.resolve.costs import model_config
+from ...studies.schema.settings import ParameterGroupSettings, TrialSettings
+
+_SHOWN = 6
+"""So many names of weights are shown where a pattern fits none."""
+
+
+class ParameterGroupError(ActivememError):
+    """Groups of weights that a model does not have, or that leave nothing to be trained."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSize:
+    """How many weights a group has, and how many numbers are in them, `of` all of a model's."""
+
+    group: ParameterGroupSettings
+    weights: int
+    numbers: int
+    of: int
+
+
+def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
+    """The size of each group in each model of these trials; nothing is allocated.
+
+    Raises ParameterGroupError, with all of them, for models that lack a group.
+    """
+    distinct = {
+        (settings.model, settings.task.interface, settings.train.groups): settings
+        for settings in all_settings
+        if settings.train.groups
+    }
+    found: list[GroupSize] = []
+    faults: list[str] = []
+    for settings in distinct.values():
+        try:
+            found += _group_sizes(settings)
+        except ParameterGroupError as error:
+            faults.append(f"  {settings.model.recipe}: {error}")
+    if faults:
+        raise ParameterGroupError("\n".join(["these models cannot be trained in groups", *faults]))
+    return found
+
+
+def count_frozen(settings: TrialSettings) -> int:
+    """How many numbers of a trial's weights are frozen. Raises ParameterGroupError."""
+    return sum(each.numbers for each in group_sizes([settings]) if each.group.freeze)
+
+
+def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
+    """The size of each group of a trial."""
+    groups = settings.train.groups
+    shapes = weight_shapes(settings.model.recipe, model_config(settings.model, settings.task.interface))
+    chosen = assign_groups(shapes, groups)
+    members = [[name for name, place in chosen.items() if place == each] for each in range(len(groups))]
+    return [
+        GroupSize(
+            group=group,
+            weights=len(names),
+            numbers=sum(prod(shapes[name]) for name in names),
+            of=sum(map(prod, shapes.values())),
+        )
+        for group, names in zip(groups, members, strict=True)
+    ]
+
+
+def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSettings]) -> dict[str, int | None]:
+    """The number of the first group that each weight fits, None for the rest.
+
+    Raises ParameterGroupError, with all of them, for patterns that no weight is left for, and where all
+    weights are frozen.
+    """
+    chosen = {
+        name: next((place for place, each in enumerate(groups) if fnmatchcase(name, each.match)), None)
+        for name in names
+    }
+    taken = set(chosen.values())
+    faults = [_fault(names, each) for place, each in enumerate(groups) if place not in taken]
+    if not faults and all(place is not None and groups[place].freeze for place in chosen.values()):
+        faults = ["expected a weight that is trained, and all are frozen"]
+    if faults:
+        raise ParameterGroupError("[train] groups: " + "; ".join(faults))
+    return chosen
+
+
+def _fault(names: Collection[str], group: ParameterGroupSettings) -> str:
+    """Why a group has no weight."""
+    if any(fnmatchcase(name, group.match) for name in names):
+        return f"'{group.match}' fits only weights of groups before it"
+    known = [*names][:_SHOWN]
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return f"expected a pattern of the weights {', '.join(known)}{more}, got '{group.match}', which fits none"
+
+
+def regroup(
+    optimizer: torch.optim.Optimizer, model: nn.Module, groups: Sequence[ParameterGroupSettings]
+) -> None:
+    """Divide the groups of an optimiser that has taken no step, and freeze what is to be.
+
+    Raises ParameterGroupError as `assign_groups` does, and for a decay of a rule that has none.
+    """
+    weights = dict(model.named_parameters())
+    chosen = assign_groups(weights, groups)
+    own = {weights[name]: groups[place] for name, place in chosen.items() if place is not None}
+    divided = [part for group in optimizer.param_groups for part in _divide(group, own)]
+    optimizer.param_groups[:] = divided
+    for weight, group in own.items():
+        weight.requires_grad_(not group.freeze)
+
+
+def _divide(
+    group: dict[str, Any], own: Mapping[nn.Parameter, ParameterGroupSettings]
+) -> list[dict[str, Any]]:
+    """A group of an optimiser in parts that are trained alike, without what is frozen."""
+    parts: dict[ParameterGroupSettings | None, list[nn.Parameter]] = {}
+    for weight in group["params"]:
+        parts.setdefault(own.get(weight), []).append(weight)
+    return [
+        {**group, "params": weights, **_changes(group, settings)}
+        for settings, weights in parts.items()
+        if settings is None or not settings.freeze
+    ]
+
+
+def _changes(group: Mapping[str, Any], settings: ParameterGroupSettings | None) -> dict[str, Any]:
+    """What is different in a part of a group."""
+    if settings is None:
+        return {}
+    if settings.weight_decay is None:
+        return {"lr": group["lr"] * settings.lr_scale}
+    if "weight_decay" not in group:
+        raise ParameterGroupError(
+            f"[train] groups: '{settings.match}' has a decay, and the optimizer has none"
+        )
+    return {"lr": group["lr"] * settings.lr_scale, "weight_decay": settings.weight_decay}
