@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PARALLEL := --numprocesses 2 --dist worksteal
+PARALLEL := --numprocesses 3 --dist worksteal
 READY  := $(VENV)/.ready
 MINIMUM := .venv-minimum
 MINIMUM_TORCH ?= $(shell sed -n 's/^torch==//p' constraints-minimum.txt)
@@ -23,7 +23,7 @@ run: setup       ## run the quickstart study and print its table beside the publ
 	$(BIN)/activemem study run quickstart
 	$(BIN)/activemem table render quickstart --published
 
-test: setup      ## run the tests, two processes at a time
+test: setup      ## run the tests, three processes at a time: many wait for others
 	$(BIN)/python -m pytest $(PARALLEL)
 
 coverage: setup  ## run the tests and fail where fewer lines than the floor of pyproject.toml are run

@@ -11,18 +11,15 @@ refuse its input. `<!-- generated: NAME -->` is followed by what `language.py` o
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import subprocess
 import sys
 from pathlib import Path
 
+from forked_programs import ROOT, run_forked
 from recipe_language import GENERATED
 from shown_figures import refresh_figures
 from study_keys import KEYS
 
-ROOT = Path(__file__).parent.parent
 OUTPUT_MARK = re.compile(
     r"(<!-- (?P<kind>output|refusal): (?P<command>activemem [^\n]*?) -->\n).*?(?P<end><!-- end -->)",
     re.DOTALL,
@@ -48,25 +45,15 @@ def refresh(text: str, stale: list[Path]) -> str:
 
 
 def run_command(command: str, kind: str) -> str:
-    """What a command prints to standard output and standard error, run at the root without a terminal.
+    """What a command prints to standard output and standard error.
 
     A command that ends otherwise than its kind says ends the refreshing; claims may be refuted.
     """
-    environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
-    words = [sys.executable, "-m", *shlex.split(command)]
-    done = subprocess.run(
-        words,
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    refuted = done.returncode == 1 and "claim check" in command and "Traceback" not in done.stdout
-    if done.returncode != {"output": 0, "refusal": 2}[kind] and not refuted:
-        sys.exit(f"{command} ended with {done.returncode}:\n{done.stdout}")
-    return done.stdout
+    status, text = run_forked(command)
+    refuted = status == 1 and "claim check" in command and "Traceback" not in text
+    if status != {"output": 0, "refusal": 2}[kind] and not refuted:
+        sys.exit(f"{command} ended with {status}:\n{text}")
+    return text
 
 
 def _show_output(found: re.Match[str]) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+
+from forked_programs import run_forked
 
 DOCS = Path(__file__).parent
 FIGURE_MARK = re.compile(
@@ -41,8 +40,7 @@ def refresh_figures(text: str, stale: list[Path], *, check: bool) -> str:
 @cache
 def _render_files(command: str) -> list[Path]:
     """The files of all figures of a study, drawn by one command."""
-    words = [sys.executable, "-m", *shlex.split(command), "--out", f"{_TEMP_FOLDER.name}/"]
-    done = subprocess.run(words, cwd=DOCS.parent, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"$ {command}\n{done.stderr}")
-    return [Path(line) for line in done.stdout.splitlines()]
+    status, text = run_forked(f"{command} --out {_TEMP_FOLDER.name}/")
+    if status:
+        raise SystemExit(f"$ {command}\n{text}")
+    return [Path(line) for line in text.splitlines()]

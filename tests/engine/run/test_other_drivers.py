@@ -72,7 +72,10 @@ def table(study, store):
     return StudyResults(study, store).table().render("markdown").replace(day, "DAY")
 
 
-@pytest.mark.parametrize("shares", [False, True], ids=["all of it", "a share each"])
+@pytest.mark.parametrize(
+    "shares",
+    [pytest.param(False, id="all of it"), pytest.param(True, id="a share each", marks=pytest.mark.slow)],
+)
 def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, store, shares):
     (tmp_path / "shared.toml").write_text(STUDY, encoding="utf-8")
     command = [sys.executable, str(Path(__file__).with_name("forked_drivers.py"))]

@@ -52,14 +52,14 @@ def stuck(folder):
 
 
 def test_a_trial_that_kills_its_process_has_its_own_reason_and_the_others_run(folder):
-    process = begin(folder, "abort,native,eat", ACTIVEMEM_TIME_LIMIT_S="1", ACTIVEMEM_MEMORY_LIMIT="1.5GB")
+    process = begin(folder, "abort,native,eat", ACTIVEMEM_TIME_LIMIT_S="3", ACTIVEMEM_MEMORY_LIMIT="1.5GB")
     _, stderr = process.communicate(timeout=PATIENCE_S)
     frame = Store(folder / "results").trials().sort("seed")
     assert process.returncode == 1, stderr
     assert frame["status"].to_list() == ["failed", "failed", "failed", "done"]
     aborted, late, large = (reason.splitlines() for reason in frame["reason"].drop_nulls())
     assert aborted[0] == "the worker died 3 times at epoch 1, the last time by: aborted"
-    assert late[0] == "time limit of 1 s passed at epoch 1, in native code that did not come back"
+    assert late[0] == "time limit of 3 s passed at epoch 1, in native code that did not come back"
     assert large == ["memory limit of 1.5 GB passed at epoch 1"]
     for trace, name in ((aborted, "in misbehave"), (late, "in native")):
         assert any("misbehaving.py" in line and line.endswith(name) for line in trace)

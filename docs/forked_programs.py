@@ -1,0 +1,55 @@
+"""Running activemem's commands one after the other without importing all of it for each."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import matplotlib.figure  # noqa: F401  -- imported once, for all commands
+import polars  # noqa: F401  -- as above
+
+from activemem.cli.app import main
+from activemem.reporting import results  # noqa: F401  -- as above
+
+ROOT = Path(__file__).parent.parent
+
+
+def run_forked(command: str) -> tuple[int, str]:
+    """A command's exit status and all that it prints, run at the root without a terminal of 80 columns.
+
+    It runs in a process forked from this one, which must not have started threads.
+    """
+    with tempfile.TemporaryFile() as output:
+        sys.stdout.flush()
+        child = os.fork()
+        if not child:
+            os.chdir(ROOT)
+            os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
+            for stream in (1, 2):
+                os.dup2(output.fileno(), stream)
+            sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+            sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1, closefd=False)
+            sys.argv = shlex.split(command)
+            os._exit(_status_of_main())
+        _, status = os.waitpid(child, 0)
+        output.seek(0)
+        return os.waitstatus_to_exitcode(status), output.read().decode()
+
+
+def _status_of_main() -> int:
+    """Run the command that the arguments name; its exit status, with all written that it has printed."""
+    status: int | str | None = 0
+    try:
+        main()
+    except SystemExit as end:
+        status = end.code
+    except BaseException:  # noqa: BLE001 -- told, as the interpreter does
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status if isinstance(status, int) else int(status is not None)
