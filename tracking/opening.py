@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from ..diagnostics import nearest_hint
 from .contract import Tracker, TrackingError
-from .places import TRACKER_NAMES
+from .places import EXPORT_NAMES, TRACKER_NAMES
 
 
 def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
@@ -30,7 +30,7 @@ def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
 def library_fault(name: str) -> str | None:
     """Why a program of this name cannot be told of anything here, if that is so."""
     if name not in TRACKER_NAMES:
-        return f"there is no tracker '{name}'{nearest_hint(name, TRACKER_NAMES)}"
+        return f"there is no tracker '{name}'{nearest_hint(name, EXPORT_NAMES)}"
     if find_spec(name) is None:
         return f"{name}: its library is not installed; install it: pip install 'activemem[{name}]'"
     return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ...studies.text.units import WIDTH
-from ...tracking.places import TRACKER_NAMES as EXPORT_NAMES
+from ...tracking.places import EXPORT_NAMES, SEARCH_EXPORT
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stdout
 from ..run_options import (
@@ -270,7 +270,7 @@ def export(
     ],
     out: Annotated[
         str,
-        typer.Option("--out", metavar="PLACE", help="The folder of its files, or its server."),
+        typer.Option("--out", metavar="PLACE", help="The folder or the file that it reads, or its server."),
     ],
     overrides: OverridesOption = None,
     results: ResultsOption = None,
@@ -278,7 +278,8 @@ def export(
 ) -> None:
     """Tell another program what the store has of a study: metrics of each epoch, settings, outcomes, tables.
 
-    What it knows already, from an earlier export or from the run itself, it is not told again.
+    What it knows already, from an earlier export or from the run itself, it is not told again. To optuna goes
+    a search, into an SQLite file, as its points with their parameters and values.
     """
     from ...studies.last_run import load_last_run
     from ...tracking.export import export_study
@@ -287,9 +288,13 @@ def export(
     from ..views.studies import exported_to_dict, format_exported
 
     store = load_settings({"results": results}).store
-    tracker = open_trackers({to: out})[to]
     found = load_last_run(study, store, overrides or ())
-    exported = export_study(found, store, tracker)
+    if to == SEARCH_EXPORT:
+        from ...tracking.search_export import export_search
+
+        exported = export_search(found, store, out)
+    else:
+        exported = export_study(found, store, open_trackers({to: out})[to])
     if as_json:
         print_json({"study": found.name, "to": to, "out": out, **exported_to_dict(exported)})
     else:

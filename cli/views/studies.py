@@ -36,13 +36,8 @@ def format_studies(found: Mapping[str, tuple[Study, StudyStatus] | StudyError]) 
 
 def format_exported(study: str, program: str, place: str, exported: StudyExport) -> str:
     """`chain for tensorboard in runs: 4 trials, 40 epochs, 1 table; 2 trials known already`."""
-    told = ", ".join(
-        [
-            plural(exported.trials, "trial"),
-            plural(exported.epochs, "epoch"),
-            plural(exported.tables, "table"),
-        ]
-    )
+    parts = [plural(exported.trials, "trial"), plural(exported.epochs, "epoch")]
+    told = ", ".join([*parts, *([plural(exported.tables, "table")] if exported.tables else [])])
     known = f"; {plural(exported.known, 'trial')} known already" if exported.known else ""
     return f"{study} for {program} in {place}: {told}{known}"
 

@@ -221,7 +221,7 @@ class _Rounds:
 
     def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
         """Search until its points are tried, at most so many trials; why cohorts were given up."""
-        from .optuna_search import OptunaSearch  # noqa: PLC0415 -- Optuna is loaded for searches only
+        from .search.optuna_search import OptunaSearch  # noqa: PLC0415 -- Optuna is loaded for searches only
 
         given_up: list[str] = []
         gone: dict[str, int] = {}

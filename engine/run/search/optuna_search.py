@@ -9,46 +9,29 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from statistics import fmean
 
 import optuna
 from optuna.trial import TrialState
 
-from ...grammar.nodes import Dimension
-from ...storage import Store
-from ...studies.planning.shorter_trials import ShorterTrials
-from ...studies.planning.trial_values import ValueStatus, trial_values
-from ...studies.resolve.search_points import enumerate_points, is_enumerable
-from ...studies.resolve.trial import Trial
-from ...studies.schema.settings import Level
-from ...studies.study import Study
-from ..core.events import Event, Listener, Taken
-from ..trial.checkpoints import STARTS_FILE, unfinished_trials
-from ..trial.outcome import Job
-from ..trial.pruned import store_pruned
-from .optuna_space import contains, distribution, pruner, sampler, suggest
+from ....storage import Store
+from ....studies.planning.shorter_trials import ShorterTrials
+from ....studies.resolve.search_points import enumerate_points, is_enumerable
+from ....studies.schema.settings import Level
+from ....studies.study import Study
+from ...core.events import Event, Listener, Taken
+from ...trial.checkpoints import STARTS_FILE, unfinished_trials
+from ...trial.outcome import Job
+from ...trial.pruned import store_pruned
+from .optuna_space import pruner, sampler, suggest
+from .stored_points import SearchPoint, StoredPoints, mean_course
 
 MAX_REJECTED_PROPOSALS = 500
 """After this many proposals in a row that are known or over the budget, the next point in order is taken."""
 
 MAX_ENUMERATED_POINTS = 100_000
 """The search ends if none of this many points in order is new and within the budget."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Point:
-    """The values of the dimensions that a point takes, and its trials, one for each seed."""
-
-    values: dict[str, Level]
-    trials: tuple[Trial, ...]
-
-    @property
-    def name(self) -> str:
-        """What points that mean the same have in common."""
-        return self.trials[0].id
 
 
 class OptunaSearch:
@@ -85,11 +68,12 @@ class OptunaSearch:
         )
         self._in_order = enumerate_points(study.choose) if is_enumerable(study.dimensions) else iter(())
         self._known: set[str] = set()
-        self._elsewhere: dict[str, tuple[optuna.trial.Trial | None, _Point]] = {}
+        self._elsewhere: dict[str, tuple[optuna.trial.Trial | None, SearchPoint]] = {}
         self._seen: set[str] = set()  # trials of this study that the store holds or others have begun
-        self._open: dict[str, tuple[optuna.trial.Trial, _Point, list[Job]]] = {}
+        self._open: dict[str, tuple[optuna.trial.Trial, SearchPoint, list[Job]]] = {}
         self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
-        self._stored, self._shorter = store.follow(), ShorterTrials(store)
+        self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)
+        self._stored = self._points.attempts
         self._waiting = self._replay_stored()
 
     def next_cohort(self) -> tuple[str, list[Job]] | None:
@@ -138,13 +122,13 @@ class OptunaSearch:
         """Why a trial is pruned."""
         return f"given up by {self._settings.scheduler}"
 
-    def _ask(self) -> tuple[_Point, optuna.trial.Trial] | None:
+    def _ask(self) -> tuple[SearchPoint, optuna.trial.Trial] | None:
         """A point that is not known yet, with Optuna's trial for it."""
         self._learn_from_others()
         if len(self._known) >= self._settings.trials:
             return None
         for trial in self._proposals():
-            point = self._point(self._study.choose(partial(suggest, trial)))
+            point = self._points.of_values(self._study.choose(partial(suggest, trial)))
             if self._is_new(point):
                 return point, trial
             self._optuna.tell(trial, state=TrialState.FAIL)
@@ -167,7 +151,7 @@ class OptunaSearch:
                 else:
                     self._tell(point, trial)
 
-    def _points_begun(self) -> list[_Point]:
+    def _points_begun(self) -> list[SearchPoint]:
         """The points of this study that have rows or checkpoints which were not there at the last call."""
         begun: list[Mapping[str, Level]] = []
         for trial in sorted(self._stored.keys() - self._seen):  # in one order, since samplers depend on it
@@ -178,8 +162,7 @@ class OptunaSearch:
             if trial.study == self._study.name and trial.id not in self._seen:
                 self._seen.add(trial.id)
                 begun.append(dict(trial.levels))
-        points = (self._point_from_levels(levels) for levels in begun)
-        return list({point.name: point for point in points if point is not None}.values())
+        return self._points.of_levels(begun)
 
     def _proposals(self) -> Iterator[optuna.trial.Trial]:
         """Optuna's trials for unfinished points, for what its sampler thinks of, and for points in order."""
@@ -189,22 +172,18 @@ class OptunaSearch:
         for _ in range(MAX_REJECTED_PROPOSALS if self._settings.sampler != "grid" else 0):
             yield self._optuna.ask()
         for values in islice(self._in_order, MAX_ENUMERATED_POINTS):
-            if self._is_new(self._point(values)):
+            if self._is_new(self._points.of_values(values)):
                 self._optuna.enqueue_trial(values)
                 yield self._optuna.ask()
 
-    def _is_new(self, point: _Point) -> bool:
+    def _is_new(self, point: SearchPoint) -> bool:
         """Whether a point is new and within the study's budget."""
         return point.name not in self._known and self._study.budget.allows(point.trials[0].settings)
 
-    def _point(self, values: dict[str, Level]) -> _Point:
-        """The point of these values, with its trials."""
-        return _Point(values, self._study.point_trials(values))
-
-    def _replay_stored(self) -> list[_Point]:
+    def _replay_stored(self) -> list[SearchPoint]:
         """Tell Optuna every point that the store holds whole; the points that were begun and not finished."""
-        waiting: list[_Point] = []
-        ended: list[_Point] = []
+        waiting: list[SearchPoint] = []
+        ended: list[SearchPoint] = []
         for point in self._points_begun():
             self._give_up_with_others(point)
             (waiting if self._missing(point) else ended).append(point)
@@ -214,36 +193,28 @@ class OptunaSearch:
             self._remember(point, courses)
         return waiting
 
-    def _remember(self, point: _Point, courses: Mapping[str, Mapping[int, float]]) -> None:
+    def _remember(self, point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
         """Tell Optuna a point that the store holds whole.
 
         A pruner hears of each epoch in turn, as when the point was trained: it compares others with them.
         """
         if self._settings.scheduler == "none":
-            self._optuna.add_trial(self._frozen(point))
+            self._optuna.add_trial(self._points.frozen(point, {}, {}))
             return
         self._optuna.enqueue_trial(point.values)
         trial = self._optuna.ask()
         self._study.choose(partial(suggest, trial))
-        found = [courses.get(trial.id, {}) for trial in point.trials]
-        for epoch in sorted(set.intersection(*(set(course) for course in found))):
-            trial.report(fmean(course[epoch] for course in found), epoch)
+        for epoch, value in mean_course(point, courses).items():
+            trial.report(value, epoch)
             trial.should_prune()
             self._judged[point.name] = epoch
         self._tell(point, trial)
 
-    def _courses(self, points: Sequence[_Point]) -> dict[str, dict[int, float]]:
+    def _courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
         """The metric of the points' trials after each epoch, for a pruner; nothing where there is none."""
-        courses: dict[str, dict[int, float]] = {}
-        if points and self._settings.scheduler != "none":
-            rows = self._stored.frame(trial.id for point in points for trial in point.trials)
-            course = self._store.metric_course(self._settings.metric, rows).select("trial", "epoch", "value")
-            for trial, epoch, value in course.iter_rows():
-                if not math.isnan(value):
-                    courses.setdefault(trial, {})[epoch] = value
-        return courses
+        return {} if self._settings.scheduler == "none" else self._points.courses(points)
 
-    def _give_up_with_others(self, point: _Point) -> None:
+    def _give_up_with_others(self, point: SearchPoint) -> None:
         """Store the begun trials of a point as pruned if others of it are, as its driver would have.
 
         It was killed in between; trained on, they would be compared with trials of fewer epochs.
@@ -257,7 +228,7 @@ class OptunaSearch:
                 self._listener.on_event(store_pruned(job, self._store, self._reason))
             self._stored.refresh()
 
-    def _missing(self, point: _Point) -> list[Job]:
+    def _missing(self, point: SearchPoint) -> list[Job]:
         """The trials of a point that have no outcome, or one that is to be tried again."""
         again = {"incomplete", *(["failed"] if self._retry else [])}
         return [
@@ -274,51 +245,9 @@ class OptunaSearch:
             if trial.id not in self._stored or self._stored[trial.id]["status"] in again
         ]
 
-    def _point_from_levels(self, levels: Mapping[str, Level]) -> _Point | None:
-        """The point that a trial's levels settle; None if they are of another space."""
-
-        def stored(name: str, dimension: Dimension) -> Level:
-            if name not in levels or not contains(dimension, levels[name]):
-                raise ValueError(f"no value of {name}")
-            return levels[name]
-
-        try:
-            return self._point(self._study.choose(stored))
-        except ValueError:
-            return None
-
-    def _frozen(self, point: _Point) -> optuna.trial.FrozenTrial:
-        """A point that the store holds whole, as Optuna remembers it, with the dimensions that it takes."""
-        value, epoch, state = self._value(point)
-        return optuna.trial.create_trial(
-            params=point.values,
-            distributions={name: distribution(self._study.dimensions[name]) for name in point.values},
-            state=state,
-            value=value if state == TrialState.COMPLETE else None,
-            intermediate_values={} if value is None else {epoch: value},
-        )
-
-    def _tell(self, point: _Point, trial: optuna.trial.Trial) -> None:
+    def _tell(self, point: SearchPoint, trial: optuna.trial.Trial) -> None:
         """Tell Optuna how a point ended; of one that was given up also the last value, if that is news."""
-        value, epoch, state = self._value(point)
+        value, epoch, state = self._points.value(point)
         if value is not None and state == TrialState.PRUNED and self._judged.pop(point.name, 0) < epoch:
             trial.report(value, epoch)
         self._optuna.tell(trial, value if state == TrialState.COMPLETE else None, state=state)
-
-    def _value(self, point: _Point) -> tuple[float | None, int, TrialState]:
-        """The mean of the metric over a point's trials, their epochs, and how Optuna is to take it.
-
-        Of a point that was given up, all are taken at the last epoch that all have reached.
-        """
-        rows = self._stored.frame(trial.id for trial in point.trials)
-        found = trial_values(self._study.name, rows["trial"], rows, self._settings.metric)
-        values, statuses = found["value"].fill_null(math.nan).to_list(), set(found["status"])
-        epoch = max(rows["epochs"], default=0)
-        if ValueStatus.PRUNED in statuses and rows["epochs"].n_unique() > 1:
-            epoch = min(rows["epochs"])
-            course = self._store.metric_course(self._settings.metric, rows).filter(epoch=epoch)
-            values = course["value"].to_list() if len(course) == len(rows) else []
-        if not values or ValueStatus.FAILED in statuses or any(map(math.isnan, values)):
-            return None, epoch, TrialState.FAIL
-        state = TrialState.PRUNED if ValueStatus.PRUNED in statuses else TrialState.COMPLETE
-        return fmean(values), epoch, state

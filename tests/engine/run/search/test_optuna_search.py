@@ -8,11 +8,11 @@ import pytest
 from activemem.engine.core.events import EpochFinished
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.optuna_search import OptunaSearch
+from activemem.engine.run.search.optuna_search import OptunaSearch
 from activemem.storage import Store, TrialRow, latest_attempts
 from activemem.studies.study import load_study
 
-from ...study_texts import study_text
+from ....study_texts import study_text
 
 SEARCH = study_text(
     study={"name": "search", "title": "A kernel and a dropout"},

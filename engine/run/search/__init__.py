@@ -1,0 +1,5 @@
+"""The store is a search's only memory: Optuna is told what is in it, and asked for the next point.
+
+`optuna_search` makes cohorts of the points that Optuna proposes, `stored_points` are those that the store
+holds, as Optuna knows them, and `optuna_space` has dimensions, samplers and schedulers in Optuna's terms.
+"""

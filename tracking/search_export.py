@@ -1,0 +1,130 @@
+"""A search in a store, written to an Optuna storage, where Optuna's own programs find it."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+import optuna
+
+from ..engine.run.search.stored_points import SearchPoint, StoredPoints, mean_course
+from ..storage import Store
+from ..studies.planning.status import study_outcomes
+from ..studies.schema.level_names import first_line
+from ..studies.study import Study
+from .contract import TrackingError
+from .export import StudyExport
+from .places import is_uri
+
+_OURS = "activemem"
+"""The attribute of a study that we have written: its title; of a trial there: the attempts that it is."""
+
+_DIRECTIONS: Mapping[str, Literal["minimize", "maximize"]] = {"min": "minimize", "max": "maximize"}
+
+
+def export_search(study: Study, store: Store, place: str) -> StudyExport:
+    """Add all points of a search that have ended to an SQLite file, each as a trial of Optuna's.
+
+    A point that is there already is left alone; one that has ended anew since is there twice, as after a
+    failure that was retried. Raises TrackingError.
+    """
+    if study.search is None:
+        raise TrackingError(f"optuna: expected a study with [search], got {study.name}, which is a grid")
+    if is_uri(place) or "?" in place:
+        raise TrackingError(f"optuna: expected a file of SQLite such as search.db, got {place!r}")
+    points = StoredPoints(study, store)
+    rows = study_outcomes(study, store.trials())
+    begun = points.of_levels(json.loads(text) for text in rows.sort("finished")["factors"])
+    ended = [point for point in begun if all(_has_ended(points, trial.id) for trial in point.trials)]
+    courses, written = points.courses(ended), _open(study, place)
+    known = {_key(trial.user_attrs.get(_OURS)) for trial in written.get_trials(deepcopy=False)}
+    told, epochs = 0, 0
+    for point in ended:
+        attempts = [points.attempts[trial.id] for trial in point.trials]
+        notes = _notes(point, attempts)
+        if _key(notes[_OURS]) in known:
+            continue
+        course = mean_course(point, courses)
+        trial = points.frozen(point, course, notes)
+        trial.datetime_start = _local(min(row["started"] for row in attempts))
+        trial.datetime_complete = _local(max(row["finished"] for row in attempts))
+        _add(written, trial, place)
+        told, epochs = told + 1, epochs + len(course)
+    return StudyExport(trials=told, epochs=epochs, known=len(ended) - told, tables=0)
+
+
+def _open(study: Study, place: str) -> optuna.Study:
+    """The study of this name in a file, which is made if it is not there."""
+    assert study.search is not None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    Path(place).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        storage = optuna.storages.RDBStorage(f"sqlite:///{place}")
+    except Exception as error:  # what a database raises that is none
+        raise TrackingError(f"optuna: expected an Optuna storage in {place}, got: {error}") from error
+    if study.name not in optuna.get_all_study_names(storage):
+        made = optuna.create_study(
+            storage=storage, study_name=study.name, direction=_DIRECTIONS[study.search.direction]
+        )
+        made.set_user_attr(_OURS, study.title)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            made.set_metric_names([study.search.metric])
+        return made
+    found = optuna.load_study(study_name=study.name, storage=storage)
+    metric, direction = found.metric_names, found.direction.name.lower()
+    if _OURS not in found.user_attrs or (metric, direction) != (
+        [study.search.metric],
+        _DIRECTIONS[study.search.direction],
+    ):
+        raise TrackingError(
+            f"optuna: expected {study.name} in {place} to be an export of this search by "
+            f"{study.search.metric}, got another study of that name; give another file"
+        )
+    return found
+
+
+def _add(written: optuna.Study, trial: optuna.trial.FrozenTrial, place: str) -> None:
+    try:
+        written.add_trial(trial)
+    except ValueError as error:  # Optuna keeps to one distribution of a dimension
+        raise TrackingError(
+            f"optuna: {place} has {written.study_name} with another space; give another file: {error}"
+        ) from error
+
+
+def _has_ended(points: StoredPoints, trial: str) -> bool:
+    return trial in points.attempts and points.attempts[trial]["status"] != "incomplete"
+
+
+def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a reader of Optuna's pages wants to know of a point; metrics are means over its seeds."""
+    metrics: dict[str, list[float]] = {}
+    for row in attempts:
+        for each in row["metrics"]:
+            metrics.setdefault(each["name"], []).append(each["value"])
+    means = {f"final/{name}": fmean(values) for name, values in metrics.items() if "[" not in name}
+    reasons = [first_line(row["reason"]) for row in attempts if row["reason"]]
+    return {
+        _OURS: {row["trial"]: row["attempt"] for row in attempts},
+        "recipe": point.trials[0].settings.model.recipe,
+        "seconds": sum(row["seconds"] for row in attempts),
+        **({"reason": reasons[0]} if reasons else {}),
+        **{name: mean for name, mean in means.items() if math.isfinite(mean)},
+    }
+
+
+def _key(attempts: object) -> str:
+    """Attempts in an order, to compare."""
+    return json.dumps(attempts, sort_keys=True)
+
+
+def _local(moment: datetime) -> datetime:
+    """A moment as Optuna keeps it, in this machine's time."""
+    return moment.astimezone().replace(tzinfo=None)
