@@ -18,6 +18,10 @@ from .grammar.expressions import hole as hole
 from .grammar.expressions import integer as integer
 from .grammar.expressions import real as real
 from .grammar.expressions import tied as tied
+from .grammar.norms import PluginNorm as PluginNorm
+from .grammar.norms import register_norm as register_norm
+from .grammar.positions import PluginPosition as PluginPosition
+from .grammar.positions import register_position as register_position
 from .plugins import PluginError as PluginError
 from .plugins import load_plugin as load_plugin
 from .reporting.recipes.display import compare_recipes as compare_recipes

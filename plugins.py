@@ -11,7 +11,7 @@ import hashlib
 import linecache
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakSet
 
+from .diagnostics import nearest_hint
 from .errors import ActivememError
 
 if TYPE_CHECKING:
@@ -116,6 +117,12 @@ class OpenRegistry(Mapping[str, ItemT], Generic[ItemT]):
         if owner != OWN:
             self._codes[name] = _code.get()
 
+    def check(self, name: str) -> str:
+        """The name, if something has it; ValueError with the nearest one if nothing does."""
+        if name not in self:
+            raise ValueError(f"unknown {self.kind} '{name}'{nearest_hint(name, self)}")
+        return name
+
     def owner(self, name: str) -> str:
         """Whose it is: `activemem`, a file, or a package with its version; KeyError if there is none."""
         self[name]
@@ -154,6 +161,23 @@ class OpenRegistry(Mapping[str, ItemT], Generic[ItemT]):
         return len(self._items)
 
     __hash__ = object.__hash__
+
+
+def contract_faults(cls: object, base: type) -> list[str]:
+    """What a plug-in's class lacks of what its base asks for."""
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        return [f"expected a class derived from {base.__name__}, got {cls!r}"]
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    return [f"{cls.__name__}: expected a definition of {method}" for method in missing]
+
+
+def count_faults(say: Callable[..., object], *sizes: int) -> list[str]:
+    """What is wrong with a plug-in's function of sizes that is to give a count."""
+    found = say(*sizes)
+    if isinstance(found, int) and found >= 0:
+        return []
+    asked = ", ".join(map(str, sizes))
+    return [f"expected a whole number of at least 0 from {say.__name__}({asked}), got {found!r}"]
 
 
 def load_plugin(path: Path | str) -> ModuleType:

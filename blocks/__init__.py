@@ -7,7 +7,7 @@ keeps.
 
 from . import layers, transducers  # their families register their modules
 from .core.block import Block, BuildError, Context, build_block, register_block
-from .core.initialisation import Initialisable, Linear
+from .core.initialisation import Embedding, Initialisable, Linear
 from .core.transducer import State, Transducer
 from .models.released_weights import (
     WeightsError,
@@ -21,6 +21,7 @@ __all__ = [
     "Block",
     "BuildError",
     "Context",
+    "Embedding",
     "Initialisable",
     "Linear",
     "Model",

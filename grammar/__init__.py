@@ -2,7 +2,8 @@
 
 `syntax` reads the text into a syntax tree, `semantics` checks that against the `vocabulary` and makes the
 tree of `nodes`, `canonical` renders it, and `recipe` is the outcome; `errors` shows what is wrong.
-`model_config` is what stands around a recipe in a model, and `analysis` counts what both cost and reach.
+`model_config` is what stands around a recipe in a model, its `norms` and `positions` by name, and `analysis`
+counts what both cost and reach.
 `dimensions` are a recipe's choices, and `space` what these can become. `expressions` are recipes as
 Python's own, over `block_names`; `signature` says how a block is called.
 
@@ -36,7 +37,6 @@ from .model_config import (
     ModelConfigError,
     Norm,
     OutputActivation,
-    Position,
 )
 from .recipe import Expression, Recipe, parse, parse_dimension
 from .space.budget import Budget
@@ -78,7 +78,6 @@ __all__ = [
     "OutputActivation",
     "Parameter",
     "PartKind",
-    "Position",
     "Reach",
     "Recipe",
     "RecipeError",

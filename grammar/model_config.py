@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from ..diagnostics import hint
 from ..errors import ActivememError
+from ..plugins import OpenRegistry
+from .norms import NORMS
+from .positions import POSITIONS
 
 Norm = Literal["pre", "post", "none"]
 """Where a sub-layer's normalisation stands: in front of it, behind its residual sum, or nowhere."""
-
-Position = Literal["timing", "none"]
-"""How a model tells positions apart: by a timing signal that is added, or not at all."""
 
 EmbeddingInit = Literal["scaled", "unit", "unit_scaled", "uniform", "unit_uniform"]
 """How embeddings begin, and whether they are multiplied by √d_model where they are used.
@@ -79,7 +79,8 @@ class ModelConfig:
     causal: bool = False
     norm: Norm = "pre"
     residual: bool = True
-    position: Position = "timing"
+    norm_kind: str = "layer_norm"
+    position: str = "timing"
     dropout: float = 0.1
     attention_dropout: float = 0.0
     embedding_dropout: float = 0.0
@@ -130,7 +131,8 @@ class ModelConfig:
                 for name, value in positive
             ),
             _one_of("norm", self.norm, get_args(Norm)),
-            _one_of("position", self.position, get_args(Position)),
+            *_registered("norm_kind", self.norm_kind, NORMS),
+            *_registered("position", self.position, POSITIONS),
             _one_of("embedding", self.embedding, get_args(EmbeddingInit)),
             _one_of("init", self.init, get_args(Init)),
             _one_of("bias_init", self.bias_init, get_args(BiasInit)),
@@ -265,7 +267,8 @@ class ModelKeywords(TypedDict, total=False):
     causal: bool
     norm: Norm
     residual: bool
-    position: Position
+    norm_kind: str
+    position: str
     dropout: float
     attention_dropout: float
     embedding_dropout: float
@@ -308,5 +311,15 @@ def _unknown(name: str, names: list[str]) -> str:
 
 def _one_of(name: str, value: str, words: tuple[str, ...]) -> tuple[bool, str]:
     """A rule that a setting is one of these words."""
+    return value in words, f"expected {name} to be {_join_or(words)}, got '{value}'"
+
+
+def _registered(name: str, value: str, registry: OpenRegistry[Any]) -> tuple[tuple[bool, str], ...]:
+    """A rule that a setting is a name in a registry; none if it is, so that all names need not be loaded."""
+    return () if value in registry else (_one_of(name, value, tuple(registry)),)
+
+
+def _join_or(words: tuple[str, ...]) -> str:
+    """Words as alternatives."""
     *first, last = words
-    return value in words, f"expected {name} to be {', '.join(first)} or {last}, got '{value}'"
+    return f"{', '.join(first)} or {last}" if first else last

@@ -1,22 +1,45 @@
-"""The sinusoidal timing signal."""
+"""How positions are told apart: the sinusoidal timing signal, and the modules of plug-ins."""
 
 from __future__ import annotations
 
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from ...grammar.model_config import ModelConfig
+from ...grammar.positions import POSITIONS, PluginPosition
+from .block import BuildError
 
 
-def add_timing(x: Tensor, config: ModelConfig, *, start: int = 0) -> tuple[Tensor, Tensor | None]:
-    """The sum of x (batch, length, width) and the signal from position `start` on; that signal, if any."""
-    if config.position == "none":
-        return x, None
-    signal = sinusoidal_encoding(x.shape[1], x.shape[2], like=x, start=start)
-    return x + signal, signal
+class PositionalEncoding(nn.Module):
+    """Vectors by position, in front of a body."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.name, self.kind = config.position, POSITIONS[config.position]
+        self.vectors = self.kind.build(config.d_model) if isinstance(self.kind, PluginPosition) else None
+
+    def forward(self, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor | None]:
+        """The sum of x (batch, length, width) and the vectors from position `start` on.
+
+        With it come those vectors, (length, width), if sub-layers get them as well.
+        """
+        if self.name == "none":
+            return x, None
+        signal = self._signal(x, start)
+        return x + signal, signal if self.kind.before_mixers else None
+
+    def _signal(self, x: Tensor, start: int) -> Tensor:
+        length = x.shape[1]
+        if self.vectors is None:
+            return sinusoidal_encoding(length, x.shape[2], like=x, start=start)
+        if self.kind.longest is not None and start + length > self.kind.longest:
+            raise BuildError(
+                f"expected at most {self.kind.longest} positions with {self.name}, got {start + length}"
+            )
+        return self.vectors(torch.arange(start, start + length, device=x.device)).to(x.dtype)
 
 
 def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0) -> Tensor:

@@ -16,6 +16,7 @@ from ...grammar.canonical import identity
 from ...grammar.vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
 from .block import Block, BuildError, Context, build_block
 from .dropout import Dropout
+from .normalisation import build_norm
 from .streaming import StreamChunk
 
 
@@ -61,16 +62,12 @@ class ResidualStep(nn.Module):
     Without residuals the step is f(norm(x)), or norm(f(x)).
     """
 
-    norm: nn.LayerNorm | None
+    norm: nn.Module | None
     dropout: Dropout | None
     normalises_input: bool
 
     def _add_norm_and_dropout(self, context: Context) -> None:
-        self.norm = (
-            None
-            if context.config.norm == "none"
-            else nn.LayerNorm(context.width, eps=context.config.norm_eps)
-        )
+        self.norm = None if context.config.norm == "none" else build_norm(context.config)
         self.normalises_input = context.config.norm == "pre"
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 

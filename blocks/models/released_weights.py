@@ -124,6 +124,7 @@ def _config_faults(model: Model) -> Iterator[str]:
     rules = (
         (config.causal, "causal=True", config.causal),
         (config.norm == "post", "norm=post", config.norm),
+        (config.norm_kind == "layer_norm", "norm_kind=layer_norm", config.norm_kind),
         (config.residual, "residual=True", config.residual),
         (config.position == "none", "position=none", config.position),
         (config.norm_eps == 1e-5, "norm_eps=1e-05", config.norm_eps),

@@ -17,7 +17,8 @@ from ..core.activations import ACTIVATIONS
 from ..core.block import BuildError, Context, missing_block_reason
 from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, initialise
-from ..core.positional_encoding import add_timing
+from ..core.normalisation import build_final_norm
+from ..core.positional_encoding import PositionalEncoding
 from ..core.residual_stack import ResidualStack, SideInputs, build_body
 from ..core.streaming import StreamChunk, StreamState
 from ..core.transducer import missing_transducer_reason
@@ -44,8 +45,9 @@ class Model(BaseModel[ResidualStack]):
         self.scale = 1.0 if config.columns is not None else config.embedding_scale
         self.pooled = output_kind(recipe.root) == VECTOR
         self.embedding = _build_input_layer(config)
+        self.positions = PositionalEncoding(config)
         self.body = build_body(recipe.root, Context(config=config))
-        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps) if config.norm == "pre" else None
+        self.norm = build_final_norm(config)
         self.output = _build_output_layer(config, self.embedding)
         self.input_dropout = Dropout(config.input_dropout)
         self.output_act = None if config.output_act == "none" else ACTIVATIONS[config.output_act]
@@ -111,7 +113,7 @@ class Model(BaseModel[ResidualStack]):
         """What enters the body, (batch, length, width), and the timing signal from position `start` on."""
         x = self.embedding(inputs)
         x = self.dropout(x if self.scale == 1.0 else x * self.scale)
-        x, signal = add_timing(x, self.config, start=start)
+        x, signal = self.positions(x, start)
         return self.input_dropout(x), signal
 
     def _outputs(self, hidden: Tensor) -> Tensor:

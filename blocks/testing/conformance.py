@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.testing import assert_close
 
-from ...grammar import Cost, CostContext, ModelConfig, Norm, Position, Reach, Role, lookup, nodes
+from ...grammar import Cost, CostContext, ModelConfig, Norm, Reach, Role, lookup, nodes
 from ..core.block import Block
 from ..layers.recurrent import disable_fused_kernels
 from .fixtures import (
@@ -163,7 +163,7 @@ def flops_are_counted(text: str, *, causal: bool) -> None:
 def training_memory_is_stated(text: str, *, causal: bool) -> None:
     """What training keeps for the backward pass is stated to one percent, wherever a norm stands."""
     norms: tuple[Norm, ...] = ("pre", "post")
-    positions: tuple[Position, ...] = ("timing", "none")
+    positions = ("timing", "none")
     for norm, position, dropout in product(norms, positions, (0.0, 0.1)):
         for length in (1, 40, 70):
             model, analysis = build_and_analyse(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 
-from ...grammar import Analysis, ModelConfig, Norm, Position, Role, analyse, lookup, nodes, parse
+from ...grammar import Analysis, ModelConfig, Norm, Role, analyse, lookup, nodes, parse
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import initialise
 from ..core.transducer import AnyTransducer, build_transducer_block
@@ -95,7 +95,9 @@ def build_and_analyse(
     dropout: float = 0.0,
     attention_dropout: float = 0.0,
     norm: Norm = "pre",
-    position: Position = "timing",
+    norm_kind: str = "layer_norm",
+    position: str = "timing",
+    seed: int = 1,
 ) -> tuple[Model, Analysis]:
     """A model around a recipe, and its analysis."""
     settings: dict[str, Any] = {
@@ -105,9 +107,10 @@ def build_and_analyse(
         "dropout": dropout,
         "attention_dropout": attention_dropout,
         "norm": norm,
+        "norm_kind": norm_kind,
         "position": position,
     }
-    model = build(text, **settings, generator=make_generator(1))
+    model = build(text, **settings, generator=make_generator(seed))
     assert isinstance(model, Model), f"expected a block of one sequence, got {text}"
     return model, analyse(text, **settings, length=length)
 

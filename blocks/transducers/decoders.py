@@ -15,7 +15,8 @@ from ...grammar.vocabulary.output_kinds import mixes_positions
 from ..core.block import Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from ..core.positional_encoding import add_timing
+from ..core.normalisation import build_final_norm
+from ..core.positional_encoding import PositionalEncoding
 from ..core.residual_stack import SideInputs, Sublayer, build_body
 from ..core.streaming import StreamChunk
 from ..core.transducer import State, StateT
@@ -167,10 +168,8 @@ class StackDecoder(Decoder[StackDecoderState]):
             _crossing(next(found), context) if isinstance(layer, Sublayer) and layer.mixes else nn.Identity()
             for layer in self.body.layers
         )
-        self.norm = (
-            nn.LayerNorm(context.width, eps=context.config.norm_eps) if context.config.norm == "pre" else None
-        )
-        self.config = context.config
+        self.norm = build_final_norm(context.config)
+        self.positions = PositionalEncoding(context.config)
         self.output_width = context.width
 
     def begin(self, source: EncodedSource) -> StackDecoderState:
@@ -193,7 +192,7 @@ class StackDecoder(Decoder[StackDecoderState]):
 
     def _layers(self, state: StackDecoderState, x: Tensor, chunk: StreamChunk | None) -> Tensor:
         """The sub-layers in turn, each followed by its attention to the source."""
-        x, signal = add_timing(x, self.config, start=state.past_length)
+        x, signal = self.positions(x, state.past_length)
         for place in self.body.order:
             x = self.body.layers[place](x, SideInputs(signal=signal, chunk=chunk))
             known = state.source[place]

@@ -13,7 +13,8 @@ from ...grammar.analysis.recurrent_decoder import recurrent_units
 from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ..core.block import BuildError, Context, build_block
 from ..core.initialisation import Linear
-from ..core.positional_encoding import add_timing
+from ..core.normalisation import build_final_norm
+from ..core.positional_encoding import PositionalEncoding
 from ..core.residual_stack import SideInputs, build_body
 from ..core.transducer import State, Transducer, register_transducer
 from ..layers.recurrent import Recurrent
@@ -27,14 +28,12 @@ class StackEncoder(nn.Module):
     def __init__(self, node: nodes.Node, context: Context) -> None:
         super().__init__()
         self.body = build_body(node, context)
-        self.norm = (
-            nn.LayerNorm(context.width, eps=context.config.norm_eps) if context.config.norm == "pre" else None
-        )
-        self.config = context.config
+        self.norm = build_final_norm(context.config)
+        self.positions = PositionalEncoding(context.config)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Map (batch, n, width) to the same."""
-        x, signal = add_timing(x, self.config)
+        x, signal = self.positions(x)
         y = self.body(x, SideInputs(mask, signal))
         return y if self.norm is None else self.norm(y)
 

@@ -1,10 +1,9 @@
 """What a recipe costs and reaches, from its text alone: exact, and without building anything.
 
 The whole model is counted: an embedding of `vocab` rows, the body, a final normalisation where the norm is
-"pre", and a linear output with bias; the config says what else stands there. A normalisation has a gain and
-an offset for each channel, one normalisation stands at each sub-layer of the body's series and of any series
-or repeat inside a sum, but for pools, which have none. A body is walked once however often it is repeated, so
-the time depends on the text alone.
+"pre", and a linear output with bias; the config says what else stands there. One normalisation stands at each
+sub-layer of the body's series and of any series or repeat inside a sum, but for pools, which have none. A
+body is walked once however often it is repeated, so the time depends on the text alone.
 """
 
 from __future__ import annotations
@@ -31,6 +30,8 @@ from ..nodes import (
     Value,
     walk,
 )
+from ..norms import NORMS
+from ..positions import POSITIONS
 from ..recipe import Recipe, parse
 from ..vocabulary.cost_tree import (
     SOURCE_EMBEDDING,
@@ -46,7 +47,7 @@ from ..vocabulary.cost_tree import (
 from ..vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
 from ..vocabulary.registry import lookup
 from ..vocabulary.spec import Cost, CostContext, Reach, Role, Spec
-from .input_output_costs import input_part, output_part
+from .input_output_costs import input_part, output_part, position_parts
 
 CrossAttentionFactory = Callable[[Value, CostContext], ModelPart]
 """What stands behind a sub-layer in a decoder, made of that sub-layer and of where it stands."""
@@ -150,7 +151,8 @@ def analyse_stack(
     A `cross_attention` stands behind each sub-layer in which positions mix.
     """
     model = _Analyser(context, cross_attention)
-    parts = model.stack_parts(part, model.layers(part))
+    positions = position_parts(context.config, context.length)
+    parts = (*positions, *model.stack_parts(part, model.layers(part)))
     return (*parts, model.stack_final_norm) if context.config.norm == "pre" else parts
 
 
@@ -179,7 +181,7 @@ class _Analyser:
         positions = 1 if output_kind(root) == VECTOR else length
         layers = self.layers(root).with_saved_input(self._activation_size)
         body = layers.parts if isinstance(root, SeriesNode) else (layers,)
-        parts = [input_part(config, length), *body, *_shared(layers)]
+        parts = [input_part(config, length), *position_parts(config, length), *body, *_shared(layers)]
         last, plane = layers, positions * self.context.width
         if config.norm == "pre":
             last = with_input_after(last, self._final_norm(positions), plane)
@@ -255,14 +257,14 @@ class _Analyser:
     def _sublayer(self, node: Value) -> ModelPart:
         """A branch with its normalisation, as one step of the residual stream; a pool is its branch alone.
 
-        Saved are the normalisation's input and two figures of each token, the branch's input if that is
+        Saved are the normalisation's input and what it computes of each token, the branch's input if that is
         another, and the mask of the residual's dropout. A timing signal makes the input anew.
         """
         branch, plane, config = self._branch(node), self._activation_size, self.context.config
         if output_kind(node) == VECTOR:
             return branch
         normed = config.norm != "none"
-        timed = config.position == "timing" and mixes_positions(node)
+        timed = POSITIONS[config.position].before_mixers and mixes_positions(node)
         before = config.norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
         given = branch.saves_output and not config.residual  # whether the branch saves the step's outcome
         # whether what lies behind the first step of the sub-layer is saved
@@ -271,7 +273,7 @@ class _Analyser:
         return replace(
             branch,
             parameters=branch.parameters + normed * self._norm_parameters,
-            saved=branch.saved + planes * plane + normed * 2 * self.context.length,
+            saved=branch.saved + planes * plane + normed * self._norm_saved,
             saves_input=before and not timed,
             saves_output=given and config.norm != "post",
         )
@@ -311,9 +313,15 @@ class _Analyser:
         return spec.cost(spec.settings(block), self.context)
 
     def _final_norm(self, positions: int) -> ModelPart:
-        """The normalisation in front of the output; saved are its input and two figures of each position."""
-        count = self._norm_parameters
-        return ModelPart(label="final norm", parameters=count, flops=0, saved=2 * positions, saves_input=True)
+        """The normalisation in front of the output; it saves its input and what it says of each position."""
+        kind, width = NORMS[self.context.config.norm_kind], self.context.width
+        return ModelPart(
+            label="final norm",
+            parameters=kind.parameters(width),
+            flops=0,
+            saved=kind.saved(width) * positions,
+            saves_input=True,
+        )
 
     @property
     def stack_final_norm(self) -> ModelPart:
@@ -322,7 +330,12 @@ class _Analyser:
 
     @property
     def _norm_parameters(self) -> int:
-        return 2 * self.context.width  # a gain and an offset for each channel
+        return NORMS[self.context.config.norm_kind].parameters(self.context.width)
+
+    @property
+    def _norm_saved(self) -> int:
+        """The numbers that a normalisation saves of a sequence, beside its input."""
+        return self.context.length * NORMS[self.context.config.norm_kind].saved(self.context.width)
 
 
 def _spec(block: BlockNode) -> Spec:

@@ -1,8 +1,9 @@
-"""What the input and the output of a model cost."""
+"""What the input and the output of a model cost, and what tells its positions apart."""
 
 from __future__ import annotations
 
 from ..model_config import ModelConfig
+from ..positions import POSITIONS
 from ..vocabulary.cost_tree import ModelPart
 
 
@@ -30,6 +31,18 @@ def input_part(config: ModelConfig, length: int, label: str = "embedding") -> Mo
         flops=2 * length * projected * width,
         saved=looked_up + dropped,
     )
+
+
+def position_parts(config: ModelConfig, length: int) -> tuple[ModelPart, ...]:
+    """What tells positions apart, if it learns or saves anything."""
+    kind, width = POSITIONS[config.position], config.d_model
+    part = ModelPart(
+        label="positions",
+        parameters=kind.parameters(width),
+        flops=0,
+        saved_once=kind.saved(width, length),
+    )
+    return (part,) if part.parameters or part.saved_once else ()
 
 
 def output_part(config: ModelConfig, positions: int, inputs: int | None = None) -> ModelPart:

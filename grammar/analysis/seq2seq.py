@@ -20,6 +20,7 @@ from ..nodes import (
     TiedNode,
     Value,
 )
+from ..norms import NORMS
 from ..vocabulary.attention import MAX_UNFUSED_LENGTH
 from ..vocabulary.cost_tree import (
     PREVIOUS_PART,
@@ -214,15 +215,16 @@ def _cross_attention(sublayer: Value, context: CostContext) -> ModelPart:
     Queries and the output are maps of the target without biases.
     """
     (each,), width, length = find_cross_attentions(sublayer), context.width, context.length
-    normed = context.config.norm != "none"
-    planes = 1 + normed + (context.config.residual and context.config.dropout > 0)
+    norm, has_norm = NORMS[context.config.norm_kind], context.config.norm != "none"
+    normed = has_norm * norm.saved(width)
+    planes = 1 + has_norm + (context.config.residual and context.config.dropout > 0)
     return ModelPart(
         label="attention to the source",
         kind=PartKind.BLOCK,
-        parameters=2 * width * each.width + normed * 2 * width,
+        parameters=2 * width * each.width + has_norm * norm.parameters(width),
         flops=2 * length * 2 * width * each.width + 2 * 2 * length**2 * each.width,
         reach=_FULL_REACH,
-        saved=length * (2 * each.width + _saved_weights(each, context) + planes * width + normed * 2),
+        saved=length * (2 * each.width + _saved_weights(each, context) + planes * width + normed),
         predecessors=(PREVIOUS_PART, _KEYS_VALUES_LABEL),
     )
 

@@ -7,6 +7,7 @@ from math import isinf
 
 from ...grammar import ModelConfig, render
 from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
+from ...grammar.positions import POSITIONS
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, SEQUENCE, VECTOR, output_kind
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import CostContext
@@ -165,12 +166,19 @@ def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Settings of the model that do not go together."""
+    """Settings of the model that do not go together, or not with the length of a sequence."""
     try:
-        config = model_config(settings.model, settings.task.interface)
+        interface = settings.task.interface
     except (CorpusError, TaskError):  # a rule of its own
         return
+    config = model_config(settings.model, interface)
     yield from (ValidationProblem(("model",), fault) for fault in config.faults())
+    longest, tokens = POSITIONS[config.position].longest, interface.tokens
+    if longest is not None and tokens is not None and tokens > longest:
+        yield ValidationProblem(
+            ("model", "position"),
+            f"{config.position} has vectors for {longest:,} positions, and a sequence has {tokens:,}",
+        )
 
 
 def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:

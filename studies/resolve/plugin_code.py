@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from ...grammar import RecipeError
 from ...grammar.nodes import BlockNode, walk
+from ...grammar.norms import NORMS
+from ...grammar.positions import POSITIONS
 from ...grammar.vocabulary.registry import block_code
+from ...plugins import OpenRegistry
 from ..catalog.optimisers import OPTIMIZERS
 from ..catalog.schedules import SCHEDULES
 from ..catalog.tasks import TASKS
@@ -28,8 +32,15 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
 
     Metrics are not among it: they do not change what is trained.
     """
-    train = settings.train
-    return _code_of(settings.model.recipe, settings.task.name, train.optimizer.name, train.schedule.name)
+    model, train = settings.model, settings.train
+    return _code_of(
+        model.recipe,
+        (TASKS, settings.task.name),
+        (NORMS, model.norm_kind),
+        (POSITIONS, model.position),
+        (OPTIMIZERS, train.optimizer.name),
+        (SCHEDULES, train.schedule.name),
+    )
 
 
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:
@@ -40,10 +51,14 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
     record = json.loads(stored)
     then: Mapping[str, str] = record.get("code", {})
     try:
-        train = record["train"]
-        schedule = train.get("schedule", {}).get("name", "constant")
+        model, train = record["model"], record["train"]
         here = _code_of(
-            record["model"]["recipe"], record["task"]["name"], train["optimizer"]["name"], schedule
+            model["recipe"],
+            (TASKS, record["task"]["name"]),
+            (NORMS, model.get("norm_kind", "layer_norm")),
+            (POSITIONS, model.get("position", "timing")),
+            (OPTIMIZERS, train["optimizer"]["name"]),
+            (SCHEDULES, train.get("schedule", {}).get("name", "constant")),
         )
     except (KeyError, RecipeError):
         return {}
@@ -51,13 +66,12 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
     return {what: both for what, both in changed.items() if digest(both[0]) != digest(both[1])}
 
 
-def _code_of(recipe: str, task: str, optimizer: str, schedule: str) -> dict[str, str]:
+def _code_of(recipe: str, *named: tuple[OpenRegistry[Any], str]) -> dict[str, str]:
+    """The code of the blocks of a recipe, and of what is named in registries."""
     blocks = {node.name for node in walk(read_recipe(recipe).root) if isinstance(node, BlockNode)}
     found = {
         **{f"block {name}": block_code(name) for name in sorted(blocks)},
-        f"task {task}": TASKS.code(task),
-        f"optimizer {optimizer}": OPTIMIZERS.code(optimizer),
-        f"schedule {schedule}": SCHEDULES.code(schedule),
+        **{f"{registry.kind} {name}": registry.code(name) for registry, name in named},
     }
     return {what: code for what, code in found.items() if code is not None}
 

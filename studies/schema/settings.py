@@ -15,14 +15,15 @@ from ...grammar import (
     Init,
     Norm,
     OutputActivation,
-    Position,
     Recipe,
     parse,
 )
+from ...grammar.norms import NORMS
+from ...grammar.positions import POSITIONS
 from ..catalog.optimisers import OptimizerSettings, read_optimizer_settings
 from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings, read_schedule_settings
 from ..catalog.tasks import TaskSettings, read_task_settings
-from ..text.strict_model import StrictModel
+from ..text.strict_model import KnownNames, StrictModel
 
 Level = str | int | float | bool
 """One value of a factor, as the study file has it."""
@@ -83,8 +84,10 @@ class ModelSettings(StrictModel):
     """where a sub-layer is normalised: at its input, at the sum with its input, or nowhere"""
     residual: bool = True
     """whether each sub-layer's output is added to its input"""
-    position: Position = "timing"
-    """sinusoids added before every mixer, or none"""
+    norm_kind: Annotated[str, KnownNames(lambda: NORMS)] = "layer_norm"
+    """what a norm computes: layer_norm"""
+    position: Annotated[str, KnownNames(lambda: POSITIONS)] = "timing"
+    """how positions are told apart: timing, sinusoids added before every mixer, or none"""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """probability of dropping an activation, after each sub-layer and inside feed-forward blocks"""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -127,6 +130,18 @@ class ModelSettings(StrictModel):
     """whether an output layer with weights of its own has biases"""
     zero_past: bool = False
     """for texts in streams: whether blocks see zero vectors before the beginning, or nothing"""
+
+    @field_validator("norm_kind")
+    @classmethod
+    def check_norm_kind(cls, name: str) -> str:
+        """The name, if there is such a norm."""
+        return NORMS.check(name)
+
+    @field_validator("position")
+    @classmethod
+    def check_position(cls, name: str) -> str:
+        """The name, if there is such a way."""
+        return POSITIONS.check(name)
 
     @field_validator("recipe", mode="before")
     @classmethod

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from inspect import isabstract
 
 from pydantic import BaseModel, ConfigDict
+
+from ...plugins import contract_faults
 
 
 class StrictModel(BaseModel):
@@ -26,13 +27,13 @@ def class_faults(
     settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
 ) -> list[str]:
     """What a plug-in's class of settings lacks; keys that are `given` need nothing."""
+    missing = contract_faults(settings, base)
     if not (isinstance(settings, type) and issubclass(settings, base)):
-        return [f"expected a class derived from {base.__name__}, got {settings!r}"]
-    missing = sorted(getattr(settings, "__abstractmethods__", ())) if isabstract(settings) else []
+        return missing
     fields = {key: field for key, field in settings.model_fields.items() if key not in given}
     bare = [key for key, field in fields.items() if not field.description]
     return [
-        *(f"{settings.__name__}: expected a definition of {method}" for method in missing),
+        *missing,
         *(f"{key}: expected a text below it that says what it is" for key in bare),
         *(f"{key}: expected a default" for key, field in fields.items() if field.is_required()),
     ]

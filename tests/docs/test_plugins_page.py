@@ -43,6 +43,27 @@ def test_an_optimiser_and_a_schedule_are_named_in_a_study(folder):
     assert "schedule.every: expected at least 1, got 0" in " ".join(wrong.stderr.split())
 
 
+def test_norms_and_positions_are_planned_trained_and_conform(folder):
+    plan, run = (
+        command(folder, f"activemem study {verb} parts.toml --plugin parts.py")
+        for verb in ("plan", "run --local")
+    )
+    assert (plan.returncode, run.returncode) == (0, 0), run.stderr
+    assert "4 of 4 trials done" in run.stderr
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_parts.py"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert "19 passed" in done.stdout, done.stdout
+
+
+def test_positions_for_shorter_sequences_are_told_before_anything_runs(folder):
+    plan = command(
+        folder,
+        "activemem study plan recall.toml --plugin mqar.py --plugin parts.py "
+        "--set model.position=learnt --set task.length=100",
+    )
+    assert "learnt has vectors for 64 positions, and a sequence has 100" in " ".join(plan.stderr.split())
+
+
 def test_without_its_plug_in_the_metric_of_the_study_is_unknown(folder):
     plan = command(folder, "activemem study plan sure.toml")
     assert plan.returncode == 2

@@ -152,7 +152,7 @@ wrong.toml: 27 faults
            ^^^^^  unknown table 'trian'; nearest: train
   --set | model.position=nowhere
                          ^^^^^^^
-          [model] position: expected 'timing' or 'none', got 'nowhere'
+          [model] position: unknown position 'nowhere'; known: none, timing
   --set | train.epochz=3
                 ^^^^^^  [train] unknown key 'epochz'; nearest: epochs"""
 

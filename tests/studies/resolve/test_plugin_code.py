@@ -1,5 +1,6 @@
 """Code that is not here is told, and the digest alone decides which code it is."""
 
+from activemem import load_plugin
 from activemem.studies.resolve.plugin_code import code_fault, code_here
 from activemem.studies.resolve.trial import Trial
 
@@ -32,3 +33,31 @@ def test_the_id_covers_the_digest_and_not_the_name_of_the_file():
 def test_a_trial_keeps_the_code_that_it_was_made_with():
     trial = Trial(study="s", levels={}, settings=coded("mine.py 0123456789abcdef"))
     assert Trial.from_json(trial.to_json()) == trial
+
+
+def test_a_norm_and_positions_of_plug_ins_are_part_of_the_id(tmp_path):
+    path = tmp_path / "own_parts.py"
+    path.write_text(PARTS, encoding="utf-8")
+    load_plugin(path)
+    named = settings(model__norm_kind="own_norm", model__position="own_positions")
+    assert code_here(named).keys() == {"norm own_norm", "position own_positions"}
+    assert all(code.startswith("own_parts.py ") for code in code_here(named).values())
+
+
+PARTS = """
+from activemem import PluginNorm, PluginPosition, register_norm, register_position
+
+@register_norm("own_norm", source="here")
+class Norm(PluginNorm):
+    def parameters(self, width):
+        return 0
+    def saved(self, width):
+        return 0
+    def build(self, width, eps):
+        raise NotImplementedError
+
+@register_position("own_positions", source="here")
+class Positions(PluginPosition):
+    def build(self, width):
+        raise NotImplementedError
+"""

@@ -1,0 +1,21 @@
+"""The normalisation of a model, by its name."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from ...grammar.model_config import ModelConfig
+from ...grammar.norms import NORMS, PluginNorm
+
+
+def build_norm(config: ModelConfig) -> nn.Module:
+    """A normalisation of vectors as wide as the model, (…, width) to the same."""
+    kind = NORMS[config.norm_kind]
+    if isinstance(kind, PluginNorm):
+        return kind.build(config.d_model, config.norm_eps)
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps)
+
+
+def build_final_norm(config: ModelConfig) -> nn.Module | None:
+    """The one behind a stack: there is none but with pre-norm."""
+    return build_norm(config) if config.norm == "pre" else None

@@ -1,0 +1,78 @@
+"""How a model tells positions apart, by the names of `position`: timing, none, and those of plug-ins."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from ..plugins import OpenRegistry, contract_faults, count_faults
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class PositionKind:
+    """Vectors by position, added to what enters the body; `source` is who has thought of them."""
+
+    source = ""
+
+    before_mixers: ClassVar[bool] = False
+    """Whether they are added again in front of each sub-layer in which positions mix."""
+
+    longest: ClassVar[int | None] = None
+    """For how many positions there are vectors, if not for any number."""
+
+    def parameters(self, width: int) -> int:
+        """How many numbers it learns for vectors so wide."""
+        return 0
+
+    def saved(self, width: int, length: int) -> int:
+        """How many numbers training keeps of it for the backward pass, once for a batch of that length."""
+        return 0
+
+
+class NoPosition(PositionKind):
+    """Positions are not told apart."""
+
+
+class TimingPosition(PositionKind):
+    """Sinusoids of geometric timescales."""
+
+    source = "Vaswani et al. 2017"
+    before_mixers = True
+
+
+class PluginPosition(PositionKind, ABC):
+    """Vectors by position of a plug-in: what they cost, and their module."""
+
+    @abstractmethod
+    def build(self, width: int) -> nn.Module:
+        """The module: positions (length,), whole numbers from 0 on, to their vectors (length, width)."""
+
+
+POSITIONS: OpenRegistry[PositionKind] = OpenRegistry(
+    "position", {"timing": TimingPosition(), "none": NoPosition()}
+)
+"""Every way to tell positions apart by its name."""
+
+PositionT = TypeVar("PositionT", bound=PluginPosition)
+
+
+def register_position(name: str, *, source: str) -> Callable[[type[PositionT]], type[PositionT]]:
+    """A decorator that adds a way to tell positions apart; `source` is who has thought of it.
+
+    Raises ValueError for a taken name, and for a class that lacks something.
+    """
+
+    def register(cls: type[PositionT]) -> type[PositionT]:
+        if faults := contract_faults(cls, PluginPosition):
+            raise ValueError("; ".join(faults))
+        kind = cls()
+        if faults := [*count_faults(kind.parameters, 8), *count_faults(kind.saved, 8, 3)]:
+            raise ValueError("; ".join(faults))
+        kind.source = source
+        POSITIONS.register(name, kind)
+        return cls
+
+    return register

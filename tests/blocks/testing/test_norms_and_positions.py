@@ -1,0 +1,134 @@
+"""Norms and positions conform, those of plug-ins too, and the suites find what does not."""
+
+import pytest
+import torch
+
+from activemem import PluginNorm, PluginPosition, register_norm, register_position
+from activemem.blocks import BuildError, Embedding, build
+from activemem.blocks.testing import norm_conformance, position_conformance
+from activemem.grammar import analyse
+from activemem.grammar.norms import NORMS
+from activemem.grammar.positions import POSITIONS
+
+
+@register_norm("test_rms", source="Zhang and Sennrich 2019")
+class RmsNorm(PluginNorm):
+    def parameters(self, width):
+        return width
+
+    def saved(self, width):
+        return width + 1
+
+    def build(self, width, eps):
+        return torch.nn.RMSNorm(width, eps)
+
+
+@register_position("test_learnt", source="Gehring et al. 2017")
+class Learnt(PluginPosition):
+    longest = 64
+
+    def parameters(self, width):
+        return 64 * width
+
+    def saved(self, width, length):
+        return 2 * length
+
+    def build(self, width):
+        return Embedding(64, width)
+
+
+@pytest.mark.parametrize("check", norm_conformance.CHECKS)
+@pytest.mark.parametrize("name", ["layer_norm", "test_rms"])
+def test_a_norm_conforms(name, check):
+    check(name)
+
+
+@pytest.mark.parametrize("check", position_conformance.CHECKS)
+@pytest.mark.parametrize("name", ["timing", "test_learnt"])
+def test_positions_conform(name, check):
+    check(name)
+
+
+class Flawed(RmsNorm):
+    """Norms with one flaw each."""
+
+    stated = 0
+    make = staticmethod(torch.nn.RMSNorm)
+
+    def parameters(self, width):
+        return width + self.stated
+
+    def build(self, width, eps):
+        return self.make(width, eps)
+
+
+class OverPositions(torch.nn.Module):
+    """A norm over all positions."""
+
+    def __init__(self, width, eps):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return self.weight * x / (1 + x.abs().mean(1, keepdim=True))
+
+
+FLAWS = {
+    "norm_parameters_are_counted": {"stated": 1},
+    "norm_sees_one_vector": {"make": staticmethod(OverPositions)},
+    "norm_has_no_products": {"make": staticmethod(lambda width, _eps: torch.nn.Linear(width, width))},
+    "norm_keeps_shapes": {"make": staticmethod(lambda width, _eps: torch.nn.RMSNorm(width, 0.0))},
+}
+
+
+@pytest.mark.parametrize("check", FLAWS)
+def test_the_suite_finds_what_a_norm_does_not_keep_to(check, monkeypatch):
+    flawed = type("Flawed", (Flawed,), FLAWS[check])
+    monkeypatch.setitem(NORMS._items, "test_rms", flawed())
+    with pytest.raises(AssertionError):
+        getattr(norm_conformance, check)("test_rms")
+
+
+@pytest.mark.parametrize(
+    ("check", "changes"),
+    [
+        ("positions_are_told_apart", {"build": lambda self, width: ByParity(width)}),
+        ("position_parameters_are_counted", {"parameters": lambda self, width: 7}),
+        ("position_memory_is_stated", {"saved": lambda self, width, length: 9 * width * length}),
+        ("position_seed_decides", {"build": lambda self, width: torch.nn.Embedding(64, width)}),
+    ],
+)
+def test_the_suite_finds_what_positions_do_not_keep_to(check, changes, monkeypatch):
+    monkeypatch.setitem(POSITIONS._items, "test_learnt", type("Flawed", (Learnt,), changes)())
+    with pytest.raises(AssertionError):
+        getattr(position_conformance, check)("test_learnt")
+
+
+class ByParity(torch.nn.Module):
+    """Vectors of even positions and of odd ones."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.table = Embedding(64, width)
+
+    def forward(self, positions):
+        return self.table(positions % 2)
+
+
+def test_a_class_that_lacks_something_is_told_with_all_of_it():
+    with pytest.raises(ValueError, match=r"Bare: expected a definition of build; Bare: .* of parameters"):
+        register_norm("bare", source="here")(type("Bare", (PluginNorm,), {}))
+    wrong = type("Wrong", (Learnt,), {"parameters": lambda self, width: width / 2})
+    with pytest.raises(ValueError, match=r"expected a whole number of at least 0 from .*\(8\), got 4.0"):
+        register_position("wrong", source="here")(wrong)
+    assert "bare" not in NORMS
+
+
+def test_a_model_of_two_sequences_has_them_in_both_stacks():
+    text = "seq2seq(sa(heads=2) >> ff(9), sa(heads=2) >> ff(9))"
+    settings = {"d_model": 6, "vocab": 5, "norm_kind": "test_rms", "position": "test_learnt"}
+    model = build(text, **settings)
+    counted = sum(parameter.numel() for parameter in model.parameters())
+    assert counted == analyse(text, length=7, **settings).parameters
+    with pytest.raises(BuildError, match="expected at most 64 positions with test_learnt, got 65"):
+        model(torch.ones(1, 65, dtype=torch.int64), torch.ones(1, 3, dtype=torch.int64))
