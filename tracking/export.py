@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ActivememError
 from ..storage import Store
-from ..studies.planning.status import study_outcomes
-from ..studies.resolve.trial import Trial, settings_from_json
+from ..studies.planning.status import outcome_trials, study_outcomes
+from ..studies.resolve.trial import Trial
 from ..studies.study import Study
 from .contract import TrackedEnd, Tracker, TrackingError
 from .tables import tracked_tables
@@ -41,17 +40,11 @@ def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
 
 
 def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
-    rows = study_outcomes(study, store.trials())
-    courses = _courses(store, list(rows["trial"]))
-    levels = {trial.id: trial.levels for trial in study.cells}
+    outcomes = study_outcomes(study, store.trials())
+    courses = _courses(store, list(outcomes["trial"]))
+    rows = list(outcomes.iter_rows(named=True))
     trials, epochs = 0, 0
-    for row in rows.iter_rows(named=True):
-        trial = Trial(
-            study=study.name,
-            levels=levels.get(row["trial"])
-            or json.loads(row["factors"]),  # another study may have trained it
-            settings=settings_from_json(row["settings"]),
-        )
+    for row, trial in zip(rows, outcome_trials(study, rows), strict=True):
         told = _export_trial(trial, row, courses.get(row["trial"], {}), tracker)
         trials, epochs = trials + (told is not None), epochs + (told or 0)
     tables = tracked_tables(study, store)

@@ -205,11 +205,32 @@ def status(
                     *title,
                     now.summary(),
                     *format_unfinished(found, now),
-                    *format_failures(now),
+                    *format_failures(now.failure_reasons),
                     *format_best_points(found, best),
                 ]
             )
         )
+
+
+@app.command()
+def watch(study: StudyName, *, results: ResultsOption = None) -> None:
+    """Show how far a study is that runs elsewhere, by its store alone, until all of its trials have ended.
+
+    Who trains, which epoch they are in and with what metrics, failures, and the time that is left. Without a
+    terminal it is a line for each trial that ends. Ends as study run: with status 1 if a trial failed, with
+    130 after Ctrl-C, which stops nothing but the watching.
+    """
+    from ...studies.last_run import load_last_run
+    from ..live.watch import print_end, watch_study
+    from ..machine_settings import load_settings
+
+    store = load_settings({"results": results}).store
+    now, complete = watch_study(load_last_run(study, store), store)
+    failed = print_end(now)
+    if not complete:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if failed:
+        raise typer.Exit(EXIT_FAILED)
 
 
 @app.command()

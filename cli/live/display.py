@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console, Group
@@ -21,7 +21,7 @@ from ...engine.core.interruption import GRACE_S
 from ...studies.resolve.trial import Trial
 from ..output import print_stderr
 from ..views import trial_lines
-from ..views.progress import StudyProgress
+from ..views.progress import Progress, StudyProgress
 from ..views.trial_names import TrialNameColumns
 from .nodes import format_nodes
 
@@ -36,14 +36,34 @@ def live_display(name: str, progress: StudyProgress) -> Iterator[Listener]:
         yield LineDisplay(progress)
         return
     display = Display(name, progress, console)
+    with drawing(console, display.render):
+        yield display
+
+
+@contextmanager
+def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
+    """Draw on a terminal what a function says, again and again, until the context ends."""
     with Live(
-        get_renderable=display.render,
+        get_renderable=render,
         console=console,
         transient=True,
         refresh_per_second=4,
         redirect_stdout=False,  # data is not for the display to touch
     ):
-        yield display
+        yield
+
+
+def draw(name: str, progress: Progress, columns: TrialNameColumns, width: int, below: Sequence[str]) -> Group:
+    """A study as it stands: a bar, its running trials, and lines below, as wide as the terminal allows."""
+    bar = ProgressBar(total=1, completed=progress.share, complete_style="green")
+    heading = Table.grid(padding=(0, 1))
+    heading.add_column(max_width=24, no_wrap=True)
+    heading.add_column(min_width=8, max_width=40)
+    heading.add_column(no_wrap=True, overflow="crop")
+    heading.add_row(Text(replace_unprintable(name)), bar, trial_lines.format_counts(progress))
+    lines = [*trial_lines.format_running(progress, columns, width), *below]
+    shown = (Text(replace_unprintable(line), no_wrap=True, overflow="crop") for line in lines)
+    return Group(heading, *shown)
 
 
 class Display(Listener):
@@ -83,20 +103,11 @@ class Display(Listener):
 
     def render(self) -> Group:
         """The bar and the lines as they are now, as wide as the terminal allows."""
+        below = [trial_lines.format_others(self._others)] if self._others else []
+        below += [STOPPING_MESSAGE] if self._stopping else []
         with self._lock:
             self._progress.advance_clock(time.monotonic())
-            bar = ProgressBar(total=1, completed=self._progress.share, complete_style="green")
-            counts = trial_lines.format_counts(self._progress)
-            lines = trial_lines.format_running(self._progress, self._columns, self._console.width)
-        heading = Table.grid(padding=(0, 1))
-        heading.add_column(max_width=24, no_wrap=True)
-        heading.add_column(min_width=8, max_width=40)
-        heading.add_column(no_wrap=True, overflow="crop")
-        heading.add_row(Text(replace_unprintable(self._name)), bar, counts)
-        if self._others:
-            lines.append(trial_lines.format_others(self._others))
-        below = map(replace_unprintable, [*lines, *([STOPPING_MESSAGE] if self._stopping else [])])
-        return Group(heading, *(Text(line, no_wrap=True, overflow="crop") for line in below))
+            return draw(self._name, self._progress, self._columns, self._console.width, below)
 
 
 class LineDisplay(Listener):
@@ -128,4 +139,5 @@ class LineDisplay(Listener):
         self._progress.on_event(event, time.monotonic())
         if isinstance(event, Ended):
             trial = self._progress.trial(event.trial)
-            print_stderr(trial_lines.format_ended(event, trial, self._progress, self._columns))
+            count = self._progress.counts.total(), self._progress.total
+            print_stderr(trial_lines.format_ended(event, trial, count, self._columns))

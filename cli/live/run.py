@@ -130,7 +130,7 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
     now = study_status(request.study, store)
     ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
     heading = f"{request.study.name}: {now.summary()} · {ended}"
-    for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *format_failures(now)):
+    for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *format_failures(now.failure_reasons)):
         print_stderr(line)
     for reason in summary.given_up:
         print_stderr(f"  given up   {reason}")

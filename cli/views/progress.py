@@ -5,9 +5,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ...engine.core.events import Ended, EpochFinished, Event, Started, Taken
 from ...studies.resolve.trial import Trial
+
+
+class Progress(Protocol):
+    """How far a study is, as displays read it: what a driver hears of it, or what is in its store."""
+
+    @property
+    def total(self) -> int:
+        """The trials of the study, as far as they are known."""
+        ...
+
+    @property
+    def share(self) -> float:
+        """How much of the study is done, including the epochs of running trials."""
+        ...
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The trials that have ended, by status."""
+        ...
+
+    @property
+    def running(self) -> Mapping[str, RunningTrial]:
+        """The trials that are trained now."""
+        ...
+
+    def remaining_s(self) -> float | None:
+        """The wall seconds that are left; None while they are not known."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)

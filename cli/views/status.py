@@ -18,12 +18,9 @@ from .trial_names import TrialNameColumns, format_level
 _MAX_REASON_WIDTH = 60
 
 
-def format_failures(study_status: StudyStatus) -> list[str]:
+def format_failures(reasons: Sequence[tuple[str, int]]) -> list[str]:
     """A line for each reason why trials failed."""
-    return [
-        f"  {count} failed   {truncate(reason, _MAX_REASON_WIDTH)}"
-        for reason, count in study_status.failure_reasons
-    ]
+    return [f"  {count} failed   {truncate(reason, _MAX_REASON_WIDTH)}" for reason, count in reasons]
 
 
 def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from ...engine.core.events import Ended, Taken
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import WIDTH, format_duration
-from .progress import StudyProgress
+from .progress import Progress
 from .trial_names import TrialNameColumns
 
 MAX_RUNNING_LINES = 6
@@ -27,7 +27,7 @@ _METRICS = (
 """The displayed metrics: their names, short names and formats."""
 
 
-def format_counts(progress: StudyProgress) -> str:
+def format_counts(progress: Progress) -> str:
     """How many trials have ended and run, and the time that is left: `61/144   1 running   ETA 39 s`."""
     counts, left_s = progress.counts, progress.remaining_s()
     words = [f"{len(progress.running)} running"]
@@ -36,7 +36,7 @@ def format_counts(progress: StudyProgress) -> str:
     return f"{counts.total()}/{progress.total}   {' · '.join(words)}   ETA {eta}"
 
 
-def format_running(progress: StudyProgress, columns: TrialNameColumns, width: int) -> list[str]:
+def format_running(progress: Progress, columns: TrialNameColumns, width: int) -> list[str]:
     """A line for each of the first running trials, and how many more there are."""
     trials = [
         (each.trial, progress_words(each.trial, each.epoch, each.metrics))
@@ -66,12 +66,15 @@ def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> li
     return [f"epoch {epoch}/{trial.settings.train.epochs}", *shown]
 
 
-def format_ended(event: Ended, trial: Trial, progress: StudyProgress, columns: TrialNameColumns) -> str:
-    """One line for a trial that has ended: how many have, its status, its names and its result."""
-    count = f"{progress.counts.total():>{len(str(progress.total))}}/{progress.total}"
+def format_ended(event: Ended, trial: Trial, count: tuple[int, int], columns: TrialNameColumns) -> str:
+    """One line for a trial that has ended: how many of all have, its status, its names and its result."""
+    ended, total = count
     found = _format_metrics(event.metrics, ("max_length", "accuracy"))
     outcome = found if event.reason is None else [first_line(event.reason)]
-    return "  ".join([f"{count}   {event.status:<6}", *columns.cells(trial, _MAX_TRIAL_NAME_WIDTH), *outcome])
+    counted = f"{ended:>{len(str(total))}}/{total}"
+    return "  ".join(
+        [f"{counted}   {event.status:<6}", *columns.cells(trial, _MAX_TRIAL_NAME_WIDTH), *outcome]
+    )
 
 
 def format_others(others: Sequence[Taken]) -> str:

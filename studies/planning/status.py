@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from ...storage import CheckpointNote, Store
 from ..resolve.plugin_code import changed_code
+from ..resolve.trial import Trial, settings_from_json
 from ..schema.level_names import first_line
 from ..study import Study
 from ..text.units import plural
@@ -60,8 +63,6 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     """The status of a study in a store, whose latest attempts are read unless they are given."""
     rows = study_outcomes(study, store.trials() if outcomes is None else outcomes)
     statuses = dict(rows.select("trial", "status").iter_rows())
-    failed = rows.filter(pl.col("status") == "failed")["reason"]
-    reasons = Counter(first_line(reason or "") for reason in failed)
     open_ones = started_trials(study, store, statuses)
     reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
     return StudyStatus(
@@ -70,8 +71,28 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
         started=open_ones,
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
         missing_weights=trials_missing_weights(study, store, statuses),
-        failure_reasons=tuple(reasons.most_common()),
+        failure_reasons=count_reasons(rows),
     )
+
+
+def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
+    """Why trials have failed: the first lines of reasons with their counts, the most frequent first."""
+    failed = outcomes.filter(pl.col("status") == "failed")["reason"]
+    return tuple(Counter(first_line(reason or "") for reason in failed).most_common())
+
+
+def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
+    """The trials of outcomes, with the levels that this study has for them; another may have trained them."""
+    own = {trial.id: trial for trial in study.trials}
+    return [
+        own.get(row["trial"])
+        or Trial(
+            study=study.name,
+            levels=json.loads(row["factors"]),
+            settings=settings_from_json(row["settings"]),
+        )
+        for row in rows
+    ]
 
 
 def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:

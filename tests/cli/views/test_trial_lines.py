@@ -55,31 +55,25 @@ def test_a_trial_that_has_just_started_has_no_metrics_yet():
 
 
 def test_a_finished_trial_is_one_line():
-    progress = running(*PAIR)
     event = Ended(trial=PAIR[0].id, status="done", metrics=METRICS)
-    progress.on_event(event, 2.0)
-    assert trial_lines.format_ended(event, PAIR[0], progress, TrialNameColumns(PAIR[:1])) == (
+    assert trial_lines.format_ended(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1])) == (
         " 61/144   done    sa + persistent_conv  multiply  seed 1  max 18  acc 0.998"
     )
 
 
 def test_a_failed_trial_says_why_without_its_traceback():
-    progress = running(*PAIR)
     event = Ended(trial=PAIR[0].id, status="failed", reason="ValueError: no (at epoch 3)\nTraceback\n  ...")
-    progress.on_event(event, 2.0)
-    assert trial_lines.format_ended(event, PAIR[0], progress, TrialNameColumns(PAIR[:1])) == (
+    assert trial_lines.format_ended(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1])) == (
         " 61/144   failed  sa + persistent_conv  multiply  seed 1  ValueError: no (at epoch 3)"
     )
 
 
 def test_lines_that_are_written_one_by_one_stand_below_each_other():
     pair = (make_trial("sa + conv(k=20)", "multiply"), make_trial("sa", "not"))
-    progress, columns = running(*pair), TrialNameColumns(pair)
-    lines = []
-    for each in pair:
+    columns, lines = TrialNameColumns(pair), []
+    for count, each in enumerate(pair, 61):
         event = Ended(trial=each.id, status="done", metrics=METRICS)
-        progress.on_event(event, 2.0)
-        lines.append(trial_lines.format_ended(event, each, progress, columns))
+        lines.append(trial_lines.format_ended(event, each, (count, 144), columns))
     assert lines == [
         " 61/144   done    sa + conv(k=20)  multiply  seed 0  max 18  acc 0.998",
         " 62/144   done    sa               not       seed 0  max 18  acc 0.998",

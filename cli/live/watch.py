@@ -1,0 +1,170 @@
+"""Watch a study that runs elsewhere, by its store alone: the display of a run, without the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from textwrap import wrap
+
+import polars as pl
+from rich.console import Console, Group
+
+from ...engine.core.events import Ended
+from ...reporting.results import StudyResults
+from ...reporting.serve.progress import ProgressNow, study_progress
+from ...reporting.serve.store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreReader, StudyNow
+from ...storage import Store
+from ...studies.planning.status import count_reasons, outcome_trials, study_outcomes, study_status
+from ...studies.study import Study
+from ...studies.text.errors import StudyError
+from ...studies.text.units import WIDTH, plural
+from ..output import print_stderr
+from ..views import trial_lines
+from ..views.progress import RunningTrial
+from ..views.status import format_best_points, format_failures
+from ..views.trial_names import TrialNameColumns
+from .display import draw, drawing
+
+MAX_SILENCE_S = 600.0
+"""Without a terminal a line is printed after so long at most, if trials have come farther."""
+
+_Show = Callable[[StudyNow, ProgressNow], None]
+
+
+def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
+    """Show a study on standard error until all of its trials have ended: how it stands, whether they have.
+
+    They have not after Ctrl-C, which stops nothing but the watching.
+    """
+    look_s = LOOK_S if store.mirror is None else LOOK_AT_BUCKET_S
+    reader = StoreReader(store, look_s)
+    now = _read(reader, study, store)
+    with _display(now) as show, suppress(KeyboardInterrupt):
+        while (progress := study_progress(now)).left or progress.running:
+            show(now, progress)
+            time.sleep(look_s)
+            now = _read(reader, study, store)
+        show(now, progress)
+        return now, True
+    return now, False
+
+
+def print_end(now: StudyNow) -> bool:
+    """Sum up how a study stands; whether trials have failed."""
+    status = study_status(now.study, now.store)
+    best = StudyResults(now.study, now.store).best_points
+    heading = wrap(f"{now.study.name}: {status.summary()}", WIDTH, subsequent_indent="  ")
+    for line in (*heading, *format_failures(status.failure_reasons), *format_best_points(now.study, best)):
+        print_stderr(line)
+    return bool(status.counts["failed"])
+
+
+def _read(reader: StoreReader, study: Study, store: Store) -> StudyNow:
+    """The study at this moment; raises StudyError where its record cannot be read any more."""
+    found = reader.current().studies.get(study.name)
+    if isinstance(found, StudyError):
+        raise found
+    return found or _not_begun(study, store)
+
+
+def _not_begun(study: Study, store: Store) -> StudyNow:
+    """A study that has not run into the store yet, though others may have trained trials of it."""
+    own = study_outcomes(study, store.trials())
+    return StudyNow(study=study, store=store, outcomes=own, begun=(), probed=False, rows="", begun_key="")
+
+
+@contextmanager
+def _display(now: StudyNow) -> Iterator[_Show]:
+    """What shows a study as it stands: a live display on a terminal, lines elsewhere."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield _Lines(now).show
+        return
+    shown = _Drawn(console)
+    with drawing(console, shown.render):
+        yield shown.show
+
+
+class StoredProgress:
+    """How far a study is by its store, as displays read it."""
+
+    def __init__(self, progress: ProgressNow) -> None:
+        self._eta_s = progress.eta_s
+        self.total, self.share, self.counts = progress.total, progress.share, progress.counts.copy()
+        del self.counts["incomplete"]  # they are trained again
+        self.running: Mapping[str, RunningTrial] = {
+            each.trial.id: RunningTrial(
+                trial=each.trial,
+                epoch=each.note.epoch if each.note else 0,
+                metrics=each.note.metrics if each.note else {},
+            )
+            for each in progress.running
+        }
+
+    def remaining_s(self) -> float | None:
+        """The seconds that are left, None while nobody trains."""
+        return self._eta_s
+
+
+class _Drawn:
+    """The live display: `render` is called by the thread that draws."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown: tuple[str, StoredProgress, TrialNameColumns, list[str]] | None = None
+
+    def show(self, now: StudyNow, progress: ProgressNow) -> None:
+        """Show this from now on."""
+        columns = TrialNameColumns([*now.study.trials, *(each.trial for each in now.begun)])
+        below = [*_abandoned(progress), *format_failures(count_reasons(now.outcomes))]
+        self._shown = now.study.name, StoredProgress(progress), columns, below
+
+    def render(self) -> Group:
+        """The bar and the lines as they are now."""
+        if self._shown is None:
+            return Group()
+        name, progress, columns, below = self._shown
+        return draw(name, progress, columns, self._console.width, below)
+
+
+class _Lines:
+    """How far a study is at first, a line for each trial that ends, and one now and then if none does."""
+
+    def __init__(self, now: StudyNow) -> None:
+        self._attempts = dict(now.outcomes.select("trial", "attempt").iter_rows())
+        self._printed_at, self._epochs = float("-inf"), -1
+
+    def show(self, now: StudyNow, progress: ProgressNow) -> None:
+        """Print what is new."""
+        shown, clock = StoredProgress(progress), time.monotonic()
+        epochs = sum(each.epoch for each in shown.running.values())
+        lines = list(self._ended(now, shown))
+        silent = epochs != self._epochs and clock - self._printed_at >= MAX_SILENCE_S
+        if progress.left and silent and not lines:
+            lines = [f"{now.study.name}   {trial_lines.format_counts(shown)}", *_abandoned(progress)]
+            self._epochs = epochs
+        for line in lines:
+            print_stderr(line)
+            self._printed_at = clock
+
+    def _ended(self, now: StudyNow, shown: StoredProgress) -> Iterator[str]:
+        """A line for each outcome that is new."""
+        rows = now.outcomes.filter(pl.col("status") != "incomplete").sort("finished")
+        new = [
+            row for row in rows.iter_rows(named=True) if self._attempts.get(row["trial"]) != row["attempt"]
+        ]
+        self._attempts |= {row["trial"]: row["attempt"] for row in new}
+        trials = outcome_trials(now.study, new)
+        columns = TrialNameColumns([*now.study.trials, *trials])
+        for number, (row, trial) in enumerate(zip(new, trials, strict=True), 1 - len(new)):
+            metrics = {each["name"]: each["value"] for each in row["metrics"]}
+            event = Ended(trial=trial.id, status=row["status"], reason=row["reason"], metrics=metrics)
+            count = shown.counts.total() + number, shown.total
+            yield trial_lines.format_ended(event, trial, count, columns)
+
+
+def _abandoned(progress: ProgressNow) -> list[str]:
+    """A line if trials have begun that nobody trains."""
+    count = len(progress.stopped)
+    return [f"  {plural(count, 'trial')} begun that nobody trains now"] if count else []
