@@ -1,16 +1,14 @@
 """A command parses its arguments and delegates: one file a group of commands.
 
-`recipe`, `block`, `task`, `metric`, `study`, `probe`, `model`, `table`, `curve`, `claim`, `report`, `store`,
-`data` and `config`.
+`catalog` has those of what a study can name; then there are `recipe`, `study`, `probe`, `model`, `table`,
+`curve`, `claim`, `report`, `store`, `data` and `config`.
 """
 
 from . import (
-    block,
     claim,
     config,
     curve,
     data,
-    metric,
     model,
     probe,
     recipe,
@@ -18,8 +16,25 @@ from . import (
     store,
     study,
     table,
-    task,
 )
+from .catalog import block, metric, optimizer, sampler, task
 
-GROUPS = (recipe, block, task, metric, study, probe, model, table, curve, claim, report, store, data, config)
+GROUPS = (
+    recipe,
+    block,
+    task,
+    metric,
+    optimizer,
+    sampler,
+    study,
+    probe,
+    model,
+    table,
+    curve,
+    claim,
+    report,
+    store,
+    data,
+    config,
+)
 """The groups in the order in which help lists them; each has its commands in `app`, and its module's name."""

@@ -1,6 +1,6 @@
 """A view is the result of a command as lines, and as data for programs.
 
-`blocks`, `tasks`, `metrics`, `studies`, `datasets` and `models` are lists of what there is; `settings`,
+`blocks`, `tasks`, `registries`, `studies`, `datasets` and `models` are lists of what there is; `settings`,
 `plan`, `status` and `query` are answers, `store_upkeep` is what is wrong with the files of a store.
 `progress` knows how far a running study is, `trial_lines` writes it in lines, and `trial_names` names trials
 in columns.

@@ -21,6 +21,7 @@ from ...grammar import (
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ..catalog.optimisers import OptimizerSettings, read_optimizer_settings
+from ..catalog.samplers import SAMPLERS, SCHEDULERS
 from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings, read_schedule_settings
 from ..catalog.tasks import TaskSettings, read_task_settings
 from ..text.strict_model import KnownNames, StrictModel
@@ -368,17 +369,29 @@ class DecodeSettings(StrictModel):
 class SearchSettings(StrictModel):
     """`[search]`: how points are chosen; `space` names dimensions that fill holes, in the recipe language."""
 
-    sampler: Literal["tpe", "random", "cmaes", "gp", "nsga2", "grid"] = "tpe"
-    """how points are proposed: by one of Optuna's samplers, or all of them in order"""
+    sampler: str = "tpe"
+    """how points are proposed: tpe, random, cmaes, gp, nsga2, or grid for all of them in order"""
     trials: int = Field(ge=1)
     """number of points, each trained with every seed"""
     metric: str
     """what is optimised: its mean over the seeds"""
     direction: Literal["max", "min"]
     """which way is better"""
-    scheduler: Literal["asha", "hyperband", "median", "none"] = "none"
-    """how points that fall behind are stopped early"""
+    scheduler: str = "none"
+    """how points that fall behind are stopped early: asha, hyperband, median, or none"""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """the sampler's seed"""
     space: dict[str, str] = Field(default={})
     """dimensions that fill holes, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""
+
+    @field_validator("sampler")
+    @classmethod
+    def check_sampler(cls, name: str) -> str:
+        """The name, if there is such a sampler."""
+        return SAMPLERS.check(name)
+
+    @field_validator("scheduler")
+    @classmethod
+    def check_scheduler(cls, name: str) -> str:
+        """The name, if there is such a scheduler."""
+        return SCHEDULERS.check(name)

@@ -11,7 +11,9 @@ from ..forked_commands import run_command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-RECALL, MOVING, COMMANDS = re.findall(r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+RECALL, MOVING, SEARCHING, COMMANDS = re.findall(
+    r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE
+)
 
 
 @pytest.fixture
@@ -62,6 +64,17 @@ def test_positions_for_shorter_sequences_are_told_before_anything_runs(folder):
         "--set model.position=learnt --set task.length=100",
     )
     assert "learnt has vectors for 64 positions, and a sequence has 100" in " ".join(plan.stderr.split())
+
+
+def test_a_search_is_sampled_and_given_up_by_a_plug_in(folder):
+    run, listed = (command(folder, line) for line in SEARCHING.splitlines())
+    assert (run.returncode, listed.returncode) == (0, 0), run.stderr
+    assert re.search(r"^  halton +Halton 1960 · searching.py$", listed.stdout, re.MULTILINE)
+    assert re.search(r"^  patient +here · searching.py$", listed.stdout, re.MULTILINE)
+    assert re.search("4 of 4 trials done|given up by patient", run.stderr)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_searching.py"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert "8 passed" in done.stdout, done.stdout
 
 
 def test_without_its_plug_in_the_metric_of_the_study_is_unknown(folder):

@@ -1,5 +1,6 @@
 """The store is a search's only memory: Optuna is told what is in it, and asked for the next point.
 
 `optuna_search` makes cohorts of the points that Optuna proposes, `stored_points` are those that the store
-holds, as Optuna knows them, and `optuna_space` has dimensions, samplers and schedulers in Optuna's terms.
+holds, as Optuna knows them, and `optuna_space` has dimensions in Optuna's terms, `samplers` samplers and
+schedulers, and `conformance` is what these must hold to.
 """

@@ -24,7 +24,8 @@ from ...core.events import Event, Listener, Taken
 from ...trial.checkpoints import STARTS_FILE, unfinished_trials
 from ...trial.outcome import Job
 from ...trial.pruned import store_pruned
-from .optuna_space import pruner, sampler, suggest
+from .optuna_space import suggest
+from .samplers import make_pruner, make_sampler
 from .stored_points import SearchPoint, StoredPoints, mean_course
 
 MAX_REJECTED_PROPOSALS = 500
@@ -62,9 +63,10 @@ class OptunaSearch:
         self._listener, self._left, self._retry = listener, max_trials, retry_failed
         self._gone = gone or {}
         self._optuna = optuna.create_study(
+            study_name=study.name,  # by which Hyperband deals points to brackets: the same after a restart
             direction="maximize" if self._settings.direction == "max" else "minimize",
-            sampler=sampler(self._settings),
-            pruner=pruner(self._settings),
+            sampler=make_sampler(self._settings),
+            pruner=make_pruner(self._settings),
         )
         self._in_order = enumerate_points(study.choose) if is_enumerable(study.dimensions) else iter(())
         self._known: set[str] = set()

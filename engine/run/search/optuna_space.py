@@ -1,4 +1,4 @@
-"""A study's search dimensions, sampler and scheduler in Optuna's terms."""
+"""A study's search dimensions in Optuna's terms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from optuna.distributions import (
 
 from ....grammar.dimensions import option_label
 from ....grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
-from ....studies.schema.settings import Level, SearchSettings
+from ....studies.schema.settings import Level
 
 
 def contains(dimension: Dimension, value: Level) -> bool:
@@ -60,31 +60,3 @@ def _labels(choice: ChoiceDimension) -> list[Level]:
 def _aligned_high(dimension: IntegerDimension) -> int:
     """The greatest number that steps from the lowest reach, which is what Optuna wants as its bound."""
     return dimension.high - (dimension.high - dimension.low) % dimension.step
-
-
-def sampler(settings: SearchSettings) -> optuna.samplers.BaseSampler:
-    """Optuna's sampler of a search; "grid" enumerates, and never asks it."""
-    match settings.sampler:
-        case "tpe":
-            return optuna.samplers.TPESampler(seed=settings.seed)
-        case "cmaes":
-            return optuna.samplers.CmaEsSampler(seed=settings.seed)
-        case "gp":
-            return optuna.samplers.GPSampler(seed=settings.seed)
-        case "nsga2":
-            return optuna.samplers.NSGAIISampler(seed=settings.seed)
-        case _:
-            return optuna.samplers.RandomSampler(seed=settings.seed)
-
-
-def pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
-    """Optuna's form of the scheduler."""
-    match settings.scheduler:
-        case "asha":
-            return optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=4)
-        case "hyperband":
-            return optuna.pruners.HyperbandPruner()
-        case "median":
-            return optuna.pruners.MedianPruner()
-        case "none":
-            return optuna.pruners.NopPruner()

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ..options import JsonOption
-from ..output import print_json, print_stdout
-from ..plugin_loading import tell_broken
+from ...options import JsonOption
+from ...output import print_json, print_stdout
+from ...plugin_loading import tell_broken
 
 app = typer.Typer(help="List the tasks that a study can name, and show one.", no_args_is_help=True)
 
@@ -21,9 +21,9 @@ def list_(as_json: JsonOption = False) -> None:
 
     Plug-ins that cannot be used are listed on standard error.
     """
-    from ...plugins import broken_plugins
-    from ...studies.catalog.tasks import require_task, task_names
-    from ..views import tasks
+    from ....plugins import broken_plugins
+    from ....studies.catalog.tasks import require_task, task_names
+    from ...views import tasks
 
     told = broken_plugins()
     specs = [require_task(name) for name in task_names()]
@@ -40,8 +40,8 @@ def show(*, name: TaskName, as_json: JsonOption = False) -> None:
 
     A plug-in's task draws an example with its defaults.
     """
-    from ...studies.catalog.tasks import GeneratedTask, require_task
-    from ..views import tasks
+    from ....studies.catalog.tasks import GeneratedTask, require_task
+    from ...views import tasks
 
     spec = require_task(name)
     if as_json:
@@ -49,7 +49,7 @@ def show(*, name: TaskName, as_json: JsonOption = False) -> None:
     else:
         drawn = None
         if issubclass(spec.settings, GeneratedTask):
-            from ...engine.tasks.generated import show_example
+            from ....engine.tasks.generated import show_example
 
             drawn = show_example(spec.settings(name=name))
         print_stdout("\n".join(tasks.format_task(spec, drawn)))

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ..options import CausalOption, JsonOption, LengthOption, WidthOption
-from ..output import print_json, print_stderr, print_stdout
+from ...options import CausalOption, JsonOption, LengthOption, WidthOption
+from ...output import print_json, print_stderr, print_stdout
 
 app = typer.Typer(help="List the blocks of the recipe language, and show one.", no_args_is_help=True)
 
@@ -22,9 +22,9 @@ def list_(as_json: JsonOption = False) -> None:
 
     Blocks of other packages that cannot be used are listed on standard error.
     """
-    from ...grammar import lookup, registered_names
-    from ...grammar.vocabulary.registry import plugin_problems
-    from ..views import blocks
+    from ....grammar import lookup, registered_names
+    from ....grammar.vocabulary.registry import plugin_problems
+    from ...views import blocks
 
     specs = [spec for name in registered_names() if (spec := lookup(name)) is not None]
     if as_json:
@@ -48,8 +48,8 @@ def show(
 
     Required parameters that are not given get a small value.
     """
-    from ...grammar import CostContext, ModelConfig
-    from ..views import blocks
+    from ....grammar import CostContext, ModelConfig
+    from ...views import blocks
 
     found = blocks.parse_block(name)
     place = CostContext(config=ModelConfig(d_model=d_model, causal=causal, dropout=0.0), length=length)

@@ -1,0 +1,63 @@
+"""What is registered, as it is listed: a line for each metric, optimiser, sampler or the like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from textwrap import wrap
+from typing import Any
+
+from ...plugins import OWN, OpenRegistry
+from ...studies.catalog.metrics import METRICS, Metric, better_arrow
+from ...studies.text.units import WIDTH
+
+
+def registered(registries: Mapping[str, OpenRegistry[Any]]) -> list[dict[str, str]]:
+    """All that is in registries, as plain data: under which key a study names it, its name, source, owner."""
+    return [
+        {"key": key, "name": name, "source": item.source, "owner": registry.owner(name)}
+        for key, registry in registries.items()
+        for name, item in registry.items()
+    ]
+
+
+def format_registered(listed: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """A heading for each key; below it each name with its source, and the owner of those of plug-ins."""
+    names = max(len(each["name"]) for each in listed)
+    for key, group in groupby(listed, lambda each: each["key"]):
+        yield key
+        for each in group:
+            line = f"  {each['name']:<{names}}   {each['source']}{_owner(each['owner'])}"
+            yield from wrap(line.rstrip(), WIDTH, subsequent_indent=" " * (names + 5))
+
+
+def format_metrics(metrics: Sequence[Metric]) -> list[str]:
+    """Each metric by its name, with its title; the owner behind those of plug-ins."""
+    names = max(len(_heading(metric)) for metric in metrics)
+    indent = " " * (names + 3)
+    owners = (_owner(METRICS.owner(metric.name)) for metric in metrics)
+    texts = (
+        f"{_heading(metric):<{names}}   {metric.title}{owner}"
+        for metric, owner in zip(metrics, owners, strict=True)
+    )
+    return [line for text in texts for line in wrap(text, WIDTH, subsequent_indent=indent)]
+
+
+def metric_to_dict(metric: Metric) -> dict[str, Any]:
+    """All that is known of a metric, as plain data."""
+    return {
+        "name": metric.name,
+        "title": metric.title,
+        "higher_is_better": metric.higher_is_better,
+        "decimals": metric.decimals,
+        "indices": list(metric.index_titles),
+        "owner": METRICS.owner(metric.name),
+    }
+
+
+def _heading(metric: Metric) -> str:
+    return metric.name + better_arrow(metric)
+
+
+def _owner(owner: str) -> str:
+    return "" if owner == OWN else f" · {owner}"

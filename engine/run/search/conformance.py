@@ -1,0 +1,170 @@
+"""What every sampler and every scheduler of a search must hold to, whoever wrote it.
+
+    @pytest.mark.parametrize("check", SAMPLER_CHECKS)
+    def test_my_sampler_conforms(check):
+        check("my_sampler")
+
+A check takes a name and raises AssertionError where what has it does not keep to its contract. The search
+that is tried has all kinds of dimensions, one of which only half of the points have.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import optuna
+from optuna.trial import TrialState
+
+from ....studies.schema.settings import SearchSettings
+from .samplers import make_pruner, make_sampler
+
+Values = dict[str, float | int | str]
+
+_POINTS = 25
+"""So many points are asked for: enough for samplers that begin at random."""
+
+_EPOCHS = 8
+
+
+def points_are_within_the_space(name: str) -> None:
+    """Each point has the dimensions that it takes, each within its bounds."""
+    for values in _search(name, 0, _POINTS):
+        taken = {"kernel", "rate", "mixer", *(["heads"] if values["mixer"] == "sa" else [])}
+        assert values.keys() == taken, f"expected values of {sorted(taken)}, got {sorted(values)}"
+        assert values["kernel"] in range(2, 9, 2), f"expected 2, 4, 6 or 8, got {values['kernel']}"
+        assert 1e-4 <= float(values["rate"]) <= 1e-1, f"expected 1e-4 to 1e-1, got {values['rate']}"
+        assert values["mixer"] in ("sa", "conv"), f"expected sa or conv, got {values['mixer']}"
+
+
+def points_are_not_all_one(name: str) -> None:
+    """More than one point is proposed."""
+    assert len({str(values) for values in _search(name, 0, _POINTS)}) > 1, "the same point is proposed always"
+
+
+def sampler_seed_decides(name: str) -> None:
+    """The same seed proposes the same points, wherever other random numbers stand, and leaves these alone."""
+    random.seed(1)
+    before = random.getstate()
+    first = _search(name, 3, _POINTS)
+    assert random.getstate() == before, "points were drawn from Python's own generator"
+    random.seed(2)
+    assert _search(name, 3, _POINTS) == first, "the same seed proposes other points"
+
+
+def search_goes_on_from_its_points(name: str) -> None:
+    """A new sampler that is told of the points so far proposes more of them: a search that was killed."""
+    study = _study(name, 0)
+    first = [_ask(study) for _ in range(_POINTS // 2)]
+    again = _study(name, 0)
+    again.add_trials([trial for trial in study.trials if trial.state.is_finished()])
+    more = [_ask(again) for _ in range(_POINTS)]
+    assert all(values.keys() >= {"kernel", "rate", "mixer"} for values in [*first, *more]), (
+        "a value is missing"
+    )
+
+
+def failed_points_are_survived(name: str) -> None:
+    """Points that failed or were given up come to no harm."""
+    study = _study(name, 0)
+    for place in range(_POINTS):
+        trial = study.ask()
+        _suggest(trial)
+        state = (TrialState.FAIL, TrialState.PRUNED, TrialState.COMPLETE)[place % 3]
+        if state == TrialState.PRUNED:
+            trial.report(0.5, 1)
+        study.tell(trial, 0.5 if state == TrialState.COMPLETE else None, state=state)
+
+
+SAMPLER_CHECKS: tuple[Callable[[str], None], ...] = (
+    points_are_within_the_space,
+    points_are_not_all_one,
+    sampler_seed_decides,
+    search_goes_on_from_its_points,
+    failed_points_are_survived,
+)
+"""Every check of a sampler; each is called as `check(name)`."""
+
+
+def best_point_is_kept(name: str) -> None:
+    """A point that is better than all others at each epoch is trained to its end."""
+    courses = [[place / 40 + epoch / 100 for epoch in range(_EPOCHS)] for place in range(_POINTS)]
+    given_up = _given_up(name, courses)
+    assert given_up[-1] is None, f"the best of {_POINTS} points is given up after epoch {given_up[-1]}"
+
+
+def first_point_is_kept(name: str) -> None:
+    """The first point is trained to its end, since there is nothing to compare it with."""
+    (given_up,) = _given_up(name, [[0.1] * _EPOCHS])
+    assert given_up is None, f"the only point is given up after epoch {given_up}"
+
+
+def scheduler_is_repeatable(name: str) -> None:
+    """The same courses are given up at the same epochs: a search that goes on is told them again."""
+    generator = random.Random(5)
+    courses = [[generator.random() for _ in range(_EPOCHS)] for _ in range(_POINTS)]
+    assert _given_up(name, courses) == _given_up(name, courses), "the same courses are given up otherwise"
+
+
+SCHEDULER_CHECKS: tuple[Callable[[str], None], ...] = (
+    best_point_is_kept,
+    first_point_is_kept,
+    scheduler_is_repeatable,
+)
+"""Every check of a scheduler; each is called as `check(name)`."""
+
+
+def _study(name: str, seed: int) -> optuna.Study:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    settings = SearchSettings(sampler=name, trials=_POINTS, metric="accuracy", direction="max", seed=seed)
+    return optuna.create_study(direction="maximize", sampler=make_sampler(settings))
+
+
+def _search(name: str, seed: int, points: int) -> list[Values]:
+    """The points that a search proposes one after the other."""
+    study = _study(name, seed)
+    return [_ask(study) for _ in range(points)]
+
+
+def _ask(study: optuna.Study) -> Values:
+    """One point, told its value."""
+    trial = study.ask()
+    values = _suggest(trial)
+    study.tell(trial, float(values["rate"]) + float(values["kernel"]) / 10)
+    return values
+
+
+def _suggest(trial: optuna.Trial) -> Values:
+    """A value of each dimension that the point takes."""
+    values: Values = {
+        "kernel": trial.suggest_int("kernel", 2, 8, step=2),
+        "rate": trial.suggest_float("rate", 1e-4, 1e-1, log=True),
+        "mixer": trial.suggest_categorical("mixer", ["sa", "conv"]),
+    }
+    if values["mixer"] == "sa":
+        values["heads"] = trial.suggest_int("heads", 1, 4)
+    return values
+
+
+def _given_up(name: str, courses: Sequence[Sequence[float]]) -> list[int | None]:
+    """After which epoch each point is given up whose metric goes so; None for those that are not."""
+    settings = SearchSettings(scheduler=name, trials=_POINTS, metric="accuracy", direction="max")
+    study = optuna.create_study(
+        study_name="courses",
+        direction="maximize",
+        sampler=optuna.samplers.RandomSampler(seed=0),
+        pruner=make_pruner(settings),
+    )
+    return [_run_course(study, course) for course in courses]
+
+
+def _run_course(study: optuna.Study, course: Sequence[float]) -> int | None:
+    trial = study.ask()
+    _suggest(trial)
+    for epoch, value in enumerate(course, start=1):
+        trial.report(value, epoch)
+        if trial.should_prune():
+            study.tell(trial, state=TrialState.PRUNED)
+            return epoch
+    study.tell(trial, course[-1])
+    return None

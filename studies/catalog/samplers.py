@@ -1,0 +1,87 @@
+"""How the points of a search are proposed and given up, by the names of `sampler` and `scheduler`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ...plugins import OpenRegistry
+
+if TYPE_CHECKING:
+    import optuna
+
+PartT = TypeVar("PartT")
+
+MakeSampler = Callable[[int], "optuna.samplers.BaseSampler"]
+"""Makes a sampler of a seed."""
+
+MakeScheduler = Callable[[], "optuna.pruners.BasePruner"]
+"""Makes a scheduler, which Optuna calls a pruner."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPart(Generic[PartT]):
+    """A sampler or a scheduler; `source` is who has thought of it, and `make` makes that of a plug-in."""
+
+    source: str
+    make: PartT | None = None
+
+
+SAMPLERS: OpenRegistry[SearchPart[MakeSampler]] = OpenRegistry(
+    "sampler",
+    {
+        name: SearchPart(source=source)
+        for name, source in {
+            "tpe": "Bergstra et al. 2011; Watanabe 2023",
+            "random": "Bergstra and Bengio 2012",
+            "cmaes": "Hansen and Ostermeier 2001",
+            "gp": "Jones, Schonlau and Welch 1998",
+            "nsga2": "Deb et al. 2002",
+            "grid": "all points in order",
+        }.items()
+    },
+)
+"""Every sampler by its name."""
+
+SCHEDULERS: OpenRegistry[SearchPart[MakeScheduler]] = OpenRegistry(
+    "scheduler",
+    {
+        name: SearchPart(source=source)
+        for name, source in {
+            "asha": "Li et al. 2020",
+            "hyperband": "Li et al. 2018",
+            "median": "Golovin et al. 2017",
+            "none": "no point is given up",
+        }.items()
+    },
+)
+"""Every scheduler by its name."""
+
+MakeT = TypeVar("MakeT", bound=Callable[..., Any])
+
+
+def register_sampler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
+    """A decorator that adds a sampler, of what makes an `optuna.samplers.BaseSampler` of a seed.
+
+    Raises ValueError for a taken name.
+    """
+    return _register(SAMPLERS, name, source)
+
+
+def register_scheduler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
+    """A decorator that adds a scheduler, of what makes an `optuna.pruners.BasePruner`.
+
+    Raises ValueError for a taken name.
+    """
+    return _register(SCHEDULERS, name, source)
+
+
+def _register(registry: OpenRegistry[SearchPart[Any]], name: str, source: str) -> Callable[[MakeT], MakeT]:
+    def register(make: MakeT) -> MakeT:
+        if not callable(make):
+            raise ValueError(f"expected what makes the {registry.kind} '{name}', got {make!r}")
+        registry.register(name, SearchPart(source=source, make=make))
+        return make
+
+    return register

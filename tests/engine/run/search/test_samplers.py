@@ -1,0 +1,80 @@
+"""Samplers and schedulers conform, the suites find what does not, and what a plug-in raises has its name."""
+
+import optuna
+import pytest
+
+from activemem import PluginError, load_plugin, register_sampler, register_scheduler
+from activemem.engine.run.search import conformance
+from activemem.engine.run.search.samplers import make_pruner, make_sampler
+from activemem.studies.schema.settings import SearchSettings
+
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+
+
+@pytest.mark.parametrize("check", conformance.SAMPLER_CHECKS)
+@pytest.mark.parametrize("name", ["tpe", "random", "nsga2"])
+def test_a_sampler_conforms(name, check):
+    check(name)
+
+
+@pytest.mark.parametrize("check", conformance.SCHEDULER_CHECKS)
+@pytest.mark.parametrize("name", ["asha", "hyperband", "median", "none"])
+def test_a_scheduler_conforms(name, check):
+    check(name)
+
+
+@register_sampler("unseeded", source="a test")
+def unseeded(seed):
+    return optuna.samplers.RandomSampler()
+
+
+@register_scheduler("impatient", source="a test")
+def impatient():
+    return optuna.pruners.ThresholdPruner(lower=2.0)
+
+
+def test_the_suites_find_what_a_sampler_and_a_scheduler_do_not_keep_to():
+    with pytest.raises(AssertionError, match="the same seed proposes other points"):
+        conformance.sampler_seed_decides("unseeded")
+    with pytest.raises(AssertionError, match="the best of 25 points is given up after epoch 1"):
+        conformance.best_point_is_kept("impatient")
+    with pytest.raises(AssertionError, match="the only point is given up after epoch 1"):
+        conformance.first_point_is_kept("impatient")
+
+
+BROKEN = """
+from activemem import register_sampler, register_scheduler
+
+@register_sampler("no_sampler", source="here")
+def no_sampler(seed):
+    return seed
+
+@register_sampler("broken_sampler", source="here")
+def broken_sampler(seed):
+    from optuna.samplers import RandomSampler
+    class Broken(RandomSampler):
+        def sample_independent(self, *arguments):
+            raise KeyError("kernel")
+    return Broken()
+
+@register_scheduler("broken_scheduler", source="here")
+def broken_scheduler():
+    raise RuntimeError("no such scheduler")
+"""
+
+
+def test_what_a_plug_in_raises_is_told_with_its_name(tmp_path):
+    path = tmp_path / "broken_searching.py"
+    path.write_text(BROKEN, encoding="utf-8")
+    load_plugin(path)
+
+    def settings(**changes):
+        return SearchSettings(trials=1, metric="accuracy", direction="max", **changes)
+
+    with pytest.raises(PluginError, match="sampler 'no_sampler': expected an optuna BaseSampler, got int"):
+        make_sampler(settings(sampler="no_sampler"))
+    with pytest.raises(PluginError, match=r"broken_searching.py: scheduler .* RuntimeError: no such sch"):
+        make_pruner(settings(scheduler="broken_scheduler"))
+    study = optuna.create_study(sampler=make_sampler(settings(sampler="broken_sampler")))
+    with pytest.raises(PluginError, match=r"^broken_searching.py: sampler 'broken_sampler': KeyError: 'ke"):
+        study.ask().suggest_int("kernel", 1, 3)
