@@ -29,6 +29,12 @@ from .reporting.recipes.display import show_recipe as show_recipe
 from .reporting.results import StudyResults as StudyResults
 from .reporting.results import open_study as open_study
 from .storage import Store as Store
+from .studies.catalog.callbacks import Callback as Callback
+from .studies.catalog.callbacks import TrainingMoment as TrainingMoment
+from .studies.catalog.callbacks import register_callback as register_callback
+from .studies.catalog.loss_terms import LossTerm as LossTerm
+from .studies.catalog.loss_terms import TrainingStep as TrainingStep
+from .studies.catalog.loss_terms import register_loss_term as register_loss_term
 from .studies.catalog.metrics import register_metric as register_metric
 from .studies.catalog.optimisers import PluginOptimizer as PluginOptimizer
 from .studies.catalog.optimisers import register_optimizer as register_optimizer

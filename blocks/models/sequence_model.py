@@ -171,14 +171,13 @@ def build(
     return model
 
 
-def weight_shapes(recipe: str | Recipe, config: ModelConfig) -> dict[str, torch.Size]:
-    """The shape of each weight of a model by its name, in the model's order; nothing is allocated.
+def build_on_meta(recipe: str | Recipe, config: ModelConfig) -> Model | TransductionModel:
+    """The model with the shapes of its weights and without their values; nothing is allocated.
 
     Raises RecipeError and BuildError as `build` does.
     """
     with torch.device("meta"):
-        model = _assemble(parse(recipe), config, None)
-    return {name: weight.shape for name, weight in model.named_parameters()}
+        return _assemble(parse(recipe), config, None)
 
 
 def _assemble(recipe: Recipe, config: ModelConfig, max_parameters: int | None) -> Model | TransductionModel:

@@ -25,6 +25,7 @@ from .display import live_display
 
 if TYPE_CHECKING:
     from ...engine.run.driver import Summary
+    from ...engine.trial.machine_failures import MachineError
 
 CONNECT_TIMEOUT_S = 5.0
 
@@ -59,16 +60,15 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
     Raises MachineError, with how to go on, where a machine fails.
     """
-    values, store = settings.values, settings.store
+    store = settings.store
     if isinstance(settings.results, Path):
         settings.results.mkdir(parents=True, exist_ok=True)
     if not request.local:
-        _check_reachable(values.address)
+        _check_reachable(settings.values.address)
     from ...tracking.opening import open_trackers
 
     trackers = open_trackers(settings.track)
     from ...engine.run.driver import run_study  # loads torch
-    from ...engine.run.head_watch import HeadLostError
     from ...engine.trial.machine_failures import MachineError
     from ...tracking.listener import tracking
     from ...tracking.tables import tracked_tables
@@ -76,17 +76,6 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     started = time.monotonic()
     if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):
         print_stderr(f"{describe_stale(kept)}; kept as outcomes")
-    machine = Machine(
-        cpus=values.cpus,
-        gpus=values.gpus,
-        time_limit_s=values.time_limit_s,
-        memory_limit=None if values.memory_limit is None else read_bytes(values.memory_limit),
-        isolate=values.isolate,
-        checkpoint_every_s=values.checkpoint_every,
-        address=values.address,
-        data=settings.data.resolve(),  # workers have a working directory of their own
-        skip_unfit_nodes=request.skip_unfit_nodes,
-    )
     try:
         with (
             live_display(request.study.name, _initial_progress(request, store)) as display,
@@ -95,7 +84,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
             summary = run_study(
                 request.study,
                 store,
-                machine,
+                _machine(request, settings),
                 listener,
                 local=request.local,
                 max_trials=request.max_trials,
@@ -109,13 +98,36 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         print_stderr(f"stopped at once; the epochs before are stored. Continue: {request.resume_command}")
         return None
     except MachineError as error:
-        told = f"stopped, and no trial has failed by it: {error}. Continue: {request.resume_command}"
-        if isinstance(error, HeadLostError):
-            print_stderr(told)
-            os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
-        raise MachineError(told) from error
+        raise _stopped_by(error, request) from error
     _print_summary(request, summary, store, time.monotonic() - started)
     return summary
+
+
+def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
+    """What a failure of a machine is told as; without the head of its cluster this process ends here."""
+    from ...engine.run.head_watch import HeadLostError
+
+    told = f"stopped, and no trial has failed by it: {failure}. Continue: {request.resume_command}"
+    if isinstance(failure, HeadLostError):
+        print_stderr(told)
+        os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
+    return type(failure)(told)
+
+
+def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
+    """What trains, and what it may use."""
+    values = settings.values
+    return Machine(
+        cpus=values.cpus,
+        gpus=values.gpus,
+        time_limit_s=values.time_limit_s,
+        memory_limit=None if values.memory_limit is None else read_bytes(values.memory_limit),
+        isolate=values.isolate,
+        checkpoint_every_s=values.checkpoint_every,
+        address=values.address,
+        data=settings.data.resolve(),  # workers have a working directory of their own
+        skip_unfit_nodes=request.skip_unfit_nodes,
+    )
 
 
 def _initial_progress(request: RunRequest, store: Store) -> StudyProgress:

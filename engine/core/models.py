@@ -8,10 +8,11 @@ import torch
 
 from ...blocks import Model, build
 from ...blocks.models.seq2seq_model import TransductionModel
+from ...blocks.models.sequence_model import build_on_meta
 from ...grammar import ModelConfig, analyse
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.resolve.costs import model_config
-from ...studies.schema.settings import ModelSettings, read_recipe
+from ...studies.schema.settings import ModelSettings, TrialSettings, read_recipe
 
 AnyModel = Model | TransductionModel
 """A model of one sequence, or of a source and a target."""
@@ -20,6 +21,11 @@ AnyModel = Model | TransductionModel
 def build_model(model: ModelSettings, interface: ModelInterface, generator: torch.Generator) -> AnyModel:
     """The model on a CPU, its weights drawn from the generator."""
     return build(model.recipe, model_config(model, interface), generator=generator)
+
+
+def outline_model(settings: TrialSettings) -> AnyModel:
+    """A trial's model with the names and shapes of its modules and weights alone; nothing is allocated."""
+    return build_on_meta(settings.model.recipe, model_config(settings.model, settings.task.interface))
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:

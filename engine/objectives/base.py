@@ -18,6 +18,9 @@ from ...studies.schema.settings import TrialSettings
 Metrics = dict[str, float]
 ModelOf = TypeVar("ModelOf", bound=nn.Module)
 
+Observer = Callable[[Tensor, Tensor, Tensor], None]
+"""Sees inputs, and of all that is scored the outputs and the targets, as registered metrics do."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
@@ -52,6 +55,7 @@ class Objective(ABC, Generic[ModelOf]):
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         self.settings, self.device, self.folder = settings, device, folder
         self.interface: ModelInterface = settings.task.interface
+        self.observer: Observer | None = None  # of the next losses
 
     @property
     def solved(self) -> bool:
@@ -69,7 +73,14 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
-        """The mean loss over one part of the next batch, which part 0 draws."""
+        """The mean loss over one part of the next batch, which part 0 draws; the observer is shown it."""
+
+    def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor, valid: Tensor | None = None) -> None:
+        """Let the observer, if there is one, see what a loss is of, or what is valid of it."""
+        if self.observer is not None and valid is None:
+            self.observer(inputs, outputs, targets)
+        elif self.observer is not None:
+            self.observer(inputs, outputs[valid], targets[valid])
 
     @abstractmethod
     def evaluate(self, model: ModelOf, *, last: bool) -> Metrics:

@@ -56,8 +56,10 @@ class GeneratedObjective(Objective[Model]):
             self._batch = draw_examples(self._task, self.settings.train.batch_size, self._data)
         assert self._batch is not None, "a batch begins with its first part"
         rows = len(self._batch.inputs) // parts
-        losses = self._losses(*self._answers(model, self._rows(self._batch, part * rows, rows)))
-        return losses.sum() * parts / self._num_scored(self._batch.targets)
+        examples = self._rows(self._batch, part * rows, rows)
+        outputs, targets = self._answers(model, examples)
+        self._show(examples.inputs, outputs, targets)
+        return self._losses(outputs, targets).sum() * parts / self._num_scored(self._batch.targets)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The scores of the dev examples, and after the last epoch of each test set and of all together."""

@@ -47,8 +47,9 @@ class LabelledObjective(Objective[Model]):
             self._batch = self._next_batch()
         assert self._batch is not None, "a batch begins with its first part"
         batch = LabelledBatch(*(rows.chunk(parts)[part] for rows in self._batch))
-        lost = self._losses(*self._answers(model, batch)).sum()
-        return lost * parts / int((self._batch.labels != IGNORED).sum())
+        outputs, labels = self._answers(model, batch)
+        self._show(batch.sequences, *self._measured(outputs, labels))
+        return self._losses(outputs, labels).sum() * parts / int((self._batch.labels != IGNORED).sum())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The scores of the dev split, and after the last epoch of the test split."""
@@ -103,6 +104,10 @@ class LabelledObjective(Objective[Model]):
     def _meaning(self) -> dict[str, Any]:
         """What outputs stand for, as plain values."""
 
+    def _measured(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs and labels as registered metrics see them."""
+        return outputs, labels
+
     @abstractmethod
     def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """The loss of each label."""
@@ -142,6 +147,10 @@ class SequenceRegressionObjective(LabelledObjective):
         mean, deviation = self._scale
         return {"mean": mean, "deviation": deviation}
 
+    def _measured(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        mean, deviation = self._scale
+        return (outputs.squeeze(-1).double() * deviation + mean).float(), labels.float()
+
     def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         mean, deviation = self._scale
         targets = ((labels - mean) / deviation).float()
@@ -158,7 +167,7 @@ class SequenceRegressionObjective(LabelledObjective):
         outputs, labels = (torch.cat(each) for each in zip(*answers, strict=True))
         loss = self._losses(outputs, labels).double().mean()
         numbers = outputs.squeeze(-1).double() * deviation + mean
-        registered.update(numbers.float(), labels.float())
+        registered.update(*self._measured(outputs, labels))
         measured = {f"{name}_loss": float(loss), f"{name}_mae": float((numbers - labels).abs().mean())}
         variance = float(labels.var(unbiased=False))
         if variance > 0:

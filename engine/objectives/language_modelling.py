@@ -128,6 +128,7 @@ class StreamObjective(LanguageObjective):
         assert self._batch is not None, "a batch begins with its first part"
         inputs, targets = (rows.chunk(parts)[part].to(self.device) for rows in self._batch[:2])
         nats, self._streams[part] = model.nll_stream(inputs, targets, self._streams[part])
+        self._show(inputs, nats.flatten(), targets.flatten())
         return nats.mean()
 
     def state(self) -> dict[str, Any]:
@@ -192,7 +193,11 @@ class LineObjective(LanguageObjective):
             self._batch = self._next_batch()
         assert self._batch is not None, "a batch begins with its first part"
         inputs, targets, lengths = (rows.chunk(parts)[part].to(self.device) for rows in self._batch[:3])
-        return model.nll(inputs, targets, lengths).sum() * parts / int(self._batch.lengths.sum())
+        nats = model.nll(inputs, targets, lengths)
+        self._show(
+            inputs, nats, targets, torch.arange(inputs.shape[1], device=self.device) < lengths[:, None]
+        )
+        return nats.sum() * parts / int(self._batch.lengths.sum())
 
     def state(self) -> dict[str, Any]:
         """How many batches have been read, and what their mean length follows from."""

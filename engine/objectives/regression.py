@@ -53,7 +53,9 @@ class RegressionObjective(Objective[Model]):
             self._batch = self._draw_batch()
         assert self._batch is not None, "a batch begins with its first part"
         batch = RegressionBatch(*(rows.chunk(parts)[part].to(self.device) for rows in self._batch))
-        return functional.mse_loss(self._predictions(model, batch), batch.targets)
+        predictions = self._predictions(model, batch)
+        self._show(batch.inputs, predictions, batch.targets)
+        return functional.mse_loss(predictions, batch.targets)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The share of test sequences that are right, the highest so far, and the epochs until all were."""

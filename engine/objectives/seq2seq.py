@@ -56,8 +56,11 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         sources, targets = (
             rows.chunk(parts)[part].to(self.device) for rows in (batch.sources, batch.targets)
         )
+        logits = model(sources, self._sample_inputs(model, sources, targets))
+        if self.observer is not None:
+            self._show(sources, logits.log_softmax(-1), targets, targets != PAD)
         loss = functional.cross_entropy(
-            model(sources, self._sample_inputs(model, sources, targets)).flatten(0, 1),
+            logits.flatten(0, 1),
             targets.flatten(),
             reduction="sum",
             ignore_index=PAD,

@@ -41,8 +41,9 @@ class TaggingObjective(Objective[Model]):
             self._batch = self._draw_batch()
         assert self._batch is not None, "a batch begins with its first part"
         inputs, targets = (rows.chunk(parts)[part].to(self.device) for rows in self._batch)
-        # (batch, tokens, vocab) against (batch, tokens)
-        return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+        logits = model(inputs).flatten(0, 1)  # (batch * tokens, vocab)
+        self._show(inputs, logits, targets.flatten())
+        return functional.cross_entropy(logits, targets.flatten())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """What is measured after each epoch, and after the last one at each test length."""

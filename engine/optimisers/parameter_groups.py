@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...blocks.models.sequence_model import weight_shapes
 from ...errors import ActivememError
-from ...studies.resolve.costs import model_config
 from ...studies.schema.settings import ParameterGroupSettings, TrialSettings
+from ..core.models import outline_model
 
 _SHOWN = 6
 """So many names of weights are shown where a pattern fits none."""
@@ -64,7 +63,7 @@ def count_frozen(settings: TrialSettings) -> int:
 def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
     """The size of each group of a trial."""
     groups = settings.train.groups
-    shapes = weight_shapes(settings.model.recipe, model_config(settings.model, settings.task.interface))
+    shapes = {name: weight.shape for name, weight in outline_model(settings).named_parameters()}
     chosen = assign_groups(shapes, groups)
     members = [[name for name, place in chosen.items() if place == each] for each in range(len(groups))]
     return [

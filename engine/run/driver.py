@@ -22,6 +22,7 @@ from ..core.events import NOBODY, ClusterNode, Ended, Event, Listener, MachineFa
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import keep_files
 from ..optimisers.parameter_groups import group_sizes
+from ..training_parts.loss_terms import check_watched
 from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ..trial.machine_failures import MachineError
 from ..trial.outcome import Job
@@ -115,29 +116,53 @@ def run_study(
     `local` trains without Ray, in this process or, where the machine says so, in one of its own; of a grid,
     `trial_ids` says which trials may run at all. The run ends once `max_failures` trials have failed in it.
 
-    Raises LeakError, PrecisionError, ParameterGroupError or DataError before anything is trained, where a
-    causal task has a model that is not, this machine lacks a precision, a model has no weights of a group, or
-    a corpus is not there; and MachineError where a machine lacks a GPU or fails later, as with a full disk,
-    of which nothing is stored. Ends in order on Ctrl-C: the same call goes on from the last epoch of each
-    trial. Trials that have failed count as outcomes; `retry_failed` tries them again, after a time limit from
-    where they were.
+    What no trial could be trained with raises before anything is: a model that sees its future LeakError, one
+    without what a group of weights or a loss term names ParameterGroupError or LossTermError, one that cannot
+    read its test TaskError, a precision that is not there PrecisionError, a corpus DataError. A machine that
+    lacks a GPU or fails later, as with a full disk, raises MachineError, and nothing of that is stored. Ends
+    in order on Ctrl-C: the same call goes on from the last epoch of each trial. Trials that have failed count
+    as outcomes; `retry_failed` tries them again, after a time limit from where they were.
 
     Any number of drivers may run one study on one store at once. Each trains what no other does, waits for
     the rest, and takes over the trials of processes that are gone.
     """
     check_gpu(machine)
-    last = (
-        store.last_numbers()
-    )  # before the outcomes: an attempt that ends in between has a lease that says so
+    # before the outcomes: an attempt that ends in between has a lease that says so
+    last = store.last_numbers()
     missing = _missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
+    _prepare(study, settings, machine)
+    _save_record(study, store)
+    with on_interrupt(listener.stopping) as stop:
+        counter = _Counter(listener, stop, max_failures)
+
+        def run(source: CohortSource) -> list[str]:
+            return _run(
+                source, study, store, settings, machine=machine, listener=counter, stop=stop, local=local
+            )
+
+        rounds = _Rounds(study, store, counter, stop, run)
+        given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
+    if counter.machine_failure is not None:
+        raise MachineError(counter.machine_failure)
+    store.compact()
+    return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
+
+
+def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:
+    """Look whether these trials can be trained, and bring what they are trained on; raises as `run_study`."""
     group_sizes(settings)
+    check_watched(settings)
     check_leaks(settings)
     check_test_lengths(settings)
     check_precisions(settings, machine)
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)
+
+
+def _save_record(study: Study, store: Store) -> None:
+    """Keep the study as it runs now, by which commands know it."""
     store.save_study_record(
         study.name,
         {
@@ -148,28 +173,6 @@ def run_study(
             "run": datetime.now(UTC).isoformat(timespec="seconds"),
         },
     )
-    with on_interrupt(listener.stopping) as stop:
-        counter = _Counter(listener, stop, max_failures)
-
-        def run(source: CohortSource) -> list[str]:
-            return _run(
-                source, study, store, settings, machine=machine, listener=counter, stop=stop, local=local
-            )
-
-        rounds = _Rounds(study, store, counter, stop, run)
-        try:
-            if study.search is None:
-                given_up = rounds.train_grid(missing, last, max_trials)
-            else:
-                given_up = rounds.search(max_trials, retry_failed=retry_failed)
-        finally:
-            with suppress(OSError):  # what cannot be written counts as a death
-                for trial in store.trials_with_checkpoint(counter.planned - counter.ended.keys()):
-                    checkpoint_of(store, trial).record_stop()
-    if counter.machine_failure is not None:
-        raise MachineError(counter.machine_failure)
-    store.compact()
-    return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
 
 
 class _Rounds:
@@ -186,6 +189,25 @@ class _Rounds:
         self._study, self._store, self._counter = study, store, counter
         self._stop, self._run, self._id = stop, run, uuid.uuid4().hex
         self._others = OtherDrivers(store, self._id, counter)
+
+    def train(
+        self,
+        missing: Sequence[Trial],
+        last: Mapping[str, int],
+        max_trials: int | None,
+        *,
+        retry_failed: bool,
+    ) -> list[str]:
+        """Train what is missing of a grid, or search; why cohorts were given up. What is left has stopped."""
+        try:
+            if self._study.search is None:
+                return self.train_grid(missing, last, max_trials)
+            return self.search(max_trials, retry_failed=retry_failed)
+        finally:
+            left = self._counter.planned - self._counter.ended.keys()
+            with suppress(OSError):  # what cannot be written counts as a death
+                for trial in self._store.trials_with_checkpoint(left):
+                    checkpoint_of(self._store, trial).record_stop()
 
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None

@@ -1,9 +1,12 @@
 """A part of a training that a study asks for changes no bit where it is not, and keeps all of its own state.
 
-`early_stopping` says when a metric has stopped getting better, `gradient_measures` what gradients are like.
+`early_stopping` says when a metric has stopped getting better, `gradient_measures` what gradients are like;
+`loss_terms` are what plug-ins add to the loss, `callbacks` what they do beside the training.
 """
 
+from .callbacks import Callbacks
 from .early_stopping import Patience
 from .gradient_measures import GradientMeasures
+from .loss_terms import LossTerms
 
-__all__ = ["GradientMeasures", "Patience"]
+__all__ = ["Callbacks", "GradientMeasures", "LossTerms", "Patience"]

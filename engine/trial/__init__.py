@@ -5,5 +5,5 @@ that its next step depends on, `checkpoints` are what it resumes from when its w
 say how that died, `outcome` makes the row, and `pruned` that of a trial which is given up. `schedules` and
 `optimiser_steps`, which keeps steps small, are choices of [train], `precision` what it needs of the device;
 `leaks` finds models that see their future, `machine_failures` is what is not the trial's fault, and
-`provenance` says where a result comes from.
+`provenance` says where a result comes from. `conformance` checks loss terms and callbacks in any test.
 """

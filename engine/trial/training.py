@@ -20,7 +20,7 @@ from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
 from ..objectives import Metrics, StepShape, build_objective
 from ..optimisers import WeightAverage, build_optimizer
-from ..training_parts import GradientMeasures, Patience
+from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
 from .leaks import LeakError, check_future_is_hidden
 from .optimiser_steps import clip_grad_norm_per_tensor, take_clipped_step
 from .precision import check_precision, float32_products
@@ -65,6 +65,8 @@ class Training:
             if train.measure
             else None
         )
+        self._terms = LossTerms(train.loss_terms, self._model, device) if train.loss_terms else None
+        self._callbacks = Callbacks(train.callbacks, seed, device) if train.callbacks else None
         self._noise = torch.Generator(device).manual_seed(derive_seed(seed, "dropout")).get_state()
         self.parameters = sum(weights.numel() for weights in self._model.parameters())
         self.epoch = self.step = 0
@@ -92,19 +94,21 @@ class Training:
     def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
         """Train one epoch, or the rest of one, and evaluate the model; the metrics of both.
 
-        Raises NotANumberError when the mean loss of the epoch is not finite, LeakError when the task is
-        causal and the model sees later inputs, and what `between_steps` raises.
+        Raises NotANumberError when the mean loss of the epoch or of one of its terms is not finite, LeakError
+        when the task is causal and the model sees later inputs, and what `between_steps` raises.
         """
         with self._timed():
+            self._start_callbacks()
             with self._own_rng(), float32_products(self._settings.train.precision):
                 self._take_steps(between_steps)
             shapes, epoch = self._objective.epoch_shapes(), self.epoch + 1
             loss = float(self._loss / self._settings.train.steps_per_epoch)
-            if not math.isfinite(loss):
+            terms = self._term_metrics()
+            if not all(map(math.isfinite, (loss, *terms.values()))):
                 self.epoch = epoch
                 raise NotANumberError(f"not a number at epoch {epoch}")
             losses = self._last_losses(loss)
-            trained = {"loss": loss, **self._gradient_metrics()}
+            trained = {"loss": loss, **self._gradient_metrics(), **terms}
             measured, patience = self._measure(epoch, losses, trained)
         seconds, self._amid_step = self._epoch_s, True
         self._schedule.after_epoch(measured)
@@ -132,6 +136,8 @@ class Training:
             "progress": (self.epoch, self.step, self.seconds + now_s, self.flops, self._tokens),
             "epoch": {"taken": self._taken, "loss": self._loss, "seconds": self._epoch_s + now_s},
             **({"gradients": self._gradients.state()} if self._gradients else {}),
+            **({"terms": self._terms.state()} if self._terms else {}),
+            **({"callbacks": self._callbacks.state()} if self._callbacks else {}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -152,6 +158,10 @@ class Training:
             self._taken, self._loss, self._epoch_s = begun["taken"], begun["loss"], begun["seconds"]
         if self._gradients:
             self._gradients.restore(state["gradients"])
+        if self._terms:
+            self._terms.restore(state["terms"])
+        if self._callbacks:
+            self._callbacks.restore(state["callbacks"])
 
     def weights(self) -> Mapping[str, Tensor]:
         """The model as it is evaluated now, by name."""
@@ -177,10 +187,22 @@ class Training:
         self._loss = torch.zeros((), device=self._device)  # the sum over the steps, still on the device
         if self._gradients:
             self._gradients.begin_epoch()
+        if self._terms:
+            self._terms.begin_epoch()
 
     def _gradient_metrics(self) -> Metrics:
         """What the study has asked to measure of the gradients of the epoch."""
         return self._gradients.metrics(self._settings.train.steps_per_epoch) if self._gradients else {}
+
+    def _term_metrics(self) -> Metrics:
+        """The means of the loss terms over the epoch."""
+        return self._terms.metrics(self._settings.train.steps_per_epoch) if self._terms else {}
+
+    def _start_callbacks(self) -> None:
+        """Let callbacks begin, before the first step."""
+        if self._callbacks and not self._callbacks.started:
+            with self._averaged(), float32_products(self._settings.train.precision):
+                self._callbacks.start(self._model)
 
     def _ends_after(self, epoch: int, losses: Sequence[float], patience: Patience) -> bool:
         """Whether an epoch is the last, with these losses up to it, and this patience behind it."""
@@ -240,10 +262,13 @@ class Training:
     def _accumulate_gradients(self, part: int) -> Tensor:
         """Add the gradients of one part of the next batch; its share of the step's loss."""
         train = self._settings.train
-        with self._autocast():
+        watching = self._terms.watching(self._objective) if self._terms else nullcontext()
+        with watching, self._autocast():
             loss = self._objective.loss(self._model, part, train.accumulate)
         penalty = self._model.penalty() if train.span_loss else None
         objective = loss if penalty is None else loss + train.span_loss * penalty
+        if self._terms:
+            objective = objective + self._terms.after_part(self.step, train.accumulate)
         if train.accumulate > 1:
             objective, loss = objective / train.accumulate, loss / train.accumulate
         objective.backward()
@@ -256,6 +281,7 @@ class Training:
         measured again as the last.
         """
         before, stopping = self._objective.state(), self._settings.train.early_stopping
+        called_before = self._callbacks.state() if self._callbacks else {}
         last, patience = epoch >= self._settings.train.epochs or self._have_converged(losses), self._patience
         try:
             with self._averaged():
@@ -266,8 +292,15 @@ class Training:
                         self._objective.restore(before)
                         measured = self._evaluate(last=True)
                 self._check_causality(epoch, losses, patience)
+                if self._callbacks:
+                    last = self._ends_after(epoch, losses, patience)
+                    measured |= self._callbacks.after_epoch(
+                        self._model, epoch, self.step, {**trained, **measured}, last=last
+                    )
         except Interruption:
             self._objective.restore(before)
+            if self._callbacks:
+                self._callbacks.restore(called_before)
             raise
         except LeakError:
             self.epoch = epoch

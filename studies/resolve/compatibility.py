@@ -259,6 +259,15 @@ def _early_stopping(settings: TrialSettings) -> Iterator[ValidationProblem]:
         )
 
 
+def _compiled_terms(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Loss terms that watch modules which torch compiles, so that these have no outputs of their own."""
+    watching = [term.name for term in settings.train.loss_terms if term.watches]
+    if settings.train.compile and watching:
+        yield ValidationProblem(
+            ("train", "compile"), f"{watching[0]} watches modules, which a compiled body does not show"
+        )
+
+
 _TASK_NAME: KeyPath = ("task", "name")
 _CURRICULUM: KeyPath = ("train", "curriculum")
 _LENGTHS: KeyPath = ("train", "lengths")
@@ -277,7 +286,11 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((("train", "label_smoothing"),), _for_pairs("label_smoothing")),
     ((("model", "cutoffs"), ("model", "tied")), _one_vocabulary),
     ((("train", "schedule"), _LENGTHS), _plateau),
-    ((("task",), ("train", "early_stopping"), ("train", "measure"), _LENGTHS), _early_stopping),
+    (
+        (("task",), ("train", "early_stopping"), ("train", "measure"), ("train", "loss_terms"), _LENGTHS),
+        _early_stopping,
+    ),
+    ((("train", "loss_terms"), ("train", "compile")), _compiled_terms),
 )
 """Each rule with the keys that it reads beside the name of the task."""
 

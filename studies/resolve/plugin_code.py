@@ -12,6 +12,8 @@ from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ...grammar.vocabulary.registry import block_code
 from ...plugins import OpenRegistry
+from ..catalog.callbacks import CALLBACKS
+from ..catalog.loss_terms import LOSS_TERMS
 from ..catalog.optimisers import OPTIMIZERS
 from ..catalog.schedules import SCHEDULES
 from ..catalog.tasks import TASKS
@@ -40,6 +42,8 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
         (POSITIONS, model.position),
         (OPTIMIZERS, train.optimizer.name),
         (SCHEDULES, train.schedule.name),
+        *((LOSS_TERMS, each.name) for each in train.loss_terms),
+        *((CALLBACKS, each.name) for each in train.callbacks),
     )
 
 
@@ -59,6 +63,8 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
             (POSITIONS, model.get("position", "timing")),
             (OPTIMIZERS, train["optimizer"]["name"]),
             (SCHEDULES, train.get("schedule", {}).get("name", "constant")),
+            *((LOSS_TERMS, each["name"]) for each in train.get("loss_terms", ())),
+            *((CALLBACKS, each["name"]) for each in train.get("callbacks", ())),
         )
     except (KeyError, RecipeError):
         return {}

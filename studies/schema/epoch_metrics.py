@@ -27,8 +27,9 @@ def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def _measured(settings: TrialSettings) -> Iterator[str]:
-    """Those that [train] asks for."""
-    return (name for name in settings.train.measure if name != "gradient_noise")
+    """Those that [train] asks for; what callbacks report they may leave out in any epoch."""
+    yield from (name for name in settings.train.measure if name != "gradient_noise")
+    yield from (each.name for each in settings.train.loss_terms)
 
 
 def _of_objective(settings: TrialSettings) -> tuple[str, ...]:

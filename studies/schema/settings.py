@@ -20,6 +20,8 @@ from ...grammar import (
 )
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
+from ..catalog.callbacks import Callback, read_callback
+from ..catalog.loss_terms import LossTerm, read_loss_term
 from ..catalog.optimisers import OptimizerSettings, read_optimizer_settings
 from ..catalog.samplers import SAMPLERS, SCHEDULERS
 from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings, read_schedule_settings
@@ -281,6 +283,14 @@ class TrainSettings(StrictModel):
     measure: Annotated[tuple[GradientMeasure, ...], Field(strict=False)] = ()
     """what is measured of the gradients in each epoch: gradient_norm, the mean of their norms before they are
     clipped; gradient_noise, the simple noise scale in sequences, from the parts of each step"""
+    loss_terms: Annotated[
+        tuple[Annotated[SerializeAsAny[LossTerm], BeforeValidator(read_loss_term)], ...], Field(strict=False)
+    ] = ()
+    """what plug-ins add to the loss of each step"""
+    callbacks: Annotated[
+        tuple[Annotated[SerializeAsAny[Callback], BeforeValidator(read_callback)], ...], Field(strict=False)
+    ] = ()
+    """what plug-ins do before the first epoch, after each and after the last"""
     curriculum: CurriculumSettings | None = None
     """for the algorithmic tasks: how the length grows, from the first on"""
     lengths: (
@@ -314,6 +324,15 @@ class TrainSettings(StrictModel):
     def order_measures(cls, measure: tuple[str, ...]) -> tuple[str, ...]:
         """Each once, in one order, so that both orders are one trial."""
         return tuple(sorted(set(measure)))
+
+    @field_validator("loss_terms", "callbacks")
+    @classmethod
+    def check_names(cls, named: tuple[LossTerm, ...] | tuple[Callback, ...]) -> object:
+        """Each name once, since metrics are called by it."""
+        names = [each.name for each in named]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"expected each name once, got {', '.join(twice)} twice")
+        return named
 
     @model_validator(mode="after")
     def check_noise(self) -> TrainSettings:

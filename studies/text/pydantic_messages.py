@@ -118,7 +118,13 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
     for part in path:
         if isinstance(part, int):  # a table of a list of them
             continue
-        annotation = model.model_fields[str(part)].annotation
-        kinds = (annotation, *get_args(annotation))  # an optional table is a union
-        model = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
+        model = next(_models_in(model.model_fields[str(part)].annotation))
     return model
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    """The models in a type: an optional table is a union, a list of tables has them inside."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)

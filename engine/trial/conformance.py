@@ -1,0 +1,177 @@
+"""What loss terms and callbacks must hold to, whoever wrote them: checks that any test can run.
+
+    load_plugin("activity.py")
+
+    @pytest.mark.parametrize("check", LOSS_TERM_CHECKS)
+    def test_activity_conforms(check):
+        check(trial(loss_terms=[{"name": "activity", "weight": 0.1}]))
+
+A check raises AssertionError where a training is not what it should be. The trainings are of seconds; `model`
+and `task` are the tables of a model and a task that the part is made for.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...studies.catalog.callbacks import CALLBACKS
+from ...studies.schema.settings import TrialSettings
+from ..core.interruption import StoppedMidway
+from .training import TOKENS_PER_S, Training
+
+EPOCHS, STEPS = 3, 4
+"""So long is a training that is looked at."""
+
+_MODEL = {"recipe": "2 * (sa(heads=2, head_width=4) >> ff(16))", "d_model": 8}
+_TASK = {"name": "reverse", "vocab": 8, "dev_sequences": 8}
+
+Course = list[dict[str, float]]
+"""The metrics of the epochs of a training, without its speed."""
+
+
+def trial(
+    *,
+    model: Mapping[str, Any] = _MODEL,
+    task: Mapping[str, Any] = _TASK,
+    loss_terms: Sequence[Mapping[str, Any]] = (),
+    callbacks: Sequence[Mapping[str, Any]] = (),
+    **train: object,
+) -> TrialSettings:
+    """A trial of seconds with these loss terms and callbacks; `train` has other keys of [train]."""
+    tables = {
+        "optimizer": {"name": "adam", "lr": 0.01},
+        "batch_size": 4,
+        "accumulate": 2,
+        "epochs": EPOCHS,
+        "steps_per_epoch": STEPS,
+        "loss_terms": list(loss_terms),
+        "callbacks": list(callbacks),
+        **({"lengths": [2, 5]} if task == _TASK else {}),
+        **train,
+    }
+    return TrialSettings.model_validate({"model": model, "task": task, "train": tables})
+
+
+def check_repeats(settings: TrialSettings) -> None:
+    """The same trial is the same to the last bit."""
+    assert _course(_begin(settings)) == _course(_begin(settings)), "a trial was another the second time"
+
+
+def check_resumes(settings: TrialSettings) -> None:
+    """A training that was left anywhere goes on, from what its checkpoint has, as if it had not been.
+
+    It is left amid an epoch, before the evaluation of one, and between two.
+    """
+    expected = _course(_begin(settings))
+    for pieces in (2, STEPS, STEPS + 1, STEPS + 3):
+        training, found = _begin(settings), Course()
+        for _ in range(pieces):
+            found += _advance_a_piece(training)
+        saved = io.BytesIO()
+        torch.save(training.state(), saved)
+        saved.seek(0)
+        rest = _begin(settings)
+        rest.restore(torch.load(saved, weights_only=True))
+        found += _course(rest)
+        assert found == expected, f"a training that was left after step {training.step} was another"
+
+
+def check_moves_weights(settings: TrialSettings) -> None:
+    """Each loss term has gradients: a training without it ends with other weights."""
+    whole = _weights(settings)
+    for term in settings.train.loss_terms:
+        assert term.weight, f"{term.name}: expected a weight other than 0"
+        terms = tuple(each for each in settings.train.loss_terms if each is not term)
+        without = _weights(_with(settings, loss_terms=terms))
+        assert any(not torch.equal(whole[name], without[name]) for name in whole), (
+            f"{term.name}: expected a term of which gradients can be taken, the weights are those without it"
+        )
+
+
+def check_reports_its_mean(settings: TrialSettings) -> None:
+    """Each loss term is a metric of every epoch."""
+    for epoch in _course(_begin(settings)):
+        missing = [term.name for term in settings.train.loss_terms if term.name not in epoch]
+        assert not missing, f"{missing[0]}: expected a metric of that name after each epoch"
+
+
+def check_leaves_training_alone(settings: TrialSettings) -> None:
+    """With the callbacks or without, a training is the same to the last bit."""
+    with_them, without = _begin(settings), _begin(_with(settings, callbacks=()))
+    courses = _course(with_them), _course(without)
+    for called, plain in zip(*courses, strict=True):
+        assert {name: called[name] for name in plain} == plain, "a metric is another with the callbacks"
+    weights = with_them.weights(), without.weights()
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1]), "weights are others"
+
+
+def check_reports_its_metrics(settings: TrialSettings) -> None:
+    """Each metric that a callback has registered is there at the end, or after an epoch before."""
+    reported = {name for epoch in _course(_begin(settings)) for name in epoch}
+    for each in settings.train.callbacks:
+        missing = sorted(CALLBACKS[each.name].metrics - reported)
+        assert not missing, f"{each.name}: expected its metric {missing[0]} after some epoch"
+
+
+Check = Callable[[TrialSettings], None]
+
+LOSS_TERM_CHECKS: tuple[Check, ...] = (
+    check_repeats,
+    check_resumes,
+    check_moves_weights,
+    check_reports_its_mean,
+)
+"""What a loss term must hold to."""
+
+CALLBACK_CHECKS: tuple[Check, ...] = (
+    check_repeats,
+    check_resumes,
+    check_leaves_training_alone,
+    check_reports_its_metrics,
+)
+"""What a callback must hold to."""
+
+
+def _begin(settings: TrialSettings) -> Training:
+    return Training(settings, torch.device("cpu"), Path(tempfile.gettempdir()))
+
+
+def _course(training: Training) -> Course:
+    """The epochs that are left of a training."""
+    course = Course()
+    while not training.finished:
+        course.append(_without_speed(training.advance()))
+    return course
+
+
+def _advance_a_piece(training: Training) -> Course:
+    """Take one step, or behind the last of an epoch evaluate it; the epoch, if it is over."""
+
+    def leave() -> None:
+        raise StoppedMidway
+
+    try:
+        return [_without_speed(training.advance(leave))]
+    except StoppedMidway:
+        return Course()
+
+
+def _weights(settings: TrialSettings) -> Mapping[str, torch.Tensor]:
+    """The weights at the end of a training."""
+    training = _begin(settings)
+    _course(training)
+    return training.weights()
+
+
+def _with(settings: TrialSettings, **train: object) -> TrialSettings:
+    return settings.model_copy(update={"train": settings.train.model_copy(update=train)})
+
+
+def _without_speed(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if name != TOKENS_PER_S}

@@ -1,0 +1,101 @@
+"""What plug-ins add to the loss, by the names of `[[train.loss_terms]]`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import Field
+
+from ...plugins import OpenRegistry
+from ..text.strict_model import KnownNames, StrictModel, class_faults
+from .metrics import METRICS, Metric
+from .registered_settings import read_registered
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStep:
+    """What a loss term sees: one part of the batch of a step, and what the model has made of it.
+
+    `outputs` and `targets` are what a registered metric of the kind of task gets, padding left out
+    (`Measure`); `inputs` are what the model has read, padding included. `activations` are the outputs of the
+    modules that the term watches, each with the module's name, in the order in which they were computed.
+
+    `state` is the term's own: what it keeps in it, tensors and plain values, is part of the checkpoint. What
+    it draws from torch's global generator comes from the trial's, as dropout does.
+    """
+
+    model: nn.Module
+    inputs: Tensor
+    outputs: Tensor
+    targets: Tensor
+    activations: Sequence[tuple[str, Tensor]]
+    step: int  # counted from 1
+    state: dict[str, Any]
+
+
+class LossTerm(StrictModel, ABC):
+    """`[[train.loss_terms]]` of a plug-in's term: its keys, and what it adds to the loss.
+
+    Its mean over the steps of an epoch, without its weight, is the metric of its name.
+    """
+
+    name: Annotated[str, KnownNames(lambda: LOSS_TERMS)]
+    """the term"""
+    weight: float = Field(default=1.0, allow_inf_nan=False)
+    """what the term is multiplied by in the loss"""
+
+    @property
+    def watches(self) -> tuple[str, ...]:
+        """Patterns of the names of the modules whose outputs the term sees, such as `body.layers.*.part`."""
+        return ()
+
+    @abstractmethod
+    def compute(self, step: TrainingStep) -> Tensor:
+        """The term: one number, of which gradients can be taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossTermEntry:
+    """A loss term; `source` is who has thought of it."""
+
+    name: str
+    title: str
+    source: str
+    settings: type[LossTerm]
+
+
+LOSS_TERMS: OpenRegistry[LossTermEntry] = OpenRegistry("loss term")
+"""Every loss term by its name; all are of plug-ins."""
+
+TermT = TypeVar("TermT", bound=LossTerm)
+
+
+def register_loss_term(
+    name: str, *, title: str, source: str, higher_is_better: bool | None = None, decimals: int = 3
+) -> Callable[[type[TermT]], type[TermT]]:
+    """A decorator that adds a loss term, its class being that of the settings in `[[train.loss_terms]]`.
+
+    The metric of that name has this title. Raises ValueError for a taken name, and for keys without a meaning
+    or a default.
+    """
+
+    def register(settings: type[TermT]) -> type[TermT]:
+        if faults := class_faults(settings, LossTerm):
+            raise ValueError("; ".join(faults))
+        metric = Metric(name=name, title=title, higher_is_better=higher_is_better, decimals=decimals)
+        METRICS.register(name, metric)
+        LOSS_TERMS.register(name, LossTermEntry(name=name, title=title, source=source, settings=settings))
+        return settings
+
+    return register
+
+
+def read_loss_term(table: object) -> object:
+    """The settings of one of `[[train.loss_terms]]`; anything else unchanged."""
+    return read_registered(table, LOSS_TERMS, lambda entry: entry.settings)

@@ -1,0 +1,93 @@
+"""Loss terms and callbacks of a plug-in, for tests."""
+
+import torch
+from pydantic import Field
+
+from activemem import Callback, LossTerm, register_callback, register_loss_term
+
+SOURCE = "a test"
+
+
+@register_loss_term("activity_of_layers", title="Mean square of what layers add", source=SOURCE)
+class Activity(LossTerm):
+    match: str = Field(default="body.layers.*.part")
+    """the modules whose outputs are kept small"""
+
+    @property
+    def watches(self):
+        return (self.match,)
+
+    def compute(self, step):
+        squares = [output.square().mean() for _, output in step.activations]
+        return torch.stack(squares).mean()
+
+
+@register_loss_term("surprise", title="How far the loss is from what it was", source=SOURCE)
+class Surprise(LossTerm):
+    noise: float = Field(default=0.1, ge=0)
+    """how much is drawn"""
+
+    def compute(self, step):
+        found = step.outputs.float().square().mean()
+        last = step.state.get("last", 0.0)
+        step.state["last"] = float(found.detach())
+        return (found - last).abs() * (1 + self.noise * torch.rand(()))
+
+
+@register_loss_term("shown", title="Nothing", source=SOURCE)
+class Shown(LossTerm):
+    flaw: str = ""
+    """what is wrong with it"""
+
+    def compute(self, step):
+        match self.flaw:
+            case "shape":
+                return step.outputs
+            case "type":
+                return 1.0
+            case "nan":
+                return step.outputs.sum() * float("nan")
+            case _:
+                SEEN.append((step.inputs.shape, step.outputs.shape, step.targets.shape, step.step))
+                return 0.0 * step.outputs.sum()
+
+
+@register_callback(
+    "drift",
+    title="How far the weights have come",
+    source=SOURCE,
+    metrics={"drift": "Distance to the first weights", "drift_at_end": "The same after the last epoch"},
+)
+class Drift(Callback):
+    flaw: str = ""
+    """what is wrong with it"""
+
+    def on_start(self, moment):
+        moment.state["first"] = {name: each.detach() for name, each in moment.model.named_parameters()}
+
+    def on_epoch_end(self, moment):
+        match self.flaw:
+            case "unknown":
+                return {"drifting": 1.0}
+            case "dtype":
+                torch.set_default_dtype(torch.float64)
+            case _:
+                pass
+        found = self.distance(moment) + 0.0 * float(torch.rand(()))
+        with torch.no_grad():
+            for each in moment.model.parameters():
+                each.zero_()
+        return {"drift": found}
+
+    def on_end(self, moment):
+        return {"drift_at_end": self.distance(moment)}
+
+    @staticmethod
+    def distance(moment):
+        first = moment.state["first"]
+        squares = [(each - first[name]).square().sum() for name, each in moment.model.named_parameters()]
+        return float(torch.stack(squares).sum().sqrt())
+
+
+SEEN = []
+"""The shapes of what `shown` was shown, and the step."""

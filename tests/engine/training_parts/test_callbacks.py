@@ -1,0 +1,74 @@
+"""Callbacks of plug-ins: beside the training, which stays the same to the last bit."""
+
+import math
+
+import pytest
+import torch
+
+from activemem import Callback, register_callback
+from activemem.engine.training_parts.callbacks import CallbackError
+from activemem.engine.trial.conformance import CALLBACK_CHECKS, EPOCHS, trial
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.epoch_metrics import epoch_metrics
+
+from . import part_examples
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("check", CALLBACK_CHECKS)
+def test_a_callback_that_keeps_and_draws_and_wrecks_its_copy_conforms(check):
+    check(trial(callbacks=[{"name": "drift"}], average=0.5))
+
+
+def test_metrics_are_reported_after_each_epoch_and_after_the_last(tmp_path):
+    training = Training(trial(callbacks=[{"name": "drift"}], average=0.5), CPU, tmp_path)
+    first = {name: weight.clone() for name, weight in training._model.named_parameters()}
+    for epoch in range(1, EPOCHS + 1):
+        found = training.advance()
+        weights = training.weights()  # the average, with which models are evaluated
+        moved = math.sqrt(sum(float((weights[name] - each).square().sum()) for name, each in first.items()))
+        assert found["drift"] == pytest.approx(moved, rel=1e-4)
+        assert ("drift_at_end" in found) == (epoch == EPOCHS)
+    assert found["drift_at_end"] == found["drift"]
+
+
+def test_a_training_that_ends_early_tells_its_callbacks_so(tmp_path):
+    settings = trial(
+        callbacks=[{"name": "drift"}],
+        early_stopping={"metric": "dev_loss", "patience": 1, "min_change": 1e9},
+    )
+    training = Training(settings, CPU, tmp_path)
+    assert "drift_at_end" not in training.advance()
+    assert "drift_at_end" in training.advance()
+    assert training.finished
+
+
+@pytest.mark.parametrize(
+    ("flaw", "told"),
+    [
+        ("unknown", "drift: expected metrics of those registered, drift, drift_at_end, got drifting"),
+        ("dtype", "drift: expected to leave torch as it was, got another default dtype"),
+    ],
+)
+def test_a_callback_that_is_noticed_fails_its_trial(flaw, told, tmp_path):
+    try:
+        with pytest.raises(CallbackError, match=told):
+            Training(trial(callbacks=[{"name": "drift", "flaw": flaw}]), CPU, tmp_path).advance()
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_what_callbacks_report_ends_no_training_early():
+    assert part_examples.Drift.__name__ == "Drift"
+    assert "drift" not in epoch_metrics(trial(callbacks=[{"name": "drift"}]))
+
+
+def test_a_callback_that_does_nothing_cannot_be_registered():
+    class Nothing(Callback):
+        pass
+
+    with pytest.raises(
+        ValueError, match="Nothing: expected a definition of on_start or on_epoch_end or on_end"
+    ):
+        register_callback("nothing", title="Nothing", source="a test")(Nothing)

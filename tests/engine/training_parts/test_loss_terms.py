@@ -1,0 +1,143 @@
+"""Loss terms of plug-ins: what they see of each kind of task, what they add, and how they are refused."""
+
+import pytest
+import torch
+
+from activemem.engine.run.driver import run_study
+from activemem.engine.training_parts.loss_terms import LossTermError
+from activemem.engine.trial.conformance import LOSS_TERM_CHECKS, trial
+from activemem.engine.trial.training import NotANumberError, Training
+from activemem.storage import Store
+from activemem.studies.resolve.trial import settings_from_json, settings_to_json, trial_id
+from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.study import StudyError, load_study
+
+from ...study_texts import study_text
+from . import part_examples
+from .test_early_stopping import KINDS, TRAIN
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("check", LOSS_TERM_CHECKS)
+@pytest.mark.parametrize("name", ["activity_of_layers", "surprise"])
+def test_terms_conform_with_and_without_state_and_draws(check, name):
+    check(trial(loss_terms=[{"name": name, "weight": 0.5}]))
+
+
+def test_a_term_is_added_with_its_weight_to_the_gradients_of_each_part(tmp_path):
+    settings = trial(loss_terms=[{"name": "activity_of_layers", "weight": 0.5}], clip_norm=1e9)
+    plain = trial(clip_norm=1e9)
+    ours, theirs = Training(settings, CPU, tmp_path), Training(plain, CPU, tmp_path)
+    found = {}
+    layers = [
+        module for name, module in theirs._model.named_modules() if name.count(".") == 3 and ".part" in name
+    ]
+    outputs = []
+    for layer in layers:
+        layer.register_forward_hook(lambda _module, _inputs, output: outputs.append(output))
+    original = theirs._objective.loss
+
+    def with_term(model, part, parts):
+        outputs.clear()
+        loss = original(model, part, parts)
+        found.setdefault("terms", []).append(
+            torch.stack([output.square().mean() for output in outputs]).mean()
+        )
+        return loss + 0.5 * found["terms"][-1]
+
+    theirs._objective.loss = with_term
+    metrics = ours.advance()
+    theirs.advance()
+    for name, weight in theirs.weights().items():
+        torch.testing.assert_close(ours.weights()[name], weight)
+    mean = sum(float(each.detach()) for each in found["terms"]) / len(found["terms"])
+    assert metrics["activity_of_layers"] == pytest.approx(mean, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_term_sees_what_each_kind_of_task_is_scored_on(kind, tmp_path):
+    task, recipe, train = KINDS[kind]
+    part_examples.SEEN.clear()
+    settings = TrialSettings.model_validate(
+        {
+            "model": {"recipe": recipe, "d_model": 8},
+            "task": task,
+            "train": {**TRAIN, **train, "loss_terms": [{"name": "shown"}]},
+        }
+    )
+    assert Training(settings, CPU, tmp_path).advance()["shown"] == 0.0
+    assert len(part_examples.SEEN) == 2 * settings.train.accumulate
+    for inputs, outputs, targets, step in part_examples.SEEN:
+        assert inputs[0] == 4 // settings.train.accumulate
+        assert len(outputs) in (1, 2)
+        assert len(targets) == 1
+        assert outputs[0] == targets[0]
+        assert step in (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("flaw", "error", "told"),
+    [
+        ("shape", LossTermError, "shown: expected one number as a tensor, got shape ("),
+        ("type", LossTermError, "shown: expected one number as a tensor, got float"),
+        ("nan", NotANumberError, "not a number at epoch 1"),
+    ],
+)
+def test_a_term_that_is_no_number_fails_its_trial(flaw, error, told, tmp_path):
+    with pytest.raises(error) as caught:
+        Training(trial(loss_terms=[{"name": "shown", "flaw": flaw}]), CPU, tmp_path).advance()
+    assert told in str(caught.value)
+
+
+def test_the_id_covers_terms_and_their_keys_and_nothing_where_there_are_none():
+    plain, term = trial(), {"name": "activity_of_layers"}
+    ids = [
+        trial_id(trial(loss_terms=terms))
+        for terms in ([], [term], [{**term, "weight": 0.5}], [{**term, "match": "norm"}])
+    ]
+    assert len(set(ids)) == 4
+    assert ids[0] == trial_id(plain)
+    settings = trial(loss_terms=[{**term, "match": "norm"}])
+    assert settings_from_json(settings_to_json(settings)) == settings
+
+
+def text(*terms, **train):
+    tables = "".join(f"\n[[train.loss_terms]]\n{each}\n" for each in terms)
+    return study_text(factors={"mixer": ["conv(k=3)"]}, task={"name": "reverse"}, train=train) + tables
+
+
+@pytest.mark.parametrize(
+    ("terms", "train", "told"),
+    [
+        (
+            ['name = "activty_of_layers"'],
+            {},
+            "unknown loss term 'activty_of_layers'; nearest: activity_of_lay",
+        ),
+        (["weight = 1.0"], {}, "[train] loss_terms: missing key 'name'"),
+        (['name = "surprise"\nnoise = -1.0'], {}, "[train] loss_terms.noise: expected at least 0, got -1.0"),
+        (['name = "surprise"\nnoises = 1.0'], {}, "[train] loss_terms: unknown key 'noises'"),
+        (['name = "surprise"', 'name = "surprise"'], {}, "expected each name once, got surprise twice"),
+        (
+            ['name = "activity_of_layers"'],
+            {"compile": True},
+            "activity_of_layers watches modules, which a compiled body does not show",
+        ),
+    ],
+)
+def test_terms_that_cannot_be_are_told_with_the_file(terms, train, told):
+    with pytest.raises(StudyError) as caught:
+        load_study(text(*terms, **train))
+    assert told in str(caught.value)
+
+
+def test_modules_that_a_model_lacks_are_told_before_anything_is_trained(tmp_path):
+    study = load_study(text('name = "activity_of_layers"\nmatch = "body.parts.*"'))
+    with pytest.raises(LossTermError) as caught:
+        run_study(study, Store(tmp_path), local=True)
+    assert str(caught.value) == (
+        "these models lack what loss terms watch\n"
+        "  2 * (conv(k=3) >> ff(8)): activity_of_layers: expected a pattern of modules of the model, got "
+        "'body.parts.*'"
+    )
