@@ -70,10 +70,15 @@ def _rows(model: type[StrictModel], prefix: str) -> list[list[str]]:
         name = f"{prefix}{key}"
         meaning = [" ".join(field.description.split())] if field.description else []
         rows.append([f"`{name}`", _type(field), _default(field), *meaning])
-        for kind in (field.annotation, *get_args(field.annotation)):
-            if isinstance(kind, type) and issubclass(kind, StrictModel):
-                rows += _rows(kind, f"{name}.")
+        for kind in _tables_in(field.annotation):
+            rows += _rows(kind, f"{name}.")
     return rows
+
+
+def _tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type of any form
+    """The tables in a type: of a list of tables theirs."""
+    own = [kind] if isinstance(kind, type) and issubclass(kind, StrictModel) else []
+    return [*own, *(table for inner in get_args(kind) for table in _tables_in(inner))]
 
 
 def _is_described(model: type[StrictModel]) -> bool:

@@ -17,7 +17,7 @@ from . import (
     study,
     table,
 )
-from .catalog import block, metric, optimizer, sampler, task
+from .catalog import block, callback, metric, optimizer, sampler, task
 
 GROUPS = (
     recipe,
@@ -25,6 +25,7 @@ GROUPS = (
     task,
     metric,
     optimizer,
+    callback,
     sampler,
     study,
     probe,

@@ -13,9 +13,12 @@ from ...studies.text.units import WIDTH
 
 
 def registered(registries: Mapping[str, OpenRegistry[Any]]) -> list[dict[str, str]]:
-    """All that is in registries, as plain data: under which key a study names it, its name, source, owner."""
+    """All that is in registries, as plain data: under which key a study names it, its name, source, owner.
+
+    With a title where the registry has titles.
+    """
     return [
-        {"key": key, "name": name, "source": item.source, "owner": registry.owner(name)}
+        {"key": key, "name": name, **_told(item), "owner": registry.owner(name)}
         for key, registry in registries.items()
         for name, item in registry.items()
     ]
@@ -23,12 +26,18 @@ def registered(registries: Mapping[str, OpenRegistry[Any]]) -> list[dict[str, st
 
 def format_registered(listed: Sequence[Mapping[str, str]]) -> Iterator[str]:
     """A heading for each key; below it each name with its source, and the owner of those of plug-ins."""
-    names = max(len(each["name"]) for each in listed)
+    names = max((len(each["name"]) for each in listed), default=0)
     for key, group in groupby(listed, lambda each: each["key"]):
         yield key
         for each in group:
-            line = f"  {each['name']:<{names}}   {each['source']}{_owner(each['owner'])}"
+            what = f"{each['title']} ({each['source']})" if "title" in each else each["source"]
+            line = f"  {each['name']:<{names}}   {what}{_owner(each['owner'])}"
             yield from wrap(line.rstrip(), WIDTH, subsequent_indent=" " * (names + 5))
+
+
+def _told(item: Any) -> dict[str, str]:  # noqa: ANN401 -- of any registry
+    """What is said of something registered."""
+    return {**({"title": item.title} if hasattr(item, "title") else {}), "source": item.source}
 
 
 def format_metrics(metrics: Sequence[Metric]) -> list[str]:

@@ -11,7 +11,7 @@ from ..forked_commands import run_command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-RECALL, MOVING, SEARCHING, COMMANDS = re.findall(
+RECALL, MOVING, SEARCHING, QUIET, COMMANDS = re.findall(
     r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE
 )
 
@@ -117,3 +117,49 @@ def test_what_a_study_says_of_a_task_is_checked_before_anything_runs(folder):
     assert plan.returncode == 2
     assert "mqar: unknown key 'keys'" in plan.stderr
     assert 'pairs = "3"' in plan.stderr
+
+
+def test_a_loss_term_and_a_callback_are_named_in_a_study(folder):
+    listed, run, table = (
+        command(folder, f"{line} {words}")
+        for line, words in zip(QUIET.splitlines(), ("", "--local", ""), strict=True)
+    )
+    assert listed.stdout == (
+        "[[train.loss_terms]]\n"
+        "  activity   Mean square of what layers add (Merity et al. 2017) · activity.py\n"
+        "[[train.callbacks]]\n"
+        "  drift      How far the weights are from the first ones (Chizat et al. 2019, On\n"
+        "             lazy training) · drift.py\n"
+    )
+    assert (run.returncode, table.returncode) == (0, 0), run.stderr
+    assert "2 of 2 trials done" in run.stderr
+    rows = re.findall(
+        r"^  (\S+) +\*?(\d\.\d+)\*? +\*?(\d+\.\d+)\*? +\*?(\d\.\d+)", table.stdout, re.MULTILINE
+    )
+    assert [weight for weight, *_ in rows] == ["0.0", "1.0"], table.stdout
+    assert float(rows[1][2]) < 0.5 * float(rows[0][2])  # the activations
+    assert all(0 < float(drift) < 5 for *_, drift in rows)
+
+
+def test_without_their_plug_ins_a_term_and_a_callback_are_unknown(folder):
+    plan = command(folder, "activemem study plan quiet.toml --plugin activity.py")
+    assert plan.returncode == 2
+    assert "unknown callback 'drift': no plug-in has registered any" in " ".join(plan.stderr.split())
+
+
+def test_changed_code_of_a_term_makes_its_trials_others(folder):
+    words = "--plugin activity.py --plugin drift.py --results results"
+    assert command(folder, f"activemem study run quiet.toml {words} --local").returncode == 0
+    text = (folder / "activity.py").read_text(encoding="utf-8")
+    (folder / "activity.py").write_text(text.replace("square().mean()", "abs().mean()"), encoding="utf-8")
+    plan = command(folder, f"activemem study plan quiet.toml {words}")
+    told = " ".join(plan.stdout.split())
+    assert "2 stored trials are of other code (activity.py " in told
+    assert "2 to run" in told
+
+
+def test_the_loss_term_and_the_callback_of_the_page_conform(folder):
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_quiet.py"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+    assert "8 passed" in done.stdout
