@@ -15,7 +15,7 @@ from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.spec import ClaimSpec
-from activemem.studies.schema import settings
+from activemem.studies.schema import settings, training
 from activemem.studies.schema.curve import CurveSpec
 from activemem.studies.schema.table import TableSpec
 from activemem.studies.text.strict_model import StrictModel
@@ -23,7 +23,7 @@ from activemem.studies.text.strict_model import StrictModel
 TABLES: Mapping[str, type[StrictModel]] = {
     "study": settings.StudySettings,
     "model": settings.ModelSettings,
-    "train": settings.TrainSettings,
+    "train": training.TrainSettings,
     "optimizer": OwnOptimizerSettings,
     "schedule": OwnScheduleSettings,
     "search": settings.SearchSettings,

@@ -15,7 +15,7 @@ from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.planning.stale_trials import describe_stale
 from ...studies.planning.time_estimates import TimeEstimate
 from ...studies.schema.level_names import level_name, short_level_names
-from ...studies.schema.settings import ParameterGroupSettings
+from ...studies.schema.training import ParameterGroupSettings
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings

@@ -15,7 +15,8 @@ from torch.nn import functional
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import TaskKind
-from ...studies.schema.settings import ScheduledSamplingSettings, TrialSettings
+from ...studies.schema.settings import TrialSettings
+from ...studies.schema.training import ScheduledSamplingSettings
 from ..core.seeds import derive_seed
 from ..data.pairs.batches import PairBatch, collate, iter_pair_batches, iter_pair_eval
 from ..data.pairs.corpus import PairSplit

@@ -11,7 +11,7 @@ from torch import nn
 
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
-from ...studies.schema.settings import ParameterGroupSettings
+from ...studies.schema.training import ParameterGroupSettings
 from .lion import Lion
 from .muon import Muon, muon_maps
 from .parameter_groups import regroup

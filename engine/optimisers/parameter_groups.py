@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from ...errors import ActivememError
-from ...studies.schema.settings import ParameterGroupSettings, TrialSettings
+from ...studies.schema.settings import TrialSettings
+from ...studies.schema.training import ParameterGroupSettings
 from ..core.models import outline_model
 
 _SHOWN = 6

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from ...studies.catalog.metrics import METRICS
-from ...studies.schema.settings import EarlyStoppingSettings
+from ...studies.schema.training import EarlyStoppingSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ...errors import ActivememError
-from ...studies.schema.settings import Precision
+from ...studies.schema.training import Precision
 
 _OPERATIONS: tuple[Any, ...] = attrgetter(
     "cuda.matmul", "mkldnn.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn.conv", "mkldnn.rnn"

@@ -15,7 +15,8 @@ from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
-from .settings import ModelSettings, TrainSettings
+from .settings import ModelSettings
+from .training import TrainSettings
 
 TABLE = "source"
 

@@ -12,7 +12,7 @@ import pytest
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
-from activemem.studies.schema import settings
+from activemem.studies.schema import settings, training
 from activemem.studies.schema.curve import CurveSpec
 from activemem.studies.schema.table import TableSpec
 from activemem.studies.study import load_study
@@ -71,9 +71,16 @@ def keys(model, before=""):
     """Every key of a model, those of inline tables with a dot."""
     for key, field in model.model_fields.items():
         yield f"{before}{key}"
-        for kind in (field.annotation, *get_args(field.annotation)):
-            if isinstance(kind, type) and issubclass(kind, StrictModel):
-                yield from keys(kind, f"{before}{key}.")
+        for kind in tables_in(field.annotation):
+            yield from keys(kind, f"{before}{key}.")
+
+
+def tables_in(kind):
+    """The tables in a type, those of a list of tables among them."""
+    if isinstance(kind, type) and issubclass(kind, StrictModel):
+        yield kind
+    for inner in get_args(kind):
+        yield from tables_in(inner)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,7 @@ def keys(model, before=""):
     [
         ("study", settings.StudySettings),
         ("model", settings.ModelSettings),
-        ("train", settings.TrainSettings),
+        ("train", training.TrainSettings),
         ("optimizer", OwnOptimizerSettings),
         ("schedule", OwnScheduleSettings),
         ("search", settings.SearchSettings),

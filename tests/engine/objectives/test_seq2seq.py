@@ -11,7 +11,8 @@ from activemem.engine.objectives.generation import PairData
 from activemem.engine.objectives.seq2seq import sampling_share
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem, require_task
-from activemem.studies.schema.settings import ScheduledSamplingSettings, TrialSettings
+from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.schema.training import ScheduledSamplingSettings
 
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"

@@ -13,7 +13,8 @@ from activemem.engine.optimisers.build import OptimizerError
 from activemem.engine.optimisers.muon import muon_maps, orthogonalise
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.optimisers import OPTIMIZERS, OwnOptimizerSettings
-from activemem.studies.schema.settings import TrainSettings, TrialSettings
+from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.schema.training import TrainSettings
 
 RECIPE = "sa(heads=2, head_width=4) + conv(k=3) >> ff(8)"
 

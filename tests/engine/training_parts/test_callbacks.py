@@ -27,7 +27,8 @@ def test_metrics_are_reported_after_each_epoch_and_after_the_last(tmp_path):
     for epoch in range(1, EPOCHS + 1):
         found = training.advance()
         weights = training.weights()  # the average, with which models are evaluated
-        moved = math.sqrt(sum(float((weights[name].detach() - each.detach()).square().sum()) for name, each in first.items()))
+        squares = [(weights[name] - each).detach().square().sum() for name, each in first.items()]
+        moved = math.sqrt(sum(map(float, squares)))
         assert found["drift"] == pytest.approx(moved, rel=1e-4)
         assert ("drift_at_end" in found) == (epoch == EPOCHS)
     assert found["drift_at_end"] == found["drift"]

@@ -1,0 +1,203 @@
+"""[train]: its keys, and the tables within it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
+
+from ..catalog.callbacks import Callback, read_callback
+from ..catalog.loss_terms import LossTerm, read_loss_term
+from ..catalog.optimisers import OptimizerSettings, read_optimizer_settings
+from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings, read_schedule_settings
+from ..text.strict_model import StrictModel
+
+
+class CurriculumSettings(StrictModel):
+    """`train.curriculum`: the first length, and the accuracy on a fresh batch at which the length grows."""
+
+    start: int = Field(ge=1)
+    """the first length"""
+    grow_at: float = Field(default=1.0, gt=0, le=1)
+    """accuracy on a fresh batch at which the length grows"""
+
+
+class ScheduledSamplingSettings(StrictModel):
+    """`train.scheduled_sampling`: how often a model reads its own guesses, and how these are drawn.
+
+    The share begins at `start` and doubles every `double_every` steps until it is `sampling`. Whether guesses
+    are read at a position is drawn once for all targets of a batch. A guess is drawn from the model's
+    probabilities given what it has read (the program of Kaiser and Bengio 2016).
+    """
+
+    start: float = Field(gt=0, le=1)
+    """the share at the first step"""
+    double_every: int = Field(ge=1)
+    """the number of steps in which it doubles"""
+
+
+class StopSettings(StrictModel):
+    """`train.stop`: training ends early once the loss no longer changes from epoch to epoch."""
+
+    within: float = Field(gt=0, allow_inf_nan=False)
+    """training ends when no two of the last losses differ by this much"""
+    epochs: int = Field(ge=1)
+    """the last losses are those of this many epochs, and of the one before them"""
+
+
+class EarlyStoppingSettings(StrictModel):
+    """`train.early_stopping`: training ends early once a metric no longer gets better."""
+
+    metric: str
+    """a metric that there is after each epoch, such as dev_loss"""
+    patience: int = Field(ge=1)
+    """training ends after so many epochs in a row without a better value"""
+    min_change: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """a value is better if it is by more than this"""
+
+
+class ParameterGroupSettings(StrictModel):
+    """`[[train.groups]]`: weights whose names fit a pattern, trained otherwise than the rest."""
+
+    match: str = Field(min_length=1)
+    """a pattern of the weights' names, `*` standing for any text: "body.*", "*.norm.*"; a weight is of the
+    first group that fits"""
+    lr_scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """what their learning rate is multiplied by, at every step"""
+    weight_decay: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """how strongly they decay to 0; by default as the optimizer says"""
+    freeze: bool = False
+    """whether they stay as they were drawn"""
+
+    @model_validator(mode="after")
+    def check_freeze(self) -> ParameterGroupSettings:
+        """What stays has no rate and no decay."""
+        if self.freeze and (self.lr_scale != 1.0 or self.weight_decay is not None):
+            key = "weight_decay" if self.lr_scale == 1.0 else "lr_scale"
+            raise ValueError(f"frozen weights do not move, so {key} has no effect: leave it out")
+        return self
+
+
+GradientMeasure = Literal["gradient_norm", "gradient_noise"]
+"""A metric of the gradients of an epoch."""
+
+Precision = Literal["float32", "tf32", "bf16"]
+"""The precision of products: 32 bits, or mantissas of 10 or 7 bits."""
+
+
+class TrainSettings(StrictModel):
+    """`[train]`: how the model is trained."""
+
+    optimizer: Annotated[SerializeAsAny[OptimizerSettings], BeforeValidator(read_optimizer_settings)]
+    """the rule that moves the weights"""
+    schedule: Annotated[SerializeAsAny[ScheduleSettings], BeforeValidator(read_schedule_settings)] = (
+        OwnScheduleSettings()
+    )
+    """the learning rate over the steps"""
+    groups: Annotated[tuple[ParameterGroupSettings, ...], Field(strict=False)] = ()
+    """weights that are trained otherwise than the rest, by patterns of their names"""
+    clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """the largest norm that all gradients together may have"""
+    clip_tensor_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """the largest norm that the gradient of any single weight tensor may have"""
+    clip_step_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """the largest norm that the gradient of any single map may have: above it the map's step is scaled by
+    the ratio of the two, while the optimiser averages the gradient itself"""
+    average: float | None = Field(default=None, gt=0, lt=1)
+    """how much of a moving average of the weights stays at each step, such as 0.999; the model is evaluated
+    and kept with the average"""
+    span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """weight of the learnt attention spans in the loss"""
+    batch_size: int = Field(ge=1)
+    """sequences in a training step"""
+    accumulate: int = Field(default=1, ge=1)
+    """parts into which the sequences of a step are split, computed one after the other"""
+    epochs: int = Field(ge=1)
+    """number of epochs; the model is evaluated after each"""
+    steps_per_epoch: int = Field(ge=1)
+    """training steps in an epoch"""
+    sampling: float = Field(default=0.0, ge=0, le=1)
+    """for pairs of sequences: the share of the target's symbols that the model reads its own guesses for"""
+    scheduled_sampling: ScheduledSamplingSettings | None = None
+    """how that share grows; guesses are then drawn one after the other, otherwise they are the likeliest"""
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    """for pairs of sequences: the probability that is spread over all symbols of the target's vocabulary"""
+    precision: Precision = "float32"
+    """how exactly products are computed, in all operations alike; weights stay in 32 bits"""
+    compile: bool = False
+    """whether torch compiles the body"""
+    stop: StopSettings | None = None
+    """when training ends before the last epoch, since its loss is at rest"""
+    early_stopping: EarlyStoppingSettings | None = None
+    """when training ends before the last epoch, since a metric gets no better"""
+    measure: Annotated[tuple[GradientMeasure, ...], Field(strict=False)] = ()
+    """what is measured of the gradients in each epoch: gradient_norm, the mean of their norms before they are
+    clipped; gradient_noise, the simple noise scale in sequences, from the parts of each step"""
+    loss_terms: Annotated[
+        tuple[Annotated[SerializeAsAny[LossTerm], BeforeValidator(read_loss_term)], ...], Field(strict=False)
+    ] = ()
+    """what plug-ins add to the loss of each step"""
+    callbacks: Annotated[
+        tuple[Annotated[SerializeAsAny[Callback], BeforeValidator(read_callback)], ...], Field(strict=False)
+    ] = ()
+    """what plug-ins do before the first epoch, after each and after the last"""
+    curriculum: CurriculumSettings | None = None
+    """for the algorithmic tasks: how the length grows, from the first on"""
+    lengths: (
+        Annotated[
+            tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]],
+            Field(strict=False),
+        ]
+        | None
+    ) = None
+    """for the algorithmic tasks, in place of a curriculum: the shortest and the longest length, of which each
+    batch has one; the same twice for a single one"""
+
+    @model_validator(mode="after")
+    def check_sampling(self) -> TrainSettings:
+        """A share that grows ends above its start."""
+        if (schedule := self.scheduled_sampling) is not None and schedule.start > self.sampling:
+            raise ValueError(
+                f"scheduled_sampling grows from {schedule.start:g} to sampling, got {self.sampling:g}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def check_lengths(self) -> TrainSettings:
+        """The length grows or is drawn, from the shortest to the longest."""
+        if self.lengths is not None and self.lengths[0] > self.lengths[1]:
+            raise ValueError(f"expected lengths from the shortest to the longest, got {list(self.lengths)}")
+        return self
+
+    @field_validator("measure")
+    @classmethod
+    def order_measures(cls, measure: tuple[str, ...]) -> tuple[str, ...]:
+        """Each once, in one order, so that both orders are one trial."""
+        return tuple(sorted(set(measure)))
+
+    @field_validator("loss_terms", "callbacks")
+    @classmethod
+    def check_names(cls, named: tuple[LossTerm, ...] | tuple[Callback, ...]) -> object:
+        """Each name once, since metrics are called by it."""
+        names = [each.name for each in named]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"expected each name once, got {', '.join(twice)} twice")
+        return named
+
+    @model_validator(mode="after")
+    def check_noise(self) -> TrainSettings:
+        """Noise is told from gradients of two sizes of batches."""
+        if "gradient_noise" in self.measure and self.accumulate == 1:
+            raise ValueError(
+                "gradient_noise needs the gradients of parts: expected accumulate of at least 2, got 1"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def check_accumulate(self) -> TrainSettings:
+        """A batch is split into equal parts."""
+        if self.batch_size % self.accumulate:
+            raise ValueError(
+                f"a batch of {self.batch_size} cannot be split into {self.accumulate} equal parts"
+            )
+        return self
