@@ -28,6 +28,7 @@ from .reporting.recipes.display import compare_recipes as compare_recipes
 from .reporting.recipes.display import show_recipe as show_recipe
 from .reporting.results import StudyResults as StudyResults
 from .reporting.results import open_study as open_study
+from .reporting.tables.render import register_table_format as register_table_format
 from .storage import Store as Store
 from .studies.catalog.callbacks import Callback as Callback
 from .studies.catalog.callbacks import TrainingMoment as TrainingMoment

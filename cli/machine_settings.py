@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 
 from ..diagnostics import nearest_hint
 from ..errors import ActivememError
-from ..reporting.tables.render import format_names
+from ..reporting.tables.render import FORMATS
 from ..storage.objects.address import address_fault, is_address
 from ..studies.text.document import Document, read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
@@ -125,8 +125,8 @@ class MachineSettings(StrictModel):
     @classmethod
     def validate_format(cls, name: str) -> str:
         """Check that tables have such a format."""
-        if name not in format_names():
-            raise ValueError(f"expected one of {', '.join(format_names())}, got {name!r}")
+        if name not in FORMATS:
+            raise ValueError(f"expected one of {', '.join(sorted(FORMATS))}, got {name!r}")
         return name
 
 
@@ -221,6 +221,20 @@ def load_settings(
         },
         sources=sources,
     )
+
+
+def configured_plugins() -> tuple[Path, ...]:
+    """The plug-ins of the environment, or of activemem.toml, whatever else is wrong with either.
+
+    Their names are needed to read the rest. Where they are no paths themselves, `load_settings` says so.
+    """
+    path = find_settings_file(Path.cwd())
+    layers = [*([(path.parent, _file(path))] if path else []), (Path(), _environment(os.environ))]
+    given = [(folder, layer.values["plugins"]) for folder, layer in layers if "plugins" in layer.values]
+    if not given or list(_iter_problems({"plugins": given[-1][1]})):
+        return ()
+    folder, written = given[-1]
+    return tuple(folder / Path(each).expanduser() for each in written)
 
 
 def _file(path: Path) -> _Layer:

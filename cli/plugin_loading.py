@@ -43,13 +43,9 @@ def load_configured() -> None:
     """Load the plug-ins of activemem.toml, or of the environment in place of them."""
     if find_settings_file(Path.cwd()) is None and not os.environ.get(PLUGINS_VARIABLE):
         return
-    from .machine_settings import SettingsError, load_settings
+    from .machine_settings import configured_plugins
 
-    try:
-        configured = load_settings().plugins
-    except SettingsError:
-        return  # whoever needs the settings tells what is wrong with them
-    for path in configured:
+    for path in configured_plugins():
         _load(path)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...reporting.tables.render import format_names
+from ...reporting.tables.render import own_format_names
 from ..options import LastRunStudy, ResultsOption
 from ..output import output_width, print_stdout
 
@@ -25,7 +25,11 @@ def render(
     table: Annotated[str | None, typer.Option("--table", metavar="NAME", help="One table; else all.")] = None,
     table_format: Annotated[
         str | None,
-        typer.Option("--format", metavar="|".join(format_names()), help="How to write it; rich is for eyes."),
+        typer.Option(
+            "--format",
+            metavar="|".join(own_format_names()),
+            help="How to write it, or a plug-in's format; rich is for eyes.",
+        ),
     ] = None,
     published: Annotated[bool, typer.Option("--published", help="Put the paper's numbers beside.")] = False,
     paper: Annotated[

@@ -97,3 +97,28 @@ def test_settings_that_are_wrong_are_told_by_who_needs_them(process):
     shown = process("config", "show")
     assert shown.returncode == 2
     assert "plugins" in shown.stderr
+
+
+FORMATS = """
+from activemem import register_table_format
+
+@register_table_format("broken_format")
+def broken(table):
+    return table.captions
+
+@register_table_format("no_text")
+def no_text(table):
+    return 3
+"""
+
+
+def test_a_format_of_the_settings_is_loaded_before_it_is_asked_for_and_told_if_it_breaks(
+    process,
+):
+    write("shapes.py", FORMATS)
+    Path("activemem.toml").write_text('plugins = ["shapes.py"]\nformat = "broken_format"\n', encoding="utf-8")
+    command = ("table", "render", "--paper", "active-memory-transformer", "--table", "table4")
+    broken = process(*command)
+    assert broken.stderr.startswith("shapes.py: table format 'broken_format': AttributeError: 'Table' ")
+    assert "expected a text, got int" in process(*command, "--format", "no_text").stderr
+    assert process(*command, "--format", "csv").returncode == 0

@@ -11,7 +11,7 @@ from ..forked_commands import run_command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-RECALL, MOVING, SEARCHING, QUIET, COMMANDS = re.findall(
+RECALL, MOVING, SEARCHING, QUIET, ORG, COMMANDS = re.findall(
     r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE
 )
 
@@ -93,6 +93,8 @@ def test_a_task_is_one_file_of_at_most_60_lines(folder):
     assert "plug-in  mqar.py, sha256 " in show.stdout
     assert "2 of 2 trials done" in run.stderr
     assert re.search(r"^  sa( +\*?0\.\d\d\d\*?){3}$", table.stdout, re.MULTILINE)
+    in_org = command(folder, ORG)
+    assert re.search(r"^\| sa( \| 0\.\d\d\d){3} \|$", in_org.stdout, re.MULTILINE), in_org.stderr
 
 
 def test_the_task_of_the_page_conforms(folder):

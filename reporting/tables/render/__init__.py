@@ -1,30 +1,72 @@
 """A renderer is a pure function from a table to text; none of them computes a number or a word.
 
 Every module here is a format of its own name, with a function `render` that takes a table: a new file is a
-new format, on the command line and in the settings too.
+new format, on the command line and in the settings too. Plug-ins have others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ....diagnostics import nearest_hint
+from ....plugins import OWN, OpenRegistry
 
 if TYPE_CHECKING:
     from ..table import Table
 
+Render = Callable[["Table"], str]
+"""Writes a finished table as text."""
 
-def format_names() -> tuple[str, ...]:
-    """The names of all formats, without loading them."""
+RenderT = TypeVar("RenderT", bound=Render)
+
+
+def own_format_names() -> tuple[str, ...]:
+    """The names of the formats that come along, without loading them."""
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
-def render(table: Table, form: str) -> str:
-    """The table in the format of that name; TableError if there is none."""
-    if form not in format_names():
-        from ..table import TableError  # noqa: PLC0415 -- names of formats are known without tables
-
-        raise TableError(f"there is no format '{form}' of tables{nearest_hint(form, format_names())}")
+def _render_own(form: str, table: Table) -> str:
     return import_module(f".{form}", __name__).render(table)
+
+
+FORMATS: OpenRegistry[Render] = OpenRegistry(
+    "table format", {name: partial(_render_own, name) for name in own_format_names()}
+)
+"""Every format by its name."""
+
+
+def register_table_format(name: str) -> Callable[[RenderT], RenderT]:
+    """A decorator that adds a format: a function from a finished table to text.
+
+    Raises ValueError for a taken name.
+    """
+
+    def register(render: RenderT) -> RenderT:
+        if not callable(render):
+            raise ValueError(f"expected a function from a table to text, got {render!r}")
+        FORMATS.register(name, render)
+        return render
+
+    return register
+
+
+def render(table: Table, form: str) -> str:
+    """The table in the format of that name; TableError if there is none, or if a plug-in's fails."""
+    from ..table import TableError  # noqa: PLC0415 -- names of formats are known without tables
+
+    if form not in FORMATS:
+        raise TableError(f"there is no format '{form}' of tables{nearest_hint(form, FORMATS)}")
+    if FORMATS.owner(form) == OWN:
+        return FORMATS[form](table)
+    where = f"{FORMATS.owner(form)}: table format '{form}'"
+    try:
+        text = FORMATS[form](table)
+    except Exception as error:
+        raise TableError(f"{where}: {type(error).__name__}: {error}") from error
+    if not isinstance(text, str):
+        raise TableError(f"{where}: expected a text, got {type(text).__name__}")
+    return text

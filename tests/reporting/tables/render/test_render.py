@@ -14,7 +14,7 @@ import pytest
 
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.paper_tables import published_only_table
-from activemem.reporting.tables.render import format_names, render, rich
+from activemem.reporting.tables.render import own_format_names, render, rich
 from activemem.reporting.tables.table import ColumnKey, Table, TableError
 from activemem.studies.catalog.published import published_tables
 from activemem.studies.schema.table import TableSpec
@@ -26,7 +26,7 @@ STRANGE = ("x_1", "y|2", "z & 3%")
 ENDINGS = {"rich": "txt", "markdown": "md", "latex": "tex"}
 FORMATS: dict[str, Callable[[Table], str]] = {
     "ansi": lambda made: rich.render(made, width=100, ansi=True),
-    **{ENDINGS.get(form, form): partial(render, form=form) for form in format_names()},
+    **{ENDINGS.get(form, form): partial(render, form=form) for form in own_format_names()},
 }
 
 FORMS: dict[str, dict[str, Any]] = {

@@ -1,0 +1,92 @@
+"""What every format of tables must hold to, whoever wrote it.
+
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_my_format_conforms(check):
+        check("my_format")
+
+A check takes the name of a format and raises AssertionError where it does not keep to its contract, over
+tables that have everything: groups, headings, footnotes, published numbers, cells without any, no rows at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ...studies.catalog.published import PublishedNumber
+from ..statistics.estimates import Estimate
+from .render import render
+from .table import Cell, CellStatus, ColumnKey, Footnote, Table
+
+
+def every_table_becomes_text(name: str) -> None:
+    """Each of the tables has a text, and the same table the same text."""
+    for table in _tables():
+        assert render(table, name) == render(table, name), "the same table has another text"
+
+
+def nothing_is_left_out(name: str) -> None:
+    """Rows, columns and numbers are in the text, each row with its own numbers."""
+    table = next(_tables())
+    text = render(table, name)
+    for word in (*table.rows, *table.columns):
+        assert word in text, f"'{word}' is left out"
+    for row, cells in zip(table.rows, table.cells, strict=True):
+        for cell in cells:
+            assert not cell.estimate or cell.text in text[text.index(row) :], (
+                f"a number of '{row}' is left out"
+            )
+
+
+def a_row_of_more_is_more(name: str) -> None:
+    """A table with fewer rows has another text."""
+    table = next(_tables())
+    fewer = replace(table, rows=table.rows[:1], cells=table.cells[:1], groups=table.groups[:1])
+    assert render(fewer, name) != render(table, name), "a row makes no difference"
+
+
+CHECKS: tuple[Callable[[str], None], ...] = (
+    every_table_becomes_text,
+    nothing_is_left_out,
+    a_row_of_more_is_more,
+)
+"""Every check; each is called as `check(name)`."""
+
+
+def _tables() -> Iterator[Table]:
+    """The table with everything first, then ones with less of it."""
+    full = Table(
+        name="sample",
+        caption=("Accuracy on the test split: mean of 2 seeds.",),
+        corner="mixer",
+        rows=("attention", "convolution"),
+        columns=("reverse", "sort"),
+        cells=(
+            (_cell("0.875", best=True, marks=("a",)), _cell("0.250")),
+            (_cell("0.500"), Cell(status=CellStatus.PENDING, text="not run")),
+        ),
+        footnotes=(Footnote(mark="a", text="one seed"),),
+        provenance="activemem, a sample",
+        keys=(ColumnKey(metric="accuracy", level="reverse"), ColumnKey(metric="accuracy", level="sort")),
+        column_headings=(("Algorithms", "Algorithms"),),
+        groups=("Transformers", "Others"),
+    )
+    yield full
+    yield replace(full, column_headings=(), groups=(), caption=())
+    yield replace(full, rows=(), cells=(), groups=())
+    yield replace(full, rows=("x_1 & 50% | <y>",) * 2, corner="é ± #")
+
+
+def _cell(text: str, *, best: bool = False, marks: tuple[str, ...] = ()) -> Cell:
+    estimate = Estimate(n=2, value=float(text), spread=0.125, low=None, high=None)
+    published = PublishedNumber(value=float(text), text=text, unit="", note="")
+    return Cell(
+        status=CellStatus.DONE,
+        estimate=estimate,
+        text=text,
+        spread="0.125",
+        best=best,
+        marks=marks,
+        published=published,
+        published_text=text,
+    )

@@ -1,0 +1,22 @@
+"""Every format conforms, and the suite finds what does not."""
+
+import pytest
+
+from activemem.reporting.tables import format_conformance
+from activemem.reporting.tables.render import FORMATS, own_format_names
+
+
+@pytest.mark.parametrize("check", format_conformance.CHECKS)
+@pytest.mark.parametrize("name", own_format_names())
+def test_a_format_that_comes_along_conforms(name, check):
+    check(name)
+
+
+def headless(table):
+    return "\n".join([*table.rows, ""])
+
+
+def test_the_suite_finds_a_format_that_leaves_columns_out(monkeypatch):
+    monkeypatch.setitem(FORMATS._items, "csv", headless)
+    with pytest.raises(AssertionError, match="'reverse' is left out"):
+        format_conformance.nothing_is_left_out("csv")
