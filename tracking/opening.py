@@ -31,6 +31,6 @@ def library_fault(name: str) -> str | None:
     """Why a program of this name cannot be told of anything here, if that is so."""
     if name not in TRACKER_NAMES:
         return f"there is no tracker '{name}'{nearest_hint(name, EXPORT_NAMES)}"
-    if find_spec(name) is None:
+    if (found := find_spec(name)) is None or found.origin is None:  # a folder `wandb` here is no library
         return f"{name}: its library is not installed; install it: pip install 'activemem[{name}]'"
     return None
