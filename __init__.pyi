@@ -39,6 +39,7 @@ from .studies.catalog.loss_terms import register_loss_term as register_loss_term
 from .studies.catalog.metrics import register_metric as register_metric
 from .studies.catalog.optimisers import PluginOptimizer as PluginOptimizer
 from .studies.catalog.optimisers import register_optimizer as register_optimizer
+from .studies.catalog.probes import register_probe as register_probe
 from .studies.catalog.samplers import register_sampler as register_sampler
 from .studies.catalog.samplers import register_scheduler as register_scheduler
 from .studies.catalog.schedules import PluginSchedule as PluginSchedule

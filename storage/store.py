@@ -108,9 +108,14 @@ class Store:
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
         """Store what was measured in a trained model, beside the metrics of its trial.
 
-        When this returns, it survives a crash of the machine; earlier probes of the attempt are replaced.
+        When this returns, it survives a crash of the machine; of earlier probes of the attempt those of the
+        same metrics are replaced, be their indices others or not.
         """
-        self._replace("probes", trial, metric_frame(trial, probes))
+        family = pl.col("name").str.split("[").list.first()
+        replaced = {row.name.partition("[")[0] for row in probes}
+        earlier = self._of_latest(["probes"], [trial.trial]).filter(~family.is_in(list(replaced)))
+        kept = [MetricRow(**row) for row in earlier.select(*MetricRow.__slots__).iter_rows(named=True)]
+        self._replace("probes", trial, metric_frame(trial, [*kept, *probes]))
 
     def write_tuning(self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs) -> None:
         """Store which search for outputs was chosen for a trained model, and what it wrote with that.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import StrEnum
-from math import nan
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -49,12 +48,14 @@ def run(
 ) -> None:
     """Measure the trained models that a study has kept, and store it.
 
-    Of recurrent encoders it is their memory. Where the study says `[decode]`, models that translate are
-    tuned: the search that is best on the dev split writes the test split. Nothing is trained, and nothing
-    measured twice; a model that takes longer than time_limit_s is left. It needs `keep_weights = true` in
-    the study; exits with 1 if weights were not kept or cannot be used, and with 2 if no trial is done.
+    Of recurrent encoders it is their memory; probes of plug-ins measure what they are for. Where the study
+    says `[decode]`, models that translate are tuned: the search that is best on the dev split writes the test
+    split. Nothing is trained, and nothing measured twice; a model that takes longer than time_limit_s is
+    left. It needs `keep_weights = true` in the study; exits with 1 if weights were not kept or cannot be
+    used, and with 2 if no trial is done.
     """
     from ...engine.core.resources import Machine
+    from ...studies.catalog.probes import PROBES
     from ...studies.last_run import load_last_run
     from ...studies.text.command_line import command_line
     from ..machine_settings import load_settings
@@ -64,7 +65,7 @@ def run(
     last_run = load_last_run(study, store)
     train_command = command_line("study", "run", study, set=last_run.overrides, results=results)
     _require_weights(last_run, store, train_command)
-    from ...engine.probes import probe_study, tune_study  # loads torch
+    from ...engine.probes import probe_study, run_registered_probes, tune_study  # loads torch
     from ...engine.run.interrupts import left_by_sigterm
     from ...engine.run.local.last_resort import killed_if_stuck
 
@@ -74,7 +75,11 @@ def run(
     )
     try:
         with killed_if_stuck(), left_by_sigterm():
-            failed = _report_probes(last_run, probe_study(last_run, store, machine, sequences=sequences))
+            failed = False
+            if not PROBES or _has_encoder(last_run):
+                failed = _report_probes(last_run, probe_study(last_run, store, machine, sequences=sequences))
+            if PROBES:
+                failed |= _report_probes(last_run, run_registered_probes(last_run, store, machine))
             if last_run.decode is not None:
                 failed |= _report_probes(last_run, tune_study(last_run, store, machine), verb="tuned")
     except KeyboardInterrupt:
@@ -131,6 +136,14 @@ def compare(
         print_stdout(view.format_answer(differences.drop("trial", "baseline_trial"), "rich"))
 
 
+def _has_encoder(study: Study) -> bool:
+    """Whether any model of a study has a recurrent encoder; of a search nothing is known."""
+    from ...studies.planning.probe_targets import encoder_arguments
+
+    recipes = {trial.settings.model.recipe for trial in study.trials}
+    return not recipes or any(encoder_arguments(recipe) is not None for recipe in recipes)
+
+
 def _require_weights(study: Study, store: Store, train_command: str) -> None:
     """End the command with a message if no trial is done, or if none that is done has its weights."""
     from ...studies.planning.status import study_outcomes
@@ -179,8 +192,11 @@ def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "pro
 
 def _headline(metrics: Mapping[str, float]) -> str:
     """The main metric of a model, as text."""
-    from ...studies.catalog.metrics import TUNED_METRIC
+    from ...studies.catalog.metrics import TUNED_METRIC, find_metric
 
+    if TUNED_METRIC not in metrics and "memory_change" in metrics:
+        return f"Δ {metrics['memory_change']:.3f}"
     if TUNED_METRIC not in metrics:
-        return f"Δ {metrics.get('memory_change', nan):.3f}"
+        name, value = next(iter(metrics.items()))
+        return f"{name} {find_metric(name).format(value)}"
     return f"BLEU {metrics[TUNED_METRIC]:.1f} with a beam of {metrics['beam_tuned']:.0f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ...storage import WrittenOutputs
-from ...studies.catalog.tasks import ModelInterface
+from ...studies.catalog.tasks import Examples, ModelInterface
 from ...studies.schema.settings import TrialSettings
 
 Metrics = dict[str, float]
@@ -93,6 +93,10 @@ class Objective(ABC, Generic[ModelOf]):
     def outputs(self) -> WrittenOutputs | None:
         """The outputs for the test split after the last epoch, if the kind of task has any."""
         return None
+
+    @abstractmethod
+    def test_batches(self) -> Iterator[Examples]:
+        """The examples that the trained model is tested on, in batches, for probes to look at."""
 
     def symbols(self) -> dict[str, Any] | None:
         """How text becomes the model's symbols, as plain values; None if the task has no text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -74,6 +75,13 @@ class GeneratedObjective(Objective[Model]):
             measured |= self._measures(score, "test", f"[{name}]")
             total += score
         return measured | self._measures(total, "test") | registered.compute()
+
+    def test_batches(self) -> Iterator[Examples]:
+        """Those of the test sets, or the dev examples where there are none."""
+        size, names = self.settings.train.batch_size, tuple(self._task.test_sets())
+        for examples in [draw_test_set(self._task, name) for name in names] or [self._dev]:
+            for start in range(0, len(examples.inputs), size):
+                yield self._rows(examples, start, size)
 
     def state(self) -> dict[str, Any]:
         """The generator of the training's examples."""

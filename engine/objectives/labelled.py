@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks import Model
-from ...studies.catalog.tasks import IGNORED, LabelledSettings
+from ...studies.catalog.tasks import IGNORED, Examples, LabelledSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..data.labelled.batches import LabelledBatch, iter_labelled_batches, iter_labelled_eval
@@ -55,6 +55,12 @@ class LabelledObjective(Objective[Model]):
         """The scores of the dev split, and after the last epoch of the test split."""
         measured = self._scores(model, self._corpus.dev, "dev")
         return measured | self._scores(model, self._corpus.test, "test") if last else measured
+
+    def test_batches(self) -> Iterator[Examples]:
+        """The sequences of the test split, short ones first."""
+        size = self.settings.train.batch_size
+        for batch in iter_labelled_eval(self._corpus.test, batch_size=size, longest=self._task.longest):
+            yield Examples(batch.sequences, batch.labels, batch.lengths)
 
     def symbols(self) -> dict[str, Any]:
         """The vocabulary, and what outputs stand for."""

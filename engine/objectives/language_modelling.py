@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ...blocks import Model
 from ...blocks.core.streaming import StreamState
-from ...studies.catalog.tasks import LanguageModelSettings, TaskKind
+from ...studies.catalog.tasks import IGNORED, Examples, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..data import (
@@ -21,7 +21,9 @@ from ..data import (
     Split,
     StreamBatch,
     iter_line_batches,
+    iter_line_eval,
     iter_stream_batches,
+    iter_stream_eval,
     open_corpus,
 )
 from .base import CausalView, Metrics, Objective, StepShape
@@ -131,6 +133,12 @@ class StreamObjective(LanguageObjective):
         self._show(inputs, nats.flatten(), targets.flatten())
         return nats.mean()
 
+    def test_batches(self) -> Iterator[Examples]:
+        """The test split in blocks, each by itself, without the past before it."""
+        train, tokens = self.settings.train, self._text.test.tokens
+        for batch in iter_stream_eval(tokens, batch_size=train.batch_size, context=self._task.context):
+            yield Examples(batch.inputs, batch.targets.where(batch.scored, IGNORED))
+
     def state(self) -> dict[str, Any]:
         """How far the text has been read, and the states of its rows."""
         streams = [(stream.past_length, stream.block_states) for stream in self._streams]
@@ -198,6 +206,12 @@ class LineObjective(LanguageObjective):
             inputs, nats, targets, torch.arange(inputs.shape[1], device=self.device) < lengths[:, None]
         )
         return nats.sum() * parts / int(self._batch.lengths.sum())
+
+    def test_batches(self) -> Iterator[Examples]:
+        """The lines of the test split, short ones first."""
+        size, longest = self.settings.train.batch_size, self._task.longest
+        for batch in iter_line_eval(self._text.test, batch_size=size, max_length=longest):
+            yield Examples(batch.inputs, batch.targets, batch.lengths)
 
     def state(self) -> dict[str, Any]:
         """How many batches have been read, and what their mean length follows from."""

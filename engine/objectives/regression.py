@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks import Model
-from ...studies.catalog.tasks import LongTermSettings, TaskKind
+from ...studies.catalog.tasks import Examples, LongTermSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, RegressionBatch, draw_lengths
@@ -71,6 +71,12 @@ class RegressionObjective(Objective[Model]):
         self._best = max(self._best, accuracy)
         measured = {"accuracy": accuracy, "best_accuracy": self._best, **registered.compute()}
         return measured | {"solved_epochs": float(self._epochs)} if self.solved else measured
+
+    def test_batches(self) -> Iterator[Examples]:
+        """The test sequences."""
+        for batch in self._test_batches():
+            lengths = None if self._task.padding == "read" else batch.lengths
+            yield Examples(batch.inputs, batch.targets.unsqueeze(-1), lengths)
 
     def state(self) -> dict[str, Any]:
         """The generator, the epochs, and the best accuracy so far."""

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from ...storage import WrittenOutputs
-from ...studies.catalog.tasks import TaskKind
+from ...studies.catalog.tasks import Examples, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import ScheduledSamplingSettings
 from ..core.seeds import derive_seed
@@ -89,6 +89,11 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         )
         output_scores = score_outputs(self._outputs, self._pairs, self.settings)
         return measured | self._scores(model, self._pairs.test, "test", None) | output_scores
+
+    def test_batches(self) -> Iterator[Examples]:
+        """The pairs of the test split: sources as inputs."""
+        for batch in iter_pair_eval(self._pairs.test, batch_size=self.settings.train.batch_size):
+            yield Examples(batch.sources, batch.targets)
 
     def symbols(self) -> dict[str, Any] | None:
         """The vocabularies of both sides; None where pairs are drawn."""

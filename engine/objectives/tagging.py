@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks import Model
-from ...studies.catalog.tasks import DEV_SEQUENCES, AlgorithmicSettings, TaskKind
+from ...studies.catalog.tasks import DEV_SEQUENCES, AlgorithmicSettings, Examples, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks import Batch, get_task
@@ -49,6 +49,18 @@ class TaggingObjective(Objective[Model]):
         """What is measured after each epoch, and after the last one at each test length."""
         measured = self._evaluate_epoch(model)
         return measured | self._test(model) if last and self._settings.test_lengths else measured
+
+    def test_batches(self) -> Iterator[Examples]:
+        """The sequences of each test length, or of each length in training; of a curriculum, of its first."""
+        lengths = self._settings.test_lengths
+        batches = [draw_test_batch(self._task, self._settings, length) for length in lengths]
+        for batch in batches or self._dev_batches():
+            rows = zip(*(each.split(self.settings.train.batch_size) for each in batch), strict=True)
+            yield from (Examples(inputs, targets) for inputs, targets in rows)
+
+    @abstractmethod
+    def _dev_batches(self) -> Sequence[Batch]:
+        """Sequences that are scored after an epoch."""
 
     @abstractmethod
     def _draw_batch(self) -> Batch:
@@ -151,6 +163,9 @@ class GrowingLengthObjective(TaggingObjective):
             **registered.compute(),
         }
 
+    def _dev_batches(self) -> Sequence[Batch]:
+        return [self._draw(self._settings.dev_sequences or self.settings.train.batch_size, self._fresh)]
+
     def _accuracy_of_one_batch(self, model: Model, registered: RegisteredMetrics) -> float:
         """The accuracy in as many sequences as a step has, all at once."""
         batch = self._draw(self.settings.train.batch_size, self._fresh)
@@ -202,6 +217,9 @@ class DrawnLengthObjective(TaggingObjective):
         score = self._score(model, self._dev, registered)
         self._drawn.clear()
         return score.metrics("dev") | registered.compute()
+
+    def _dev_batches(self) -> Sequence[Batch]:
+        return self._dev
 
     @cached_property
     def _dev(self) -> tuple[Batch, ...]:

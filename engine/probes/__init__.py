@@ -1,12 +1,14 @@
 """A probe measures a trained model from the weights that its study kept.
 
 `study_probes` probes the encoders of a study, `encoders` opens its models, `memory_change` measures their
-memory, and `comparison_groups` says which of them can be compared. `tuning` chooses how models that translate
-search for outputs. `trained_models` loads the models.
+memory, and `comparison_groups` says which of them can be compared. `registered_probes` runs those of
+plug-ins, which hold to `conformance`. `tuning` chooses how models that translate search for outputs.
+`trained_models` loads the models.
 """
 
 from .encoders import NO_ENCODER, EncoderProbe
 from .memory_change import MemoryStatistics, measure_memory, memory_changes, quantiles, theta
+from .registered_probes import run_registered_probes
 from .study_probes import ProbeResult, probe_study
 from .trained_models import ProbeError
 from .tuning import NO_TRANSLATION, tune_study
@@ -22,6 +24,7 @@ __all__ = [
     "memory_changes",
     "probe_study",
     "quantiles",
+    "run_registered_probes",
     "theta",
     "tune_study",
 ]

@@ -113,10 +113,7 @@ def register_metric(
     the other kinds, which have splits, as `dev_name` and `test_name`. Raises ValueError for an unknown kind
     or a taken name.
     """
-    known = {kind.name.lower(): kind for kind in TaskKind}
-    if unknown := [kind for kind in kinds if kind not in known]:
-        raise ValueError(f"expected kinds of task among {', '.join(known)}, got {', '.join(unknown)}")
-    asked = frozenset(known[kind] for kind in kinds)
+    asked = kinds_of_task(kinds)
 
     def register(measure: MeasureT) -> MeasureT:
         made = Metric(
@@ -133,6 +130,14 @@ def register_metric(
         return measure
 
     return register
+
+
+def kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
+    """The kinds of task by the names that plug-ins give them; ValueError for unknown ones."""
+    known = {kind.name.lower(): kind for kind in TaskKind}
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"expected kinds of task among {', '.join(known)}, got {', '.join(unknown)}")
+    return frozenset(known[name] for name in names)
 
 
 PROBED_METRIC = "probed[asked]"

@@ -19,6 +19,7 @@ from ..catalog.metrics import (
     find_metric,
     metric_family,
 )
+from ..catalog.probes import PROBES
 from ..schema.level_names import first_line
 from .divergence import DIVERGED
 from .probe_targets import encoder_arguments, probe_command
@@ -137,6 +138,8 @@ def _awaits_probe(found: pl.DataFrame, metric: str) -> pl.Expr:
     """Whether a probe that has not run can measure the metric in a trial's model."""
     if metric_family(metric) in TUNED_METRICS:
         return ~pl.col("tuned") & (pl.col("task") == "translation")
+    if metric_family(metric) in PROBES:
+        return pl.lit(value=True)
     if not find_metric(metric).is_probe:
         return pl.lit(value=False)
     recipes = found["recipe"].drop_nulls().unique()

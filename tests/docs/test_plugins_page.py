@@ -1,6 +1,7 @@
 """`docs/plugins.md`: its files do what it says, from the command line."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from ..forked_commands import run_command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-RECALL, MOVING, SEARCHING, QUIET, ORG, COMMANDS = re.findall(
+RECALL, MOVING, SEARCHING, QUIET, ORG, PROBING, COMMANDS = re.findall(
     r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE
 )
 
@@ -75,6 +76,20 @@ def test_a_search_is_sampled_and_given_up_by_a_plug_in(folder):
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_searching.py"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
     assert "8 passed" in done.stdout, done.stdout
+
+
+def test_a_probe_measures_trained_models_once(folder):
+    run, probe, query = (run_command(*shlex.split(line)[1:], cwd=folder) for line in PROBING.splitlines())
+    assert (run.returncode, probe.returncode, query.returncode) == (0, 0, 0), run.stderr + probe.stderr
+    assert re.search(r"certainty\[3\] +4$", query.stdout, re.MULTILINE), query.stdout + query.stderr
+    assert "parts: 4 of 4 trials probed" in probe.stderr
+    again = command(folder, PROBING.splitlines()[1])
+    assert "4 stored before" in again.stderr
+    (folder / "certainty.py").write_text(FILES["certainty.py"] + "# edited\n", encoding="utf-8")
+    assert "4 of 4 trials probed" in command(folder, PROBING.splitlines()[1]).stderr
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_certainty.py"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert "3 passed" in done.stdout, done.stdout
 
 
 def test_without_its_plug_in_the_metric_of_the_study_is_unknown(folder):

@@ -1,0 +1,94 @@
+"""Measures what probes of plug-ins look at in every trained model of a study, and stores it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+import torch
+
+from ...plugins import PluginError
+from ...storage import Store
+from ...studies.catalog.metrics import metric_family
+from ...studies.catalog.probes import PROBES, RegisteredProbe
+from ...studies.catalog.tasks import Examples
+from ...studies.planning.trial_values import trial_values
+from ...studies.resolve.plugin_code import SHOWN_DIGITS, digest
+from ...studies.study import Study
+from ..core.resources import ONE_CPU, Machine
+from ..objectives import build_objective
+from .study_probes import ProbeResult, within_limit
+from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, load_kept_model, trained_trials
+
+_INDEX = re.compile(r"[\w.+-]+(,[\w.+-]+){0,2}")
+
+
+def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
+    """Run every probe of plug-ins that is for a trial's kind of task in its model.
+
+    What a probe of the same source has measured is not measured again. One that fails, or a model that takes
+    longer than the machine's time limit, is told; the others go on.
+    """
+    torch.set_num_threads(machine.threads)
+    found = list(trained_trials(study, store))
+    kept = store.trials_with_weights(trained.trial.id for trained in found)
+    for trained in found:
+        kind = trained.trial.settings.task.spec.kind
+        for probe in [probe for probe in PROBES.values() if kind in probe.kinds]:
+            if trained.trial.id not in kept:
+                yield ProbeResult(trial=trained.trial, reason=NOT_KEPT)
+                break
+            if _is_stored(study.name, store, trained, _mark(probe)):
+                yield ProbeResult(trial=trained.trial)
+                continue
+            probed = within_limit(trained.trial, machine, partial(_measure, probe, trained, store, machine))
+            if probed.reason is None:
+                store.write_probes(trained.row, trained.metric_rows(probed.metrics))
+            yield probed
+    store.compact()
+
+
+def run_probe(
+    probe: RegisteredProbe, model: torch.nn.Module, batches: Iterator[Examples]
+) -> dict[str, float]:
+    """What a probe measures, by the names of its metric; PluginError with its name if it cannot."""
+    where = f"{PROBES.owner(probe.name)}: probe '{probe.name}'"
+    try:
+        with torch.no_grad():
+            found = {str(index): float(value) for index, value in probe.measure(model, batches).items()}
+    except Exception as error:
+        raise PluginError(f"{where}: {type(error).__name__}: {error}") from error
+    for index, value in found.items():
+        if index and not _INDEX.fullmatch(index):
+            raise PluginError(f"{where}: expected an index of a word or a number, got {index!r}")
+        if not math.isfinite(value):
+            raise PluginError(f"{where}: expected finite numbers, got {value} at '{index}'")
+    if not found:
+        raise PluginError(f"{where}: expected a number at least, got none")
+    return {f"{probe.name}[{index}]" if index else probe.name: value for index, value in found.items()}
+
+
+def _measure(
+    probe: RegisteredProbe, trained: TrainedTrial, store: Store, machine: Machine
+) -> Mapping[str, float]:
+    """What is measured, and a mark of the source that did it; raises ProbeError, DataError."""
+    settings = trained.trial.settings
+    model = load_kept_model(settings, store.weights_file(trained.trial.id)).eval()
+    objective = build_objective(settings, torch.device("cpu"), machine.data)
+    try:
+        return run_probe(probe, model, objective.test_batches()) | {_mark(probe): 1.0}
+    except PluginError as error:
+        raise ProbeError(str(error)) from error
+
+
+def _mark(probe: RegisteredProbe) -> str:
+    """The metric that says which source of a probe has measured a model."""
+    return f"{probe.name}[source-{digest(PROBES.code(probe.name) or '')[:SHOWN_DIGITS]}]"
+
+
+def _is_stored(study: str, store: Store, trained: TrainedTrial, mark: str) -> bool:
+    outcomes = store.trials({mark, metric_family(mark)})
+    values = trial_values(study, [trained.trial.id], outcomes, mark)["value"]
+    return values.drop_nulls().len() > 0

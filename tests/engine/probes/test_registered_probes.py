@@ -1,0 +1,81 @@
+"""Probes of plug-ins see the test examples of every kind of task; the suite finds what does not conform."""
+
+import pytest
+import torch
+
+from activemem import register_probe
+from activemem.engine.objectives import build_objective
+from activemem.engine.probes import conformance
+from activemem.engine.probes.trained_models import trained_trials
+from activemem.plugins import PluginError
+from activemem.storage import Store
+from activemem.studies.catalog.probes import PROBES
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+from .probe_factories import NAIVE, make_study, store_outcomes
+
+
+@register_probe("test_width", title="Width of the outputs")
+def test_width(model, batches):
+    return {"": model.config.d_model, "batches": sum(1 for _ in batches)}
+
+
+test_width.__test__ = False
+
+
+@pytest.mark.parametrize("check", conformance.CHECKS)
+def test_a_probe_of_every_kind_conforms(check):
+    check("test_width")
+
+
+@pytest.mark.parametrize(
+    ("measure", "check", "told"),
+    [
+        (
+            lambda model, batches: {"": float("nan")},
+            "numbers_are_measured",
+            "expected finite numbers, got nan",
+        ),
+        (lambda model, batches: {}, "numbers_are_measured", "expected a number at least, got none"),
+        (lambda model, batches: {"a b": 1}, "numbers_are_measured", "expected an index of a word"),
+        (lambda model, batches: {"": torch.rand(1)}, "measured_again_it_is_the_same", "measures otherwise"),
+        (lambda model, batches: {"": bool(model.train())}, "model_is_left_alone", "the model is in training"),
+    ],
+)
+def test_the_suite_finds_what_a_probe_does_not_keep_to(measure, check, told, monkeypatch):
+    probe = PROBES["test_width"]
+    monkeypatch.setitem(
+        PROBES._items, "test_width", type(probe)(name=probe.name, measure=measure, kinds=probe.kinds)
+    )
+    with pytest.raises((AssertionError, PluginError), match=told):
+        getattr(conformance, check)("test_width")
+
+
+@pytest.mark.parametrize(
+    ("task", "train", "batches"),
+    [
+        ({}, {}, [(8, 5)]),
+        ({"test_lengths": [3, 9], "test_sequences": 10}, {}, [(8, 3), (2, 3), (8, 9), (2, 9)]),
+        ({"dev_sequences": 12}, {"curriculum": None, "lengths": [2, 3]}, [(6, 2), (6, 3)]),
+    ],
+)
+def test_batches_are_those_that_a_model_is_tested_on(task, train, batches, tmp_path):
+    text = study_text(
+        model={"recipe": "ff(8)"}, task={"name": "reverse", **task}, train={"batch_size": 8, **train}
+    )
+    settings = load_study(text).trials[0].settings
+    found = list(build_objective(settings, torch.device("cpu"), tmp_path).test_batches())
+    assert [tuple(examples.inputs.shape) for examples in found] == batches
+    assert all(examples.targets.shape == examples.inputs.shape for examples in found)
+
+
+def test_what_one_probe_has_measured_stays_beside_another(tmp_path):
+    store, study = Store(tmp_path), make_study(NAIVE)
+    store_outcomes(store, study)
+    (trained,) = trained_trials(study, store)
+    for names in (("a", "a[1]"), ("b",), ("a[2]",)):
+        store.write_probes(trained.row, trained.metric_rows(dict.fromkeys(names, 1.0)))
+    named = store.trials({"a", "a[1]", "a[2]", "b"})["metrics"][0]
+    assert {metric["name"] for metric in named} >= {"a[2]", "b"}
+    assert not {"a", "a[1]"} & {metric["name"] for metric in named}
