@@ -46,6 +46,7 @@ class TrackSettings(StrictModel):
     tensorboard: str | None = Field(default=None, min_length=1)
     mlflow: str | None = Field(default=None, min_length=1)
     wandb: str | None = Field(default=None, min_length=1)
+    trackio: str | None = Field(default=None, min_length=1)
 
 
 class MachineSettings(StrictModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TRACKER_NAMES = ("tensorboard", "mlflow", "wandb")
+TRACKER_NAMES = ("tensorboard", "mlflow", "wandb", "trackio")
 """The programs, each with an extra, a library and a file in `libraries` of its name."""
 
 SEARCH_EXPORT = "optuna"

@@ -20,7 +20,7 @@ def test_without_any_source_every_setting_has_its_default():
         "checkpoint_every": None,
         "format": "rich",
         "plugins": (),
-        "track": {"tensorboard": None, "mlflow": None, "wandb": None},
+        "track": {"tensorboard": None, "mlflow": None, "wandb": None, "trackio": None},
     }
     assert found.sources == dict.fromkeys(SETTING_NAMES, "default")
     assert (found.results, found.data) == (Path("results"), Path("data"))

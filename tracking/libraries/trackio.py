@@ -1,0 +1,99 @@
+"""Trackio: a project for each study, a run for each trial, one for the study's tables, in SQLite files.
+
+They are written by Trackio's own storage, without its server, so that what was told is on disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError
+from ..places import is_uri
+
+_FINAL, _TABLES = "final/", "tables"
+_NO_METRICS = ("step", "timestamp")
+
+
+def open_tracker(place: str) -> Tracker:
+    """A folder as a tracker; a process has one, which Trackio learns as it is loaded."""
+    if is_uri(place):
+        raise TrackingError(f"expected a folder, got {place!r}")
+    folder = Path(place).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TrackingError(f"expected a folder that can be written, got: {error}") from error
+    os.environ["TRACKIO_DIR"] = str(folder)
+    module = import_module("trackio.sqlite_storage")
+    if folder != module.TRACKIO_DIR:
+        raise TrackingError(f"expected {module.TRACKIO_DIR}, which this process writes to, got {folder}")
+    return TrackioProjects(module.SQLiteStorage)
+
+
+class TrackioProjects(Tracker):
+    """Runs in the files of projects; an epoch is a step, and what is final stands at step 0."""
+
+    def __init__(self, storage: Any) -> None:  # noqa: ANN401 -- of a library that may not be here
+        self._storage = storage
+        self._markdown = import_module("trackio").Markdown
+        self._shown: dict[str, dict[str, Any]] = {}
+
+    def known(self, trial: TrackedTrial) -> Known:
+        """What the project says."""
+        rows = self._storage.get_logs(trial.study, run_id=trial.id)
+        epochs = {row["step"] for row in rows if any(_is_metric(name) for name in row)}
+        config = self._storage.get_run_config(trial.study, run_id=trial.id) or {}
+        return Known(epochs=frozenset(epochs), status=config.get("status"))
+
+    def begin(self, trial: TrackedTrial, at: float) -> None:
+        """Know the settings, which are written with the first metrics."""
+        self._shown[trial.id] = dict(trial.settings)
+
+    def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
+        """Add a step at that moment."""
+        self._write(trial, epoch, metrics, at, f"{trial.id}-{epoch}")
+
+    def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
+        """Add the final metrics, and to the settings the status and why it is so."""
+        self._shown[trial.id] |= {"status": end.status, **({"reason": end.reason} if end.reason else {})}
+        final = {f"{_FINAL}{name}": value for name, value in end.metrics.items()}
+        self._write(trial, 0, final, end.at, f"{trial.id}-{end.status}-{end.at}")
+        del self._shown[trial.id]
+
+    def pause(self, trial: TrackedTrial) -> None:
+        """Forget the settings: each step is on disk."""
+        self._shown.pop(trial.id, None)
+
+    def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
+        """Write them as reports of a run of their own, in place of those before."""
+        self._storage.delete_run(study, _TABLES, run_id=_TABLES)
+        reports = {table.name: self._markdown(table.markdown)._to_dict() for table in tables}
+        self._storage.bulk_log(study, _TABLES, [reports], steps=[0], run_id=_TABLES)
+
+    def close(self) -> None:
+        """Nothing is open: each step was written."""
+
+    def _write(
+        self, trial: TrackedTrial, step: int, metrics: Mapping[str, float], at: float, once: str
+    ) -> None:
+        """Add a row, unless there is one of this name."""
+        self._storage.bulk_log(
+            trial.study,
+            trial.name,
+            [dict(metrics)],
+            steps=[step],
+            timestamps=[datetime.fromtimestamp(at, UTC).isoformat()],
+            config=self._shown[trial.id],
+            log_ids=[once],
+            run_id=trial.id,
+        )
+
+
+def _is_metric(name: str) -> bool:
+    """Whether a value of a row is a metric of an epoch."""
+    return name not in _NO_METRICS and not name.startswith(_FINAL)
