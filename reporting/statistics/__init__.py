@@ -1,6 +1,7 @@
 """What a few seeds can show.
 
-`estimates` has centres and their spreads, `paired_tests` compares values by seed, `corrections` adjusts the
+`estimates` has centres and their spreads, `paired_tests` compares values by seed,
+`pooled_differences` cells with a baseline at few seeds, `corrections` adjusts the
 p values of a family of tests, and `power` says how many pairs an effect needs. `paired_bootstrap` compares
 translations by their sentences.
 """

@@ -34,3 +34,19 @@ def _power(effect_size: float, n: int, level: float) -> float:
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
     return 1.0 - float(nctdtr(n - 1, effect_size * math.sqrt(n), t_quantile(level, n)))
+
+
+def detectable(error: float, degrees: int, level: float) -> float:
+    """The difference that a two-sided t test at this level finds with a chance of POWER.
+
+    `error` is its standard error, with so many degrees of freedom.
+    """
+    from scipy.special import nctdtr  # noqa: PLC0415 -- as above
+
+    limit, low, high = t_quantile(1 - level, degrees + 1), 0.0, 1.0
+    while 1.0 - float(nctdtr(degrees, high, limit)) < POWER:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if 1.0 - float(nctdtr(degrees, middle, limit)) < POWER else (low, middle)
+    return high * error

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...studies.catalog.metrics import Metric, better_arrow, find_metric
+from ...studies.schema.changes import Changes
 from ...studies.schema.level_names import level_names, level_text, one_line
 from ...studies.schema.settings import Level
 from ...studies.schema.table import TableSpec
@@ -45,6 +46,11 @@ def rows_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[T
         TableRow(level=text, head=heads[text], group=under.get(text, ""))
         for text in _grouped(tuple(heads), under)
     )
+
+
+def rows_of_changes(changes: Changes) -> tuple[TableRow, ...]:
+    """The rows of a table of changes, each under its heading."""
+    return tuple(TableRow(level=row.label, head=row.name, group=row.heading) for row in changes.rows)
 
 
 def columns_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableColumn, ...]:

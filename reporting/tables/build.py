@@ -10,7 +10,8 @@ import polars as pl
 
 from ...studies.catalog.published import published_tables
 from ...studies.resolve.trial import Trial
-from ...studies.schema.level_names import level_text, one_line
+from ...studies.schema.changes import CHANGES, Changes, read_changes
+from ...studies.schema.level_names import level_name, level_text, one_line
 from ...studies.schema.selection import is_selected, selected_levels
 from ...studies.schema.settings import Level
 from ...studies.schema.source_sheet import SourceSheet
@@ -18,9 +19,10 @@ from ...studies.schema.table import TableSpec
 from ...studies.schema.table_checks import table_faults
 from ...studies.study import Study
 from ..provenance import short_commit, torch_words
-from .axes import columns_of, rows_of
+from .axes import TableRow, columns_of, rows_of, rows_of_changes
 from .captions import caption_sentences
 from .cells import CellFiller
+from .differences import column_differences
 from .pick_best import pick_best
 from .published_layout import add_paper_only, add_published_columns
 from .published_match import match_published
@@ -45,12 +47,15 @@ def build_table(
     if wrong := table_faults(spec, study.design, study.paper):
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))
+    changes = read_changes(spec, study.design) if spec.rows == CHANGES else None
     trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]
+    if changes:
+        trials = [_with_change(trial, changes) for trial in trials]
     tallies, pick_remarks = _tallies(study.name, spec, trials, outcomes, begun)
-    filler = _make_filler(study, spec, tallies, pick_remarks, published=published)
+    filler = _make_filler(study, spec, changes, tallies, pick_remarks, published=published)
     ids = list(dict.fromkeys(trial.id for trial in trials))
     levels = selected_levels(spec.select, study.factors)
-    table = _assemble_table(filler, levels, provenance(ids, outcomes), study.source_sheet)
+    table = _assemble_table(filler, changes, levels, provenance(ids, outcomes), study.source_sheet)
     # the file's caption may describe settings that are overridden; levels are visible in the table
     if changed := [change for change in study.overrides if not change.startswith("factors.")]:
         sentence = one_line(f"Other than in the study's file: {', '.join(changed)}.")
@@ -81,6 +86,7 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
 def _make_filler(
     study: Study,
     spec: TableSpec,
+    changes: Changes | None,
     tallies: Mapping[CellKey, Tally],
     pick_remarks: Mapping[CellKey, str],
     *,
@@ -88,7 +94,8 @@ def _make_filler(
 ) -> CellFiller:
     """The filler of a table's cells: its rows and columns, their tallies, and the paper's numbers."""
     levels = selected_levels(spec.select, study.factors)
-    rows, columns = rows_of(spec, levels), columns_of(spec, levels)
+    rows = rows_of_changes(changes) if changes else rows_of(spec, levels)
+    columns, baselines = columns_of(spec, levels), _baselines(spec, changes, rows)
     paper = published_tables().get((study.paper or "", spec.published_table)) if published else None
     return CellFiller(
         spec=spec,
@@ -97,7 +104,12 @@ def _make_filler(
         tallies={place: tally for place, tally in tallies.items() if place[2] in spec.value},
         fallbacks={place[:2]: tally for place, tally in tallies.items() if place[2] == spec.otherwise},
         pick_remarks=pick_remarks,
-        over_budget=_over_budget(study, spec),
+        over_budget=_over_budget(study, spec, changes),
+        baselines=baselines,
+        differences={
+            (column.metric.name, column.level): column_differences(column, baselines, tallies, spec.center)
+            for column in columns
+        },
         published_match=match_published(paper, spec.published, rows, columns) if paper else None,
         footnotes=Footnotes(),
     )
@@ -105,6 +117,7 @@ def _make_filler(
 
 def _assemble_table(
     filler: CellFiller,
+    changes: Changes | None,
     levels: Mapping[str, tuple[Level, ...]],
     provenance: str,
     source_sheet: SourceSheet,
@@ -120,10 +133,12 @@ def _assemble_table(
             levels=levels,
             tallies=filler.tallies.values(),
             cells=list(chain(*cells)),
+            differences=tuple(filler.differences.values()),
+            baseline=changes.describe_baseline() if changes else level_name(spec.baseline or ""),
             published_match=filler.published_match,
             source_sheet=source_sheet,
         ),
-        corner=one_line(spec.rows),
+        corner="" if changes else one_line(spec.rows),
         rows=tuple(row.head for row in rows),
         columns=tuple(column.head for column in columns),
         cells=cells,
@@ -134,7 +149,7 @@ def _assemble_table(
             for column in columns
         ),
         column_headings=tuple(zip(*(column.headings for column in columns), strict=True)),
-        groups=tuple(row.group for row in rows) if spec.groups.rows else (),
+        groups=tuple(row.group for row in rows) if any(row.group for row in rows) else (),
         center=spec.center,
         spread=spec.spread,
     )
@@ -164,9 +179,26 @@ def _tallies(
     return pick_best(spec, tallies)
 
 
-def _over_budget(study: Study, spec: TableSpec) -> set[tuple[str, str]]:
+def _with_change(trial: Trial, changes: Changes) -> Trial:
+    """The trial with the name of its row as its level of what the rows are."""
+    return replace(trial, levels={**trial.levels, CHANGES: changes.row(trial.levels).label})
+
+
+def _baselines(spec: TableSpec, changes: Changes | None, rows: Sequence[TableRow]) -> dict[str, str]:
+    """The row that each row differs from; baselines differ from none."""
+    if changes:
+        labels = [row.label for row in changes.rows]
+        return {row.label: labels[row.baseline] for at, row in enumerate(changes.rows) if row.baseline != at}
+    if spec.baseline is None:
+        return {}
+    baseline = level_text(spec.baseline)
+    return {row.level: baseline for row in rows if row.level != baseline}
+
+
+def _over_budget(study: Study, spec: TableSpec, changes: Changes | None) -> set[tuple[str, str]]:
     """The rows and columns of trials that the study's budget does not allow."""
-    selected = (trial.levels for trial in study.over_budget if is_selected(spec.select, trial.levels))
+    refused = [trial for trial in study.over_budget if is_selected(spec.select, trial.levels)]
+    selected = [(_with_change(trial, changes) if changes else trial).levels for trial in refused]
     return {
         (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")
         for levels in selected

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ...studies.catalog.metrics import find_metric
 from ...studies.planning.trial_values import ValueStatus
-from ...studies.schema.level_names import level_name, one_line
+from ...studies.schema.level_names import one_line
 from ...studies.schema.settings import Level
 from ...studies.schema.source_sheet import SourceSheet
 from ...studies.schema.table import TableSpec
@@ -15,6 +15,7 @@ from ...studies.text.units import plural
 from ..statistics.paired_tests import TESTS, smallest_p
 from .axes import TableColumn
 from .bold import SIGNIFICANCE_LEVEL
+from .differences import ColumnDifferences, differences_sentences
 from .published_match import PublishedMatch
 from .table import Cell, CellStatus
 from .tally import NOT_RUN, Tally
@@ -30,18 +31,22 @@ def caption_sentences(
     levels: Mapping[str, tuple[Level, ...]],
     tallies: Collection[Tally],
     cells: Sequence[Cell],
+    differences: Sequence[ColumnDifferences],
+    baseline: str,
     published_match: PublishedMatch | None,
     source_sheet: SourceSheet,
 ) -> tuple[str, ...]:
-    """Every sentence of a table's caption; `levels` has the selected levels of each factor."""
+    """Every sentence of a table's caption.
+
+    `levels` has the selected levels of each factor, `baseline` says what `differences` are from.
+    """
     titles = dict.fromkeys(column.metric.title for column in columns)
     subject = one_line(spec.caption or _joined(tuple(titles))).removesuffix(".")
     sentences = [f"{subject}{_average(spec, levels, tallies)}."]
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = find_metric(other).title
         sentences.append(f"In parentheses, where there is none: {title[0].lower()}{title[1:]}.")
-    if any(cell.difference_text for cell in cells):
-        sentences.append(f"In parentheses: difference from {level_name(spec.baseline)}.")
+    sentences += differences_sentences(differences, baseline)
     sentences += _best(spec, columns, cells)
     if published_match and any(cell.published for cell in cells):
         sentences += [_published(spec, published_match, cells), sources_sentence(source_sheet)]

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, with_sign
 from ...studies.catalog.published import PublishedNumber
-from ...studies.schema.level_names import level_text
 from ...studies.schema.table import TableSpec
 from ..statistics.estimates import Estimate
+from ..statistics.pooled_differences import Difference
 from .axes import TableColumn, TableRow
 from .bold import best_places
+from .differences import ColumnDifferences
 from .published_match import PublishedMatch, difference_from_baseline, difference_from_published
 from .table import Cell, CellStatus, Footnotes
 from .tally import CellKey, Tally
@@ -23,7 +24,8 @@ class CellFiller:
 
     `tallies` has the trials of each place in the study, `fallbacks` by row and column those of the metric
     that is shown if they have no value. `pick_remarks` say which of the levels that a place is picked from
-    have no value; `over_budget` has the rows and columns whose trials the budget does not allow.
+    have no value; `over_budget` has the rows and columns whose trials the budget does not allow. `baselines`
+    has the row that each row differs from, `differences` those of each column of a metric and a level.
     """
 
     spec: TableSpec
@@ -33,6 +35,8 @@ class CellFiller:
     fallbacks: Mapping[tuple[str, str], Tally]
     pick_remarks: Mapping[CellKey, str]
     over_budget: Collection[tuple[str, str]]
+    baselines: Mapping[str, str]
+    differences: Mapping[tuple[str, str], ColumnDifferences]
     published_match: PublishedMatch | None
     footnotes: Footnotes
 
@@ -71,7 +75,7 @@ class CellFiller:
         tally, estimate = self.tallies.get(place), estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None
         marks = tuple(map(self.footnotes.mark, self._remarks(place, tally, published)))
-        published_text = self._published_text(published, estimate, column) if published else ""
+        published_text = self._published_text(row, published, estimate, column) if published else ""
         if tally is None:
             refused = (row, column.level) in self.over_budget
             return Cell(
@@ -84,15 +88,18 @@ class CellFiller:
         if not tally.values and (fallback := self._fallback_cell(row, column)) is not None:
             return replace(fallback, marks=marks, published=published, published_text=published_text)
         spread, interval = spread_texts(estimate, metric, self.spec)
-        difference = self._baseline_difference(row, column, estimates)
+        differences = self.differences[metric.name, column.level]
+        difference = differences.by_row.get(row)
         return Cell(
             status=tally.status,
             estimate=estimate,
             text=metric.format(estimate.value) if estimate else tally.placeholder,
             spread=spread,
             interval=interval,
-            difference_text="" if difference is None else with_sign(metric.format(difference)),
-            difference=difference,
+            difference_text=_difference_text(difference, metric, star=row in differences.significant),
+            difference=difference.mean if difference else None,
+            difference_half_width=difference.half_width if difference else None,
+            is_significant=row in differences.significant,
             best=place in best,
             marks=marks,
             picked=tally.label,
@@ -129,28 +136,24 @@ class CellFiller:
             remarks.append(pick_remark)
         return remarks
 
-    def _baseline_difference(
-        self, row: str, column: TableColumn, estimates: Mapping[CellKey, Estimate]
-    ) -> float | None:
-        """A cell less the baseline of its column; None for the baseline itself."""
-        if self.spec.baseline is None or row == level_text(self.spec.baseline):
-            return None
-        own = estimates.get(self._place(row, column))
-        base = estimates.get(self._place(level_text(self.spec.baseline), column))
-        return own.value - base.value if own and base else None
-
     def _published_text(
-        self, published: PublishedNumber, estimate: Estimate | None, column: TableColumn
+        self, row: str, published: PublishedNumber, estimate: Estimate | None, column: TableColumn
     ) -> str:
         """The text of the paper's number, and its difference from the baseline or from ours."""
         extra = ""
         if self.spec.published.show == "difference":
             extra = difference_from_published(estimate.value if estimate else None, published, column.metric)
-        elif self.spec.baseline is not None and self.published_match:
-            extra = difference_from_baseline(
-                published, self.published_match.published_at(level_text(self.spec.baseline), column)
-            )
+        elif self.published_match and (baseline := self.baselines.get(row)):
+            extra = difference_from_baseline(published, self.published_match.published_at(baseline, column))
         return f"{published.text_with_deviation} ({extra})" if extra else published.text_with_deviation
+
+
+def _difference_text(difference: Difference | None, metric: Metric, *, star: bool) -> str:
+    """A difference with its sign, half of its interval and a star if it is significant."""
+    if difference is None:
+        return ""
+    half = f" ± {metric.format(difference.half_width)}" if difference.half_width is not None else ""
+    return with_sign(metric.format(difference.mean)) + half + "*" * star
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spec: TableSpec) -> tuple[str, str]:

@@ -39,10 +39,10 @@ class CellStatus(StrEnum):
 class Cell:
     """One combination of a row and a column, over all its trials.
 
-    `text` is the centre or a word in its place, `spread` what follows a ±, `interval` an interval, and
-    `difference_text` is `difference`: the centre less the baseline's. `picked` names the levels that were
-    picked, `metric` the metric shown if it is not the column's. `published_text` is the published number
-    with what is in parentheses after it.
+    `text` is the centre or a word in its place, `spread` what follows a ±, and `interval` an interval.
+    `difference_text` is the `difference` from the baseline, with half the width of its interval and a star if
+    it is significant. `picked` names the levels that were picked, `metric` the metric shown if it is not the
+    column's. `published_text` is the published number with what is in parentheses after it.
     """
 
     status: CellStatus
@@ -52,6 +52,8 @@ class Cell:
     interval: str = ""
     difference_text: str = ""
     difference: float | None = None
+    difference_half_width: float | None = None
+    is_significant: bool = False
     best: bool = False
     marks: tuple[str, ...] = ()  # of its footnotes
     picked: str = ""

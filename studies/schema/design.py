@@ -23,7 +23,8 @@ class Design:
 
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
     levels. `baseline` has the levels that [study] names, `matched_size` the one name there that is not a
-    factor, with its value: the size that is solved. `as_written` is the design of the file without its
+    factor, with its value: the size that is solved. `around` has the factors that are crossed
+    with a design that changes one factor at a time. `as_written` is the design of the file without its
     overrides, if there are any.
     """
 
@@ -32,6 +33,7 @@ class Design:
     listed_cells: Mapping[int, Mapping[str, Level]]  # by their place in the file
     baseline: Mapping[str, Level]
     matched_size: tuple[str, int] | None
+    around: tuple[str, ...] = ()
     as_written: Design | None = None
 
     @property
@@ -62,7 +64,7 @@ class Design:
 
     def baseline_level(self, name: str) -> Level:
         """The level of a factor in the baseline: the named one, else the first."""
-        return self.baseline.get(name, self.combined_factors[name][0])
+        return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
     def count(self) -> int:
         """An upper bound of the cells times seeds, without making them."""
@@ -73,7 +75,10 @@ class Design:
             case "zip":
                 cells = sizes[0] if sizes else 1
             case "one_at_a_time":
-                cells = 1 + sum(size - 1 for size in sizes)
+                changed = (
+                    len(levels) - 1 for name, levels in self.crossed.items() if name not in self.around
+                )
+                cells = (1 + sum(changed)) * math.prod(len(self.crossed[name]) for name in self.around)
         if self.listed_cells and not sizes:
             cells = 0
         return (cells + len(self.listed_cells)) * len(self.combined_factors[SEED])
@@ -100,9 +105,12 @@ class Design:
                 rows = zip(*crossed.values(), strict=True) if crossed else [()]
                 yield from self._seeded([dict(zip(crossed, row, strict=True)) for row in rows])
             case "one_at_a_time":
-                first = {name: self.baseline_level(name) for name in crossed}
-                changed = [{**first, name: level} for name, levels in crossed.items() for level in levels]
-                yield from self._seeded([first, *changed])
+                for levels in itertools.product(*(crossed[name] for name in self.around)):
+                    first = {name: self.baseline_level(name) for name in crossed}
+                    first |= dict(zip(self.around, levels, strict=True))
+                    others = [name for name in crossed if name not in self.around]
+                    changed = [{**first, name: level} for name in others for level in crossed[name]]
+                    yield from self._seeded([first, *changed])
 
     def _seeded(self, cells: Iterable[Mapping[str, Level]]) -> Iterator[dict[str, Level]]:
         """Each cell with each seed."""

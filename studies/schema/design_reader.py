@@ -47,6 +47,7 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
         listed_cells=listed,
         baseline=baseline,
         matched_size=_size(diagnostics, header, names),
+        around=_around(diagnostics, header, crossed),
     )
     _check_levels(diagnostics, design)
     _check_search(diagnostics, header, listed)
@@ -74,6 +75,24 @@ def _kind(
         )
         return "grid"
     return kind
+
+
+def _around(
+    diagnostics: Diagnostics, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
+) -> tuple[str, ...]:
+    """The factors with which the design is crossed; those that cannot be are noted and left out."""
+    names = header.around if header else ()
+    if names and header and header.design != "one_at_a_time":
+        message = f'expected design = "one_at_a_time", which stands around factors, got "{header.design}"'
+        diagnostics.report_error(("study", "around"), message)
+        return ()
+    for name in names:
+        if name == SEED:
+            diagnostics.report_error(("study", "around"), "seeds cross every cell already")
+        elif name not in factors:
+            message = f"unknown factor '{name}'{nearest_hint(name, factors)}"
+            diagnostics.report_error(("study", "around"), message)
+    return tuple(dict.fromkeys(name for name in names if name in factors))
 
 
 def _is_level(diagnostics: Diagnostics, path: KeyPath, level: object, names: Collection[str]) -> bool:
@@ -173,7 +192,7 @@ def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed
     """Note keys and cells of a grid in a study whose points a search chooses."""
     if not diagnostics.has_search or header is None:
         return
-    for key in ("design", "match"):
+    for key in ("design", "around", "match"):
         if key in header.model_fields_set:
             diagnostics.report_error(
                 ("study", key), f"a search chooses its points: {key} belongs to a grid", key=True

@@ -22,6 +22,7 @@ from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ..catalog.samplers import SAMPLERS, SCHEDULERS
 from ..catalog.tasks import TaskSettings, read_task_settings
+from ..text.pydantic_messages import format_value
 from ..text.strict_model import KnownNames, StrictModel
 from .training import TrainSettings
 
@@ -37,6 +38,19 @@ MAX_D_MODEL = 65536
 
 Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """How much a property of a hypothesis weighs."""
+
+
+def _wrap_in_list(names: object) -> object:
+    """A single name as a list of one; ValueError for what is neither."""
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, list | tuple):
+        raise ValueError(f"expected a text or a list of texts, got {format_value(names)}")
+    return names
+
+
+Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(_wrap_in_list)]
+"""One name or several, as a text or a list of them."""
 
 
 @lru_cache(maxsize=65536)
@@ -58,6 +72,8 @@ class StudySettings(StrictModel):
     """how factors combine: all levels with all, one factor at a time around the baseline, or in step"""
     baseline: dict[str, Any] = Field(default={})
     """levels of factors and, for `match`, a number for the hole whose size is solved"""
+    around: Names = ()
+    """factors that cross a `one_at_a_time` design, which then stands around each of their levels"""
     match: Literal["parameters"] | None = None
     """the size of each cell is solved so that its model has as many parameters as the baseline's"""
     keep_weights: bool = False

@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from ..text.pydantic_messages import format_value
 from ..text.strict_model import StrictModel
-from .settings import Name
+from .settings import Name, Names
 
 Center = Literal["mean", "median", "iqm"]
 """How several values are summarised: by their mean, their median, or the mean of their middle half."""
@@ -18,9 +17,6 @@ Spread = Literal["sd", "se", "ci"]
 
 Test = Literal["permutation", "wilcoxon"]
 """The paired tests that can decide which cells are bold."""
-
-Names = Annotated[tuple[str, ...], Field(strict=False)]
-"""One name or several, as a text or a list of them."""
 
 
 class GroupSpec(StrictModel):
@@ -51,7 +47,7 @@ class TableSpec(StrictModel):
     name: Name
     """what `--table` calls it"""
     rows: str
-    """the factor whose levels are rows"""
+    """the factor whose levels are rows, or `"changes"`: the baseline, and cells by what differs from it"""
     columns: str | None = None
     """the factor whose levels are columns; without one, the metrics are the columns"""
     value: Names
@@ -69,7 +65,8 @@ class TableSpec(StrictModel):
     test: Test = "permutation"
     """the paired test, by seed, with Holm's correction over a column"""
     baseline: Any = None
-    """the row that the differences of all others are shown from"""
+    """the row that the differences of all others are shown from; of `changes` levels of factors, where
+    they are not the study's baseline"""
     groups: GroupSpec = GroupSpec()
     """headings over rows and columns"""
     select: dict[str, Any] = Field(default={})
@@ -82,16 +79,6 @@ class TableSpec(StrictModel):
     """a metric that is shown in parentheses in cells without a `value`"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
     """decimals by metric, where they are not the metric's own"""
-
-    @field_validator("value", "over", mode="before")
-    @classmethod
-    def wrap_in_list(cls, names: object) -> object:
-        """A single name as a list of one."""
-        if isinstance(names, str):
-            return (names,)
-        if not isinstance(names, list | tuple):
-            raise ValueError(f"expected a text or a list of texts, got {format_value(names)}")
-        return names
 
     @field_validator("value")
     @classmethod

@@ -9,6 +9,7 @@ from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
 from ..catalog.published import published_tables
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
+from .changes import CHANGES, change_faults, unselected_baseline_faults
 from .design import Design
 from .factors import SEED
 from .level_names import level_text
@@ -28,8 +29,14 @@ def table_faults(spec: TableSpec, design: Design, paper: str | None) -> list[Key
     factors = design.known_levels
     faults = [*_factor_faults(spec, factors), *select_faults(spec.select, factors)]
     levels = factors if faults else selected_levels(spec.select, factors)
-    if not faults:
+    if spec.rows == CHANGES:
+        faults += change_faults(spec, design)
+        if not faults:
+            faults += unselected_baseline_faults(spec, design)
+    elif not faults:
         faults += _mixed_level_faults(spec, design)
+    if spec.rows == CHANGES and (spec.columns is None or spec.columns in factors):
+        faults += _group_faults(spec, levels)
     if spec.rows in factors and (spec.columns is None or spec.columns in factors):
         faults += [*_baseline_faults(spec, levels), *_group_faults(spec, levels)]
     return [*faults, *_metric_faults(spec), *_published_faults(spec, factors, paper)]
@@ -43,8 +50,9 @@ def _factor_faults(spec: TableSpec, factors: Mapping[str, tuple[Level, ...]]) ->
         places.append((("columns",), spec.columns))
     places += [(("over", number), factor) for number, factor in enumerate(spec.over)]
     for path, factor in places:
-        if factor not in factors:
-            yield path, f"unknown factor '{factor}'{nearest_hint(factor, factors)}"
+        known = (*factors, CHANGES) if path == ("rows",) else tuple(factors)
+        if factor not in known:
+            yield path, f"unknown factor '{factor}'{nearest_hint(factor, known)}"
         if factor in met:
             yield path, f"expected a factor other than {met[factor]}, got '{factor}'"
         met.setdefault(factor, "the rows'" if path[0] == "rows" else "the columns'")
@@ -80,7 +88,7 @@ def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> I
     """
     columns = levels[spec.columns] if spec.columns else spec.value
     for side, groups, known in (
-        ("rows", spec.groups.rows, levels[spec.rows]),
+        ("rows", spec.groups.rows, levels.get(spec.rows, ())),
         ("columns", spec.groups.columns, columns),
     ):
         met: dict[str, str] = {}

@@ -270,7 +270,7 @@ def test_the_papers_numbers_can_have_columns_of_their_own(make: Make) -> None:
 def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
     made = make(over="lr", pick="best", select=None, spread="ci", baseline="sa", beside=True)
     frame = tidy_frame(made)
-    assert frame.shape == (8, 19)
+    assert frame.shape == (8, 21)
     first, *_ = frame.filter(pl.col("row") == "conv(k=20)").iter_rows(named=True)
     own = cell_of(made, "conv(k=20)", "sort")
     assert own.estimate is not None
@@ -289,6 +289,8 @@ def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
         "high": own.estimate.high,
         "n": 8,
         "difference": own.difference,
+        "difference_half_width": own.difference_half_width,
+        "is_significant": True,
         "best": False,
         "picked": "lr 0.001",
         "published": 20.7,

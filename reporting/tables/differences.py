@@ -1,0 +1,114 @@
+"""The differences of a table's rows from their baselines, column by column, and which are significant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...studies.catalog.metrics import Metric
+from ...studies.schema.table import Center
+from ..statistics.pooled_differences import Difference, corrected, differences_from
+from ..statistics.power import detectable
+from .axes import TableColumn
+from .bold import SIGNIFICANCE_LEVEL
+from .tally import CellKey, Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDifferences:
+    """The differences of a column by their row, and the rows of those that are significant.
+
+    `degrees` are the degrees of freedom of each pooled variance, `tests` says for how many tests p is
+    corrected, and `detectable` is the difference that is found with a chance of 80 %; None if unknown.
+    """
+
+    metric: Metric
+    by_row: Mapping[str, Difference]
+    significant: frozenset[str] = frozenset()
+    degrees: tuple[int, ...] = ()
+    tests: int = 0
+    detectable: float | None = None
+
+
+def column_differences(
+    column: TableColumn, baselines: Mapping[str, str], tallies: Mapping[CellKey, Tally], center: Center
+) -> ColumnDifferences:
+    """The differences in a column of each row from its baseline, whose row `baselines` has.
+
+    Of centres that are no means the difference is that of the centres, and nothing is known of its error.
+    """
+    values = {
+        row: tally.values_by_unit
+        for (row, level, name), tally in tallies.items()
+        if (level, name) == (column.level, column.metric.name) and tally.values
+    }
+    if center != "mean":
+        return ColumnDifferences(metric=column.metric, by_row=_of_centers(column, baselines, tallies, center))
+    by_row: dict[str, Difference] = {}
+    degrees, errors = list[int](), list[tuple[float, int]]()
+    for baseline in dict.fromkeys(baselines.values()):
+        rows = [row for row, its in baselines.items() if its == baseline and row in values]
+        if baseline not in values or not rows:
+            continue
+        found = differences_from(values[baseline], [values[row] for row in rows])
+        by_row |= {row: each for row, each in zip(rows, found.each, strict=True) if each is not None}
+        if found.degrees is not None and found.error is not None:
+            degrees.append(found.degrees)
+            errors.append((found.error, found.degrees))
+    p_values = dict(zip(by_row, corrected(list(by_row.values())), strict=True))
+    tests = sum(p is not None for p in p_values.values())
+    limits = [detectable(error, count, SIGNIFICANCE_LEVEL / tests) for error, count in errors]
+    return ColumnDifferences(
+        metric=column.metric,
+        by_row=by_row,
+        significant=frozenset(row for row, p in p_values.items() if p is not None and p < SIGNIFICANCE_LEVEL),
+        degrees=tuple(sorted(set(degrees))),
+        tests=tests,
+        detectable=max(limits, default=None),
+    )
+
+
+def _of_centers(
+    column: TableColumn, baselines: Mapping[str, str], tallies: Mapping[CellKey, Tally], center: Center
+) -> dict[str, Difference]:
+    """The differences of centres, without what is known of them."""
+    found: dict[str, Difference] = {}
+    for row, baseline in baselines.items():
+        ends = [tallies.get((each, column.level, column.metric.name)) for each in (row, baseline)]
+        own, base = (tally.estimate(center) if tally else None for tally in ends)
+        if own and base:
+            found[row] = Difference(mean=own.value - base.value, n=own.n)
+    return found
+
+
+def differences_sentences(columns: Sequence[ColumnDifferences], baseline: str) -> list[str]:
+    """What the parentheses behind numbers are, how they were found, and what they could have shown."""
+    shown = [column for column in columns if column.by_row]
+    if not shown:
+        return []
+    tested = [column for column in shown if column.tests]
+    if not tested:
+        return [f"In parentheses: difference from {baseline}."]
+    sentences = [f"In parentheses: difference from {baseline}, paired by seed, ± half of its 95 % interval."]
+    counts = sorted({column.tests for column in tested})
+    family = f"{_range(counts)} test{'' if counts == [1] else 's'} of the column"
+    degrees = sorted({each for column in tested for each in column.degrees})
+    how = (
+        f"t with the variance pooled over the column, {_range(degrees)} degrees of freedom"
+        if degrees
+        else "paired permutation test"
+    )
+    sentences.append(f"*: p < {SIGNIFICANCE_LEVEL} ({how}; Holm over the {family}).")
+    limits: dict[str, float] = {}
+    for column in tested:
+        if column.detectable is not None:
+            limits[column.metric.name] = max(column.detectable, limits.get(column.metric.name, 0.0))
+    if limits:
+        formats = {column.metric.name: column.metric.format for column in tested}
+        told = ", ".join(f"{name} {formats[name](limit)}" for name, limit in limits.items())
+        sentences.append(f"Found with a chance of 80 %: {told} or more.")
+    return sentences
+
+
+def _range(numbers: Sequence[int]) -> str:
+    return f"{numbers[0]}" if numbers[0] == numbers[-1] else f"{numbers[0]} to {numbers[-1]}"

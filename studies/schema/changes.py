@@ -1,0 +1,197 @@
+"""`rows = "changes"`: the cells of a study named by what differs from their baseline, as ablations are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...diagnostics import nearest_hint
+from ...grammar import RecipeError, parse, render
+from ...grammar.nodes import Node, SumNode
+from ..text.pydantic_messages import format_value
+from ..text.toml_positions import KeyPath
+from .design import Design, has_level, level_key
+from .factors import SEED
+from .level_names import level_name
+from .selection import is_selected
+from .settings import Level
+from .table import TableSpec
+
+CHANGES = "changes"
+"""What `rows` says where no factor's levels are rows."""
+
+SEVERAL = "several"
+"""The heading of rows in which more than one factor differs."""
+
+BASELINE = "baseline"
+"""The name of a baseline's row."""
+
+CellKey = tuple[str, ...]
+"""The levels that tell a cell from others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRow:
+    """A row: its name, the heading that it is under, the number of its baseline's row, and a unique label."""
+
+    name: str
+    heading: str
+    baseline: int
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """The rows of a table of changes, in order, and the baseline's levels of the factors that may differ.
+
+    `around` has the factors around each of whose levels there is a baseline of its own, `changing` those that
+    differ in some row, and `numbers` the row of each cell by the levels that tell it from others.
+    """
+
+    baseline: Mapping[str, Level]
+    around: tuple[str, ...]
+    changing: frozenset[str]
+    rows: tuple[ChangeRow, ...]
+    numbers: Mapping[CellKey, int]
+
+    def row(self, levels: Mapping[str, Level]) -> ChangeRow:
+        """The row in which a cell with these levels stands."""
+        return self.rows[self.numbers[_key(levels, (*self.around, *self.baseline))]]
+
+    def describe_baseline(self) -> str:
+        """The baseline as a caption names it, with its levels."""
+        levels = {name: level for name, level in self.baseline.items() if name in self.changing}
+        of = f" of each {' and '.join(self.around)}" if self.around else ""
+        return f"the baseline{of}" + (f" ({describe_levels(levels)})" if levels else "")
+
+
+def read_changes(spec: TableSpec, design: Design) -> Changes:
+    """The rows of a table without faults: each baseline first, then what changes one factor, then several."""
+    shown = {SEED, *spec.over, *([spec.columns] if spec.columns else [])}
+    named: Mapping[str, Level] = spec.baseline or {}
+    around = tuple(name for name in design.around if name not in shown and name not in named)
+    baseline = {
+        name: named.get(name, design.baseline_level(name))
+        for name in design.factors
+        if name not in shown and name not in around
+    }
+    blocks: dict[CellKey, dict[CellKey, dict[str, Level]]] = {}
+    for cell in design.cells():
+        if is_selected(spec.select, cell):
+            blocks.setdefault(_key(cell, around), {}).setdefault(_key(cell, (*around, *baseline)), cell)
+    rows: list[ChangeRow] = []
+    numbers: dict[CellKey, int] = {}
+    for cells in blocks.values():
+        for cell, row in _block_rows(list(cells.values()), baseline, around, number=len(rows)):
+            numbers[_key(cell, (*around, *baseline))] = len(rows)
+            rows.append(row)
+    names = Counter(row.name for row in rows)
+    changing = {
+        name for cells in blocks.values() for cell in cells.values() for name in _differing(cell, baseline)
+    }
+    return Changes(
+        baseline=baseline,
+        around=around,
+        changing=frozenset(changing),
+        rows=tuple(
+            replace(row, label=row.name if names[row.name] == 1 else f"{row.heading}: {row.name}")
+            for row in rows
+        ),
+        numbers=numbers,
+    )
+
+
+def change_faults(spec: TableSpec, design: Design) -> Iterator[tuple[KeyPath, str]]:
+    """What is wrong with a table of changes: its baseline, and keys that belong to rows of levels."""
+    factors = design.known_levels
+    if CHANGES in factors:
+        yield (
+            ("rows",),
+            f"a factor is called {CHANGES}: give it another name, since rows of {CHANGES} are something else",
+        )
+    if spec.pick is not None:
+        yield ("pick",), "rows of changes are not picked from other levels"
+    if spec.groups.rows:
+        yield ("groups", "rows"), "rows of changes are grouped by the factors that differ"
+    if spec.baseline is not None and not isinstance(spec.baseline, Mapping):
+        yield (
+            ("baseline",),
+            f'expected levels of factors, as in {{ norm = "pre" }}, got {format_value(spec.baseline)}',
+        )
+        return
+    for name, level in (spec.baseline or {}).items():
+        if name not in factors or name == SEED:
+            yield ("baseline", name), f"unknown factor '{name}'{nearest_hint(name, factors)}"
+        elif name == spec.columns or name in spec.over:
+            yield ("baseline", name), f"the levels of {name} are not rows"
+        elif not has_level(factors[name], level):
+            hint = nearest_hint(str(level), map(str, factors[name]))
+            yield ("baseline", name), f"no level {format_value(level)}{hint}"
+
+
+def unselected_baseline_faults(spec: TableSpec, design: Design) -> Iterator[tuple[KeyPath, str]]:
+    """A baseline that no cell of the table is, so that nothing can be told to differ from it."""
+    changes = read_changes(spec, design)
+    if any(changes.rows[row.baseline].name != BASELINE for row in changes.rows) or not changes.rows:
+        several = {name: level for name, level in changes.baseline.items() if len(design.factors[name]) > 1}
+        at = describe_levels(several)
+        yield (
+            ("rows",),
+            f"expected a cell that is the baseline, {at}; the study has none among those selected",
+        )
+
+
+def describe_levels(levels: Mapping[str, Level]) -> str:
+    """Levels as a sentence names them: `norm = pre, dropout = 0.1`."""
+    return ", ".join(f"{name} = {level_name(level)}" for name, level in levels.items())
+
+
+def _key(levels: Mapping[str, Level], names: Sequence[str]) -> CellKey:
+    return tuple(level_key(levels[name]) for name in names)
+
+
+def _block_rows(
+    cells: Sequence[Mapping[str, Level]], baseline: Mapping[str, Level], around: Sequence[str], *, number: int
+) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
+    """The cells around one baseline with their rows, of which the first has this number."""
+    first = {name: cells[0][name] for name in around} | dict(baseline)
+    under = describe_levels({name: first[name] for name in around})
+    changed = [_differing(cell, baseline) for cell in cells]
+    order = sorted(
+        range(len(cells)), key=lambda at: (len(changed[at]), *map(list(baseline).index, changed[at]))
+    )
+    is_one_factor = len({names for names in changed if names}) < 2
+    for at in order:
+        names, cell = changed[at], cells[at]
+        heading = under or ("" if is_one_factor or not names else names[0] if len(names) == 1 else SEVERAL)
+        name = ", ".join(change_name(each, first[each], cell[each]) for each in names) or BASELINE
+        yield cell, ChangeRow(name=name, heading=heading, baseline=number)
+
+
+def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tuple[str, ...]:
+    return tuple(name for name, level in baseline.items() if level_key(cell[name]) != level_key(level))
+
+
+def change_name(factor: str, before: Level, after: Level) -> str:
+    """What differs, as a row says it: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
+    old_parts, new_parts = _summands(before), _summands(after)
+    if old_parts is None or new_parts is None:
+        return f"{factor} = {level_name(after)}"
+    gone = [part for part in old_parts if part not in new_parts]
+    new = [part for part in new_parts if part not in old_parts]
+    if gone and new:
+        return f"{level_name(before)} → {level_name(after)}"
+    parts = [*(f"− {level_name(part)}" for part in gone), *(f"+ {level_name(part)}" for part in new)]
+    return ", ".join(parts) or f"{level_name(before)} → {level_name(after)}"
+
+
+def _summands(level: Level) -> list[str] | None:
+    """The parts of a recipe that are added up; None for a level that is no recipe."""
+    if not isinstance(level, str):
+        return None
+    try:
+        root: Node = parse(level).root
+    except RecipeError:
+        return None
+    return [render(part) for part in root.parts] if isinstance(root, SumNode) else [render(root)]

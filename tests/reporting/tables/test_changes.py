@@ -1,0 +1,151 @@
+"""A table of changes: baselines first, every other cell by what differs, and how surely it does."""
+
+import random
+
+import pytest
+
+from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.render import format_names, render
+from activemem.storage import Store
+from activemem.studies.study import StudyError, load_study
+
+from ...study_texts import study_text
+from ..conftest import made_row
+
+TABLE = {"name": "ablation", "rows": "changes", "value": "loss"}
+FACTORS = {
+    "norm": ["pre", "post"],
+    "p": [0.0, 0.1],
+    "mixer": ["sa + conv(k=3)", "sa", "sa + conv(k=9)", "sa + conv(k=3) + ff(8)"],
+}
+
+
+def ablation(*, factors=FACTORS, table=TABLE, task="sort", **study):
+    seeds = {"task": [task] if isinstance(task, str) else task, "seed": [0, 1, 2]}
+    return load_study(
+        study_text(
+            study={"design": "one_at_a_time", **study},
+            model={"norm": "{norm}", "dropout": "{p}"},
+            factors=factors | seeds,
+            table=[table],
+        )
+    )
+
+
+def made(study, folder, loss):
+    """The study's table over a store in which each trial has a loss by its levels."""
+    store, draw = Store(folder), random.Random(0)
+    noise = {seed: draw.gauss(0, 1) for seed in study.factors["seed"]}
+    for number, trial in enumerate(study.trials):
+        value = loss(trial.levels) + noise[trial.levels["seed"]] + draw.gauss(0, 0.01)
+        store.write(made_row(trial, {"loss": value}, number), [])
+    return build_table(study, study.tables[0], store.trials())
+
+
+def test_rows_say_what_differs_under_the_factor_that_does(tmp_path):
+    table = made(ablation(), tmp_path, lambda levels: 1.0 + (levels["norm"] == "post"))
+    assert list(zip(table.groups, table.rows, strict=True)) == [
+        ("", "baseline"),
+        ("norm", "norm = post"),
+        ("p", "p = 0.1"),
+        ("mixer", "− conv(k=3)"),
+        ("mixer", "sa + conv(k=3) → sa + conv(k=9)"),
+        ("mixer", "+ ff(8)"),
+    ]
+    assert [bool(row[0].is_significant) for row in table.cells] == [False, True, False, False, False, False]
+    assert table.cells[0][0].difference is None
+    assert table.cells[1][0].difference == pytest.approx(1.0, abs=0.03)
+    assert table.cells[1][0].difference_text.endswith("*")
+    assert table.caption[1:4] == (
+        "In parentheses: difference from the baseline (norm = pre, p = 0.0, mixer = sa + conv(k=3)),"
+        " paired by seed, ± half of its 95 % interval.",
+        "*: p < 0.05 (t with the variance pooled over the column, 10 degrees of freedom;"
+        " Holm over the 5 tests of the column).",
+        table.caption[3],
+    )
+    assert table.caption[3].startswith("Found with a chance of 80 %: loss 0.0")
+
+
+def test_a_design_stands_around_each_level_of_a_factor_with_a_baseline_of_its_own(tmp_path):
+    factors = {"mixer": ["sa", "conv(k=3)", "gru"], "norm": ["pre", "post"], "p": [0.0, 0.1]}
+    study = ablation(factors=factors, around="mixer")
+    assert len(study.trials) == 3 * 3 * 3
+    table = made(
+        study, tmp_path, lambda levels: 1.0 + (levels["mixer"] == "gru" and levels["norm"] == "post")
+    )
+    assert [heading for heading, _ in table.row_groups()] == [
+        "mixer = sa",
+        "mixer = conv(k=3)",
+        "mixer = gru",
+    ]
+    assert table.rows == ("baseline", "norm = post", "p = 0.1") * 3
+    starred = [number for number, row in enumerate(table.cells) if row[0].is_significant]
+    assert starred == [7]
+    assert "difference from the baseline of each mixer (norm = pre, p = 0.0)" in table.caption[1]
+    for form in format_names():
+        assert render(table, form)
+
+
+def test_several_tasks_are_columns_with_a_family_of_tests_each(tmp_path):
+    study = ablation(
+        task=["sort", "copy"],
+        around=["task"],
+        table=TABLE | {"columns": "task"},
+        factors={"mixer": ["sa"], "norm": ["pre", "post"], "p": [0.0, 0.1]},
+    )
+    table = made(study, tmp_path, lambda levels: 1.0 + (levels["task"] == "copy" and levels["p"] == 0.1))
+    assert table.columns == ("sort", "copy")
+    assert table.rows == ("baseline", "norm = post", "p = 0.1")
+    assert [[cell.is_significant for cell in row] for row in table.cells] == [[False] * 2] * 2 + [
+        [False, True]
+    ]
+
+
+def test_in_a_grid_cells_that_change_several_factors_come_last(tmp_path):
+    study = ablation(design="grid", factors={"mixer": ["sa"], "norm": ["pre", "post"], "p": [0.0, 0.1]})
+    table = made(study, tmp_path, lambda _: 1.0)
+    assert list(zip(table.groups, table.rows, strict=True)) == [
+        ("", "baseline"),
+        ("norm", "norm = post"),
+        ("p", "p = 0.1"),
+        ("several", "norm = post, p = 0.1"),
+    ]
+
+
+def test_another_baseline_can_be_named(tmp_path):
+    study = ablation(
+        design="grid",
+        factors={"mixer": ["sa"], "p": [0.0], "norm": ["pre", "post"]},
+        table=TABLE | {"baseline": {"norm": "post"}},
+    )
+    table = made(study, tmp_path, lambda levels: 1.0 + (levels["norm"] == "post"))
+    assert table.rows == ("baseline", "norm = pre")
+    assert table.cells[1][0].difference == pytest.approx(-1.0, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"table": TABLE | {"baseline": "post"}},
+            "expected levels of factors, as in { norm = \"pre\" }, got 'post'",
+        ),
+        ({"table": TABLE | {"baseline": {"norm": "past"}}}, "no level 'past'; nearest: post"),
+        ({"table": TABLE | {"baseline": {"nor": "post"}}}, "unknown factor 'nor'; nearest: norm"),
+        ({"table": TABLE | {"rows": "change"}}, "unknown factor 'change'; nearest: changes"),
+        (
+            {"table": TABLE | {"select": {"p": 0.1}}},
+            "expected a cell that is the baseline, norm = pre, p = 0.0, mixer = sa + conv(k=3);"
+            " the study has none among those selected",
+        ),
+        ({"around": "mixes"}, "unknown factor 'mixes'; nearest: mixer"),
+        (
+            {"around": "mixer", "design": "grid"},
+            'expected design = "one_at_a_time", which stands around factors, got "grid"',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told(changes, message):
+    with pytest.raises(StudyError) as caught:
+        ablation(**changes)
+    assert any(fault.message.endswith(message) for fault in caught.value.faults), caught.value
