@@ -15,9 +15,9 @@ from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.spec import ClaimSpec
+from activemem.studies.presentation.curve import CurveSpec
+from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
-from activemem.studies.schema.curve import CurveSpec
-from activemem.studies.schema.table import TableSpec
 from activemem.studies.text.strict_model import StrictModel
 
 TABLES: Mapping[str, type[StrictModel]] = {

@@ -17,9 +17,9 @@ from ..studies.planning.best_points import BestPoint, best_points
 from ..studies.planning.plan import Plan, make_plan
 from ..studies.planning.status import StudyStatus, started_trials, study_status
 from ..studies.planning.subset import select_trials
-from ..studies.schema.curve import CurveSpec
+from ..studies.presentation.curve import CurveSpec
+from ..studies.presentation.table import TableSpec
 from ..studies.schema.level_names import one_line
-from ..studies.schema.table import TableSpec
 from ..studies.study import Study
 from .claims.check import check_claims, needs_metrics
 from .claims.verdicts import ClaimResult

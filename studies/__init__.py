@@ -1,10 +1,10 @@
 """A study file becomes trials before anything runs.
 
 `study` reads one and `last_run` finds those that ran. `text` is TOML with positions, `schema` the tables and
-keys of a study file, `own_data` files that it brings along, `catalog` everything it can name: tasks, data
-sets, metrics, published numbers. `resolve` fills holes with levels and makes trials, `claims` reads
-statements about results, `planning` compares a study with a store. The studies that come with the package are
-the TOML files here; `results` holds what some of them found.
+keys of what is trained, `presentation` those of what is shown, `own_data` files that it brings along,
+`catalog` everything it can name: tasks, data sets, metrics, published numbers. `resolve` fills holes with
+levels and makes trials, `claims` reads statements about results, `planning` compares a study with a store.
+The studies that come with the package are the TOML files here; `results` holds what some of them found.
 """
 
 from ..lazy_exports import lazy_exports

@@ -14,6 +14,9 @@ from .catalog.metrics import TUNED_METRICS, metric_family
 from .claims.reader import read_claims
 from .claims.spec import Claim
 from .own_data.own_corpus import OwnCorpus, read_own_corpus
+from .presentation.curve import CurveSpec
+from .presentation.reader import read_curves, read_tables
+from .presentation.table import TableSpec
 from .resolve.draft import Draft
 from .resolve.fragments import read_fragments
 from .resolve.grid import GridBuilder, TrialGrid
@@ -25,15 +28,12 @@ from .resolve.search_points import Suggest, resolve_point
 from .resolve.study_budget import StudyBudget
 from .resolve.template import TRIAL_TABLES, Template
 from .resolve.trial import Trial
-from .schema.curve import CurveSpec
 from .schema.design import Design
 from .schema.design_reader import read_design
 from .schema.factors import SEED
-from .schema.presentation import read_curves, read_tables
 from .schema.search import check_search, read_search, representative_values, search_dimensions
 from .schema.settings import DecodeSettings, Level, SearchSettings, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
-from .schema.table import TableSpec
 from .text.diagnostics import Diagnostics
 from .text.document import Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault

@@ -10,7 +10,7 @@ from itertools import groupby
 import polars as pl
 
 from ...studies.catalog.metrics import Metric
-from ...studies.schema.curve import Band
+from ...studies.presentation.curve import Band
 from ..statistics.estimates import estimate, mean
 from .curve import MIN_BOX_VALUES, Bar, Box, Boxes, Cloud, Line, Matrix, Point
 

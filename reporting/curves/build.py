@@ -10,9 +10,9 @@ import polars as pl
 from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
 from ...studies.catalog.published import PublishedTable, match_published_keys, published_tables
 from ...studies.catalog.tasks import TEST_SETS
-from ...studies.schema.curve import INDEX_AXES, CurveSpec, curve_faults
+from ...studies.presentation.curve import INDEX_AXES, CurveSpec, curve_faults
+from ...studies.presentation.selection import selected_levels
 from ...studies.schema.level_names import level_text, one_line
-from ...studies.schema.selection import selected_levels
 from ...studies.study import Study
 from ..tables.build import provenance
 from . import aggregate

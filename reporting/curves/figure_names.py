@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...studies.schema.curve import INDEX_AXES, TIME_AXES, CurveSpec
+from ...studies.presentation.curve import INDEX_AXES, TIME_AXES, CurveSpec
 from ...studies.schema.design import level_key
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_text, one_line, short_level_names

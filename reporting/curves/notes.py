@@ -12,9 +12,9 @@ import polars as pl
 from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
 from ...studies.planning.probe_targets import probe_command
 from ...studies.planning.trial_values import ValueStatus
-from ...studies.schema.curve import INDEX_AXES, TIME_AXES, Band, CurveSpec
+from ...studies.presentation.curve import INDEX_AXES, TIME_AXES, Band, CurveSpec
+from ...studies.presentation.selection import selected_levels
 from ...studies.schema.level_names import level_name, one_line
-from ...studies.schema.selection import selected_levels
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from .curve import MIN_BOX_VALUES, Bars, Boxes, Cloud, Content, Line, Lines, Matrix, Panel

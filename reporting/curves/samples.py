@@ -16,11 +16,11 @@ from ...studies.planning.trial_values import (
     last_members,
     trial_values,
 )
+from ...studies.presentation.curve import INDEX_AXES, TIME_AXES, CurveSpec
+from ...studies.presentation.selection import selected_levels
 from ...studies.resolve.trial import Trial
-from ...studies.schema.curve import INDEX_AXES, TIME_AXES, CurveSpec
 from ...studies.schema.design import level_key
 from ...studies.schema.factors import SEED
-from ...studies.schema.selection import selected_levels
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ...studies.schema.table import Test
+from ...studies.presentation.table import Test
 from .estimates import StatisticsError, finite_values
 
 TESTS: Mapping[Test, str] = {

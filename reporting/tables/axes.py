@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...studies.catalog.metrics import Metric, better_arrow, find_metric
-from ...studies.schema.changes import Changes
+from ...studies.presentation.changes import Changes
+from ...studies.presentation.table import TableSpec
 from ...studies.schema.level_names import level_names, level_text, one_line
 from ...studies.schema.settings import Level
-from ...studies.schema.table import TableSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...studies.catalog.metrics import Metric
-from ...studies.schema.table import TableSpec
+from ...studies.presentation.table import TableSpec
 from ..statistics.corrections import holm_adjusted
 from ..statistics.estimates import Estimate
 from ..statistics.paired_tests import paired_p

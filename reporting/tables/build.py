@@ -9,14 +9,14 @@ from itertools import chain
 import polars as pl
 
 from ...studies.catalog.published import published_tables
+from ...studies.presentation.changes import CHANGES, Changes, read_changes
+from ...studies.presentation.selection import is_selected, selected_levels
+from ...studies.presentation.table import TableSpec
+from ...studies.presentation.table_checks import table_faults
 from ...studies.resolve.trial import Trial
-from ...studies.schema.changes import CHANGES, Changes, read_changes
 from ...studies.schema.level_names import level_name, level_text, one_line
-from ...studies.schema.selection import is_selected, selected_levels
 from ...studies.schema.settings import Level
 from ...studies.schema.source_sheet import SourceSheet
-from ...studies.schema.table import TableSpec
-from ...studies.schema.table_checks import table_faults
 from ...studies.study import Study
 from ..provenance import short_commit, torch_words
 from .axes import TableRow, columns_of, rows_of, rows_of_changes

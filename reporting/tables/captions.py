@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ...studies.catalog.metrics import find_metric
 from ...studies.planning.trial_values import ValueStatus
+from ...studies.presentation.table import TableSpec
 from ...studies.schema.level_names import one_line
 from ...studies.schema.settings import Level
 from ...studies.schema.source_sheet import SourceSheet
-from ...studies.schema.table import TableSpec
 from ...studies.text.units import plural
 from ..statistics.paired_tests import TESTS, smallest_p
 from .axes import TableColumn

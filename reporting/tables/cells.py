@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, with_sign
 from ...studies.catalog.published import PublishedNumber
-from ...studies.schema.table import TableSpec
+from ...studies.presentation.table import TableSpec
 from ..statistics.estimates import Estimate
 from ..statistics.pooled_differences import Difference
 from .axes import TableColumn, TableRow

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...studies.catalog.metrics import Metric
-from ...studies.schema.table import Center
+from ...studies.presentation.table import Center
 from ..statistics.pooled_differences import Difference, corrected, differences_from
 from ..statistics.power import detectable
 from .axes import TableColumn

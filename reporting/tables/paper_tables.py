@@ -17,7 +17,7 @@ from ...studies.catalog.published import (
     published_tables,
 )
 from ...studies.last_run import load_last_run
-from ...studies.schema.table import TableSpec
+from ...studies.presentation.table import TableSpec
 from ...studies.study import Study
 from ...studies.text.document import parse_document
 from ...studies.text.errors import StudyError

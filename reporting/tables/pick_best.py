@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...studies.catalog.metrics import find_metric
-from ...studies.schema.table import TableSpec
+from ...studies.presentation.table import TableSpec
 from .table import CellStatus
 from .tally import CellKey, Tally
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from ...studies.catalog.metrics import Metric, with_sign
 from ...studies.catalog.published import PublishedNumber, PublishedTable, match_published_keys
-from ...studies.schema.table import PublishedSpec
+from ...studies.presentation.table import PublishedSpec
 from .axes import TableColumn, TableRow
 
 

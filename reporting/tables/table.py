@@ -9,7 +9,7 @@ from itertools import groupby
 
 from ...errors import ActivememError
 from ...studies.catalog.published import PublishedNumber
-from ...studies.schema.table import Center, Spread
+from ...studies.presentation.table import Center, Spread
 from ..statistics.estimates import Estimate
 
 

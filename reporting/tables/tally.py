@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 
 from ...studies.planning.trial_values import ValueStatus, combined_status, trial_values
+from ...studies.presentation.table import Center, Spread
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_names, level_text
-from ...studies.schema.table import Center, Spread
 from ..statistics.estimates import Estimate, estimate
 from .table import CellStatus
 

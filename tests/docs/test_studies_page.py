@@ -12,9 +12,9 @@ import pytest
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
+from activemem.studies.presentation.curve import CurveSpec
+from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
-from activemem.studies.schema.curve import CurveSpec
-from activemem.studies.schema.table import TableSpec
 from activemem.studies.study import load_study
 from activemem.studies.text.strict_model import StrictModel
 

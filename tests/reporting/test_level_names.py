@@ -13,9 +13,9 @@ from activemem.reporting.frames import study_levels
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.render import render
 from activemem.reporting.tables.tally import tally_trials
-from activemem.studies.schema.curve import CurveSpec
+from activemem.studies.presentation.curve import CurveSpec
+from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema.level_names import level_name, level_names, short_level_names
-from activemem.studies.schema.table import TableSpec
 from activemem.studies.study import load_study
 
 from ..studies.resolve.test_fragments import TEXT

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from activemem.reporting.curves.build import build_curve
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.schema.curve import CurveSpec
+from activemem.studies.presentation.curve import CurveSpec
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text

@@ -6,7 +6,7 @@ import pytest
 from activemem.reporting.curves.build import build_curve
 from activemem.reporting.curves.curve import CurveError
 from activemem.storage import Store
-from activemem.studies.schema.curve import CurveSpec
+from activemem.studies.presentation.curve import CurveSpec
 from activemem.studies.study import load_study
 
 from .curve_factories import STUDY_TEXT, make_curve, make_rows, make_store

@@ -9,7 +9,7 @@ from activemem.reporting.statistics.estimates import Estimate
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.table import Cell, CellStatus, Footnote, Table, TableError
 from activemem.studies.catalog.published import PublishedNumber
-from activemem.studies.schema.table import TableSpec
+from activemem.studies.presentation.table import TableSpec
 from activemem.studies.study import Study, load_study
 
 

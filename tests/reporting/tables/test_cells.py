@@ -12,7 +12,7 @@ from activemem.reporting.statistics.paired_tests import paired_p
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table
 from activemem.reporting.tables.tidy import tidy_frame
-from activemem.studies.schema.table import TableSpec
+from activemem.studies.presentation.table import TableSpec
 from activemem.studies.study import Study, load_study
 
 Forms = tuple[Study, pl.DataFrame, frozenset[str]]

@@ -13,8 +13,8 @@ from activemem.reporting.tables.table import Cell, CellStatus, Table
 from activemem.reporting.tables.tally import Tally
 from activemem.reporting.tables.tidy import tidy_frame
 from activemem.storage.rows import trial_frame
-from activemem.studies.schema.table import TableSpec
-from activemem.studies.schema.table_checks import table_faults
+from activemem.studies.presentation.table import TableSpec
+from activemem.studies.presentation.table_checks import table_faults
 from activemem.studies.study import Study, load_study
 
 from ...study_texts import study_text

@@ -17,7 +17,7 @@ from activemem.reporting.tables.paper_tables import published_only_table
 from activemem.reporting.tables.render import own_format_names, render, rich
 from activemem.reporting.tables.table import ColumnKey, Table, TableError
 from activemem.studies.catalog.published import published_tables
-from activemem.studies.schema.table import TableSpec
+from activemem.studies.presentation.table import TableSpec
 from activemem.studies.study import Study, load_study
 
 GOLDEN = Path(__file__).with_name("golden")

@@ -10,13 +10,13 @@ from pydantic import Field
 from ...diagnostics import nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
 from ..catalog.published import published_tables
+from ..schema.design import Design
+from ..schema.factors import SEED
+from ..schema.settings import Level, Name
 from ..text.pydantic_messages import format_value
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
-from .design import Design
-from .factors import SEED
 from .selection import describe_mixed_levels, select_faults, selected_levels, unknown_level_message
-from .settings import Level, Name
 
 Band = Literal["sd", "se", "ci", "minmax"]
 

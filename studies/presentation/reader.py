@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from ..schema.design import Design
 from ..text.diagnostics import Diagnostics
 from .curve import CurveSpec, curve_faults
-from .design import Design
 from .table import TableSpec
 from .table_checks import KeyFault, table_faults
 

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ...diagnostics import nearest_hint
+from ..schema.design import MAX_TRIALS, Design, has_level, level_key
+from ..schema.factors import SEED
+from ..schema.level_names import level_text
+from ..schema.settings import Level
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
-from .design import MAX_TRIALS, Design, has_level, level_key
-from .factors import SEED
-from .level_names import level_text
-from .settings import Level
 
 
 def selected_levels(

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from ...diagnostics import nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
 from ..catalog.published import published_tables
+from ..schema.design import Design
+from ..schema.factors import SEED
+from ..schema.level_names import level_text
+from ..schema.settings import Level
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .changes import CHANGES, change_faults, unselected_baseline_faults
-from .design import Design
-from .factors import SEED
-from .level_names import level_text
 from .selection import describe_mixed_levels, select_faults, selected_levels, unknown_level_message
-from .settings import Level
 from .table import TableSpec
 
 KeyFault = tuple[KeyPath, str]

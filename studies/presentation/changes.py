@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from ...diagnostics import nearest_hint
 from ...grammar import RecipeError, parse, render
 from ...grammar.nodes import Node, SumNode
+from ..schema.design import Design, has_level, level_key
+from ..schema.factors import SEED
+from ..schema.level_names import level_name
+from ..schema.settings import Level
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
-from .design import Design, has_level, level_key
-from .factors import SEED
-from .level_names import level_name
 from .selection import is_selected
-from .settings import Level
 from .table import TableSpec
 
 CHANGES = "changes"

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from ..schema.settings import Name, Names
 from ..text.strict_model import StrictModel
-from .settings import Name, Names
 
 Center = Literal["mean", "median", "iqm"]
 """How several values are summarised: by their mean, their median, or the mean of their middle half."""
