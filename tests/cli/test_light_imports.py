@@ -3,54 +3,55 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from .store_factories import make_partial_store
 
 PROBE = """\
-import atexit, json, sys
+import json, sys
 from activemem.__main__ import main
 heavy = ("torch", "ray", "optuna", "polars", "pyarrow", "pydantic", "rich", "numpy", "matplotlib")
-def tell():
-    sys.stdout = open("loaded.json", "w")
-    json.dump([name for name in heavy if name in sys.modules], sys.stdout)
-    sys.stdout.close()
-atexit.register(tell)
-main()
+loaded = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv[1:] = arguments
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, (arguments, end.code)
+    loaded.append([name for name in heavy if name in sys.modules])
+json.dump(loaded, open("loaded.json", "w"))
 """
 
 SIZES = ("--d-model", "8", "--length", "8", "--vocab", "8")
 
 
-def loaded(arguments, run_python):
-    """Which heavy modules a command has loaded when it ends."""
-    result = run_python("-c", PROBE, *arguments)
+def loaded(run_python, *commands):
+    """Which heavy modules are loaded after each of these commands, run one after the other in one process."""
+    result = run_python("-c", PROBE, json.dumps(commands))
     assert (result.returncode, result.stderr) == (0, "")
-    return set(json.loads(Path("loaded.json").read_text(encoding="utf-8")))
+    found = map(set, json.loads(Path("loaded.json").read_text(encoding="utf-8")))
+    return dict(zip(map(" ".join, commands), found, strict=True))
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("--version",)])
-def test_help_of_all_loads_nothing_heavy_at_all(arguments, run_python):
-    assert loaded(arguments, run_python) == set()
+def test_help_of_all_loads_nothing_heavy_at_all(run_python):
+    found = loaded(run_python, ("--help",), ("--version",))
+    assert found == {"--help": set(), "--version": set()}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_help_and_recipes_load_no_more_than_typer_does(run_python):
+    found = loaded(
+        run_python,
         ("study", "run", "--help"),
         ("recipe", "check", "sa"),
         ("recipe", "show", "sa", *SIZES),
         ("block", "list"),
         ("block", "show", "sa"),
-    ],
-)
-def test_help_and_recipes_load_no_more_than_typer_does(arguments, run_python):
-    assert loaded(arguments, run_python) <= {"pydantic"}
+    )
+    assert {command: names - {"pydantic"} for command, names in found.items() if names - {"pydantic"}} == {}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_studies_and_tables_load_neither_torch_nor_ray(run_python, tiny):
+    make_partial_store(tiny)
+    found = loaded(
+        run_python,
         ("study", "plan", "tiny.toml"),
         ("study", "status", "tiny"),
         ("study", "list"),
@@ -61,8 +62,6 @@ def test_help_and_recipes_load_no_more_than_typer_does(arguments, run_python):
         ("config", "show"),
         ("data", "list"),
         ("data", "check", "paradise-lost"),
-    ],
-)
-def test_studies_and_tables_load_neither_torch_nor_ray(arguments, run_python, tiny):
-    make_partial_store(tiny)
-    assert not loaded(arguments, run_python) & {"torch", "ray", "optuna", "rich", "matplotlib"}
+    )
+    heavy = {"torch", "ray", "optuna", "rich", "matplotlib"}
+    assert {command: names & heavy for command, names in found.items() if names & heavy} == {}

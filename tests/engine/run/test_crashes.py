@@ -173,6 +173,7 @@ def _listens(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.slow  # three runs, two of them on Ray
 def test_a_study_survives_the_deaths_of_a_worker_its_driver_and_its_cluster(folder, undisturbed):
     first = begin(folder)
     until(folder, 1, first)
