@@ -28,7 +28,8 @@ from ..run_options import (
 
 if TYPE_CHECKING:
     from ...engine.optimisers.parameter_groups import GroupSize
-    from ...studies.planning.memory_estimates import CountFrozen
+    from ...studies.planning.memory_estimates import WeightState
+    from ...studies.schema.settings import TrialSettings
     from ...studies.study import Study
 
 app = typer.Typer(help="Plan studies, run them, and see how far they are.", no_args_is_help=True)
@@ -63,26 +64,31 @@ def plan(
 
     configured = load_settings({"results": results})
     found = load_study(study, overrides or ())
-    groups, count_frozen = _groups(found)
-    selected = select_trials(found, only) if only else None
-    page = planned(found, configured.store, selected, count_frozen=count_frozen)
+    groups, selected = _groups(found), select_trials(found, only) if only else None
+    page = planned(found, configured.store, selected, count_state=_count_state)
     if as_json:
         print_json(view.plan_to_dict(found, page, groups))
     else:
         print_stdout(view.format_plan(found, page, configured.values, groups))
 
 
-def _groups(study: Study) -> tuple[list[GroupSize], CountFrozen | None]:
-    """The sizes of the groups of weights in a study, and what counts the frozen ones for its plan.
-
-    Torch is loaded only where there are groups.
-    """
+def _groups(study: Study) -> list[GroupSize]:
+    """The sizes of the groups of weights in a study; torch is loaded only where there are any."""
     settings = [trial.settings for trial in study.trials or study.boundary_trials()]
     if not any(each.train.groups for each in settings):
-        return [], None
-    from ...engine.optimisers.parameter_groups import count_frozen, group_sizes
+        return []
+    from ...engine.optimisers.parameter_groups import group_sizes
 
-    return group_sizes(settings), count_frozen
+    return group_sizes(settings)
+
+
+def _count_state(settings: TrialSettings) -> WeightState | None:
+    """What an optimiser keeps; torch is loaded only where that needs the names and shapes of weights."""
+    if not settings.train.groups and not settings.train.optimizer.state_depends_on_shapes:
+        return None
+    from ...engine.optimisers.state_size import weight_state
+
+    return weight_state(settings)
 
 
 @app.command()

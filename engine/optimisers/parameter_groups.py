@@ -56,11 +56,6 @@ def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
     return found
 
 
-def count_frozen(settings: TrialSettings) -> int:
-    """How many numbers of a trial's weights are frozen. Raises ParameterGroupError."""
-    return sum(each.numbers for each in group_sizes([settings]) if each.group.freeze)
-
-
 def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
     """The size of each group of a trial."""
     groups = settings.train.groups
@@ -120,6 +115,8 @@ def regroup(
     optimizer.param_groups[:] = divided
     for weight, group in own.items():
         weight.requires_grad_(not group.freeze)
+        if group.freeze:
+            optimizer.state.pop(weight, None)  # Adagrad has it from the beginning
 
 
 def _divide(

@@ -31,6 +31,11 @@ class OptimizerSettings(StrictModel):
         """How many numbers the rule keeps of each weight, at most; plans count their memory."""
         return 2
 
+    @property
+    def state_depends_on_shapes(self) -> bool:
+        """Whether it keeps less of some weights, which only their names and shapes tell."""
+        return False
+
     @field_validator("name")
     @classmethod
     def check_name(cls, name: str) -> str:
@@ -69,6 +74,11 @@ class OwnOptimizerSettings(OptimizerSettings):
     def state_per_weight(self) -> int:
         """The moments; those of maps in muon are one, those of matrices in adafactor fewer."""
         return 1 if self.name == "sgd" and self.own_momentum else _MOMENTS[self.name]
+
+    @property
+    def state_depends_on_shapes(self) -> bool:
+        """As the moments do."""
+        return self.name in ("muon", "adafactor")
 
     @property
     def own_momentum(self) -> float:

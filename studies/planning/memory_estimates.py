@@ -14,8 +14,17 @@ from ..schema.settings import TrialSettings, read_recipe
 NUMBER = 4
 """The bytes of a number in a weight, and of one that an optimiser keeps."""
 
-CountFrozen = Callable[[TrialSettings], int]
-"""How many numbers of a trial's weights are frozen."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightState:
+    """How many numbers of a model's weights are frozen, and the bytes that are kept of the others."""
+
+    frozen: int
+    bytes: int
+
+
+CountState = Callable[[TrialSettings], WeightState | None]
+"""The same of a trial; None where what follows from the number of parameters is as good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +60,13 @@ class TrialTest:
     bytes: int
 
 
-def step_memory(settings: TrialSettings, tokens: int | None = None, *, frozen: int = 0) -> StepMemory:
+def step_memory(
+    settings: TrialSettings, tokens: int | None = None, *, state: WeightState | None = None
+) -> StepMemory:
     """What a step of a trial holds on sequences of so many tokens, by default of its usual ones.
 
-    So many numbers of its weights are frozen: they have no gradient, and the optimiser keeps nothing of them.
+    Frozen numbers have no gradient. Without a `state` none are frozen, and the optimiser keeps as much of
+    each as it does of any.
     """
     train, interface = settings.train, settings.task.interface
     tokens = sequence_tokens(settings) if tokens is None else tokens
@@ -68,21 +80,19 @@ def step_memory(settings: TrialSettings, tokens: int | None = None, *, frozen: i
     return StepMemory(
         tokens=tokens,
         weights=held.parameters,
-        gradients=(held.gradients - NUMBER * frozen) * (2 if "gradient_noise" in train.measure else 1),
-        optimizer=train.optimizer.state_per_weight * (held.parameters - NUMBER * frozen),
+        gradients=(held.gradients - NUMBER * (state.frozen if state else 0))
+        * (2 if "gradient_noise" in train.measure else 1),
+        optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,
         average=held.parameters if train.average else 0,
         activations=held.activations + 2 * held.logits,
     )
 
 
 def largest_step(
-    all_settings: Iterable[TrialSettings], count_frozen: CountFrozen | None = None
+    all_settings: Iterable[TrialSettings], count_state: CountState = lambda _settings: None
 ) -> tuple[int, StepMemory] | None:
     """The number of the trial whose step holds most, and what; None without trials."""
-    found = enumerate(
-        step_memory(settings, frozen=count_frozen(settings) if count_frozen else 0)
-        for settings in all_settings
-    )
+    found = enumerate(step_memory(settings, state=count_state(settings)) for settings in all_settings)
     return max(found, key=lambda each: each[1].total, default=None)
 
 

@@ -16,7 +16,7 @@ from ..resolve.parameter_matching import SizeMatch
 from ..resolve.trial import Trial
 from ..schema.level_names import level_name
 from ..study import Study
-from .memory_estimates import CountFrozen, StepMemory, TrialTest, costliest_test, largest_step
+from .memory_estimates import CountState, StepMemory, TrialTest, costliest_test, largest_step
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
 from .stale_trials import StaleTrial, find_stale_trials
@@ -94,11 +94,11 @@ def make_plan(
     store: Store,
     only: Collection[str] | None = None,
     *,
-    count_frozen: CountFrozen | None = None,
+    count_state: CountState = lambda _settings: None,
 ) -> Plan:
     """The plan of a study, or of some trials of a grid, given a store; loads neither torch nor Ray.
 
-    How many numbers of a model are frozen is for others to count, since that needs the names of its weights.
+    What an optimiser keeps is for others to count where that needs the names and shapes of weights.
     """
     outcomes = store.trials()
     trials = [trial for trial in study.trials if only is None or trial.id in only]
@@ -120,7 +120,7 @@ def make_plan(
         left = [_point_estimate(tried, trials, estimator)] * num_left
     names = _label_names(study)
     labelled = [(_label(names, trial), trial.settings) for trial in trials]
-    largest = largest_step((settings for _, settings in labelled), count_frozen)
+    largest = largest_step((settings for _, settings in labelled), count_state)
     return Plan(
         trials=planned,
         total=study.total,
