@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks import Model
-from ...studies.catalog.tasks import IGNORED, Examples, GeneratedTask, TaskKind
+from ...studies.catalog.tasks import IGNORED, Examples, GeneratedTask, TaskError, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks.generated import draw_examples, draw_test_set
@@ -60,7 +60,7 @@ class GeneratedObjective(Objective[Model]):
         examples = self._rows(self._batch, part * rows, rows)
         outputs, targets = self._answers(model, examples)
         self._show(examples.inputs, outputs, targets)
-        return self._losses(outputs, targets).sum() * parts / self._num_scored(self._batch.targets)
+        return self._task_losses(outputs, targets).sum() * parts / self._num_scored(self._batch.targets)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The scores of the dev examples, and after the last epoch of each test set and of all together."""
@@ -101,9 +101,17 @@ class GeneratedObjective(Objective[Model]):
     def _answers(self, model: Model, examples: Examples) -> tuple[Tensor, Tensor]:
         """What the model says and what it should, of all that is scored; examples are on the device."""
 
+    def _task_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each, the task's own if it has one; TaskError if that is not one of each target."""
+        own = self._task.losses(outputs, targets)
+        if own is not None and own.shape != targets.shape:
+            shapes = f"expected losses {tuple(targets.shape)}, one for each target, got {tuple(own.shape)}"
+            raise TaskError(f"{self._task.name}: {shapes}")
+        return self._losses(outputs, targets) if own is None else own
+
     @abstractmethod
     def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The loss of each."""
+        """The loss of each that the kind has."""
 
     @abstractmethod
     def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
@@ -129,7 +137,7 @@ class GeneratedObjective(Objective[Model]):
             outputs, targets = self._answers(model, self._rows(examples, start, size))
             outputs = outputs.float()
             registered.update(outputs, targets)
-            losses = float(self._losses(outputs, targets).double().sum())
+            losses = float(self._task_losses(outputs, targets).double().sum())
             total += Score(losses, self._num_right(outputs, targets), targets.numel())
         return total
 

@@ -62,6 +62,7 @@ class Subject:
     test_sets: Callable[[], Mapping[str, Examples]] = field(default=dict)
     solve: Callable[[Tensor], Tensor | None] = lambda _inputs: None
     reach: Reach | None = None
+    losses: Callable[[Tensor, Tensor], Tensor | None] = lambda _outputs, _targets: None
 
 
 def subject(name: str, **settings: object) -> Subject:
@@ -82,6 +83,7 @@ def subject(name: str, **settings: object) -> Subject:
             test_sets=lambda: {each: draw_test_set(task, each) for each in task.test_sets()},
             solve=task.solve,
             reach=task.required_reach,
+            losses=task.losses,
         )
     return _own_subject(task, settings)
 
@@ -233,6 +235,28 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
         )
 
 
+def losses_are_of_each_target(task: Subject) -> None:
+    """Losses of the task's own are finite, one for each target, moved by its output and by no other."""
+    targets = task.draw(1).targets
+    if task.kind is TaskKind.REGRESSION:
+        targets = targets.squeeze(-1)
+        outputs = targets + torch.randn(targets.shape, generator=torch.Generator().manual_seed(2))
+    else:
+        assert task.sizes.vocab is not None, "tagging is of symbols"
+        targets = targets[targets != IGNORED]
+        shape = (len(targets), task.sizes.vocab)
+        outputs = torch.randn(shape, generator=torch.Generator().manual_seed(2))
+    outputs.requires_grad_()
+    losses = task.losses(outputs, targets)
+    if losses is None:
+        return
+    assert losses.shape == targets.shape, f"expected losses {tuple(targets.shape)}, got {tuple(losses.shape)}"
+    assert losses.isfinite().all(), "a loss is not a number"
+    (moved,) = torch.autograd.grad(losses[0].sum(), outputs)
+    assert moved[0].any(), "its output does not move the loss of a target"
+    assert not moved[1:].any(), "another output moves the loss of a target"
+
+
 CHECKS = (
     seed_decides,
     other_processes_draw_the_same,
@@ -242,6 +266,7 @@ CHECKS = (
     targets_are_solutions,
     reach_is_needed,
     no_nearer_token_gives_the_target_away,
+    losses_are_of_each_target,
 )
 """All checks, in no order."""
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from ..catalog.metrics import METRICS
+from ..catalog.tasks import GeneratedTask
 from ..resolve.trial import task_from_json
 
 DIVERGED = "diverged"
@@ -37,7 +38,8 @@ def may_diverge() -> pl.Expr:
 def ignorant_losses(outcomes: pl.DataFrame) -> dict[str, float]:
     """By trial, the loss in nats of a model that takes all symbols for equally likely.
 
-    Trials without symbols have none: their losses are errors of numbers, and what counts is bounded.
+    Trials without symbols have none: their losses are errors of numbers, and what counts is bounded. Nor have
+    those of tasks with losses of their own.
     """
     tasks = outcomes.select("trial", task=pl.col("settings").str.json_path_match("$.task"))
     known = {text: _ignorant_loss(text) for text in tasks["task"].drop_nulls().unique()}
@@ -73,7 +75,9 @@ def tell_divergence(
 def _ignorant_loss(task: str) -> float | None:
     """The loss of equally likely symbols in a task, as a row has it; None without symbols."""
     try:
-        vocab = task_from_json(task).interface.vocab
+        settings = task_from_json(task)
+        vocab = settings.interface.vocab
     except ValueError:  # a corpus or a task that is no longer known
         return None
-    return None if vocab is None else math.log(vocab)
+    own = isinstance(settings, GeneratedTask) and settings.has_own_losses
+    return None if vocab is None or own else math.log(vocab)

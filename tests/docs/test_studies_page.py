@@ -9,6 +9,11 @@ from typing import get_args
 
 import pytest
 
+from activemem.engine.optimisers.parameter_groups import group_sizes
+from activemem.engine.optimisers.state_size import weight_state
+from activemem.engine.run.driver import run_study
+from activemem.reporting.results import StudyResults
+from activemem.storage import Store
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
@@ -65,6 +70,36 @@ def test_what_the_page_says_of_its_studies_is_so():
     }
     assert len({found.target for found in equal.size_matches.values()}) == 2
     assert list(study("Searches").dimensions) == ["filter", "choice", "conv.k"]
+
+
+def test_muon_stands_against_adamw_on_the_same_models(tmp_path):
+    text = re.search(
+        r"^```toml part\n(.*?)^```$", PAGE[PAGE.index("## Optimisers as a factor") :], re.S | re.M
+    )[1]
+    small = ["factors.lr=[3e-3]", "factors.seed=[0]", "train.epochs=1", "train.steps_per_epoch=5"]
+    found = load_study(text, [*small, "train.schedule.cooldown=2", "train.schedule.warmup=2"])
+    assert run_study(found, Store(tmp_path), local=True).done == 2
+    results = StudyResults(found, Store(tmp_path))
+    shown = results.tables()[0].render("markdown")
+    assert re.findall(r"^\| (adamw|muon) \|", shown, re.M) == ["adamw", "muon"]
+    by_rule = {trial.levels["rule"]: weight_state(trial.settings).bytes for trial in found.trials}
+    assert 0.5 < by_rule["muon"] / by_rule["adamw"] < 0.55
+
+
+def test_the_groups_of_the_page_are_of_its_models():
+    sizes = group_sizes(trial.settings for trial in study("Groups of weights").trials)
+    assert {each.group.match: (each.weights, each.numbers) for each in sizes}["*.norm.*"] == (8, 512)
+    assert len(sizes) == 3 * 2  # groups, mixers
+
+
+def test_the_trainings_of_the_page_end_early_and_measure_gradients():
+    ending, measuring = study("The end of a training"), study("What gradients are like")
+    for trial in ending.trials:
+        stopping = trial.settings.train.early_stopping
+        assert (stopping.metric, stopping.patience, stopping.min_change) == ("dev_loss", 5, 0.001)
+    assert {trial.settings.train.measure for trial in measuring.trials} == {
+        ("gradient_noise", "gradient_norm")
+    }
 
 
 def keys(model, before=""):

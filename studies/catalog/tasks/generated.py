@@ -93,6 +93,20 @@ class GeneratedTask(TaskSettings, ABC):
         del inputs
         return None
 
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor | None:
+        """The loss of each target that is scored, as targets have their shape; None for that of the kind.
+
+        Those of tagging are logits (scored, vocab) and symbols (scored,), by their cross-entropy; those of
+        regression numbers (sequences,) or (sequences, targets) and what they should be, by the squared error.
+        """
+        del outputs, targets
+        return None
+
+    @property
+    def has_own_losses(self) -> bool:
+        """Whether what is learnt is not the loss of the kind."""
+        return type(self).losses is not GeneratedTask.losses
+
     @property
     def interface(self) -> ModelInterface:
         """The sizes with the kind of the task; TaskError if they do not fit it."""

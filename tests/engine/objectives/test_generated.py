@@ -1,7 +1,9 @@
 """Tasks whose examples are drawn by the class of their settings, as those of plug-ins are."""
 
+import math
 import pickle
 
+import polars as pl
 import pytest
 import torch
 from pydantic import Field
@@ -14,6 +16,7 @@ from activemem.engine.trial.leaks import LeakError
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.metrics import METRICS, register_metric
 from activemem.studies.catalog.tasks import TASKS, TaskError
+from activemem.studies.planning.divergence import ignorant_losses
 from activemem.studies.schema.settings import TrialSettings
 
 CPU = torch.device("cpu")
@@ -69,6 +72,19 @@ class Sums(GeneratedTask):
         return Examples(inputs, inputs[:, 0].sum(1, keepdim=True))
 
 
+class Focal(Previous):
+    """The same, by the focal loss."""
+
+    sharp: float = Field(default=2.0, ge=0)
+    """how little it minds what is right already; 0 is the cross-entropy"""
+
+    def losses(self, outputs, targets):
+        if self.fault == "losses":
+            return outputs
+        lost = functional.cross_entropy(outputs, targets, reduction="none")
+        return (1 - (-lost).exp()) ** self.sharp * lost
+
+
 class LooksAhead(Block):
     """The next input."""
 
@@ -82,16 +98,17 @@ class LooksAhead(Block):
 
 @pytest.fixture(autouse=True)
 def _tasks():
-    """Three tasks for the length of a test."""
+    """Four tasks for the length of a test."""
     about = {"summary": "something", "source": "here"}
     for name, kind, task in (
         ("previous", "causal_tagging", Previous),
         ("previous_of_all", "tagging", Previous),
         ("sums", "regression", Sums),
+        ("focal", "causal_tagging", Focal),
     ):
         register_task(name, kind=kind, **about)(task)
     yield
-    for name in ("previous", "previous_of_all", "sums"):
+    for name in ("previous", "previous_of_all", "sums", "focal"):
         del TASKS._items[name], TASKS._owners[name]
 
 
@@ -117,6 +134,7 @@ def untimed(metrics):
 
 KINDS = {
     "previous": "conv(k=3) >> ff(16)",
+    "focal": "conv(k=3) >> ff(16)",
     "previous_of_all": "conv(k=3) >> ff(16)",
     "sums": "ff(16) >> mean_pool",
 }
@@ -233,3 +251,37 @@ def test_what_a_task_cannot_draw_is_said_before_a_model_sees_it(fault, told):
     with pytest.raises(TaskError) as caught:
         training({"name": "previous", "fault": fault}).advance()
     assert told in str(caught.value)
+
+
+def test_a_loss_of_the_tasks_own_is_what_is_learnt_and_reported():
+    plain, same, sharp = (
+        training({"name": name, **keys})
+        for name, keys in (("previous", {}), ("focal", {"sharp": 0.0}), ("focal", {}))
+    )
+    names = ("loss", "dev_loss", "dev_accuracy")  # each task has test sets of its own
+    histories = [
+        [{name: found[name] for name in names} for found in [each.advance() for _ in range(3)]]
+        for each in (plain, same, sharp)
+    ]
+    assert histories[0] == histories[1]
+    for one, other in zip(histories[0], histories[2], strict=True):
+        assert 0 < other["loss"] < one["loss"]
+        assert 0 < other["dev_loss"] < one["dev_loss"]
+    assert not torch.equal(*(each.weights()["output.weight"] for each in (plain, sharp)))
+
+
+def test_losses_that_are_not_one_of_each_target_are_refused():
+    with pytest.raises(
+        TaskError, match=r"focal: expected losses \(\d+,\), one for each target, got \(\d+, 7\)"
+    ):
+        training({"name": "focal", "fault": "losses"}).advance()
+
+
+def test_a_loss_of_the_tasks_own_has_no_bound_beyond_which_it_diverged():
+    rows = pl.DataFrame(
+        {
+            "trial": ["one", "other"],
+            "settings": [f'{{"task": {{"name": "{name}"}}}}' for name in ("previous", "focal")],
+        }
+    )
+    assert ignorant_losses(rows) == {"one": math.log(7)}
