@@ -5,7 +5,7 @@ import random
 import pytest
 
 from activemem.reporting.tables.build import build_table
-from activemem.reporting.tables.render import format_names, render
+from activemem.reporting.tables.render import own_format_names, render
 from activemem.storage import Store
 from activemem.studies.study import StudyError, load_study
 
@@ -82,7 +82,7 @@ def test_a_design_stands_around_each_level_of_a_factor_with_a_baseline_of_its_ow
     starred = [number for number, row in enumerate(table.cells) if row[0].is_significant]
     assert starred == [7]
     assert "difference from the baseline of each mixer (norm = pre, p = 0.0)" in table.caption[1]
-    for form in format_names():
+    for form in own_format_names():
         assert render(table, form)
 
 
