@@ -10,6 +10,8 @@ from activemem.tracking.opening import open_trackers
 
 mlflow = pytest.importorskip("mlflow", reason="MLflow is not among what the tests install")
 
+AWAY = "http://127.0.0.1:9"
+
 
 @pytest.fixture
 def address(tmp_path, monkeypatch):
@@ -53,8 +55,26 @@ def test_what_a_run_began_an_export_completes_once(trained, address):
     assert [each.path for each in tables] == ["reached.csv", "reached.md"]
 
 
-def test_a_server_that_does_not_answer_is_told_before_anything_runs():
-    with pytest.raises(TrackingError, match=r"mlflow: expected MLflow at http://127.0.0.1:9, got: "):
-        open_trackers({"mlflow": "http://127.0.0.1:9"})
+def test_a_server_that_is_away_stops_no_training_and_its_export_breaks_off(trained, caplog):
+    study, store = trained
+    trial = study.trials[0]
+    listener = Tracking(Listener(), open_trackers({"mlflow": AWAY}))
+    listener.on_planned([trial])
+    listener.on_event(Started(trial=trial.id, epoch=0))
+    for epoch in (1, 2):
+        listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={"loss": 0.5}))
+    (told,) = listener.close()
+    assert told.startswith("mlflow lacks 2 epochs of 1 trial (")
+    assert told.endswith("; activemem study export adds what is missing")
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "mlflow cannot be told of the study; training goes on"
+    ]
+    with pytest.raises(TrackingError, match=r"the export broke off, and can be given again: .*refused"):
+        export_study(study, store, open_trackers({"mlflow": AWAY})["mlflow"])
+
+
+def test_what_is_no_address_is_refused_before_anything_runs():
     with pytest.raises(TrackingError, match=r"mlflow: expected an address such as .*, got 'runs'"):
         open_trackers({"mlflow": "runs"})
+    with pytest.raises(TrackingError, match=r"mlflow: expected an address of MLflow's, got 'moon://here': "):
+        open_trackers({"mlflow": "moon://here"})
