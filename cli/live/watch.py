@@ -39,14 +39,17 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
     """
     look_s = LOOK_S if store.mirror is None else LOOK_AT_BUCKET_S
     reader = StoreReader(store, look_s)
-    now = _read(reader, study, store)
+    now = _read(reader, study) or _not_begun(study, store)
     with _display(now) as show, suppress(KeyboardInterrupt):
-        while (progress := study_progress(now)).left or progress.running:
+        while True:
+            progress = study_progress(now)
             show(now, progress)
-            time.sleep(look_s)
-            now = _read(reader, study, store)
-        show(now, progress)
-        return now, True
+            if not (progress.left or progress.running):
+                return now, True
+            shown = now
+            while now is shown:  # the reader's own, as long as nothing has changed
+                time.sleep(look_s)
+                now = _read(reader, study) or now
     return now, False
 
 
@@ -60,12 +63,12 @@ def print_end(now: StudyNow) -> bool:
     return bool(status.counts["failed"])
 
 
-def _read(reader: StoreReader, study: Study, store: Store) -> StudyNow:
-    """The study at this moment; raises StudyError where its record cannot be read any more."""
+def _read(reader: StoreReader, study: Study) -> StudyNow | None:
+    """The study at this moment, None before it has begun; raises StudyError where its record is broken."""
     found = reader.current().studies.get(study.name)
     if isinstance(found, StudyError):
         raise found
-    return found or _not_begun(study, store)
+    return found
 
 
 def _not_begun(study: Study, store: Store) -> StudyNow:
