@@ -21,7 +21,7 @@ from ...storage.integrity.checksum import DamagedError
 from ...storage.integrity.model_checksum import add_model_checksum, encode_metadata, read_model
 from ...storage.integrity.regular_file import UnreadableError
 from ...studies.resolve.costs import model_config
-from ...studies.resolve.plugin_code import code_fault
+from ...studies.resolve.plugin_code import code_fault, shown
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import read_recipe
 from .models import AnyModel, build_model
@@ -78,6 +78,7 @@ def read_model_file(path: Path) -> ModelFile:
     Nothing in it is executed. Raises ModelFileError with the reason if it is missing, damaged, of another
     program or version, or names what is not registered here, such as a block of a plug-in.
     """
+    description: Mapping[str, Any] = {}
     try:
         description, data = read_model(path)
         if description.get("format") != FORMAT:
@@ -97,7 +98,20 @@ def read_model_file(path: Path) -> ModelFile:
     except (DamagedError, UnreadableError, ActivememError) as error:
         raise ModelFileError(f"{path}: {error}") from error
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if plugins := _plugins(description):
+            raise ModelFileError(
+                f"{path}: expected the plug-ins that it was trained with: {plugins}"
+            ) from error
         raise ModelFileError(f"{path}: expected a trained model, got other values: {error}") from error
+
+
+def _plugins(description: Mapping[str, Any]) -> str:
+    """The plug-ins that a file's model was trained with, by what is used of them; "" for other values."""
+    try:
+        code: dict[str, str] = json.loads(description["trial"]["settings"])["code"]
+        return ", ".join(f"{what} of {shown(source)}" for what, source in code.items())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ""
 
 
 def rebuild(file: ModelFile) -> AnyModel:

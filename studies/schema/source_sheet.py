@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args, get_origin
 
 from ...diagnostics import hint
 from ..catalog.optimisers import OPTIMIZERS, OwnOptimizerSettings
@@ -192,7 +192,9 @@ def _schema_defaults(
 
 
 def _table_of(annotation: object) -> type[StrictModel] | None:
-    """The class of a table, which may be optional; None for anything else."""
+    """The class of a table, which may be optional; None for anything else, as for a list of tables."""
+    if get_origin(annotation) is tuple:
+        return None
     kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
     return next((kind for kind in kinds if issubclass(kind, StrictModel)), None)
 
