@@ -9,6 +9,7 @@ from activemem.engine.probes import conformance
 from activemem.engine.probes.trained_models import trained_trials
 from activemem.plugins import PluginError
 from activemem.storage import Store
+from activemem.studies.catalog.metrics import METRICS
 from activemem.studies.catalog.probes import PROBES
 from activemem.studies.study import load_study
 
@@ -16,12 +17,17 @@ from ...study_texts import study_text
 from .probe_factories import NAIVE, make_study, store_outcomes
 
 
-@register_probe("test_width", title="Width of the outputs")
-def test_width(model, batches):
+def width(model, batches):
     return {"": model.config.d_model, "batches": sum(1 for _ in batches)}
 
 
-test_width.__test__ = False
+@pytest.fixture(autouse=True)
+def _registered():
+    """A probe of all kinds of task, which other tests do not see."""
+    register_probe("test_width", title="Width of the outputs")(width)
+    yield
+    for registry in (PROBES, METRICS):
+        del registry._items["test_width"]
 
 
 @pytest.mark.parametrize("check", conformance.CHECKS)
