@@ -11,6 +11,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -143,9 +144,9 @@ class Site:
             return Answer(content=iter([self._recipe_page(query)]))
         match path.strip("/").split("/"):
             case ["study", study, "figure", figure] if figure.endswith(".svg"):
-                return self._figure(study, figure.removesuffix(".svg")) or self._missing()
+                return self._figure(study, figure.removesuffix(".svg")) or self._missing(path)
         page = self.live_page(path, query)
-        return self._missing() if page is None else Answer(content=self._page(page, path, query))
+        return self._missing(path) if page is None else Answer(content=self._page(page, path, query))
 
     def live_page(self, path: str, query: Mapping[str, str]) -> LivePage | None:
         """The page at an address as the store is now, if it is one that changes; raises StoreError."""
@@ -223,10 +224,15 @@ class Site:
     def _end(self) -> bytes:
         return TEMPLATES.get_template("end.html").render(version=__version__).encode()
 
-    def _missing(self) -> Answer:
-        body = '<p>There is nothing at this address. <a href="/">All studies</a></p>\n'
-        pieces = [self._head(title="Not here"), body.encode(), self._end()]
-        return Answer(content=iter(pieces), status=404)
+    def _missing(self, path: str) -> Answer:
+        """What is said where there is no page: of a study that cannot be read, why."""
+        match path.strip("/").split("/"):
+            case ["study", name] if isinstance(found := self._reader.current().studies.get(name), StudyError):
+                title, why = f"{name} cannot be read", f"<pre><code>{escape(str(found))}</code></pre>\n"
+            case _:
+                title, why = "Not here", "<p>There is nothing at this address.</p>\n"
+        body = f'{why}<p><a href="/">All studies</a></p>\n'
+        return Answer(content=iter([self._head(title=title), body.encode(), self._end()]), status=404)
 
     def _recipe_page(self, query: Mapping[str, str]) -> bytes:
         """The field for a recipe, and below it what is known of the one that stands in it."""

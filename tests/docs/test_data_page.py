@@ -15,6 +15,8 @@ from activemem.storage import Store
 from activemem.studies.last_run import load_last_run
 from activemem.studies.study import load_study
 
+from ..reporting.serve.conftest import get, serving
+
 PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
 SECTION = re.search(r"^## Your own data$(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)[1]
 STUDIES = {
@@ -84,7 +86,7 @@ def test_the_study_of_labelled_sequences_learns_and_its_model_names_the_classes(
         words.insert(draw.randrange(len(words)), {"good": "great", "bad": "dull"}[opinion])
         lines.append(f'"{" ".join(words)}, ""so"" they say",{opinion}\n')
     (tmp_path / "reviews.csv").write_text("".join(lines), encoding="utf-8")
-    _, models = trained(
+    store, models = trained(
         tmp_path,
         "reviews",
         "train.epochs=2",
@@ -99,6 +101,10 @@ def test_the_study_of_labelled_sequences_learns_and_its_model_names_the_classes(
         assert model.file.metrics["test_accuracy"] > 0.9
         assert {"dev_macro_f1", "test_macro_f1", "dev_ece", "test_ece"} <= model.file.metrics.keys()
         assert list(model.predict(["A great film", "dull"])) == ["good", "bad"]
+    with serving(store) as server:
+        answer, page = get(server, "/study/reviews")
+    assert answer.status == 200
+    assert re.search(r"conv\(k=5\).*0\.9\d\d|1\.000", page, re.DOTALL)
 
 
 ONE_TRIAL = ["factors.seed=[0]", 'factors.mixer=["conv(k=3)"]']

@@ -203,7 +203,9 @@ def test_a_study_that_cannot_be_read_is_told_and_hides_no_other(tmp_path, drawn)
         _, page = get(server, "/")
         assert "cannot be read" in page
         assert f'href="{STUDY}"' in page
-        assert get(server, "/study/broken")[0].status == 404
+        answer, page = get(server, "/study/broken")
+        assert answer.status == 404
+        assert "broken cannot be read" in page
 
 
 def test_an_empty_store_says_so(tmp_path):
