@@ -1,7 +1,7 @@
 """What `activemem serve` takes for stores of 1,000 and of 5,000 trials, and how soon it tells of what trains.
 
-Run: python bench/serve.py, some minutes. The large stores are synthetic and compacted: each trial has 20 epochs
-of 4 metrics.
+Run: python bench/serve.py, some minutes. The large stores are synthetic and compacted: each trial has 20
+epochs of 4 metrics.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def measure_events(folder: Path) -> None:
         events, waits = len(heard), sorted(wait for wait in heard if wait is not None)
         print(
             f"a study of {len(study.trials)} trials trains: {events} parts of the page were told anew, "
-            f"a trial's end {waits[len(waits) // 2]:.2f} s after its row (median; at most {waits[-1]:.2f} s), "
+            f"a trial's end {waits[len(waits) // 2]:.2f} s after its row (at most {waits[-1]:.2f} s), "
             f"memory {server.peak_mib():,.0f} MiB"
         )
 
