@@ -1,13 +1,16 @@
 """What is missing for a tracker is told before anything runs."""
 
+from importlib.machinery import ModuleSpec
+
 import pytest
 
 from activemem.tracking import opening
 from activemem.tracking.contract import TrackingError
 
 
-def test_every_library_that_is_missing_is_told_with_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(opening, "find_spec", lambda name: None)
+@pytest.mark.parametrize("found", [None, ModuleSpec("wandb", None)], ids=["nothing", "folder_of_that_name"])
+def test_every_library_that_is_missing_is_told_with_how_to_install_it(monkeypatch, found):
+    monkeypatch.setattr(opening, "find_spec", lambda name: found)
     with pytest.raises(TrackingError) as caught:
         opening.open_trackers({"tensorboard": "runs", "mlflow": "http://localhost:1", "tensorbord": "runs"})
     assert str(caught.value) == (
