@@ -123,6 +123,18 @@ def test_a_file_of_somebody_else_is_refused_with_a_reason(path, file, changes, r
     assert str(raised.value).startswith(f"{path}: {reason}")
 
 
+def test_a_model_of_plug_ins_that_are_not_loaded_names_them(path, file):
+    trial = json.loads(file.trial.to_json())
+    settings = json.loads(trial["settings"])
+    settings["train"]["loss_terms"] = [{"name": "gone", "weight": 1.0}]
+    settings["code"] = {"loss term gone": "gone.py 0123456789abcdef"}
+    rewrite(path, dict(file.weights), trial={**trial, "settings": json.dumps(settings)})
+    with pytest.raises(ModelFileError) as raised:
+        read_model_file(path)
+    told = "expected the plug-ins that it was trained with: loss term gone of gone.py 01234567"
+    assert str(raised.value) == f"{path}: {told}"
+
+
 def test_a_recipe_that_needs_more_weights_than_there_are_builds_nothing(path, file):
     settings = file.trial.settings
     huge = settings.model_copy(update={"model": settings.model.model_copy(update={"d_model": 20_000})})

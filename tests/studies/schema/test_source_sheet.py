@@ -113,3 +113,12 @@ def test_without_the_table_nothing_is_asked_and_nothing_told():
     assert not sheet.is_given
     assert {each.source for each in sheet.settings} == {None}
     assert {"model.recipe", "train.optimizer.betas", "factors.seed"} <= {each.name for each in sheet.settings}
+
+
+def test_a_list_of_tables_is_one_setting_given_or_not():
+    groups = '[[train.groups]]\nmatch = "*.norm.*"\nweight_decay = 0.0\n'
+    sheets = [load_study(text).source_sheet for text in (STUDY, STUDY + groups)]
+    for sheet, value in zip(sheets, ((), [{"match": "*.norm.*", "weight_decay": 0.0}]), strict=True):
+        found = {each.name: each for each in sheet.settings if each.name.startswith("train.groups")}
+        assert list(found) == ["train.groups"]
+        assert (found["train.groups"].value, found["train.groups"].is_default) == (value, not value)
