@@ -25,7 +25,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.interruption import StoppedMidway
 from .training import TOKENS_PER_S, Training
 
-EPOCHS, STEPS = 3, 4
+EPOCHS, STEPS = 2, 3
 """So long is a training that is looked at."""
 
 _MODEL = {"recipe": "2 * (sa(heads=2, head_width=4) >> ff(16))", "d_model": 8}

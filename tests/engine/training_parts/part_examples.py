@@ -4,11 +4,14 @@ import torch
 from pydantic import Field
 
 from activemem import Callback, LossTerm, register_callback, register_loss_term
+from activemem.engine.core.interruption import StoppedMidway
 
 SOURCE = "a test"
 
 
-@register_loss_term("activity_of_layers", title="Mean square of what layers add", source=SOURCE)
+@register_loss_term(
+    "activity_of_layers", title="Mean square of what layers add", source=SOURCE, higher_is_better=False
+)
 class Activity(LossTerm):
     match: str = Field(default="body.layers.*.part")
     """the modules whose outputs are kept small"""
@@ -89,5 +92,18 @@ class Drift(Callback):
         return float(torch.stack(squares).sum().sqrt())
 
 
+@register_callback("count", title="How often it was called", source=SOURCE, metrics={"calls": "Calls"})
+class Count(Callback):
+    def on_epoch_end(self, moment):
+        moment.state["calls"] = moment.state.get("calls", 0) + 1
+        if moment.epoch in INTERRUPTED:
+            INTERRUPTED.remove(moment.epoch)
+            raise StoppedMidway
+        return {"calls": moment.state["calls"]}
+
+
 SEEN = []
 """The shapes of what `shown` was shown, and the step."""
+
+INTERRUPTED = []
+"""The epochs at whose end `count` is still to be left midway."""

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from activemem import Callback, register_callback
+from activemem.engine.core.interruption import StoppedMidway
 from activemem.engine.training_parts.callbacks import CallbackError
 from activemem.engine.trial.conformance import CALLBACK_CHECKS, EPOCHS, trial
 from activemem.engine.trial.training import Training
@@ -37,6 +38,7 @@ def test_metrics_are_reported_after_each_epoch_and_after_the_last(tmp_path):
 def test_a_training_that_ends_early_tells_its_callbacks_so(tmp_path):
     settings = trial(
         callbacks=[{"name": "drift"}],
+        epochs=5,
         early_stopping={"metric": "dev_loss", "patience": 1, "min_change": 1e9},
     )
     training = Training(settings, CPU, tmp_path)
@@ -58,6 +60,27 @@ def test_a_callback_that_is_noticed_fails_its_trial(flaw, told, tmp_path):
             Training(trial(callbacks=[{"name": "drift", "flaw": flaw}]), CPU, tmp_path).advance()
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_a_callback_that_is_left_midway_is_called_again_with_the_state_before(tmp_path):
+    settings = trial(callbacks=[{"name": "count"}], curriculum={"start": 2, "grow_at": 0.01}, lengths=None)
+    whole, left = Training(settings, CPU, tmp_path), Training(settings, CPU, tmp_path)
+    expected = [without_speed(whole.advance()) for _ in range(EPOCHS)]
+    part_examples.INTERRUPTED[:] = [1, 2]
+    found = []
+    while len(found) < EPOCHS:
+        try:
+            found.append(without_speed(left.advance()))
+        except StoppedMidway:
+            saved, left = left.state(), Training(settings, CPU, tmp_path)
+            left.restore(saved)
+    assert part_examples.INTERRUPTED == []
+    assert found == expected
+    assert [epoch["calls"] for epoch in found] == [1.0, 2.0]
+
+
+def without_speed(metrics):
+    return {name: value for name, value in metrics.items() if name != "tokens_per_s"}
 
 
 def test_what_callbacks_report_ends_no_training_early():

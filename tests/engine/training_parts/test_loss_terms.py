@@ -141,3 +141,17 @@ def test_modules_that_a_model_lacks_are_told_before_anything_is_trained(tmp_path
         "  2 * (conv(k=3) >> ff(8)): activity_of_layers: expected a pattern of modules of the model, got "
         "'body.parts.*'"
     )
+
+
+def test_the_mean_of_a_term_with_a_better_direction_can_end_a_training(tmp_path):
+    ending = {"metric": "activity_of_layers", "patience": 1, "min_change": 1e9}
+    terms = [{"name": "activity_of_layers", "weight": 0.1}]
+    training = Training(trial(loss_terms=terms, early_stopping=ending, epochs=9), CPU, tmp_path)
+    while not training.finished:
+        training.advance()
+    assert training.epoch == 2
+    early = 'early_stopping = { metric = "surprise", patience = 1 }'
+    with pytest.raises(StudyError, match=r"of loss, activity_of_layers, accuracy, .*, got 'surprise'"):
+        load_study(
+            text('name = "surprise"', 'name = "activity_of_layers"').replace("[train]", f"[train]\n{early}")
+        )
