@@ -14,7 +14,8 @@ import sys
 
 import numpy as np
 
-from activemem.reporting.statistics.pooled_differences import corrected, differences_from
+from activemem.reporting.statistics.corrections import holm_adjusted
+from activemem.reporting.statistics.pooled_differences import compare_all, corrected, differences_from
 
 LEVEL = 0.05
 SEEDS = (2, 3, 5, 10)
@@ -51,12 +52,21 @@ def found(cells: list[dict[int, float]], *, pooled: bool) -> list[bool]:
     return [p is not None and p < LEVEL for p in corrected(differences)]
 
 
+def not_bold(cells: list[dict[int, float]]) -> bool:
+    """Whether any cell is significantly worse than another."""
+    return any(p < LEVEL for p in holm_adjusted(list(compare_all(cells).p_values.values())))
+
+
 def main() -> None:
     """Print the table."""
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     rng = np.random.default_rng(0)
-    print("| seeds | changes | " + " | ".join(deviations(1)) + " | found, pooled | found, each alone |")
-    print("| --: | --: |" + " --: |" * 6)
+    print(
+        "| seeds | changes | "
+        + " | ".join(deviations(1))
+        + " | not bold, equal | not bold, one 3 times | found, pooled | found, alone |"
+    )
+    print("| --: | --: |" + " --: |" * 8)
     for seeds in SEEDS:
         for changes in CHANGES:
             rates = [
@@ -64,6 +74,9 @@ def main() -> None:
                 for spread in deviations(changes).values()
             ]
             equal = deviations(changes)["equal"]
+            rates.append(sum(not_bold(draw(rng, seeds, equal, 0.0)) for _ in range(draws)) / draws)
+            worst = deviations(changes)["one change 3 times"]
+            rates.append(sum(not_bold(draw(rng, seeds, worst, 0.0)) for _ in range(draws)) / draws)
             power = [
                 sum(found(draw(rng, seeds, equal, EFFECT), pooled=pooled)[0] for _ in range(draws)) / draws
                 for pooled in (True, False)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
-from ...studies.presentation.table import Test
 from .estimates import StatisticsError, finite_values
+
+Test = Literal["permutation", "wilcoxon"]
+"""The tests that assume nothing but that differences are as likely up as down."""
 
 TESTS: Mapping[Test, str] = {
     "permutation": "paired permutation test",

@@ -68,6 +68,34 @@ def differences_from(baseline: Values, others: Sequence[Values], *, level: float
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparisons:
+    """The p of each pair of cells by their numbers, not corrected for the others; as for `Differences`."""
+
+    p_values: Mapping[tuple[int, int], float]
+    degrees: int | None = None
+    error: float | None = None
+
+
+def compare_all(cells: Sequence[Values]) -> Comparisons:
+    """Each cell with each other, by the rule that `differences_from` has for comparisons with a baseline."""
+    numbers = list(combinations(range(len(cells)), 2))
+    paired = {(one, two): pairs for one, two in numbers if (pairs := _pairs(cells[one], cells[two]))}
+    counts = [len(pairs) for pairs in paired.values()]
+    if counts and smallest_p(min(counts)) * len(counts) <= _ENOUGH:
+        return Comparisons(p_values={at: _permutation_p(pairs) for at, pairs in paired.items()})
+    units = set[int]().union(*cells)
+    degrees = sum(map(len, cells)) - len(cells) - len(units) + 1  # of what cells and units leave over
+    variance = max([_pooled_variance(cells), *map(_variance, paired.values())], default=0.0)
+    if not variance or degrees < 1:
+        return Comparisons(p_values={})
+    return Comparisons(
+        p_values={at: _t_p(pairs, variance, degrees) for at, pairs in paired.items()},
+        degrees=degrees,
+        error=math.sqrt(variance / min(counts)),
+    )
+
+
 def corrected(differences: Sequence[Difference | None]) -> list[float | None]:
     """The p values of a column of differences, corrected for how many they are (Holm 1979)."""
     adjusted = iter(holm_adjusted([each.p for each in differences if each and each.p is not None]))
@@ -103,13 +131,20 @@ def _by_t(pairs: Sequence[float], variance: float, degrees: int, level: float) -
         mean=middle,
         n=len(pairs),
         half_width=error * t_quantile(level, degrees + 1),
-        p=t_test_p(middle / error, degrees + 1),
+        p=_t_p(pairs, variance, degrees),
     )
+
+
+def _t_p(pairs: Sequence[float], variance: float, degrees: int) -> float:
+    return t_test_p(mean(pairs) / math.sqrt(variance / len(pairs)), degrees + 1)
+
+
+def _permutation_p(pairs: Sequence[float]) -> float:
+    return paired_p(dict(enumerate(pairs)), dict.fromkeys(range(len(pairs)), 0.0))
 
 
 def _by_permutation(pairs: Sequence[float], level: float) -> Difference:
     """A difference with enough pairs of its own."""
     deviation = sample_sd(pairs) or 0.0
     half = deviation / math.sqrt(len(pairs)) * t_quantile(level, len(pairs))
-    p = paired_p(dict(enumerate(pairs)), dict.fromkeys(range(len(pairs)), 0.0))
-    return Difference(mean=mean(pairs), n=len(pairs), half_width=half or None, p=p)
+    return Difference(mean=mean(pairs), n=len(pairs), half_width=half or None, p=_permutation_p(pairs))

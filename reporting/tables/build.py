@@ -134,6 +134,7 @@ def _assemble_table(
             tallies=filler.tallies.values(),
             cells=list(chain(*cells)),
             differences=tuple(filler.differences.values()),
+            best=filler.best_of_columns(),
             baseline=changes.describe_baseline() if changes else level_name(spec.baseline or ""),
             published_match=filler.published_match,
             source_sheet=source_sheet,

@@ -12,10 +12,15 @@ from ...studies.schema.level_names import one_line
 from ...studies.schema.settings import Level
 from ...studies.schema.source_sheet import SourceSheet
 from ...studies.text.units import plural
-from ..statistics.paired_tests import TESTS, smallest_p
 from .axes import TableColumn
-from .bold import SIGNIFICANCE_LEVEL
-from .differences import ColumnDifferences, differences_sentences
+from .bold import SIGNIFICANCE_LEVEL, BestOfColumn
+from .differences import (
+    ColumnDifferences,
+    detectable_words,
+    differences_sentences,
+    number_range,
+    pooled_words,
+)
 from .published_match import PublishedMatch
 from .table import Cell, CellStatus
 from .tally import NOT_RUN, Tally
@@ -32,6 +37,7 @@ def caption_sentences(
     tallies: Collection[Tally],
     cells: Sequence[Cell],
     differences: Sequence[ColumnDifferences],
+    best: Sequence[BestOfColumn],
     baseline: str,
     published_match: PublishedMatch | None,
     source_sheet: SourceSheet,
@@ -47,7 +53,7 @@ def caption_sentences(
         title = find_metric(other).title
         sentences.append(f"In parentheses, where there is none: {title[0].lower()}{title[1:]}.")
     sentences += differences_sentences(differences, baseline)
-    sentences += _best(spec, columns, cells)
+    sentences += _best(spec, columns, cells, best)
     if published_match and any(cell.published for cell in cells):
         sentences += [_published(spec, published_match, cells), sources_sentence(source_sheet)]
     if any(cell.status is CellStatus.BEGUN for cell in cells):
@@ -97,30 +103,26 @@ def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: 
     return f": {averaged}{over}" + (f", each cell at its best of {choices}" if spec.pick and counts else "")
 
 
-def _best(spec: TableSpec, columns: Sequence[TableColumn], cells: Sequence[Cell]) -> list[str]:
-    """What bold means, if any cell is, and whether so few seeds can never be significant."""
+def _best(
+    spec: TableSpec, columns: Sequence[TableColumn], cells: Sequence[Cell], best: Sequence[BestOfColumn]
+) -> list[str]:
+    """What bold means, if any cell is, and how it was decided."""
     if not any(cell.best for cell in cells):
         return []
     sides = {column.metric.higher_is_better for column in columns} - {None}
     side = "best" if len(sides) > 1 else "highest" if True in sides else "lowest"
     if spec.best == "shown":
         return [f"Bold: {side} in its column, with all that tie at the digits shown."]
-    best = f"Bold: {side} in its column, with all that a {TESTS[spec.test]}"
-    sentences = [f"{best} (Holm over the column, p < {SIGNIFICANCE_LEVEL}) cannot tell apart from it."]
-    min_p = _min_attainable_p(columns, cells)
-    if min_p >= SIGNIFICANCE_LEVEL:
-        sentences.append(f"With so few values it can tell none apart: p is never below {min_p:.2g}.")
-    return sentences
-
-
-def _min_attainable_p(columns: Sequence[TableColumn], cells: Sequence[Cell]) -> float:
-    """The smallest corrected p that a test in one of the columns can give, however large the effect."""
-    counts = [
-        [cell.count for cell in cells[number :: len(columns)] if cell.estimate]
-        for number in range(len(columns))
-    ]
-    compared = [column for column in counts if len(column) > 1]
-    return min((min(1.0, smallest_p(max(column)) * (len(column) - 1)) for column in compared), default=1.0)
+    tested = [column for column in best if column.pairs]
+    if not tested:
+        return ["Bold: nothing in its column can be shown to be better with these seeds."]
+    degrees = sorted({column.degrees for column in tested if column.degrees is not None})
+    pairs = sorted({column.pairs for column in tested})
+    how = pooled_words(degrees) if degrees else "paired permutation test"
+    limits = detectable_words([(column.metric, column.detectable) for column in tested])
+    family = f"Holm over {number_range(pairs)} pairs of the column{limits}"
+    rule = f"p < {SIGNIFICANCE_LEVEL}, {how}; {family}"
+    return [f"Bold: {side} in its column, with all than which none is significantly better ({rule})."]
 
 
 def _published(spec: TableSpec, published_match: PublishedMatch, cells: Sequence[Cell]) -> str:

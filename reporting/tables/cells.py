@@ -11,7 +11,7 @@ from ...studies.presentation.table import TableSpec
 from ..statistics.estimates import Estimate
 from ..statistics.pooled_differences import Difference
 from .axes import TableColumn, TableRow
-from .bold import best_places
+from .bold import BestOfColumn, best_of_column
 from .differences import ColumnDifferences
 from .published_match import PublishedMatch, difference_from_baseline, difference_from_published
 from .table import Cell, CellStatus, Footnotes
@@ -42,26 +42,33 @@ class CellFiller:
 
     def fill(self) -> tuple[tuple[Cell, ...], ...]:
         """The cell of every place, by row; filled in reading order, in which footnotes are lettered."""
-        estimates = {
-            place: estimate
-            for place, tally in self.tallies.items()
-            if (estimate := tally.estimate(self.spec.center, self.spec.spread)) is not None
-        }
-        best = {
-            place
-            for column in self.columns
-            for place in best_places(
+        estimates = self._estimates()
+        best = {place for column in self.best_of_columns() for place in column.places}
+        return tuple(
+            tuple(self._cell(row.level, column, estimates, best) for column in self.columns)
+            for row in self.rows
+        )
+
+    def best_of_columns(self) -> tuple[BestOfColumn, ...]:
+        """The best places of each column."""
+        estimates = self._estimates()
+        return tuple(
+            best_of_column(
                 [self._place(row.level, column) for row in self.rows],
                 self.tallies,
                 estimates,
                 metric=column.metric,
                 spec=self.spec,
             )
-        }
-        return tuple(
-            tuple(self._cell(row.level, column, estimates, best) for column in self.columns)
-            for row in self.rows
+            for column in self.columns
         )
+
+    def _estimates(self) -> dict[CellKey, Estimate]:
+        return {
+            place: estimate
+            for place, tally in self.tallies.items()
+            if (estimate := tally.estimate(self.spec.center, self.spec.spread)) is not None
+        }
 
     def _place(self, row: str, column: TableColumn) -> CellKey:
         """The key of a cell in the tallies."""

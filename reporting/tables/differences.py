@@ -91,24 +91,29 @@ def differences_sentences(columns: Sequence[ColumnDifferences], baseline: str) -
         return [f"In parentheses: difference from {baseline}."]
     sentences = [f"In parentheses: difference from {baseline}, paired by seed, ± half of its 95 % interval."]
     counts = sorted({column.tests for column in tested})
-    family = f"{_range(counts)} test{'' if counts == [1] else 's'} of the column"
+    family = f"{number_range(counts)} test{'' if counts == [1] else 's'} of the column"
     degrees = sorted({each for column in tested for each in column.degrees})
-    how = (
-        f"t with the variance pooled over the column, {_range(degrees)} degrees of freedom"
-        if degrees
-        else "paired permutation test"
-    )
-    sentences.append(f"*: p < {SIGNIFICANCE_LEVEL} ({how}; Holm over the {family}).")
-    limits: dict[str, float] = {}
-    for column in tested:
-        if column.detectable is not None:
-            limits[column.metric.name] = max(column.detectable, limits.get(column.metric.name, 0.0))
-    if limits:
-        formats = {column.metric.name: column.metric.format for column in tested}
-        told = ", ".join(f"{name} {formats[name](limit)}" for name, limit in limits.items())
-        sentences.append(f"Found with a chance of 80 %: {told} or more.")
+    how = pooled_words(degrees) if degrees else "paired permutation test"
+    limits = detectable_words([(column.metric, column.detectable) for column in tested])
+    sentences.append(f"*: p < {SIGNIFICANCE_LEVEL} ({how}; Holm over the {family}{limits}).")
     return sentences
 
 
-def _range(numbers: Sequence[int]) -> str:
+def detectable_words(found: Sequence[tuple[Metric, float | None]]) -> str:
+    """What the tests of columns could have shown, the largest of each metric; empty if it is not known."""
+    limits: dict[str, tuple[Metric, float]] = {}
+    for metric, limit in found:
+        if limit is not None:
+            limits[metric.name] = metric, max(limit, limits.get(metric.name, (metric, 0.0))[1])
+    told = ", ".join(f"{name} {metric.format(limit)}" for name, (metric, limit) in limits.items())
+    return f"; {told} or more is found with a chance of 80 %" if told else ""
+
+
+def pooled_words(degrees: Sequence[int]) -> str:
+    """The t test with a pooled variance, as a caption names it; its degrees of freedom are in order."""
+    return f"t with the variance pooled over the column, {number_range(degrees)} degrees of freedom"
+
+
+def number_range(numbers: Sequence[int]) -> str:
+    """Numbers in order, as the first and the last of them."""
     return f"{numbers[0]}" if numbers[0] == numbers[-1] else f"{numbers[0]} to {numbers[-1]}"

@@ -15,9 +15,6 @@ Center = Literal["mean", "median", "iqm"]
 Spread = Literal["sd", "se", "ci"]
 """What follows a centre: a standard deviation, a standard error, or a confidence interval."""
 
-Test = Literal["permutation", "wilcoxon"]
-"""The paired tests that can decide which cells are bold."""
-
 
 class GroupSpec(StrictModel):
     """`groups`: the headings over rows and columns, each with the levels or metrics under it."""
@@ -61,9 +58,8 @@ class TableSpec(StrictModel):
     spread: Spread = "sd"
     """what follows it: standard deviation, standard error, or 95 % confidence interval"""
     best: Literal["shown", "test"] = "shown"
-    """which values are bold: all that are printed like the best, or all that `test` cannot tell from it"""
-    test: Test = "permutation"
-    """the paired test, by seed, with Holm's correction over a column"""
+    """which values are bold: all that are printed like the best, or all than which no other is significantly
+    better"""
     baseline: Any = None
     """the row that the differences of all others are shown from; of `changes` levels of factors, where
     they are not the study's baseline"""

@@ -1,0 +1,87 @@
+"""Differences at few seeds: the pooled variance against a least-squares fit, and what cannot be known."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from activemem.reporting.statistics.pooled_differences import compare_all, corrected, differences_from
+
+
+def values(rows):
+    return [dict(enumerate(row)) for row in rows]
+
+
+@pytest.fixture
+def drawn():
+    rng = np.random.default_rng(3)
+    return rng.normal(0, 5, 4) + rng.normal(0, 1, (5, 4)) + np.arange(5)[:, None]
+
+
+def residual_variance(table):
+    """The residual mean square of cells and units, by least squares."""
+    cells, units = (index.ravel() for index in np.indices(table.shape))
+    design = np.concatenate([np.eye(len(table))[cells], np.eye(table.shape[1])[units]], axis=1)
+    fitted = design @ np.linalg.lstsq(design, table.ravel(), rcond=None)[0]
+    freedom = (len(table) - 1) * (table.shape[1] - 1)
+    return ((table.ravel() - fitted) ** 2).sum() / freedom, freedom
+
+
+def test_one_comparison_is_a_paired_t_test(drawn):
+    base, other = values(drawn[:2])
+    (found,) = differences_from(base, [other]).each
+    expected = stats.ttest_rel(drawn[1], drawn[0])
+    low, high = expected.confidence_interval(0.95)
+    assert found.p == pytest.approx(expected.pvalue)
+    assert (found.mean - found.half_width, found.mean + found.half_width) == pytest.approx((low, high))
+
+
+def test_of_several_the_variance_is_that_of_all_or_the_largest(drawn):
+    base, *others = values(drawn)
+    found = differences_from(base, others)
+    residual, freedom = residual_variance(drawn)
+    own = max(np.var(row - drawn[0], ddof=1) for row in drawn[1:])
+    assert own > 2 * residual
+    assert (found.degrees, found.error) == (freedom, pytest.approx((own / 4) ** 0.5))
+    drawn[1:] = drawn[1:].mean(1, keepdims=True) + drawn[:1] + (drawn[1:] - drawn[:1]) / 1000
+    drawn[0, 0] += 0.001
+    drawn[1] = np.roll(drawn[1], 1)
+    assert differences_from(*_split(drawn)).error == pytest.approx(np.std(drawn[1] - drawn[0], ddof=1) / 2)
+
+
+def _split(table):
+    base, *others = values(table)
+    return base, others
+
+
+def test_pairs_of_all_cells_have_the_degrees_that_cells_and_units_leave_over(drawn):
+    found = compare_all(values(drawn))
+    assert len(found.p_values) == 10
+    assert found.degrees == residual_variance(drawn)[1]
+    unbalanced = values(drawn)
+    del unbalanced[2][1], unbalanced[4][3]
+    assert compare_all(unbalanced).degrees == found.degrees - 2
+
+
+def test_what_has_no_unit_in_common_or_does_not_vary_is_not_known():
+    base, same, other = {0: 1.0, 1: 2.0}, {0: 2.0, 1: 3.0}, {7: 1.0}
+    found = differences_from(base, [same, other])
+    assert found.each[1] is None
+    assert (found.each[0].mean, found.each[0].half_width, found.each[0].p) == (1.0, None, None)
+    assert corrected(found.each) == [None, None]
+    assert compare_all([base, same]).p_values == {}
+
+
+def test_with_many_seeds_a_permutation_test_decides():
+    rng = np.random.default_rng(0)
+    base = dict(enumerate(rng.normal(0, 1, 10)))
+    found = differences_from(base, [{unit: value + 1 for unit, value in base.items()}, base])
+    assert [each.p for each in found.each] == [2 / 2**10, 1.0]
+    assert found.degrees is None
+
+
+def test_three_seeds_can_be_enough():
+    base = {0: 1.0, 1: 1.1, 2: 0.9}
+    others = [
+        {unit: value + shift + 0.01 * unit for unit, value in base.items()} for shift in (0.0, 1.0, -0.01)
+    ]
+    assert [p < 0.05 for p in corrected(differences_from(base, others).each)] == [False, True, False]
