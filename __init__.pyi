@@ -33,6 +33,9 @@ from .storage import Store as Store
 from .studies.catalog.callbacks import Callback as Callback
 from .studies.catalog.callbacks import TrainingMoment as TrainingMoment
 from .studies.catalog.callbacks import register_callback as register_callback
+from .studies.catalog.datasets import Corpus as Corpus
+from .studies.catalog.datasets import FileSlice as FileSlice
+from .studies.catalog.datasets import SourceFile as SourceFile
 from .studies.catalog.loss_terms import LossTerm as LossTerm
 from .studies.catalog.loss_terms import TrainingStep as TrainingStep
 from .studies.catalog.loss_terms import register_loss_term as register_loss_term
@@ -40,6 +43,7 @@ from .studies.catalog.metrics import register_metric as register_metric
 from .studies.catalog.optimisers import PluginOptimizer as PluginOptimizer
 from .studies.catalog.optimisers import register_optimizer as register_optimizer
 from .studies.catalog.probes import register_probe as register_probe
+from .studies.catalog.registry import register_dataset as register_dataset
 from .studies.catalog.samplers import register_sampler as register_sampler
 from .studies.catalog.samplers import register_scheduler as register_scheduler
 from .studies.catalog.schedules import PluginSchedule as PluginSchedule

@@ -17,11 +17,12 @@ from . import (
     study,
     table,
 )
-from .catalog import block, callback, metric, optimizer, sampler, task
+from .catalog import block, callback, metric, norm, optimizer, sampler, task
 
 GROUPS = (
     recipe,
     block,
+    norm,
     task,
     metric,
     optimizer,

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...engine.corpora import Availability
+from ...plugins import OWN
 from ...studies.catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank
-from ...studies.catalog.registry import KINDS
+from ...studies.catalog.registry import KINDS, dataset_owner
 
 _WIDTH = 80
 _MILLION = 1_000_000
@@ -44,6 +45,7 @@ def dataset_to_dict(availability: Availability) -> dict[str, Any]:
         "by_hand": dataset.manual_instructions,
         "licence": dataset.licence,
         "source": dataset.source,
+        "owner": dataset_owner(dataset.name),
     }
 
 
@@ -66,7 +68,9 @@ def format_check(availability: Availability) -> str:
 def _lines(availability: Availability, width: int, sizes: int) -> str:
     dataset = availability.dataset
     languages = " to ".join(dataset.languages) if isinstance(dataset, ParallelCorpus) else None
-    about = [" · ".join(filter(None, (languages, dataset.licence))), dataset.source]
+    owner = dataset_owner(dataset.name)
+    words = (languages, dataset.licence, "" if owner == OWN else owner)
+    about = [" · ".join(filter(None, words)), dataset.source]
     if len(" · ".join(about)) <= _WIDTH - 2:
         about = [" · ".join(about)]
     return "\n".join(

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from ...diagnostics import nearest
+from ...plugins import OpenRegistry
 from .datasets import Corpus, CorpusError, Dataset, ParallelCorpus, Treebank
 
 KINDS: dict[str, type[Dataset]] = {"texts": Corpus, "pairs": ParallelCorpus, "treebanks": Treebank}
@@ -22,10 +23,22 @@ DatasetT = TypeVar("DatasetT", bound=Dataset)
 
 
 def register_dataset(dataset: Dataset) -> None:
-    """Add a dataset; a name taken by any kind raises ValueError."""
+    """Add a dataset; ValueError for what is none, and for a name taken by any kind."""
+    if not isinstance(dataset, Dataset):
+        raise ValueError(f"expected a Corpus, a ParallelCorpus or a Treebank, got {dataset!r}")
     if taken := _datasets().get(dataset.name):
         raise ValueError(f"{taken.KIND} '{dataset.name}' is already defined")
-    _datasets()[dataset.name] = dataset
+    _datasets().register(dataset.name, dataset)
+
+
+def dataset_owner(name: str) -> str:
+    """Whose a dataset is: `activemem`, a file, or a package with its version; KeyError if there is none."""
+    return _datasets().owner(name)
+
+
+def dataset_code(name: str) -> str | None:
+    """The plug-in that brings a dataset, with a digest of its source; None where no plug-in does."""
+    return _datasets().code(name) if name in _datasets() else None
 
 
 def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
@@ -55,11 +68,11 @@ class _Tables(BaseModel):
 
 
 @cache
-def _datasets() -> dict[str, Dataset]:
+def _datasets() -> OpenRegistry[Dataset]:
     """The datasets of the file by name, to which others can be added."""
     tables = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
     read = _read_tables(tables)
-    return {**read.texts, **read.pairs, **read.treebanks}
+    return OpenRegistry("corpus", {**read.texts, **read.pairs, **read.treebanks})
 
 
 def _read_tables(tables: dict[str, Any]) -> _Tables:

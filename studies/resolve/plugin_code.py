@@ -15,6 +15,7 @@ from ...plugins import OpenRegistry
 from ..catalog.callbacks import CALLBACKS
 from ..catalog.loss_terms import LOSS_TERMS
 from ..catalog.optimisers import OPTIMIZERS
+from ..catalog.registry import dataset_code
 from ..catalog.schedules import SCHEDULES
 from ..catalog.tasks import TASKS
 from ..schema.settings import TrialSettings, read_recipe
@@ -37,6 +38,7 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
     model, train = settings.model, settings.train
     return _code_of(
         model.recipe,
+        getattr(settings.task, "corpus", None),
         (TASKS, settings.task.name),
         (NORMS, model.norm_kind),
         (POSITIONS, model.position),
@@ -58,6 +60,7 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
         model, train = record["model"], record["train"]
         here = _code_of(
             model["recipe"],
+            record["task"].get("corpus"),
             (TASKS, record["task"]["name"]),
             (NORMS, model.get("norm_kind", "layer_norm")),
             (POSITIONS, model.get("position", "timing")),
@@ -72,11 +75,12 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
     return {what: both for what, both in changed.items() if digest(both[0]) != digest(both[1])}
 
 
-def _code_of(recipe: str, *named: tuple[OpenRegistry[Any], str]) -> dict[str, str]:
-    """The code of the blocks of a recipe, and of what is named in registries."""
+def _code_of(recipe: str, corpus: object, *named: tuple[OpenRegistry[Any], str]) -> dict[str, str]:
+    """The code of the blocks of a recipe, of a corpus with a name, and of what is named in registries."""
     blocks = {node.name for node in walk(read_recipe(recipe).root) if isinstance(node, BlockNode)}
     found = {
         **{f"block {name}": block_code(name) for name in sorted(blocks)},
+        f"corpus {corpus}": dataset_code(corpus) if isinstance(corpus, str) else None,
         **{f"{registry.kind} {name}": registry.code(name) for registry, name in named},
     }
     return {what: code for what, code in found.items() if code is not None}

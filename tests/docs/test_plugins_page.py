@@ -13,7 +13,7 @@ from ..study_texts import study_text
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-RECALL, MOVING, SEARCHING, QUIET, ORG, PROBING, COMMANDS = re.findall(
+RECALL, BOTTLES, MOVING, SEARCHING, QUIET, ORG, PROBING, COMMANDS = re.findall(
     r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE
 )
 
@@ -47,6 +47,25 @@ def test_an_optimiser_and_a_schedule_are_named_in_a_study(folder):
     wrong = command(folder, f"{MOVING.strip()} --set train.schedule.every=0")
     assert wrong.returncode == 2
     assert "schedule.every: expected at least 1, got 0" in " ".join(wrong.stderr.split())
+
+
+def test_a_corpus_is_checked_listed_and_part_of_a_trial_id(folder):
+    (folder / "texts" / "bottles").mkdir(parents=True)
+    song = "".join(f"{number} green bottles hanging on the wall\n" for number in range(1000, 0, -1))
+    (folder / "texts" / "bottles" / "bottles.txt").write_text(song, encoding="utf-8")
+    check, listed = (command(folder, line) for line in BOTTLES.splitlines())
+    assert check.stdout + check.stderr == "bottles: as published\n"
+    assert "none · bottles.py · traditional" in listed.stdout
+    text = (folder / "sure.toml").read_text(encoding="utf-8").partition("[factors]")[0]
+    text = text.replace('"reverse"', '"language_model"\ncorpus = "bottles"\ncontext = 8')
+    text = text.replace("{mixer}", "conv(k=3)").replace("curriculum = { start = 5 }\n", "")
+    (folder / "song.toml").write_text(text, encoding="utf-8")
+    (folder / "activemem.toml").write_text('data = "texts"\nplugins = ["bottles.py"]\n', encoding="utf-8")
+    run = command(folder, "activemem study run song.toml --local")
+    assert "1 of 1 trial done" in run.stderr
+    (folder / "bottles.py").write_text(FILES["bottles.py"] + "# edited\n", encoding="utf-8")
+    plan = command(folder, "activemem study plan song.toml")
+    assert "1 stored trial is of other code (bottles.py" in " ".join(plan.stdout.split())
 
 
 def test_norms_and_positions_are_planned_trained_and_conform(folder):

@@ -40,7 +40,7 @@ def register_numbers(folder, monkeypatch):
         licence="",
         source="",
     )
-    monkeypatch.setitem(registry._datasets(), "numbers", corpus)
+    monkeypatch.setitem(registry._datasets()._items, "numbers", corpus)
 
 
 def translation_text(*models, keep_weights=True, epochs=1, steps=20, **tables):

@@ -40,7 +40,7 @@ def register_trees(folder, monkeypatch):
         licence="none",
         source="made here",
     )
-    monkeypatch.setitem(registry._datasets(), "animals", bank)
+    monkeypatch.setitem(registry._datasets()._items, "animals", bank)
 
 
 def train(recipe, task, store, folder):

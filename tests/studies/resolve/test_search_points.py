@@ -204,7 +204,7 @@ def test_a_point_that_does_not_fit_is_told(values, told):
             '  21 | sampler = "bayes"\n'
             "                 ^^^^^^^\n"
             "       [search] sampler: "
-            "expected 'tpe', 'random', 'cmaes', 'gp', 'nsga2' or 'grid', got 'bayes'",
+            "unknown sampler 'bayes'; nearest: cmaes",
         ),
         (
             ('"max_length"', '"max_lenght"'),

@@ -1,9 +1,11 @@
-"""`sampler list` and `optimizer list`: every name, under the key that names it, with its owner."""
+"""`sampler list`, `optimizer list`, `norm list`: every name, under the key that names it, with its owner."""
 
 import json
 
 import pytest
 
+from activemem.grammar.norms import NORMS
+from activemem.grammar.positions import POSITIONS
 from activemem.studies.catalog.optimisers import OPTIMIZERS
 from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from activemem.studies.catalog.schedules import SCHEDULES
@@ -13,6 +15,7 @@ from activemem.studies.catalog.schedules import SCHEDULES
     ("group", "registries"),
     [
         ("sampler", {"[search] sampler": SAMPLERS, "[search] scheduler": SCHEDULERS}),
+        ("norm", {"[model] norm_kind": NORMS, "[model] position": POSITIONS}),
         ("optimizer", {"[train] optimizer": OPTIMIZERS, "[train] schedule": SCHEDULES}),
     ],
 )
