@@ -5,7 +5,8 @@ tree of `nodes`, `canonical` renders it, and `recipe` is the outcome; `errors` s
 `model_config` is what stands around a recipe in a model, its `norms` and `positions` by name, and `analysis`
 counts what both cost and reach.
 `dimensions` are a recipe's choices, and `space` what these can become. `expressions` are recipes as
-Python's own, over `block_names`; `signature` says how a block is called.
+Python's own, over `block_names`; `signature` says how a block is called, `difference` how
+two recipes differ.
 
 The language, in the precedence of Python's operators:
 

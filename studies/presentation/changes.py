@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...diagnostics import nearest_hint
-from ...grammar import RecipeError, parse, render
-from ...grammar.nodes import Node, SumNode
+from ...grammar import RecipeError, parse
+from ...grammar.difference import describe_difference
+from ...grammar.nodes import Node
 from ..schema.design import Design, has_level, level_key
 from ..schema.factors import SEED
 from ..schema.level_names import level_name
@@ -26,6 +28,8 @@ SEVERAL = "several"
 
 BASELINE = "baseline"
 """The name of a baseline's row."""
+
+_HOLE = re.compile(r"\{(\w+)\}")
 
 CellKey = tuple[str, ...]
 """The levels that tell a cell from others."""
@@ -175,23 +179,14 @@ def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tupl
 
 def change_name(factor: str, before: Level, after: Level) -> str:
     """What differs, as a row says it: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
-    old_parts, new_parts = _summands(before), _summands(after)
-    if old_parts is None or new_parts is None:
-        return f"{factor} = {level_name(after)}"
-    gone = [part for part in old_parts if part not in new_parts]
-    new = [part for part in new_parts if part not in old_parts]
-    if gone and new:
-        return f"{level_name(before)} → {level_name(after)}"
-    parts = [*(f"− {level_name(part)}" for part in gone), *(f"+ {level_name(part)}" for part in new)]
-    return ", ".join(parts) or f"{level_name(before)} → {level_name(after)}"
+    old, new = _recipe(before), _recipe(after)
+    difference = describe_difference(old, new) if old and new else ""
+    return _HOLE.sub(r"\1", difference) or f"{factor} = {level_name(after)}"
 
 
-def _summands(level: Level) -> list[str] | None:
-    """The parts of a recipe that are added up; None for a level that is no recipe."""
-    if not isinstance(level, str):
-        return None
+def _recipe(level: Level) -> Node | None:
+    """The recipe that a level is, if it is one."""
     try:
-        root: Node = parse(level).root
+        return parse(level).root if isinstance(level, str) else None
     except RecipeError:
         return None
-    return [render(part) for part in root.parts] if isinstance(root, SumNode) else [render(root)]

@@ -49,7 +49,7 @@ def test_rows_say_what_differs_under_the_factor_that_does(tmp_path):
         ("norm", "norm = post"),
         ("p", "p = 0.1"),
         ("mixer", "− conv(k=3)"),
-        ("mixer", "sa + conv(k=3) → sa + conv(k=9)"),
+        ("mixer", "conv(k=3) → conv(k=9)"),
         ("mixer", "+ ff(8)"),
     ]
     assert [bool(row[0].is_significant) for row in table.cells] == [False, True, False, False, False, False]

@@ -1,0 +1,75 @@
+"""How a recipe differs from another, as an ablation says it: `− conv(k=9)`, `sa → conv(k=9)`, `4 × → 6 ×`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .canonical import render
+from .nodes import Node, RepeatNode, SeriesNode, SumNode, TiedNode
+
+
+def describe_difference(before: Node, after: Node) -> str:
+    """What was taken away, added and replaced, as small as it can be told; empty for equal recipes."""
+    return ", ".join(_differences(before, after))
+
+
+def _differences(before: Node, after: Node) -> Iterator[str]:
+    """Each difference, from the left."""
+    match before, after:
+        case _ if before == after:
+            return
+        case (SumNode(), SumNode()) | (SeriesNode(), SeriesNode()):
+            yield from _differing_parts(before.parts, after.parts, before, after)
+        case (SumNode() | SeriesNode(), _) if after in before.parts:
+            yield from (f"− {_operand(part)}" for part in _without(before.parts, [after]))
+        case (_, SumNode() | SeriesNode()) if before in after.parts:
+            yield from (f"+ {_operand(part)}" for part in _without(after.parts, [before]))
+        case RepeatNode(), RepeatNode():
+            if before.count != after.count:
+                yield f"{_count(before)} → {_count(after)}"
+            yield from _differences(before.body, after.body)
+        case TiedNode(), TiedNode():
+            yield from _differences(before.body, after.body)
+        case TiedNode(), _ if before.body == after:
+            yield "not tied"
+        case _, TiedNode() if after.body == before:
+            yield "tied"
+        case _:
+            yield f"{render(before)} → {render(after)}"
+
+
+def _differing_parts(
+    before: Sequence[Node], after: Sequence[Node], whole: Node, other: Node
+) -> Iterator[str]:
+    """The difference of two lists of parts: what only one has, or the one pair in which they differ."""
+    gone, new = _without(before, after), _without(after, before)
+    if not gone and not new:  # in another order
+        yield f"{render(whole)} → {render(other)}"
+    elif len(gone) == len(new) == 1:
+        yield from _differences(gone[0], new[0])
+    elif gone and new:
+        yield f"{render(whole)} → {render(other)}"
+    else:
+        yield from (f"− {_operand(part)}" for part in gone)
+        yield from (f"+ {_operand(part)}" for part in new)
+
+
+def _without(parts: Sequence[Node], others: Sequence[Node]) -> list[Node]:
+    """The parts but for others, each as often as it occurs there."""
+    left = list(others)
+    found: list[Node] = []
+    for part in parts:
+        if part in left:
+            left.remove(part)
+        else:
+            found.append(part)
+    return found
+
+
+def _operand(part: Node) -> str:
+    """A part as it stands behind a sign."""
+    return f"({render(part)})" if isinstance(part, SumNode | SeriesNode) else render(part)
+
+
+def _count(repeat: RepeatNode) -> str:
+    return f"{repeat.count if isinstance(repeat.count, int) else render(repeat.count)} ×"
