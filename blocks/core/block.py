@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from ...grammar import nodes
 from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import CostContext, Settings
+from ...plugins import OpenRegistry
 from .registry import Registry
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -105,6 +107,16 @@ class Block(nn.Module, ABC):
     def penalty(self) -> Tensor | None:
         """A term for the loss beside that of the task, or None."""
         return None
+
+
+@contextmanager
+def told_by_name(registry: OpenRegistry[Any], name: str) -> Iterator[None]:
+    """A context in which a plug-in builds what has a name; what it raises becomes a BuildError with both."""
+    try:
+        yield
+    except Exception as error:
+        fault = f"{type(error).__name__}: {error}"
+        raise BuildError(f"{registry.owner(name)}: {registry.kind} '{name}': {fault}") from error
 
 
 BLOCKS = Registry(Block, kind="block", base_path="activemem.blocks.Block")

@@ -6,13 +6,15 @@ from torch import nn
 
 from ...grammar.model_config import ModelConfig
 from ...grammar.norms import NORMS, PluginNorm
+from .block import told_by_name
 
 
 def build_norm(config: ModelConfig) -> nn.Module:
     """A normalisation of vectors as wide as the model, (…, width) to the same."""
     kind = NORMS[config.norm_kind]
     if isinstance(kind, PluginNorm):
-        return kind.build(config.d_model, config.norm_eps)
+        with told_by_name(NORMS, config.norm_kind):
+            return kind.build(config.d_model, config.norm_eps)
     return nn.LayerNorm(config.d_model, eps=config.norm_eps)
 
 

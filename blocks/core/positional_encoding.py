@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from ...grammar.model_config import ModelConfig
 from ...grammar.positions import POSITIONS, PluginPosition
-from .block import BuildError
+from .block import BuildError, told_by_name
 
 
 class PositionalEncoding(nn.Module):
@@ -19,7 +19,10 @@ class PositionalEncoding(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.name, self.kind = config.position, POSITIONS[config.position]
-        self.vectors = self.kind.build(config.d_model) if isinstance(self.kind, PluginPosition) else None
+        self.vectors: nn.Module | None = None
+        if isinstance(self.kind, PluginPosition):
+            with told_by_name(POSITIONS, config.position):
+                self.vectors = self.kind.build(config.d_model)
 
     def forward(self, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor | None]:
         """The sum of x (batch, length, width) and the vectors from position `start` on.

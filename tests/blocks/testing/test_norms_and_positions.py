@@ -11,7 +11,6 @@ from activemem.grammar.norms import NORMS
 from activemem.grammar.positions import POSITIONS
 
 
-@register_norm("test_rms", source="Zhang and Sennrich 2019")
 class RmsNorm(PluginNorm):
     def parameters(self, width):
         return width
@@ -23,7 +22,6 @@ class RmsNorm(PluginNorm):
         return torch.nn.RMSNorm(width, eps)
 
 
-@register_position("test_learnt", source="Gehring et al. 2017")
 class Learnt(PluginPosition):
     longest = 64
 
@@ -35,6 +33,15 @@ class Learnt(PluginPosition):
 
     def build(self, width):
         return Embedding(64, width)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registered():
+    """Both are known to the tests of this file alone."""
+    register_norm("test_rms", source="Zhang and Sennrich 2019")(RmsNorm)
+    register_position("test_learnt", source="Gehring et al. 2017")(Learnt)
+    yield
+    del NORMS._items["test_rms"], POSITIONS._items["test_learnt"]
 
 
 @pytest.mark.parametrize("check", norm_conformance.CHECKS)
@@ -122,6 +129,12 @@ def test_a_class_that_lacks_something_is_told_with_all_of_it():
     with pytest.raises(ValueError, match=r"expected a whole number of at least 0 from .*\(8\), got 4.0"):
         register_position("wrong", source="here")(wrong)
     assert "bare" not in NORMS
+
+
+def test_a_module_that_cannot_be_built_is_told_with_its_owner_and_name(monkeypatch):
+    monkeypatch.setattr(RmsNorm, "build", lambda self, width, eps: {}["no rms here"])
+    with pytest.raises(BuildError, match=r"^activemem: norm 'test_rms': KeyError: 'no rms here'$"):
+        build("ff(8)", d_model=6, vocab=5, norm_kind="test_rms")
 
 
 def test_a_model_of_two_sequences_has_them_in_both_stacks():

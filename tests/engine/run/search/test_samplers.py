@@ -6,6 +6,7 @@ import pytest
 from activemem import PluginError, load_plugin, register_sampler, register_scheduler
 from activemem.engine.run.search import conformance
 from activemem.engine.run.search.samplers import make_pruner, make_sampler
+from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from activemem.studies.schema.settings import SearchSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -23,14 +24,23 @@ def test_a_scheduler_conforms(name, check):
     check(name)
 
 
-@register_sampler("unseeded", source="a test")
 def unseeded(seed):
     return optuna.samplers.RandomSampler()
 
 
-@register_scheduler("impatient", source="a test")
 def impatient():
     return optuna.pruners.ThresholdPruner(lower=2.0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registered():
+    """What is registered here is known to the tests of this file alone."""
+    register_sampler("unseeded", source="a test")(unseeded)
+    register_scheduler("impatient", source="a test")(impatient)
+    yield
+    del SAMPLERS._items["unseeded"], SCHEDULERS._items["impatient"]
+    for registry in (SAMPLERS, SCHEDULERS):
+        registry.withdraw("broken_searching.py")
 
 
 def test_the_suites_find_what_a_sampler_and_a_scheduler_do_not_keep_to():
