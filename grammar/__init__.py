@@ -6,7 +6,7 @@ tree of `nodes`, `canonical` renders it, and `recipe` is the outcome; `errors` s
 counts what both cost and reach.
 `dimensions` are a recipe's choices, and `space` what these can become. `expressions` are recipes as
 Python's own, over `block_names`; `signature` says how a block is called, `difference` how
-two recipes differ.
+two recipes differ, and `ablation` what a recipe is without one of its parts.
 
 The language, in the precedence of Python's operators:
 

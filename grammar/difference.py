@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .canonical import render
-from .nodes import Node, RepeatNode, SeriesNode, SumNode, TiedNode
+from .nodes import BlockNode, Node, RepeatNode, SeriesNode, SumNode, TiedNode
 
 
 def describe_difference(before: Node, after: Node) -> str:
@@ -34,8 +34,19 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
             yield "not tied"
         case _, TiedNode() if after.body == before:
             yield "tied"
+        case BlockNode(), BlockNode() if before.name == after.name and (less := _fewer(before, after)):
+            yield from (f"− {argument} of {before.name}" for argument in less)
         case _:
             yield f"{render(before)} → {render(after)}"
+
+
+def _fewer(before: BlockNode, after: BlockNode) -> list[str]:
+    """The arguments that only the first has; none if any other differs."""
+    if any(argument not in before.arguments for argument in after.arguments):
+        return []
+    less = [argument for argument in before.arguments if argument not in after.arguments]
+    texts = (render(BlockNode(before.name, (argument,))) for argument in less)
+    return [text.removeprefix(f"{before.name}(").removesuffix(")") for text in texts]
 
 
 def _differing_parts(

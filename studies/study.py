@@ -28,6 +28,7 @@ from .resolve.search_points import Suggest, resolve_point
 from .resolve.study_budget import StudyBudget
 from .resolve.template import TRIAL_TABLES, Template
 from .resolve.trial import Trial
+from .schema.ablation import expand_ablation
 from .schema.design import Design
 from .schema.design_reader import read_design
 from .schema.factors import SEED
@@ -192,6 +193,8 @@ def _study(
     """The study of a document; None if it has faults, which are noted."""
     _check_tables(diagnostics)
     header = _header(diagnostics)
+    if header is not None and header.ablate is not None:
+        expand_ablation(diagnostics)
     design = read_design(diagnostics, header)
     design = replace(design, as_written=_design_as_written(diagnostics.document))
     paper = header.paper if header else None
@@ -279,7 +282,10 @@ def _design_as_written(document: Document) -> Design | None:
     if document.as_written is None:
         return None
     diagnostics = Diagnostics(document.as_written)
-    design = read_design(diagnostics, _header(diagnostics))
+    header = _header(diagnostics)
+    if header is not None and header.ablate is not None:
+        expand_ablation(diagnostics)
+    design = read_design(diagnostics, header)
     return None if diagnostics.invalid else design
 
 

@@ -70,6 +70,8 @@ class StudySettings(StrictModel):
     """the paper whose published numbers are shown beside the study's own"""
     design: Literal["grid", "one_at_a_time", "zip"] = "grid"
     """how factors combine: all levels with all, one factor at a time around the baseline, or in step"""
+    ablate: Literal["parts"] | None = None
+    """makes a factor `recipe` of the model's recipe: as it is, then without each of its parts"""
     baseline: dict[str, Any] = Field(default={})
     """levels of factors and, for `match`, a number for the hole whose size is solved"""
     around: Names = ()

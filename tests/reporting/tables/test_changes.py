@@ -147,3 +147,31 @@ def test_what_does_not_fit_is_told(changes, message):
     with pytest.raises(StudyError) as caught:
         ablation(**changes)
     assert any(fault.message.endswith(message) for fault in caught.value.faults), caught.value
+
+
+def test_parts_of_a_recipe_are_taken_away_one_by_one(tmp_path):
+    text = study_text(
+        study={"ablate": "parts"},
+        model={"recipe": "2 * (sa + conv(k=3) >> ff(8))"},
+        factors={"task": ["sort"], "seed": [0, 1, 2]},
+        table=[TABLE],
+    )
+    study = load_study(text, ["train.epochs=1"])
+    table = made(study, tmp_path, lambda levels: 1.0 + ("conv" not in levels["recipe"]))
+    assert table.rows == ("baseline", "− (sa + conv(k=3))", "− sa", "− conv(k=3)", "− ff(8)")
+    assert [row[0].is_significant for row in table.cells] == [False, True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "factors", "message"),
+    [
+        ("sa", {}, "expected a recipe with parts to take away, got 'sa'"),
+        ("sa + gru", {"recipe": ["sa"]}, "ablate makes a factor of this name: give yours another"),
+        ("sa + grue", {}, "unknown block 'grue'; nearest: gru"),
+    ],
+)
+def test_what_cannot_be_taken_apart_is_told(recipe, factors, message):
+    factors = {"task": ["sort"], **factors}
+    with pytest.raises(StudyError) as caught:
+        load_study(study_text(study={"ablate": "parts"}, model={"recipe": recipe}, factors=factors))
+    assert any(message in fault.message for fault in caught.value.faults), caught.value

@@ -1,0 +1,69 @@
+"""The recipes that lack one part of a recipe: a summand, a sub-layer, an argument, the tie of its copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from .canonical import render
+from .errors import RecipeError
+from .nodes import BlockNode, Node, RepeatNode, SeriesNode, SumNode, TiedNode, Value, make_series, make_sum
+from .recipe import Recipe, parse
+
+
+def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
+    """Every recipe that lacks exactly one part of this one, once, in the order of the text.
+
+    Of a sum a summand goes, of a series a sub-layer, while another is left; of a block an argument that is
+    not as by default; of tied copies the tie. What is no recipe without a part keeps it.
+    """
+    found: dict[str, Recipe] = {}
+    for root in _without_one(recipe.root):
+        try:
+            without = parse(render(root))
+        except RecipeError:
+            continue
+        if without.text != recipe.text:
+            found.setdefault(without.text, without)
+    return tuple(found.values())
+
+
+def _without_one(node: Node) -> Iterator[Node]:
+    """The node without each of its parts; some may be no recipe."""
+    match node:
+        case SumNode():
+            yield from _without_part(node.parts, make_sum)
+        case SeriesNode():
+            yield from _without_part(node.parts, make_series)
+        case RepeatNode():
+            yield from (RepeatNode(node.count, body) for body in _without_one(node.body))
+        case TiedNode():
+            yield node.body
+            for repeat in _without_one(node.body):
+                assert isinstance(repeat, RepeatNode), "a repeat without a part of its body is one"
+                yield TiedNode(repeat)
+        case BlockNode():
+            yield from _without_argument(node)
+        case _:  # a hole or a choice has no parts of its own
+            return
+
+
+def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
+    """The parts without one, and with one that lacks a part itself."""
+    for place, part in enumerate(parts):
+        others = [*parts[:place], *parts[place + 1 :]]
+        yield join(others) if len(others) > 1 else others[0]
+        yield from (join([*parts[:place], without, *parts[place + 1 :]]) for without in _without_one(part))
+
+
+def _without_argument(block: BlockNode) -> Iterator[Node]:
+    """The block with one argument less, or with one that lacks a part itself."""
+    for place, (name, value) in enumerate(block.arguments):
+        before, after = block.arguments[:place], block.arguments[place + 1 :]
+        yield BlockNode(block.name, (*before, *after))
+        for without in _without_one_of_value(value):
+            yield BlockNode(block.name, (*before, (name, without), *after))
+
+
+def _without_one_of_value(value: Value) -> Iterator[Node]:
+    if isinstance(value, BlockNode | SumNode | SeriesNode | RepeatNode | TiedNode):
+        yield from _without_one(value)
