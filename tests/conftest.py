@@ -1,10 +1,13 @@
 """Whatever the tests start, ends with them: no process outlives the session in which it began."""
 
 import os
+import sys
 import uuid
 
 import psutil
 import pytest
+
+from activemem import plugins
 
 SESSION_VARIABLE = "PYTEST_SESSION_OF_ACTIVEMEM"
 PATIENCE_S = 30
@@ -24,6 +27,17 @@ def _no_process_is_left():
     for process in left:
         process.kill()
     assert not commands, "expected no process of the tests to be left, found:\n" + "\n".join(commands)
+
+
+@pytest.fixture(autouse=True)
+def _plug_ins_go_with_their_test():
+    """What a test loads of plug-ins in files is withdrawn, so that the next test can load its own."""
+    before = set(plugins._files)
+    yield
+    for path in set(plugins._files) - before:
+        for registry in plugins._registries:
+            registry.withdraw(path.name)
+        sys.modules.pop(plugins._files.pop(path).module, None)
 
 
 def _is_left(process, mark):

@@ -13,10 +13,10 @@ from activemem.grammar import Recipe, analyse
 from ..grammar.strategies import closed_recipes
 from .example_blocks import SEQUENCE_BLOCKS
 
-QUICK = settings(deadline=None, max_examples=30)
+QUICK = settings(deadline=None, max_examples=20)
 RECIPES = closed_recipes(tuple(SEQUENCE_BLOCKS)).map(Recipe)
 NORMS, POSITIONS = st.sampled_from(["pre", "post"]), st.sampled_from(["timing", "none"])
-LENGTHS = st.integers(1, 32)
+LENGTHS = st.integers(1, 12)
 
 
 def shape(recipe, **settings):

@@ -32,6 +32,7 @@ def command(folder, line):
     return run_command(*line.split()[1:], cwd=folder)
 
 
+@pytest.mark.slow  # on Ray
 def test_the_commands_of_the_page_train_and_show_its_metric_on_a_cluster(folder):
     run, table, listed = (command(folder, line) for line in COMMANDS.splitlines())
     assert (run.returncode, table.returncode, listed.returncode) == (0, 0, 0), run.stderr

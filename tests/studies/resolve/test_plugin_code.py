@@ -1,8 +1,6 @@
 """Code that is not here is told, and the digest alone decides which code it is."""
 
 from activemem import load_plugin
-from activemem.grammar.norms import NORMS
-from activemem.grammar.positions import POSITIONS
 from activemem.studies.resolve.plugin_code import code_fault, code_here
 from activemem.studies.resolve.trial import Trial
 
@@ -44,8 +42,6 @@ def test_a_norm_and_positions_of_plug_ins_are_part_of_the_id(tmp_path):
     named = settings(model__norm_kind="own_norm", model__position="own_positions")
     assert code_here(named).keys() == {"norm own_norm", "position own_positions"}
     assert all(code.startswith("own_parts.py ") for code in code_here(named).values())
-    for registry in (NORMS, POSITIONS):
-        registry.withdraw("own_parts.py")
 
 
 PARTS = """
