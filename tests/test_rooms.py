@@ -10,11 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = ("tests", "docs", "bench", "build")
-ROOMS = sorted(
-    path.parent
-    for path in ROOT.rglob("__init__.py")
-    if not path.relative_to(ROOT).parts[0].startswith((*OUTSIDE, ".venv"))
-)
+TOPS = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name not in OUTSIDE]
+ROOMS = sorted([ROOT, *(path.parent for top in TOPS for path in top.rglob("__init__.py"))])
 MAX_MODULES = 15
 
 
