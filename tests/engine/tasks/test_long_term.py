@@ -207,11 +207,11 @@ import resource
 import torch
 
 from activemem.engine.trial.training import Training
-from activemem.studies.study import load
+from activemem.studies.study import load_study
 
 torch.set_num_threads(1)
-study = load("feedforward-attention", ["train.steps_per_epoch=2", "train.epochs=1"])
-trial = next(each for each in study.asked if each.levels["length"] == 10_000 and POOL in each.levels["pool"])
+study = load_study("feedforward-attention", ["train.steps_per_epoch=2", "train.epochs=1"])
+trial = next(each for each in study.cells if each.levels["length"] == 10_000 and POOL in each.levels["pool"])
 Training(trial.settings, torch.device("cpu")).advance()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
