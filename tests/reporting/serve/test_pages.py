@@ -219,7 +219,8 @@ def test_an_empty_store_says_so(tmp_path):
 def test_a_page_of_a_thousand_trials_is_as_small_as_one_of_a_hundred(tmp_path):
     sizes = []
     for seeds in (50, 500):
-        study = load_study(study_text(factors={"mixer": ["sa", "conv(k=3)"], "task": ["sort"], "seed": list(range(seeds))}))
+        factors = {"mixer": ["sa", "conv(k=3)"], "task": ["sort"], "seed": list(range(seeds))}
+        study = load_study(study_text(factors=factors))
         store = Store(tmp_path / str(seeds))
         write_study(store, study)
         for number, trial in enumerate(study.trials):
