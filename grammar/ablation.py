@@ -17,9 +17,9 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
     not as by default; of tied copies the tie. What is no recipe without a part keeps it.
     """
     found: dict[str, Recipe] = {}
-    for root in _without_one(recipe.root):
+    for text in dict.fromkeys(map(render, _without_one(recipe.root))):
         try:
-            without = parse(render(root))
+            without = parse(text)
         except RecipeError:
             continue
         if without.text != recipe.text:

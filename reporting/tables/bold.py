@@ -1,4 +1,4 @@
-"""The best cells of a column: those printed like the best, or than which none is significantly better."""
+"""The best cells of a column: those printed like the best, or beside which none is significantly better."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _best(
     limits = detectable_words([(column.metric, column.detectable) for column in tested])
     family = f"Holm over {number_range(pairs)} pairs of the column{limits}"
     rule = f"p < {SIGNIFICANCE_LEVEL}, {how}; {family}"
-    return [f"Bold: {side} in its column, with all than which none is significantly better ({rule})."]
+    return [f"Bold: nothing in its column is significantly better ({rule})."]
 
 
 def _published(spec: TableSpec, published_match: PublishedMatch, cells: Sequence[Cell]) -> str:

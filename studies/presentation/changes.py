@@ -11,7 +11,7 @@ from ...diagnostics import nearest_hint
 from ...grammar import RecipeError, parse
 from ...grammar.difference import describe_difference
 from ...grammar.nodes import Node
-from ..schema.design import Design, has_level, level_key
+from ..schema.design import MAX_TRIALS, Design, has_level, level_key
 from ..schema.factors import SEED
 from ..schema.level_names import level_name
 from ..schema.settings import Level
@@ -136,6 +136,8 @@ def change_faults(spec: TableSpec, design: Design) -> Iterator[tuple[KeyPath, st
 
 def unselected_baseline_faults(spec: TableSpec, design: Design) -> Iterator[tuple[KeyPath, str]]:
     """A baseline that no cell of the table is, so that nothing can be told to differ from it."""
+    if design.count() > MAX_TRIALS:
+        return  # a fault of its own
     changes = read_changes(spec, design)
     if any(changes.rows[row.baseline].name != BASELINE for row in changes.rows) or not changes.rows:
         several = {name: level for name, level in changes.baseline.items() if len(design.factors[name]) > 1}

@@ -58,8 +58,8 @@ class TableSpec(StrictModel):
     spread: Spread = "sd"
     """what follows it: standard deviation, standard error, or 95 % confidence interval"""
     best: Literal["shown", "test"] = "shown"
-    """which values are bold: all that are printed like the best, or all than which no other is significantly
-    better"""
+    """which values are bold: all that are printed like the best, or all beside which no other is
+    significantly better"""
     baseline: Any = None
     """the row that the differences of all others are shown from; of `changes` levels of factors, where
     they are not the study's baseline"""

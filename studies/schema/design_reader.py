@@ -192,7 +192,7 @@ def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed
     """Note keys and cells of a grid in a study whose points a search chooses."""
     if not diagnostics.has_search or header is None:
         return
-    for key in ("design", "around", "match"):
+    for key in ("design", "around", "ablate", "match"):
         if key in header.model_fields_set:
             diagnostics.report_error(
                 ("study", key), f"a search chooses its points: {key} belongs to a grid", key=True

@@ -91,7 +91,7 @@ def test_bold_is_all_than_which_none_is_significantly_better(make: Make) -> None
     made = make(best="test")
     assert [row[0].best for row in made.cells] == [True, True, False, False]
     assert made.caption[1].startswith(
-        "Bold: highest in its column, with all than which none is significantly better"
+        "Bold: nothing in its column is significantly better"
         " (p < 0.05, t with the variance pooled over the column, "
     )
     assert " degrees of freedom; Holm over 3 to 6 pairs of the column; " in made.caption[1]
