@@ -30,6 +30,7 @@ def check(
     A name means the study as it was last run, with its overrides; a path means the file. Exits with 1 if a
     claim is refuted.
     """
+    from ...reporting.claims.measured import measured_sentences
     from ...reporting.claims.terminal import claims_to_terminal
     from ...reporting.claims.verdicts import ClaimError, Verdict
     from ...reporting.results import open_study
@@ -45,7 +46,8 @@ def check(
     else:
         ids = [trial.id for trial in chosen.study.trials]
         footer = provenance(ids, chosen.store.trials())
-        print_stdout(claims_to_terminal(found, footer, width=output_width()))
+        measured = measured_sentences(chosen.study)
+        print_stdout(claims_to_terminal(found, footer, measured=measured, width=output_width()))
     if any(each.verdict is Verdict.REFUTED for each in found):
         raise typer.Exit(EXIT_REFUTED)
 

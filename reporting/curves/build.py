@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
-from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
+from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric
 from ...studies.catalog.published import PublishedTable, match_published_keys, published_tables
 from ...studies.catalog.tasks import TEST_SETS
 from ...studies.presentation.curve import INDEX_AXES, CurveSpec, curve_faults
-from ...studies.presentation.selection import selected_levels
+from ...studies.presentation.metric_words import with_true_title
+from ...studies.presentation.selection import fixed_levels, is_selected, selected_levels
+from ...studies.resolve.trial import Trial
+from ...studies.schema.design import Design
 from ...studies.schema.level_names import level_text, one_line
+from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..tables.build import provenance
 from . import aggregate
 from .curve import Axis, Bars, Content, Curve, CurveError, Line, Lines, Matrix, Panel
 from .figure_names import FigureNames
-from .notes import axis_title, default_caption, note_sentences
+from .notes import axis_title, default_caption, note_sentences, setting_notes
 from .samples import collect_samples
 
 MAX_BAR_RATIO = 0.6
@@ -41,18 +45,28 @@ def build_curve(
         raise CurveError("\n".join(faults))
     levels = selected_levels(spec.select, study.factors)
     samples = collect_samples(spec, study, outcomes, metrics)
+    trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]
     builder = _CurveBuilder(
         spec=spec,
-        metric=_with_index_title(find_metric(spec.value), study),
+        metric=_with_titles(find_metric(spec.value), spec, trials),
+        x_metric=_x_metric(spec, trials),
         names=FigureNames(spec=spec, levels=levels, samples=samples),
         paper=published_tables().get((study.paper or "", spec.published or "")),
     )
     panels = builder.panels()
-    caption = spec.caption or default_caption(spec, builder.metric, study.factors)
+    fixed = _fixed_levels(spec, trials, study.design)
+    caption = spec.caption or default_caption(spec, builder.metric, builder.x_metric, fixed)
     return Curve(
         name=spec.name,
         caption=one_line(caption).removesuffix("."),
-        notes=note_sentences(spec, panels, samples, study),
+        notes=(
+            *setting_notes(
+                fixed if spec.caption else {},
+                [each for each in (builder.metric, builder.x_metric) if each],
+                [trial.settings for trial in trials],
+            ),
+            *note_sentences(spec, panels, samples, study),
+        ),
         x=builder.x_axis(),
         y=builder.y_axis(),
         panels=panels,
@@ -60,12 +74,28 @@ def build_curve(
     )
 
 
-def _with_index_title(metric: Metric, study: Study) -> Metric:
-    """The metric; an index that numbers test sets is called what these differ in."""
-    titles = {trial.settings.task.spec.test_sets_title for trial in study.cells}
-    if metric.index_titles != (TEST_SETS,) or len(titles) != 1:
-        return metric
-    return replace(metric, index_titles=tuple(titles))
+def _with_titles(metric: Metric, spec: CurveSpec, trials: Sequence[Trial]) -> Metric:
+    """The metric with titles that are true of these trials.
+
+    An index that numbers test sets is called what these differ in.
+    """
+    titles = {trial.settings.task.spec.test_sets_title for trial in trials}
+    if metric.index_titles == (TEST_SETS,) and len(titles) == 1:
+        metric = replace(metric, index_titles=tuple(titles))
+    over_index = not {*INDEX_AXES}.isdisjoint(spec.roles.values())
+    return with_true_title(metric, [trial.settings for trial in trials], over_index=over_index)[0]
+
+
+def _x_metric(spec: CurveSpec, trials: Sequence[Trial]) -> Metric | None:
+    """The metric or the cost along the bottom, if it is one."""
+    if spec.x not in METRICS_AND_COSTS:
+        return None
+    return with_true_title(find_metric(spec.x), [trial.settings for trial in trials])[0]
+
+
+def _fixed_levels(spec: CurveSpec, trials: Sequence[Trial], design: Design) -> Mapping[str, Level]:
+    """The levels of the factors that have several and are neither an axis, nor a series, nor panels."""
+    return fixed_levels([trial.levels for trial in trials], tuple(spec.roles.values()), design)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +104,7 @@ class _CurveBuilder:
 
     spec: CurveSpec
     metric: Metric
+    x_metric: Metric | None
     names: FigureNames
     paper: PublishedTable | None
 
@@ -122,14 +153,14 @@ class _CurveBuilder:
     def x_axis(self) -> Axis:
         """The axis along the bottom."""
         ticks = self.names.positions()[1] if self.spec.kind in ("line", "box") else ()
-        return Axis(title=axis_title(self.spec.x, self.metric), log=self.spec.logx, ticks=ticks)
+        title = axis_title(self.spec.x, self.metric, self.x_metric)
+        return Axis(title=title, log=self.spec.logx, ticks=ticks)
 
     def y_axis(self) -> Axis:
         """The axis of the metric, or of a heat map's rows."""
         if self.spec.y is not None:
             return Axis(title=axis_title(self.spec.y, self.metric))
-        index = self.metric.name.removeprefix(metric_family(self.metric.name))
-        return Axis(title=(self.metric.axis_title or self.metric.title) + index, log=self.spec.logy)
+        return Axis(title=self.metric.axis_title or self.metric.title, log=self.spec.logy)
 
     def placeholders(self, panel: int) -> dict[int, str]:
         """What became of the levels of x that have no value."""

@@ -5,17 +5,18 @@ They tell how many seeds are behind each mark, and how many trials failed, were 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
+from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric
 from ...studies.planning.probe_targets import probe_command
 from ...studies.planning.trial_values import ValueStatus
 from ...studies.presentation.curve import INDEX_AXES, TIME_AXES, Band, CurveSpec
-from ...studies.presentation.selection import selected_levels
+from ...studies.presentation.metric_words import difference_sentence
+from ...studies.presentation.selection import describe_levels
 from ...studies.schema.level_names import level_name, one_line
-from ...studies.schema.settings import Level
+from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from .curve import MIN_BOX_VALUES, Bars, Boxes, Cloud, Content, Line, Lines, Matrix, Panel
 from .samples import Samples
@@ -29,31 +30,39 @@ BANDS: Mapping[Band, str] = {
 """How a caption names each interval."""
 
 
-def default_caption(spec: CurveSpec, metric: Metric, factors: Mapping[str, tuple[Level, ...]]) -> str:
-    """A caption from the specification, such as `Loss, by epoch; task sort`: metric, axes and fixed factors.
-
-    A factor is fixed if one of its several levels is selected.
-    """
-    what = (metric.axis_title or metric.title) + metric.name.removeprefix(metric_family(metric.name))
+def default_caption(
+    spec: CurveSpec, metric: Metric, x_metric: Metric | None, fixed: Mapping[str, Level]
+) -> str:
+    """A caption from the specification, such as `Loss, by epoch; task sort`: metric, axes, fixed factors."""
+    what = metric.axis_title or metric.title
     axes = [name for name in (spec.y, spec.x) if name is not None]
-    over = " and ".join(_lower(axis_title(name, metric)).partition(",")[0] for name in axes)
+    over = " and ".join(_lower(axis_title(name, metric, x_metric)).partition(",")[0] for name in axes)
     comma = "," if "," in what else ""
     by = f"{comma} {'against' if spec.kind == 'pareto' else 'by'} {over}"
-    fixed = [
-        f"{name} {level_name(levels[0])}"
-        for name, levels in selected_levels(spec.select, factors).items()
-        if len(levels) == 1 < len(factors[name])
-    ]
-    return "; ".join([what + by, *fixed])
+    return "; ".join([what + by, *(f"{name} {level_name(level)}" for name, level in fixed.items())])
 
 
-def axis_title(name: str, metric: Metric) -> str:
-    """The title of an axis: a cost, a time, an index of the metric, another metric or a factor."""
+def setting_notes(
+    fixed: Mapping[str, Level], metrics: Sequence[Metric], settings: Collection[TrialSettings]
+) -> Iterator[str]:
+    """The levels that a caption of the study's own does not tell, and in what trials differ."""
+    if fixed:
+        yield f"At {describe_levels(fixed)}."
+    if sentence := difference_sentence(metrics, settings):
+        yield sentence
+
+
+def axis_title(name: str, metric: Metric, x_metric: Metric | None = None) -> str:
+    """The title of an axis: a cost, a time, an index of the metric, another metric or a factor.
+
+    `x_metric` is the metric along the bottom with the titles that are true of the figure's trials.
+    """
     if name in INDEX_AXES:
         known = dict(zip(INDEX_AXES, metric.index_titles, strict=False))
         return known.get(name, "Index")
     if name in METRICS_AND_COSTS:
-        return METRICS_AND_COSTS[name].axis_title or METRICS_AND_COSTS[name].title
+        shown = x_metric or METRICS_AND_COSTS[name]
+        return shown.axis_title or shown.title
     return TIME_AXES.get(name, one_line(name))
 
 

@@ -12,7 +12,8 @@ from itertools import takewhile
 from typing import Any
 
 from ...grammar.canonical import render
-from ...studies.catalog.metrics import METRICS
+from ...studies.catalog.metrics import METRICS, Metric
+from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import settings_from_json
 from ...studies.schema.level_names import level_names, one_line
 from ...studies.schema.settings import TrialSettings
@@ -30,7 +31,7 @@ def question(inputs: PageInputs) -> Mapping[str, object]:
     return {
         "study": study,
         "lead": leading_comment(study.text),
-        "metric": METRICS.get(study.search.metric) if study.search else None,
+        "metric": _searched_metric(study),
         "dimensions": {name: render(each) for name, each in study.dimensions.items()},
         "factors": {
             name: level_names(each)
@@ -39,6 +40,14 @@ def question(inputs: PageInputs) -> Mapping[str, object]:
         },
         "tasks": {task.spec: task.interface.vocab for task in tasks.values()},
     }
+
+
+def _searched_metric(study: Study) -> Metric | None:
+    """The metric of a search, with the title that is true of both ends of its dimensions."""
+    if study.search is None or study.search.metric not in METRICS:
+        return None
+    settings = [trial.settings for trial in study.boundary_trials()]
+    return with_true_title(METRICS[study.search.metric], settings)[0]
 
 
 def leading_comment(text: str) -> str:

@@ -13,6 +13,8 @@ import polars as pl
 
 from ...storage.checkpoint_notes import thinned
 from ...studies.catalog.metrics import METRICS
+from ...studies.presentation.metric_words import with_true_title
+from ...studies.study import Study
 from .progress import study_progress
 from .store_reader import StudyNow
 from .trial_rows import number, trial_words
@@ -99,15 +101,24 @@ def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) ->
             )
             for trial, course in list(ended.items())[:MAX_ENDED]
         ]
-    return _plotted(chosen, metrics, shown, ended, live=live)
+    title = _title(chosen, now.study)
+    return _plotted(chosen, title, metrics, shown=shown, behind=ended, live=live)
+
+
+def _title(metric: str, study: Study) -> str:
+    """The title of a metric that is true of the study's trials; what is no metric keeps its name."""
+    if metric not in METRICS:
+        return metric
+    return with_true_title(METRICS[metric], [trial.settings for trial in study.trials])[0].title
 
 
 def _plotted(
     metric: str,
+    title: str,
     metrics: Sequence[str],
+    *,
     shown: Sequence[tuple[str, str, Points, int]],
     behind: Mapping[str, Points],
-    *,
     live: bool,
 ) -> LearningCurves | None:
     """The plots on common axes."""
@@ -135,7 +146,7 @@ def _plotted(
     ]
     return LearningCurves(
         metric=metric,
-        title=METRICS[metric].title if metric in METRICS else metric,
+        title=title,
         metrics=metrics,
         plots=plots,
         live=live,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...studies.catalog.metrics import Metric, better_arrow, find_metric
+from ...studies.catalog.metrics import Metric, better_arrow
 from ...studies.presentation.changes import Changes
 from ...studies.presentation.table import TableSpec
 from ...studies.schema.level_names import level_names, level_text, one_line
@@ -53,20 +53,23 @@ def rows_of_changes(changes: Changes) -> tuple[TableRow, ...]:
     return tuple(TableRow(level=row.label, head=row.name, group=row.heading) for row in changes.rows)
 
 
-def columns_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableColumn, ...]:
-    """The columns, metric by metric; within each the levels, ordered as rows are."""
-    metrics = [find_metric(name, spec.digits) for name in spec.value]
+def columns_of(
+    spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], metrics: Mapping[str, tuple[Metric, str]]
+) -> tuple[TableColumn, ...]:
+    """The columns, metric by metric; within each the levels, ordered as rows are.
+
+    `metrics` has each metric by its name, with what a heading says behind that.
+    """
     under = _headings(spec.groups.columns)
     if spec.columns is None:
-        by_name = {metric.name: metric for metric in metrics}
         return tuple(
             TableColumn(
-                metric=by_name[name],
+                metric=metrics[name][0],
                 level="",
-                head=one_line(name) + better_arrow(by_name[name]),
+                head=_metric_head(*metrics[name]),
                 headings=(under.get(name, ""),) if under else (),
             )
-            for name in _grouped(tuple(by_name), under)
+            for name in _grouped(spec.value, under)
         )
     heads = _heads(levels[spec.columns])
     return tuple(
@@ -75,13 +78,19 @@ def columns_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tupl
             level=text,
             head=heads[text],
             headings=(
-                *((one_line(metric.name) + better_arrow(metric),) if len(metrics) > 1 else ()),
+                *((_metric_head(metric, words),) if len(spec.value) > 1 else ()),
+                one_line(spec.columns),
                 *((under.get(text, ""),) if under else ()),
             ),
         )
-        for metric in metrics
+        for metric, words in (metrics[name] for name in spec.value)
         for text in _grouped(tuple(heads), under)
     )
+
+
+def _metric_head(metric: Metric, words: str) -> str:
+    """A metric over a column: its name, what settings make of it, and an arrow towards better values."""
+    return one_line(metric.name) + (f" ({words})" if words else "") + better_arrow(metric)
 
 
 def _heads(levels: Sequence[Level]) -> dict[str, str]:

@@ -8,15 +8,15 @@ from itertools import chain
 
 import polars as pl
 
+from ...studies.catalog.metrics import find_metric
 from ...studies.catalog.published import published_tables
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
-from ...studies.presentation.selection import is_selected, selected_levels
+from ...studies.presentation.metric_words import with_true_title
+from ...studies.presentation.selection import fixed_levels, is_selected, selected_levels
 from ...studies.presentation.table import TableSpec
 from ...studies.presentation.table_checks import table_faults
 from ...studies.resolve.trial import Trial
 from ...studies.schema.level_names import level_name, level_text, one_line
-from ...studies.schema.settings import Level
-from ...studies.schema.source_sheet import SourceSheet
 from ...studies.study import Study
 from ..provenance import short_commit, torch_words
 from .axes import TableRow, columns_of, rows_of, rows_of_changes
@@ -52,10 +52,16 @@ def build_table(
     if changes:
         trials = [_with_change(trial, changes) for trial in trials]
     tallies, pick_remarks = _tallies(study.name, spec, trials, outcomes, begun)
-    filler = _make_filler(study, spec, changes, tallies, pick_remarks, published=published)
-    ids = list(dict.fromkeys(trial.id for trial in trials))
-    levels = selected_levels(spec.select, study.factors)
-    table = _assemble_table(filler, changes, levels, provenance(ids, outcomes), study.source_sheet)
+    filler = _make_filler(
+        study,
+        spec,
+        changes,
+        trials=trials,
+        tallies=tallies,
+        pick_remarks=pick_remarks,
+        published=published,
+    )
+    table = _assemble_table(study, filler, changes, trials, outcomes)
     # the file's caption may describe settings that are overridden; levels are visible in the table
     if changed := [change for change in study.overrides if not change.startswith("factors.")]:
         sentence = one_line(f"Other than in the study's file: {', '.join(changed)}.")
@@ -87,15 +93,18 @@ def _make_filler(
     study: Study,
     spec: TableSpec,
     changes: Changes | None,
+    *,
+    trials: Sequence[Trial],
     tallies: Mapping[CellKey, Tally],
     pick_remarks: Mapping[CellKey, str],
-    *,
     published: bool,
 ) -> CellFiller:
     """The filler of a table's cells: its rows and columns, their tallies, and the paper's numbers."""
     levels = selected_levels(spec.select, study.factors)
     rows = rows_of_changes(changes) if changes else rows_of(spec, levels)
-    columns, baselines = columns_of(spec, levels), _baselines(spec, changes, rows)
+    settings = [trial.settings for trial in trials]
+    metrics = {name: with_true_title(find_metric(name, spec.digits), settings) for name in spec.value}
+    columns, baselines = columns_of(spec, levels, metrics), _baselines(spec, changes, rows)
     paper = published_tables().get((study.paper or "", spec.published_table)) if published else None
     return CellFiller(
         spec=spec,
@@ -116,40 +125,45 @@ def _make_filler(
 
 
 def _assemble_table(
+    study: Study,
     filler: CellFiller,
     changes: Changes | None,
-    levels: Mapping[str, tuple[Level, ...]],
-    provenance: str,
-    source_sheet: SourceSheet,
+    trials: Sequence[Trial],
+    outcomes: pl.DataFrame,
 ) -> Table:
     """The table of a filler's cells, with the sentences around it."""
     spec, rows, columns = filler.spec, filler.rows, filler.columns
     cells = filler.fill()  # makes the footnotes too
+    settings = [trial.settings for trial in trials]
+    shown = [name for name in (spec.rows, spec.columns, *spec.over) if name is not None]
     return Table(
         name=spec.name,
         caption=caption_sentences(
             spec,
             columns=columns,
-            levels=levels,
+            levels=selected_levels(spec.select, study.factors),
+            settings=settings,
+            fixed=fixed_levels([trial.levels for trial in trials], shown, study.design),
             tallies=filler.tallies.values(),
             cells=list(chain(*cells)),
             differences=tuple(filler.differences.values()),
             best=filler.best_of_columns(),
             baseline=changes.describe_baseline() if changes else level_name(spec.baseline or ""),
             published_match=filler.published_match,
-            source_sheet=source_sheet,
+            source_sheet=study.source_sheet,
         ),
         corner="" if changes else one_line(spec.rows),
         rows=tuple(row.head for row in rows),
         columns=tuple(column.head for column in columns),
         cells=cells,
         footnotes=filler.footnotes.as_tuple(),
-        provenance=provenance,
+        provenance=provenance(list(dict.fromkeys(trial.id for trial in trials)), outcomes),
         keys=tuple(
             ColumnKey(metric=column.metric.name, level=column.head if column.level else "")
             for column in columns
         ),
         column_headings=tuple(zip(*(column.headings for column in columns), strict=True)),
+        factor_line=None if spec.columns is None else int(len(spec.value) > 1),
         groups=tuple(row.group for row in rows) if any(row.group for row in rows) else (),
         center=spec.center,
         spread=spec.spread,

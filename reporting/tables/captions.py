@@ -7,9 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ...studies.catalog.metrics import find_metric
 from ...studies.planning.trial_values import ValueStatus
+from ...studies.presentation.metric_words import difference_sentence, with_true_title
+from ...studies.presentation.selection import describe_levels
 from ...studies.presentation.table import TableSpec
 from ...studies.schema.level_names import one_line
-from ...studies.schema.settings import Level
+from ...studies.schema.settings import Level, TrialSettings
 from ...studies.schema.source_sheet import SourceSheet
 from ...studies.text.units import plural
 from .axes import TableColumn
@@ -40,18 +42,24 @@ def caption_sentences(
     best: Sequence[BestOfColumn],
     baseline: str,
     published_match: PublishedMatch | None,
+    settings: Collection[TrialSettings],
+    fixed: Mapping[str, Level],
     source_sheet: SourceSheet,
 ) -> tuple[str, ...]:
     """Every sentence of a table's caption.
 
-    `levels` has the selected levels of each factor, `baseline` says what `differences` are from.
+    `levels` has the selected levels of each factor, `settings` those of the trials, `fixed` the levels of the
+    factors that are not shown; `baseline` says what `differences` are from.
     """
     titles = dict.fromkeys(column.metric.title for column in columns)
     subject = one_line(spec.caption or _joined(tuple(titles))).removesuffix(".")
-    sentences = [f"{subject}{_average(spec, levels, tallies)}."]
+    at = f", at {describe_levels(fixed)}" if fixed else ""
+    sentences = [f"{subject}{_average(spec, levels, tallies)}{at}."]
     if other := next((cell.metric for cell in cells if cell.metric), ""):
-        title = find_metric(other).title
+        title = with_true_title(find_metric(other), settings)[0].title
         sentences.append(f"In parentheses, where there is none: {title[0].lower()}{title[1:]}.")
+    metrics = [*dict.fromkeys(column.metric for column in columns), *([find_metric(other)] if other else [])]
+    sentences += [difference] if (difference := difference_sentence(metrics, settings)) else []
     sentences += differences_sentences(differences, baseline)
     sentences += _best(spec, columns, cells, best)
     if published_match and any(cell.published for cell in cells):

@@ -99,7 +99,8 @@ class Table:
     """Rows by columns of cells, with the sentences around them; `corner` names what the rows are.
 
     `column_headings` are lines above the columns, the outermost first; equal neighbours are one heading.
-    `groups` has the heading of each row, empty for none. `keys` has None for a column of a paper's numbers.
+    `factor_line` is the number of the line that names the factor whose levels stand below. `groups` has the
+    heading of each row, empty for none. `keys` has None for a column of a paper's numbers.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Table:
     provenance: str
     keys: tuple[ColumnKey | None, ...]
     column_headings: tuple[tuple[str, ...], ...] = ()
+    factor_line: int | None = None
     groups: tuple[str, ...] = ()
     center: Center = "mean"
     spread: Spread = "sd"

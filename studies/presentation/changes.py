@@ -17,7 +17,7 @@ from ..schema.level_names import level_name
 from ..schema.settings import Level
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
-from .selection import is_selected
+from .selection import describe_levels, is_selected
 from .table import TableSpec
 
 CHANGES = "changes"
@@ -146,11 +146,6 @@ def unselected_baseline_faults(spec: TableSpec, design: Design) -> Iterator[tupl
             ("rows",),
             f"expected a cell that is the baseline, {at}; the study has none among those selected",
         )
-
-
-def describe_levels(levels: Mapping[str, Level]) -> str:
-    """Levels as a sentence names them: `norm = pre, dropout = 0.1`."""
-    return ", ".join(f"{name} = {level_name(level)}" for name, level in levels.items())
 
 
 def _key(levels: Mapping[str, Level], names: Sequence[str]) -> CellKey:

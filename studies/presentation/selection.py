@@ -8,7 +8,7 @@ from typing import Any
 from ...diagnostics import nearest_hint
 from ..schema.design import MAX_TRIALS, Design, has_level, level_key
 from ..schema.factors import SEED
-from ..schema.level_names import level_text
+from ..schema.level_names import level_name, level_text
 from ..schema.settings import Level
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
@@ -61,6 +61,26 @@ def _keeps(select: Mapping[str, Any], factor: str, level: Level) -> bool:
 
 def _as_list(levels: object) -> list[Any]:
     return levels if isinstance(levels, list) else [levels]
+
+
+def fixed_levels(
+    trials: Collection[Mapping[str, Level]], shown: Collection[str], design: Design
+) -> dict[str, Level]:
+    """The level of each factor that all trials with these levels share, though it has several.
+
+    `shown` are the factors that can be seen without it.
+    """
+    found: dict[str, Level] = {}
+    for name, known in design.known_levels.items():
+        levels = {level_key(levels[name]): levels[name] for levels in trials if name in levels}
+        if name not in (*shown, SEED) and len(known) > 1 and len(levels) == 1:
+            found[name] = next(iter(levels.values()))
+    return found
+
+
+def describe_levels(levels: Mapping[str, Level]) -> str:
+    """Levels as a sentence names them: `norm = pre, dropout = 0.1`."""
+    return ", ".join(f"{name} = {level_name(level)}" for name, level in levels.items())
 
 
 def describe_mixed_levels(shown: Collection[str], select: Mapping[str, Any], design: Design) -> str:

@@ -13,10 +13,10 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 def render(table: Table) -> str:
     """The caption, the table with the paper's numbers in small type below ours, footnotes and provenance.
 
-    Markdown has one line of headings: those above a column are in the cell of its own. Groups are rows.
+    Markdown has one line of headings: those above a column are in the cell of its own, but a factor above its
+    levels in the cell of the first. Groups are rows.
     """
-    paths = zip(*table.column_headings, table.columns, strict=True)
-    heads = ["<br>".join(_escape(name) for name in path if name) for path in paths]
+    heads = [_head(table, column) for column in range(len(table.columns))]
     sides = [":--", *["--:"] * len(table.columns)]
     lines = [" ".join(map(_escape, table.caption)), "", _line([_escape(table.corner), *heads]), _line(sides)]
     for heading, numbers in table.row_groups():
@@ -26,6 +26,15 @@ def render(table: Table) -> str:
     below = [f"<sup>{note.mark}</sup> {_escape(note.text)}" for note in table.footnotes]
     below.append(_escape(table.provenance))
     return "\n".join([*lines, "", "<sub>" + "<br>\n".join(below) + "</sub>", ""])
+
+
+def _head(table: Table, column: int) -> str:
+    """The headings above a column and its name; an empty line below the name of a factor that goes on."""
+    paths = [*table.column_headings, table.columns]
+    names = [_escape(line[column]) for line in paths]
+    at = table.factor_line
+    goes_on = at is not None and column and all(line[column - 1] == line[column] for line in paths[: at + 1])
+    return "<br>".join("" if goes_on and n == at else name for n, name in enumerate(names) if name)
 
 
 def _line(cells: list[str]) -> str:

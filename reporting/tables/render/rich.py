@@ -121,7 +121,8 @@ def _ansi(text: str, code: int, *, ansi: bool) -> str:
 
 def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[TextColumn]]:
     """Groups of as many columns as there is room for, at least one; split at outer headings if possible."""
-    runs = [run for _, run in _runs(columns, 0)] if columns[0].headings else [list(columns)]
+    parted = ([run for _, run in _runs(columns, depth)] for depth in range(len(columns[0].headings)))
+    runs = next((runs for runs in parted if len(runs) > 1), [list(columns)])
     group: list[TextColumn] = []
     for run in runs:
         if group and _total_width([*group, *run]) > max_width:

@@ -98,7 +98,7 @@ def test_a_member_of_a_family_is_a_metric_of_its_own_where_it_is_final(study, fr
         name="each", kind="bar", value="bleu[10-20]", x="mixer", select={"task": "sort", "filter": 8}
     )
     made = build_curve(study, spec, outcomes.with_columns(finals), metrics)
-    assert made.y.title == "BLEU[10-20]"
+    assert made.y.title == "BLEU, source length 10-20"
     assert [bar.text for bar in only(made).bars] == ["1.1", "2.1", "3.1"]
 
 

@@ -90,7 +90,7 @@ def test_landmarks_headings_and_words_for_pictures_are_there(read):
     assert all(each["alt"] for each in read.all("img"))
     boxes = [each for each in read.all("div") if each.get("class") == "scroll"]
     assert all(each["role"] == "region" and each["aria-label"] and each["tabindex"] == "0" for each in boxes)
-    assert {each["scope"] for each in read.all("th")} == {"col", "row"}
+    assert {each["scope"] for each in read.all("th")} == {"col", "colgroup", "row"}
 
 
 def test_a_page_says_how_far_the_study_is(read):
@@ -119,7 +119,7 @@ def test_figures_are_drawn_once_there_is_something_to_draw(everything, kept, tmp
     assert [each["aria-labelledby"] for each in read.all("section")][3:5] == ["tables", "figures"]
     *diagrams, image = read.all("img")
     assert len(diagrams) == 4
-    assert image["alt"].startswith("Loss, nats a token, by task; mixer sa.")
+    assert image["alt"].startswith("Loss in training at the length reached, nats a token, by task; mixer sa.")
     assert report(study, kept) == report(study, kept)
     assert "figures" not in Reader(report(study, Store(tmp_path))).texts
 

@@ -63,15 +63,15 @@ def test_a_cell_has_the_centre_and_the_spread_that_are_asked_for(
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "mean ± s.d. of 8 seeds."),
-        ({"center": "median", "spread": "ci"}, "median [95 % interval] of 8 seeds."),
-        ({"center": "iqm", "spread": "se"}, "interquartile mean ± s.e. of 8 seeds."),
+        ({}, "mean ± s.d. of 8 seeds, at lr = 0.001."),
+        ({"center": "median", "spread": "ci"}, "median [95 % interval] of 8 seeds, at lr = 0.001."),
+        ({"center": "iqm", "spread": "se"}, "interquartile mean ± s.e. of 8 seeds, at lr = 0.001."),
         ({"over": "lr", "select": None}, "mean ± s.d. of 8 seeds and 2 levels of lr."),
         (
             {"over": "lr", "pick": "best", "select": None},
             "mean ± s.d. of 8 seeds, each cell at its best of 2 levels of lr.",
         ),
-        ({"select": {"lr": 1e-3, "seed": 3}}, "one seed."),
+        ({"select": {"lr": 1e-3, "seed": 3}}, "one seed, at lr = 0.001."),
         ({"select": {"seed": 3}, "over": "lr"}, "mean ± s.d. of one seed and 2 levels of lr."),
     ],
 )
@@ -144,7 +144,10 @@ def test_several_metrics_stand_side_by_side_each_with_its_side_and_digits(make: 
         [False, False, False],
         [True, True, False],
     ]
-    assert made.caption[0].startswith("Longest length with 100 % accuracy; loss, nats a token; parameters: ")
+    assert made.caption[0] == (
+        "Longest length with 100 % accuracy; loss in training at the length reached, nats a token; "
+        "parameters: mean ± s.d. of 8 seeds, at task = sort, lr = 0.001."
+    )
     assert made.caption[1] == "Bold: best in its column, with all that tie at the digits shown."
 
 
@@ -157,6 +160,7 @@ def test_metrics_are_headings_over_the_levels_of_a_factor(make: Make) -> None:
     assert made.columns == ("sort", "addition", "sort", "addition")
     assert made.heading_spans() == (
         (("max_length ↑", 2), ("loss ↓", 2)),
+        (("task", 2), ("task", 2)),
         (("", 1), ("Arithmetic", 1), ("", 1), ("Arithmetic", 1)),
     )
     assert made.keys[3] == ColumnKey(metric="loss", level="addition")
@@ -251,7 +255,7 @@ def test_the_papers_names_can_be_given(make: Make) -> None:
 def test_the_papers_numbers_can_have_columns_of_their_own(make: Make) -> None:
     made = make(published={"show": "columns"}, beside=True)
     assert made.columns == ("ours", "published", "ours", "published")
-    assert made.heading_spans() == ((("sort", 2), ("addition", 2)),)
+    assert made.heading_spans() == ((("task", 4),), (("sort", 2), ("addition", 2)))
     assert [cell.full_text for cell in made.cells[0]] == ["30.1 ± 1.4", "14.0", "30.1 ± 1.4", "7.0"]
     assert made.keys[1] is None
     assert made.caption[-3] == "Under published: active-memory-transformer table4."

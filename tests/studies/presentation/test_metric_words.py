@@ -1,0 +1,122 @@
+"""What titles say of a metric is true of the settings of the trials."""
+
+import pytest
+
+from activemem.studies.catalog.metrics import METRICS, find_metric
+from activemem.studies.presentation.metric_words import (
+    describe_metrics,
+    difference_sentence,
+    with_true_title,
+)
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+
+LENGTHS = {"name": "sort", "test_lengths": [8, 9, 10]}
+TRANSLATION = {
+    "task": {"name": "translation", "corpus": "wmt14-en-fr", "tokens": "words"},
+    "train": {"curriculum": None},
+    "factors": {"mixer": ["seq2seq(lstm, lstm)"]},
+    "model": {"recipe": "{mixer}"},
+}
+GROWN = {"train": {"curriculum": {"start": 5, "grow_at": "{grow_at}"}}}
+
+
+def settings_of(**tables):
+    tables = {"factors": {"mixer": ["sa"]}, "task": {"name": "sort"}} | tables
+    return [trial.settings for trial in load_study(study_text(**tables)).trials]
+
+
+def titled(name, settings, **how):
+    metric, heading = with_true_title(find_metric(name), settings, **how)
+    return metric.axis_title or metric.title, metric.title, heading
+
+
+@pytest.mark.parametrize(
+    ("name", "tables", "title", "heading"),
+    [
+        ("max_length", {}, "Longest length with 100 % accuracy", ""),
+        (
+            "max_length",
+            {"train": {"curriculum": {"start": 5, "grow_at": 0.95}}},
+            "Longest length with at least 95 % accuracy",
+            "≥ 95 %",
+        ),
+        ("accuracy", {}, "Accuracy at the length reached, share of symbols that are right", ""),
+        ("loss", {}, "Loss in training at the length reached, nats a token", ""),
+        ("loss", {"train": {"curriculum": None, "lengths": [3, 9]}}, "Loss, nats a token", ""),
+        (
+            "loss",
+            {
+                "task": {"name": "recall_addition"},
+                "train": {"curriculum": None},
+                "factors": {"mixer": ["sa >> mean_pool"]},
+                "model": {"recipe": "{mixer}"},
+            },
+            "Loss, mean squared error",
+            "",
+        ),
+        (
+            "dev_accuracy",
+            {"train": {"curriculum": None, "lengths": [3, 9]}},
+            "Accuracy on dev sequences of lengths 3 to 9, share that is right",
+            "",
+        ),
+        (
+            "test_accuracy",
+            {"task": LENGTHS},
+            "Accuracy on test sequences of lengths 8 to 10, share that is right",
+            "",
+        ),
+        ("test_loss[9]", {"task": LENGTHS}, "Loss on test sequences of length 9, nats a token", ""),
+        (
+            "test_exact",
+            {"task": {"name": "sort", "test_lengths": [8, 16]}},
+            "Sequences without a fault on test sequences of lengths 8 and 16, as a share",
+            "",
+        ),
+        (
+            "bleu",
+            {"task": {"beam": 4, "length_penalty": 0.6}},
+            "BLEU (sacrebleu, 13a), beam 4, length penalty 0.6",
+            "beam 4",
+        ),
+        ("bleu[10-20]", {"task": {}}, "BLEU (sacrebleu, 13a), beam 1, source length 10-20", ""),
+        (
+            "loss",
+            {"train": {"label_smoothing": 0.1}},
+            "Loss in training, nats a token, labels smoothed by 0.1",
+            "",
+        ),
+        ("parameters", {}, "Parameters", ""),
+    ],
+)
+def test_a_title_says_what_settings_make_of_a_metric(name, tables, title, heading):
+    if name.startswith("bleu") or "label_smoothing" in tables.get("train", {}):
+        tables = {key: TRANSLATION[key] | tables.get(key, {}) for key in TRANSLATION}
+    found = titled(name, settings_of(**tables))
+    assert found[1:] == (title, heading)
+
+
+def test_where_trials_differ_the_title_holds_for_all_and_a_sentence_says_in_what():
+    settings = settings_of(**GROWN, factors={"mixer": ["sa"], "grow_at": [0.9, 1.0], "seed": [0, 1]})
+    metric = find_metric("max_length")
+    assert titled("max_length", settings)[1:] == (METRICS["max_length"].title, "")
+    assert difference_sentence([metric], settings) == (
+        "Not measured alike in all trials: max_length (grow_at 0.9 or 1)."
+    )
+    assert describe_metrics([metric, find_metric("parameters")], settings[:1]) == (
+        "max_length: longest length with at least 90 % accuracy.",
+    )
+    assert describe_metrics([metric], settings)[1].startswith("Not measured alike")
+
+
+def test_an_axis_of_lengths_leaves_them_to_its_ticks():
+    settings = settings_of(task=LENGTHS)
+    assert titled("test_accuracy", settings, over_index=True)[0] == (
+        "Accuracy on test sequences, share that is right"
+    )
+
+
+def test_without_trials_a_title_holds_for_all_settings():
+    assert titled("max_length", [])[1] == METRICS["max_length"].title
