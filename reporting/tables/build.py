@@ -16,6 +16,7 @@ from ...studies.presentation.selection import fixed_levels, is_selected, selecte
 from ...studies.presentation.table import TableSpec
 from ...studies.presentation.table_checks import table_faults
 from ...studies.resolve.trial import Trial
+from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_name, level_text, one_line
 from ...studies.study import Study
 from ..provenance import short_commit, torch_words
@@ -135,7 +136,7 @@ def _assemble_table(
     spec, rows, columns = filler.spec, filler.rows, filler.columns
     cells = filler.fill()  # makes the footnotes too
     settings = [trial.settings for trial in trials]
-    shown = [name for name in (spec.rows, spec.columns, *spec.over) if name is not None]
+    shown = [SEED, *(name for name in (spec.rows, spec.columns, *spec.over) if name is not None)]
     return Table(
         name=spec.name,
         caption=caption_sentences(

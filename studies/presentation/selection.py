@@ -73,7 +73,7 @@ def fixed_levels(
     found: dict[str, Level] = {}
     for name, known in design.known_levels.items():
         levels = {level_key(levels[name]): levels[name] for levels in trials if name in levels}
-        if name not in (*shown, SEED) and len(known) > 1 and len(levels) == 1:
+        if name not in shown and len(known) > 1 and len(levels) == 1:
             found[name] = next(iter(levels.values()))
     return found
 
