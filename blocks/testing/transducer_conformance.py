@@ -132,7 +132,8 @@ def training_memory_is_stated(text: str) -> None:
     Of one position alone a view of it may keep a whole image: sources and targets have two or more.
     """
     norms: tuple[Norm, ...] = ("pre", "post")
-    for norm, dropout, length in product(norms, (0.0, 0.1), (2, 30, 70)):
+    for number, (norm, length) in enumerate(product(norms, (2, 30, 70))):  # and each with both rates
+        dropout = (0.0, 0.1)[number % 2]
         model, analysis = _build_and_analyse(text, length=length, norm=norm, dropout=dropout)
         loss = partial(disable_fused_kernels(model).train().nll, *_tokens(3, length))
         stated = analysis.memory(3).activations

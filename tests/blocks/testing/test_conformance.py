@@ -106,6 +106,15 @@ class Aside(Sound):
         return self(torch.cat([x, past], 1))[:, : x.shape[1]]
 
 
+class Misled(Sound):
+    """Has a gradient that is a tenth too small in one number."""
+
+    def forward(self, x, mask=None):
+        mixed = x.clone()
+        mixed[:, -1, 0] = 0.9 * x[:, -1, 0] + 0.1 * x[:, -1, 0].detach()
+        return super().forward(mixed, mask)
+
+
 class Doubled(Sound):
     """Computes another equation."""
 
@@ -209,6 +218,7 @@ def failures(*, causal):
         (Mixing, True, "sequences_are_independent"),
         (Reckless, True, "seed_decides"),
         (Branching, True, "weights_can_be_stacked"),
+        (Misled, True, "gradients_are_right"),
         (Doubled, False, "outputs_equal_the_reference"),
         (Aside, True, "outputs_with_past_are_right"),
         (Forgetful, True, "steps_with_gradients_are_right"),
