@@ -13,10 +13,11 @@ from activemem.grammar import Recipe, analyse
 from ..grammar.strategies import closed_recipes
 from .example_blocks import SEQUENCE_BLOCKS
 
-QUICK = settings(deadline=None, max_examples=20)
-RECIPES = closed_recipes(tuple(SEQUENCE_BLOCKS)).map(Recipe)
-NORMS, POSITIONS = st.sampled_from(["pre", "post"]), st.sampled_from(["timing", "none"])
-LENGTHS = st.integers(1, 12)
+FEW, MANY = (settings(deadline=None, max_examples=number) for number in (16, 60))
+SMALL, LARGE = (closed_recipes(tuple(SEQUENCE_BLOCKS), most).map(Recipe) for most in (4, 8))
+WAYS = {"causal": st.booleans(), "norm": st.sampled_from(["pre", "post"])}
+SIZES = {"d_model": st.integers(1, 9), "vocab": st.integers(1, 30), **WAYS}
+SETTINGS = {**WAYS, "position": st.sampled_from(["timing", "none"])}
 
 
 def shape(recipe, **settings):
@@ -25,10 +26,20 @@ def shape(recipe, **settings):
         return build(recipe, dropout=0.0, max_parameters=None, **settings)
 
 
-@QUICK
-@given(RECIPES, st.integers(1, 9), st.integers(1, 30), LENGTHS, st.booleans(), NORMS)
-def test_parameters_and_operations_are_those_of_the_module(recipe, d_model, vocab, length, causal, norm):
-    sizes = {"d_model": d_model, "vocab": vocab, "causal": causal, "norm": norm}
+@FEW
+@given(SMALL, st.integers(1, 6), st.fixed_dictionaries(SIZES))
+def test_parameters_and_operations_are_those_of_the_module(recipe, length, sizes):
+    assert_parameters_and_operations(recipe, length, sizes)
+
+
+@pytest.mark.slow  # the shapes of every step of recurrent layers, one by one
+@MANY
+@given(LARGE, st.integers(1, 12), st.fixed_dictionaries(SIZES))
+def test_parameters_and_operations_are_those_of_a_large_module(recipe, length, sizes):
+    assert_parameters_and_operations(recipe, length, sizes)
+
+
+def assert_parameters_and_operations(recipe, length, sizes):
     model, batch = shape(recipe, **sizes), 10**6  # what is done once a batch must not count
     with FlopCounterMode(display=False) as counter:
         model.eval()(torch.zeros(batch, length, dtype=torch.int64, device="meta"))
@@ -37,10 +48,21 @@ def test_parameters_and_operations_are_those_of_the_module(recipe, d_model, voca
     assert counter.get_total_flops() == pytest.approx(batch * stated.flops, rel=0.01)
 
 
-@QUICK
-@given(RECIPES, LENGTHS, st.integers(1, 40), st.booleans(), NORMS, POSITIONS)
-def test_what_training_keeps_is_what_the_module_saves(recipe, length, batch, causal, norm, position):
-    sizes = {"d_model": 8, "vocab": 20, "causal": causal, "norm": norm, "position": position}
+@FEW
+@given(SMALL, st.integers(1, 12), st.integers(1, 40), st.fixed_dictionaries(SETTINGS))
+def test_what_training_keeps_is_what_the_module_saves(recipe, length, batch, given):
+    assert_kept(recipe, length, batch, given)
+
+
+@pytest.mark.slow  # as above
+@MANY
+@given(LARGE, st.integers(1, 12), st.integers(1, 40), st.fixed_dictionaries(SETTINGS))
+def test_what_training_keeps_is_what_a_large_module_saves(recipe, length, batch, given):
+    assert_kept(recipe, length, batch, given)
+
+
+def assert_kept(recipe, length, batch, given):
+    sizes = {"d_model": 8, "vocab": 20, **given}
     model = shape(recipe, **sizes)
     stated = analyse(recipe, length=length, dropout=0.0, **sizes).memory(batch)
     measured = saved_bytes(model, batch=batch, length=length)

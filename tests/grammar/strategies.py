@@ -58,10 +58,12 @@ def compound(parts: st.SearchStrategy[Node], counts: st.SearchStrategy[Value]) -
     return several.map(make_sum) | several.map(make_series) | repeats | repeats.map(TiedNode)
 
 
-def closed_recipes(block_names: tuple[str, ...] = ()) -> st.SearchStrategy[Node]:
-    """Recipes without holes and search dimensions, of blocks of the given names or of any."""
+def closed_recipes(block_names: tuple[str, ...] = (), max_blocks: int = 8) -> st.SearchStrategy[Node]:
+    """Recipes without holes and search dimensions, of so many blocks of the given names or of any."""
     return st.recursive(
-        blocks(block_names=block_names), lambda parts: compound(parts, st.integers(1, 3)), max_leaves=8
+        blocks(block_names=block_names),
+        lambda parts: compound(parts, st.integers(1, 3)),
+        max_leaves=max_blocks,
     )
 
 
