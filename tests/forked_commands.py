@@ -21,9 +21,11 @@ from functools import cache
 from pathlib import Path
 
 PREPARE = """
-import torch
+import pyarrow.parquet
+import torch._dynamo  # which torch's optimisers import
 from activemem.cli.app import main
 from activemem.cli.live import run as _
+from activemem.engine.probes import study_probes as _
 from activemem.engine.run import driver as _
 from activemem.engine.run.local import isolated as _
 from activemem.reporting.tables import build as _

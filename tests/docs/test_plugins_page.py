@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -69,16 +70,13 @@ def test_a_corpus_is_checked_listed_and_part_of_a_trial_id(folder):
     assert "1 stored trial is of other code (bottles.py" in " ".join(plan.stdout.split())
 
 
-def test_norms_and_positions_are_planned_trained_and_conform(folder):
+def test_norms_and_positions_are_planned_and_trained(folder):
     plan, run = (
         command(folder, f"activemem study {verb} parts.toml --plugin parts.py")
         for verb in ("plan", "run --local")
     )
     assert (plan.returncode, run.returncode) == (0, 0), run.stderr
     assert "4 of 4 trials done" in run.stderr
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_parts.py"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
-    assert "19 passed" in done.stdout, done.stdout
 
 
 def test_positions_for_shorter_sequences_are_told_before_anything_runs(folder):
@@ -96,9 +94,6 @@ def test_a_search_is_sampled_and_given_up_by_a_plug_in(folder):
     assert re.search(r"^  halton +Halton 1960 · searching.py$", listed.stdout, re.MULTILINE)
     assert re.search(r"^  patient +here · searching.py$", listed.stdout, re.MULTILINE)
     assert re.search("4 of 4 trials done|given up by patient", run.stderr)
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_searching.py"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
-    assert "8 passed" in done.stdout, done.stdout
 
 
 def test_a_probe_measures_trained_models_once(folder):
@@ -110,9 +105,6 @@ def test_a_probe_measures_trained_models_once(folder):
     assert "4 stored before" in again.stderr
     (folder / "certainty.py").write_text(FILES["certainty.py"] + "# edited\n", encoding="utf-8")
     assert "4 of 4 trials probed" in command(folder, PROBING.splitlines()[1]).stderr
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_certainty.py"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
-    assert "3 passed" in done.stdout, done.stdout
 
 
 def test_without_its_plug_in_the_metric_of_the_study_is_unknown(folder):
@@ -133,13 +125,6 @@ def test_a_task_is_one_file_of_at_most_60_lines(folder):
     assert re.search(r"^  sa( +\*?0\.\d\d\d\*?){3}$", table.stdout, re.MULTILINE)
     in_org = command(folder, ORG)
     assert re.search(r"^\| sa\(.*\)( \| 0\.\d\d\d){3} \|$", in_org.stdout, re.MULTILINE), in_org.stderr
-
-
-def test_the_task_of_the_page_conforms(folder):
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mqar.py"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout
-    assert "9 passed" in done.stdout
 
 
 def test_the_plan_tells_what_does_not_see_far_enough_for_the_task(folder):
@@ -198,11 +183,13 @@ def test_changed_code_of_a_term_makes_its_trials_others(folder):
     assert "2 to run" in told
 
 
-def test_the_loss_term_and_the_callback_of_the_page_conform(folder):
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_quiet.py"]
+def test_every_part_of_the_page_passes_the_tests_of_the_page(folder):
+    passed = {"certainty": 3, "mqar": 9, "org": 4, "parts": 19, "quiet": 8, "searching": 8}
+    assert {name for name in FILES if name.startswith("test_")} == {f"test_{name}.py" for name in passed}
+    words = [sys.executable, "-m", "pytest", "-q", "-rp", "-p", "no:cacheprovider"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout
-    assert "8 passed" in done.stdout
+    assert Counter(re.findall(r"^PASSED test_(\w+)", done.stdout, re.MULTILINE)) == passed
 
 
 def test_a_task_with_a_loss_of_its_own_is_learnt_by_it(folder):
