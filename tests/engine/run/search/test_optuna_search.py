@@ -30,6 +30,9 @@ def store(tmp_path):
     return Store(tmp_path / "results")
 
 
+SHORT = SEARCH.replace("epochs = 8", "epochs = 1").replace("steps_per_epoch = 5", "steps_per_epoch = 1")
+
+
 def run(text, store, notes, overrides=(), **options):
     with warnings.catch_warnings():
         warnings.filterwarnings(
@@ -47,15 +50,15 @@ def points(store):
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "cmaes", "nsga2"])
 def test_a_search_trains_each_of_its_points_on_every_seed(store, notes, sampler):
-    done = run(SEARCH, store, notes, [f"search.sampler={sampler}"])
+    done = run(SHORT, store, notes, [f"search.sampler={sampler}"])
     assert (done.done, done.ran, done.left) == (12, 12, 0)
     assert len(points(store)) == 6
     assert set(store.trials()["seed"]) == {0, 1}
 
 
 def test_a_finished_search_runs_nothing_more(store, notes):
-    run(SEARCH, store, notes)
-    assert run(SEARCH, store, notes).ran == 0
+    run(SHORT, store, notes)
+    assert run(SHORT, store, notes).ran == 0
 
 
 def test_a_search_reads_each_file_once_however_many_points_it_has(store, notes, tmp_path, monkeypatch):
@@ -63,36 +66,36 @@ def test_a_search_reads_each_file_once_however_many_points_it_has(store, notes, 
     latest, read = Store._latest, latest_attempts.read_verified
     monkeypatch.setattr(Store, "_latest", lambda *args: readings.append(args) or latest(*args))
     monkeypatch.setattr(latest_attempts, "read_verified", lambda *args: files.append(args[0]) or read(*args))
-    run(SEARCH, store, notes, ["search.trials=2"])
+    run(SHORT, store, notes, ["search.trials=2"])
     whole = len(readings)
-    run(SEARCH, Store(tmp_path / "more"), notes, ["search.trials=6"])
+    run(SHORT, Store(tmp_path / "more"), notes, ["search.trials=6"])
     assert len(readings) == 2 * whole  # for the run, not for its points
     assert len(files) == len(set(files)) == (2 + 6) * 2
 
 
 def test_a_search_that_was_cut_off_takes_up_what_it_has(store, notes):
-    assert run(SEARCH, store, notes, max_trials=4).done == 4
+    assert run(SHORT, store, notes, max_trials=4).done == 4
     first = points(store)
-    again = run(SEARCH, store, notes)
+    again = run(SHORT, store, notes)
     assert (again.done, again.ran) == (12, 8)
     assert first < points(store)
 
 
 def test_a_point_that_was_left_unfinished_comes_first(store, notes):
-    run(SEARCH, store, notes, max_trials=4)
+    run(SHORT, store, notes, max_trials=4)
     unfinished = store.trials().row(0, named=True)
     path = next(store.root.glob("trials/**/*.parquet"))
     whole = len(store.trials())
     path.unlink()
     lost = whole - len(store.trials())
-    again = run(SEARCH, store, notes)
+    again = run(SHORT, store, notes)
     assert again.done == 12
     assert again.ran == 8 + lost
     assert unfinished["trial"] in set(store.trials()["trial"])
 
 
 def test_a_grid_search_visits_every_point_once(store, notes):
-    text = SEARCH.replace('dropout = "real(0.0, 0.5)"', 'dropout = "choice(0.0, 0.1)"').replace(
+    text = SHORT.replace('dropout = "real(0.0, 0.5)"', 'dropout = "choice(0.0, 0.1)"').replace(
         "trials = 6", "trials = 50"
     )
     assert run(text, store, notes, ["search.sampler=grid"]).done == 16
@@ -100,17 +103,16 @@ def test_a_grid_search_visits_every_point_once(store, notes):
 
 
 def test_a_space_that_is_used_up_ends_the_search(store, notes):
-    text = SEARCH.replace('dropout = "real(0.0, 0.5)"', 'dropout = "choice(0.0)"')
+    text = SHORT.replace('dropout = "real(0.0, 0.5)"', 'dropout = "choice(0.0)"')
     assert run(text, store, notes, ["search.trials=50"]).done == 8
 
 
 CONDITIONAL = (
-    SEARCH.replace("conv(k={k}) >> ff(8)", "choice(ff(8), {mixer}, conv(k=integer(2, 3))) >> ff(8)")
+    SHORT.replace("conv(k={k}) >> ff(8)", "choice(ff(8), {mixer}, conv(k=integer(2, 3))) >> ff(8)")
     .replace('dropout = "{dropout}"', "dropout = 0.0")
     .replace('k = "integer(2, 5)"', 'k = "integer(4, 9, step=2)"')
     .replace('dropout = "real(0.0, 0.5)"', 'mixer = "choice(ff(8), highway_conv(k={k}))"')
     .replace("trials = 6", "trials = 50")
-    .replace("epochs = 8", "epochs = 1")
 )
 
 
@@ -169,7 +171,10 @@ def test_architectures_that_only_look_different_are_trained_once(store, notes):
 
 
 def test_asha_gives_points_up_and_stores_what_they_reached(store, notes):
-    overrides = ["search.scheduler=asha", "search.trials=12", "search.metric=loss", "search.direction=min"]
+    overrides = [
+        *("search.scheduler=asha", "search.trials=12", "search.metric=loss", "search.direction=min"),
+        "train.steps_per_epoch=2",
+    ]
     done = run(SEARCH, store, notes, overrides)
     assert done.pruned > 0
     assert done.done + done.pruned == 24
@@ -182,10 +187,13 @@ def test_asha_gives_points_up_and_stores_what_they_reached(store, notes):
 
 
 def test_a_search_that_is_continued_again_and_again_still_gives_points_up(tmp_path, notes):
-    overrides = ["search.scheduler=asha", "search.trials=12", "search.metric=loss", "search.direction=min"]
+    overrides = [
+        *("search.scheduler=asha", "search.trials=12", "search.metric=loss", "search.direction=min"),
+        "train.steps_per_epoch=2",
+    ]
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
     at_once = run(SEARCH, whole, notes, overrides)
-    while run(SEARCH, parts, notes, overrides, max_trials=2).ran:
+    while run(SEARCH, parts, notes, overrides, max_trials=4).ran:
         pass
     pruned = parts.trials().filter(status="pruned")
     assert len(parts.trials()) == 24
@@ -200,8 +208,8 @@ def test_a_failed_point_does_not_stop_a_search(store, notes):
 
 
 def test_a_point_that_another_study_has_trained_is_taken_from_there(store, notes):
-    run(SEARCH, store, notes)
-    other = SEARCH.replace('name = "search"', 'name = "other"')
+    run(SHORT, store, notes)
+    other = SHORT.replace('name = "search"', 'name = "other"')
     assert run(other, store, notes).ran == 0
 
 
