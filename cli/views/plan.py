@@ -9,6 +9,7 @@ from dataclasses import asdict
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from ...studies.planning.design_notes import alias_words, explain_design
 from ...studies.planning.memory_estimates import StepMemory, TrialTest
 from ...studies.planning.plan import ModelCost, Plan
 from ...studies.planning.shorter_trials import ShorterTrial
@@ -28,6 +29,7 @@ NO_NUMBER = "–"
 
 _MAX_MODELS = 24
 _MAX_NAMED = 3
+_MAX_ALIASES = 8
 
 
 def format_plan(study: Study, plan: Plan, machine: MachineSettings, groups: Sequence[GroupSize] = ()) -> str:
@@ -52,7 +54,13 @@ def format_plan(study: Study, plan: Plan, machine: MachineSettings, groups: Sequ
 
 
 def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
-    """The sizes solved for equal parameters, what goes on, and each model that is over the budget."""
+    """The design, the sizes solved for equal parameters, what goes on, and each model over the budget."""
+    if told := explain_design(study.design):
+        yield wrap(told, WIDTH, initial_indent="  design ", subsequent_indent=" " * 9)
+    if aliases := alias_words(study.design):
+        more = f"; and {len(aliases) - _MAX_ALIASES:,} more" if len(aliases) > _MAX_ALIASES else ""
+        text = "; ".join(aliases[:_MAX_ALIASES]) + more
+        yield wrap(text, WIDTH, initial_indent="  alias  ", subsequent_indent=" " * 9)
     solved = [model.size_match for model in plan.models if model.size_match is not None]
     if study.design.matched_size is not None and solved:
         name, given = study.design.matched_size
@@ -130,6 +138,11 @@ def plan_to_dict(study: Study, plan: Plan, groups: Sequence[GroupSize] = ()) -> 
         "counts": dict(plan.counts),
         "left": count_to_run(study, plan),
         "estimate": _estimate(plan.estimate),
+        "design": {
+            "kind": study.design.kind,
+            "told": explain_design(study.design),
+            "aliases": alias_words(study.design),
+        },
         "models": [
             {**_model_to_dict(model), "estimate": _estimate(model.estimate), **_match(study, model)}
             for model in plan.models

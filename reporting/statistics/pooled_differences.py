@@ -36,7 +36,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """What differs from one baseline; `error` is the standard error of the difference with the fewest pairs.
+    """What differs between cells; `error` is the standard error of the difference with the fewest pairs.
 
     `degrees` are those of the pooled variance; None where each difference has its own, or none is known.
     """
@@ -47,22 +47,30 @@ class Differences:
 
 
 def differences_from(baseline: Values, others: Sequence[Values], *, level: float = 0.95) -> Differences:
-    """The difference of each from the baseline, on the units that both have; None where there are none.
+    """The difference of each from the baseline, as in `differences_between`."""
+    cells = [baseline, *others]
+    return differences_between(cells, [(number, 0) for number in range(1, len(cells))], level=level)
+
+
+def differences_between(
+    cells: Sequence[Values], pairs: Sequence[tuple[int, int]], *, level: float = 0.95
+) -> Differences:
+    """The first cell of each pair less the second, on the units that both have; None where there are none.
 
     Each p is for itself, not corrected for the others. Neither interval nor p is known where no pair of
-    cells has two units in common, or nothing varies.
+    cells has two units in common, or nothing varies. The pairs are to connect the cells without a circle.
     """
-    paired = [_pairs(other, baseline) for other in others]
-    counts = [len(pairs) for pairs in paired if pairs]
+    paired = [_pairs(cells[one], cells[other]) for one, other in pairs]
+    counts = [len(found) for found in paired if found]
     if counts and smallest_p(min(counts)) * len(counts) <= _ENOUGH:
-        return Differences(each=tuple(_by_permutation(pairs, level) if pairs else None for pairs in paired))
+        return Differences(each=tuple(_by_permutation(found, level) if found else None for found in paired))
     degrees = sum(count - 1 for count in counts)
-    variance = max([_pooled_variance([baseline, *others]), *map(_variance, paired)], default=0.0)
+    variance = max([_pooled_variance(cells), *map(_variance, paired)], default=0.0)
     if not variance or not degrees:
-        each = (Difference(mean=mean(pairs), n=len(pairs)) if pairs else None for pairs in paired)
+        each = (Difference(mean=mean(found), n=len(found)) if found else None for found in paired)
         return Differences(each=tuple(each))
     return Differences(
-        each=tuple(_by_t(pairs, variance, degrees, level) if pairs else None for pairs in paired),
+        each=tuple(_by_t(found, variance, degrees, level) if found else None for found in paired),
         degrees=degrees,
         error=math.sqrt(variance / min(counts)),
     )

@@ -204,7 +204,9 @@ def _baselines(spec: TableSpec, changes: Changes | None, rows: Sequence[TableRow
     """The row that each row differs from; baselines differ from none."""
     if changes:
         labels = [row.label for row in changes.rows]
-        return {row.label: labels[row.baseline] for at, row in enumerate(changes.rows) if row.baseline != at}
+        return {
+            row.label: labels[row.reference] for at, row in enumerate(changes.rows) if row.reference != at
+        }
     if spec.baseline is None:
         return {}
     baseline = level_text(spec.baseline)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...studies.catalog.metrics import Metric
 from ...studies.presentation.table import Center
-from ..statistics.pooled_differences import Difference, corrected, differences_from
+from ..statistics.pooled_differences import Difference, corrected, differences_between
 from ..statistics.power import detectable
 from .axes import TableColumn
 from .bold import SIGNIFICANCE_LEVEL
@@ -33,7 +33,7 @@ class ColumnDifferences:
 def column_differences(
     column: TableColumn, baselines: Mapping[str, str], tallies: Mapping[CellKey, Tally], center: Center
 ) -> ColumnDifferences:
-    """The differences in a column of each row from its baseline, whose row `baselines` has.
+    """The differences in a column of each row from its baseline, or the row before, which `baselines` has.
 
     Of centres that are no means the difference is that of the centres, and nothing is known of its error.
     """
@@ -46,11 +46,13 @@ def column_differences(
         return ColumnDifferences(metric=column.metric, by_row=_of_centers(column, baselines, tallies, center))
     by_row: dict[str, Difference] = {}
     degrees, errors = list[int](), list[tuple[float, int]]()
-    for baseline in dict.fromkeys(baselines.values()):
-        rows = [row for row, its in baselines.items() if its == baseline and row in values]
-        if baseline not in values or not rows:
+    for family in _families(baselines):
+        rows = [row for row in family if row in values and baselines[row] in values]
+        cells = list(dict.fromkeys(each for row in rows for each in (baselines[row], row)))
+        if not rows:
             continue
-        found = differences_from(values[baseline], [values[row] for row in rows])
+        pairs = [(cells.index(row), cells.index(baselines[row])) for row in rows]
+        found = differences_between([values[row] for row in cells], pairs)
         by_row |= {row: each for row, each in zip(rows, found.each, strict=True) if each is not None}
         if found.degrees is not None and found.error is not None:
             degrees.append(found.degrees)
@@ -66,6 +68,17 @@ def column_differences(
         tests=tests,
         detectable=max(limits, default=None),
     )
+
+
+def _families(baselines: Mapping[str, str]) -> list[list[str]]:
+    """The rows that differ, at last, from the same one: those whose variance is pooled."""
+    families: dict[str, list[str]] = {}
+    for row in baselines:
+        first = baselines[row]
+        while first in baselines:  # the row before, until one that differs from none
+            first = baselines[first]
+        families.setdefault(first, []).append(row)
+    return list(families.values())
 
 
 def _of_centers(

@@ -11,7 +11,7 @@ from ...diagnostics import nearest_hint
 from ...grammar import RecipeError, parse
 from ...grammar.difference import describe_difference
 from ...grammar.nodes import Node
-from ..schema.design import MAX_TRIALS, Design, has_level, level_key
+from ..schema.design import MAX_TRIALS, STEPWISE, Design, has_level, level_key
 from ..schema.factors import SEED
 from ..schema.level_names import level_name
 from ..schema.settings import Level
@@ -37,11 +37,15 @@ CellKey = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRow:
-    """A row: its name, the heading that it is under, the number of its baseline's row, and a unique label."""
+    """A row: its name, the heading that it is under, the number of its baseline's row, and a unique label.
+
+    `reference` is the number of the row that its difference is from: the baseline's, or the one before.
+    """
 
     name: str
     heading: str
     baseline: int
+    reference: int
     label: str = ""
 
 
@@ -50,7 +54,8 @@ class Changes:
     """The rows of a table of changes, in order, and the baseline's levels of the factors that may differ.
 
     `around` has the factors around each of whose levels there is a baseline of its own, `changing` those that
-    differ in some row, and `numbers` the row of each cell by the levels that tell it from others.
+    differ in some row, and `numbers` the row of each cell by the levels that tell it from others. In rows
+    `by_step` differences are from the row before.
     """
 
     baseline: Mapping[str, Level]
@@ -58,15 +63,18 @@ class Changes:
     changing: frozenset[str]
     rows: tuple[ChangeRow, ...]
     numbers: Mapping[CellKey, int]
+    by_step: bool
 
     def row(self, levels: Mapping[str, Level]) -> ChangeRow:
         """The row in which a cell with these levels stands."""
         return self.rows[self.numbers[_key(levels, (*self.around, *self.baseline))]]
 
     def describe_baseline(self) -> str:
-        """The baseline as a caption names it, with its levels."""
+        """What differences are from, as a caption names it, with the baseline's levels."""
         levels = {name: level for name, level in self.baseline.items() if name in self.changing}
         of = f" of each {' and '.join(self.around)}" if self.around else ""
+        if self.by_step:
+            return f"the row before (baseline{of}: {describe_levels(levels)})" if levels else "the row before"
         return f"the baseline{of}" + (f" ({describe_levels(levels)})" if levels else "")
 
 
@@ -84,12 +92,16 @@ def read_changes(spec: TableSpec, design: Design) -> Changes:
     for cell in design.cells():
         if is_selected(spec.select, cell):
             blocks.setdefault(_key(cell, around), {}).setdefault(_key(cell, (*around, *baseline)), cell)
+    by_step = _takes_steps(spec, design) and spec.against != "baseline"
     rows: list[ChangeRow] = []
     numbers: dict[CellKey, int] = {}
+    stepping = tuple(name for name in design.inner if name in baseline)
+    steps = [_key(row, stepping) for row in design.rows()] if _takes_steps(spec, design) else []
     for cells in blocks.values():
-        for cell, row in _block_rows(list(cells.values()), baseline, around, number=len(rows)):
+        positions = [_position(steps, _key(cell, stepping)) for cell in cells.values()]
+        for cell, row in _block_rows(list(cells.values()), positions, baseline, around, number=len(rows)):
             numbers[_key(cell, (*around, *baseline))] = len(rows)
-            rows.append(row)
+            rows.append(row if by_step else replace(row, reference=row.baseline))
     names = Counter(row.name for row in rows)
     changing = {
         name for cells in blocks.values() for cell in cells.values() for name in _differing(cell, baseline)
@@ -103,6 +115,7 @@ def read_changes(spec: TableSpec, design: Design) -> Changes:
             for row in rows
         ),
         numbers=numbers,
+        by_step=by_step,
     )
 
 
@@ -114,6 +127,9 @@ def change_faults(spec: TableSpec, design: Design) -> Iterator[tuple[KeyPath, st
             ("rows",),
             f"a factor is called {CHANGES}: give it another name, since rows of {CHANGES} are something else",
         )
+    if spec.against == "previous" and not _takes_steps(spec, design):
+        message = "expected the study's own baseline and a design that takes steps"
+        yield ("against",), f'{message}, as design = "cumulative": other rows do not follow each other'
     if spec.pick is not None:
         yield ("pick",), "rows of changes are not picked from other levels"
     if spec.groups.rows:
@@ -152,25 +168,68 @@ def _key(levels: Mapping[str, Level], names: Sequence[str]) -> CellKey:
     return tuple(level_key(levels[name]) for name in names)
 
 
+def _takes_steps(spec: TableSpec, design: Design) -> bool:
+    """Whether the rows are the steps of a design, one after the other."""
+    return design.kind in STEPWISE and not spec.baseline and spec.columns not in design.inner
+
+
+def _position(steps: Sequence[CellKey], key: CellKey) -> int | None:
+    """The number of a cell's step; None if it is no step, as a listed one."""
+    return steps.index(key) if key in steps else None
+
+
 def _block_rows(
-    cells: Sequence[Mapping[str, Level]], baseline: Mapping[str, Level], around: Sequence[str], *, number: int
+    cells: Sequence[Mapping[str, Level]],
+    positions: Sequence[int | None],
+    baseline: Mapping[str, Level],
+    around: Sequence[str],
+    *,
+    number: int,
 ) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
-    """The cells around one baseline with their rows, of which the first has this number."""
+    """The cells around one baseline with their rows, of which the first has this number.
+
+    Steps come in the order of their positions, then other cells by how much they change.
+    """
     first = {name: cells[0][name] for name in around} | dict(baseline)
     under = describe_levels({name: first[name] for name in around})
     changed = [_differing(cell, baseline) for cell in cells]
     order = sorted(
-        range(len(cells)), key=lambda at: (len(changed[at]), *map(list(baseline).index, changed[at]))
+        range(len(cells)),
+        key=lambda at: (
+            *(positions[at] is None, positions[at] or 0, len(changed[at])),
+            *map(list(baseline).index, changed[at]),
+        ),
     )
     is_one_factor = len({names for names in changed if names}) < 2
-    for at in order:
+    for place, at in enumerate(order):
         names, cell = changed[at], cells[at]
+        if positions[at]:
+            before = cells[order[place - 1]]
+            steps = [
+                step_name(each, before[each], cell[each])
+                for each in baseline
+                if level_key(cell[each]) != level_key(before[each])
+            ]
+            row = ChangeRow(
+                name=", ".join(steps), heading=under, baseline=number, reference=number + place - 1
+            )
+            yield cell, row
+            continue
         heading = under or ("" if is_one_factor or not names else names[0] if len(names) == 1 else SEVERAL)
         name = ", ".join(change_name(each, first[each], cell[each]) for each in names) or BASELINE
-        yield cell, ChangeRow(name=name, heading=heading, baseline=number)
+        yield cell, ChangeRow(name=name, heading=heading, baseline=number, reference=number)
+
+
+def step_name(factor: str, before: Level, after: Level) -> str:
+    """What a step changes, as a row says it: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
+    if isinstance(after, bool):
+        return f"+ {factor}" if after else f"− {factor}"
+    name = change_name(factor, before, after)
+    return name if name.startswith(("+ ", "− ")) or " → " in name else f"+ {name}"
 
 
 def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tuple[str, ...]:
+    """The factors of the baseline in which a cell differs from it."""
     return tuple(name for name, level in baseline.items() if level_key(cell[name]) != level_key(level))
 
 

@@ -63,6 +63,9 @@ class TableSpec(StrictModel):
     baseline: Any = None
     """the row that the differences of all others are shown from; of `changes` levels of factors, where
     they are not the study's baseline"""
+    against: Literal["baseline", "previous"] | None = None
+    """what the differences of `changes` are from: the baseline, or the row before, as they are where the
+    design takes one step after the other"""
     groups: GroupSpec = GroupSpec()
     """headings over rows and columns"""
     select: dict[str, Any] = Field(default={})

@@ -29,6 +29,8 @@ def table_faults(spec: TableSpec, design: Design, paper: str | None) -> list[Key
     factors = design.known_levels
     faults = [*_factor_faults(spec, factors), *select_faults(spec.select, factors)]
     levels = factors if faults else selected_levels(spec.select, factors)
+    if spec.against is not None and spec.rows != CHANGES:
+        faults.append((("against",), f'expected rows = "{CHANGES}", got rows of {spec.rows}'))
     if spec.rows == CHANGES:
         faults += change_faults(spec, design)
         if not faults:

@@ -5,12 +5,12 @@ Holes are filled by factors, dimensions of a search, the size that is solved, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...grammar.nodes import Dimension
-from ..schema.design import Design
+from ..schema.design import Design, level_key
 from ..schema.design_reader import BASELINE_PATH
 from ..schema.factors import SEED
 from ..schema.search import representative_values
@@ -81,6 +81,18 @@ class Draft:
         """The levels of a factor in [factors]."""
         levels = self.design.combined_factors.get(factor, ())
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
+
+    def combined_cells(self) -> Iterator[dict[str, tuple[KeyPath, Level]]]:
+        """The cells that the design makes, by factor: each level with its path."""
+        paths = {
+            name: {level_key(level): path for path, level in reversed(self.combined_levels(name))}
+            for name in self.design.crossed
+        }
+        for cell in self.design.combined_cells():
+            yield {
+                name: (paths[name].get(level_key(level), (*BASELINE_PATH, name)), level)
+                for name, level in cell.items()
+            }
 
     def listed_cells(self) -> list[dict[str, tuple[KeyPath, Level]]]:
         """The cells of [[cells]], by factor: each level with its path, which may be in the baseline.

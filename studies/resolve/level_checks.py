@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from ...grammar.nodes import Dimension
 from ..schema.design import level_key
@@ -18,19 +19,21 @@ from .draft import Draft, PlacedLevels
 from .resolve import resolve_settings
 from .template import RECIPE_PATH, Template
 
+_FREE = ("grid", "one_at_a_time")  # the designs in which levels are as good alone as with others
+_MAX_TRIED = 200  # cells; the faults of more are told without the place of a level
+
 
 def check_levels(draft: Draft) -> None:
     """Try the levels of the design and of [[cells]], and note their faults.
 
-    Levels that the design combines freely are tried one by one. Cells that it pairs or lists are tried whole:
-    a combination that never occurs is not a fault.
+    Levels that the design combines freely are tried one by one. Cells that it pairs, draws or lists are tried
+    whole: a combination that never occurs is not a fault.
     """
     axes, design = _valid_axes(draft), draft.design
     combined = {name: _combined_levels(draft, name, levels) for name, levels in axes.items()}
-    if design.kind == "zip":
-        rows = zip(*(draft.combined_levels(name) for name in design.crossed), strict=True)
-        for row in rows if design.crossed else [()]:
-            _try_cell(draft, axes, dict(zip(design.crossed, row, strict=True)))
+    if design.kind not in _FREE:
+        for cell in islice(draft.combined_cells(), _MAX_TRIED):
+            _try_cell(draft, axes, cell)
     elif design.crossed or not design.listed_cells:
         _try_levels(draft, {name: levels for name, levels in combined.items() if levels})
     for cell in draft.listed_cells():

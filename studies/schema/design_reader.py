@@ -13,6 +13,7 @@ from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .design import Design, has_level, level_key
+from .design_checks import DESIGN_KEYS, RESOLUTIONS, TARGET_PATH, check_design, read_around
 from .factors import SEED, is_name, level_fault, read_factors
 from .settings import Level, StudySettings
 
@@ -42,14 +43,20 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
             seen.add(key)
             listed[index] = cell
     design = Design(
-        kind=_kind(diagnostics, header, crossed),
+        kind=header.design if header else "grid",
         combined_factors=factors,
         listed_cells=listed,
         baseline=baseline,
         matched_size=_size(diagnostics, header, names),
-        around=_around(diagnostics, header, crossed),
+        around=read_around(diagnostics, header, crossed),
+        target=_target(diagnostics, header, names),
+        resolution=RESOLUTIONS.get((header and header.resolution) or "", 0),
+        sample_cells=(header and header.cells) or 0,
+        sample_seed=(header and header.design_seed) or 0,
     )
     _check_levels(diagnostics, design)
+    if header is not None:
+        design = check_design(diagnostics, header, design)
     _check_search(diagnostics, header, listed)
     return design
 
@@ -61,38 +68,6 @@ def _tables(diagnostics: Diagnostics) -> list[Mapping[str, Any]]:
         return tables
     diagnostics.report_error((TABLE,), f"expected [[cells]], got {format_value(tables)}")
     return []
-
-
-def _kind(
-    diagnostics: Diagnostics, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
-) -> Any:  # noqa: ANN401 -- a design's kind
-    """How the factors are combined; if they cannot be paired, that is noted, and they are a grid."""
-    kind = header.design if header else "grid"
-    if kind == "zip" and len({len(levels) for levels in factors.values()}) > 1:
-        lengths = ", ".join(f"{name} has {len(levels)}" for name, levels in factors.items())
-        diagnostics.report_error(
-            ("study", "design"), f"zip pairs factors of equally many levels, but {lengths}"
-        )
-        return "grid"
-    return kind
-
-
-def _around(
-    diagnostics: Diagnostics, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
-) -> tuple[str, ...]:
-    """The factors with which the design is crossed; those that cannot be are noted and left out."""
-    names = header.around if header else ()
-    if names and header and header.design != "one_at_a_time":
-        message = f'expected design = "one_at_a_time", which stands around factors, got "{header.design}"'
-        diagnostics.report_error(("study", "around"), message)
-        return ()
-    for name in names:
-        if name == SEED:
-            diagnostics.report_error(("study", "around"), "seeds cross every cell already")
-        elif name not in factors:
-            message = f"unknown factor '{name}'{nearest_hint(name, factors)}"
-            diagnostics.report_error(("study", "around"), message)
-    return tuple(dict.fromkeys(name for name in names if name in factors))
 
 
 def _is_level(diagnostics: Diagnostics, path: KeyPath, level: object, names: Collection[str]) -> bool:
@@ -144,6 +119,17 @@ def _baseline(
     }
 
 
+def _target(
+    diagnostics: Diagnostics, header: StudySettings | None, names: Collection[str]
+) -> dict[str, Level]:
+    """The levels of factors at the end of a design; what is no level of a factor is noted."""
+    return {
+        name: level
+        for name, level in (header.target if header else {}).items()
+        if _is_level(diagnostics, (*TARGET_PATH, name), level, names)
+    }
+
+
 def _sizes(header: StudySettings, names: Collection[str]) -> dict[str, int | float]:
     """The numbers in the baseline whose names are not factors."""
     others = {name: value for name, value in header.baseline.items() if name not in (*names, SEED)}
@@ -178,13 +164,15 @@ def _size(
 
 
 def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
-    """Note levels of the baseline that their factors do not have."""
+    """Note levels of the baseline and of the target that their factors do not have."""
     factors = design.factors
-    for name, level in design.baseline.items():
+    named = [(BASELINE_PATH, *item) for item in design.baseline.items()]
+    named += [(TARGET_PATH, *item) for item in design.target.items()]
+    for path, name, level in named:
         if name in factors and not has_level(factors[name], level):
             known = nearest_hint(str(level), map(str, factors[name]))
             diagnostics.report_error(
-                (*BASELINE_PATH, name), f"expected a level of {name}, got {format_value(level)}{known}"
+                (*path, name), f"expected a level of {name}, got {format_value(level)}{known}"
             )
 
 
@@ -192,7 +180,7 @@ def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed
     """Note keys and cells of a grid in a study whose points a search chooses."""
     if not diagnostics.has_search or header is None:
         return
-    for key in ("design", "around", "ablate", "match"):
+    for key in ("design", *DESIGN_KEYS, "ablate", "match"):
         if key in header.model_fields_set:
             diagnostics.report_error(
                 ("study", key), f"a search chooses its points: {key} belongs to a grid", key=True

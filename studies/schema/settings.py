@@ -26,6 +26,18 @@ from ..text.pydantic_messages import format_value
 from ..text.strict_model import KnownNames, StrictModel
 from .training import TrainSettings
 
+DesignKind = Literal[
+    "grid",
+    "one_at_a_time",
+    "zip",
+    "cumulative",
+    "fractional",
+    "plackett_burman",
+    "random",
+    "latin_hypercube",
+]
+"""How the factors of a study are combined."""
+
 Level = str | int | float | bool
 """One value of a factor, as the study file has it."""
 
@@ -68,14 +80,24 @@ class StudySettings(StrictModel):
     """the question of the study, in one line"""
     paper: str | None = None
     """the paper whose published numbers are shown beside the study's own"""
-    design: Literal["grid", "one_at_a_time", "zip"] = "grid"
-    """how factors combine: all levels with all, one factor at a time around the baseline, or in step"""
+    design: DesignKind = "grid"
+    """how factors combine: all levels with all; one factor at a time around the baseline; in step; one
+    after the other; a fraction of two-level factors; the fewest runs for these; or a sample of the grid"""
+    target: dict[str, Any] = Field(default={})
+    """of `cumulative`, which begins at the baseline: levels at its end, of factors that have more than two"""
+    resolution: Literal["III", "IV", "V"] | None = None
+    """of `fractional`: main effects are told from each other; also from interactions of two factors; and
+    these from each other"""
+    cells: int | None = Field(default=None, ge=1, le=100_000)
+    """of `random` and `latin_hypercube`: how many cells of the grid are drawn"""
+    design_seed: int | None = Field(default=None, ge=0, lt=2**63)
+    """the seed that they are drawn with"""
     ablate: Literal["parts"] | None = None
     """makes a factor `recipe` of the model's recipe: as it is, then without each of its parts"""
     baseline: dict[str, Any] = Field(default={})
     """levels of factors and, for `match`, a number for the hole whose size is solved"""
     around: Names = ()
-    """factors that cross a `one_at_a_time` design, which then stands around each of their levels"""
+    """factors that cross a design of the others, which then stands around each of their levels"""
     match: Literal["parameters"] | None = None
     """the size of each cell is solved so that its model has as many parameters as the baseline's"""
     keep_weights: bool = False

@@ -25,7 +25,7 @@ def ablation(*, factors=FACTORS, table=TABLE, task="sort", **study):
     return load_study(
         study_text(
             study={"design": "one_at_a_time", **study},
-            model={"norm": "{norm}", "dropout": "{p}"},
+            model={"norm": "{norm}", "dropout": "{p}", **({"tied": "{tied}"} if "tied" in factors else {})},
             factors=factors | seeds,
             table=[table],
         )
@@ -139,7 +139,7 @@ def test_another_baseline_can_be_named(tmp_path):
         ({"around": "mixes"}, "unknown factor 'mixes'; nearest: mixer"),
         (
             {"around": "mixer", "design": "grid"},
-            'expected design = "one_at_a_time", which stands around factors, got "grid"',
+            "a grid crosses all of its factors: around belongs to another design",
         ),
     ],
 )

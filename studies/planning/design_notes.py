@@ -1,0 +1,118 @@
+"""What a study's design is, in words: its cells, and what they can and cannot tell."""
+
+from __future__ import annotations
+
+import math
+
+from ..designs.aliases import Aliases, Effect, find_aliases
+from ..schema.design import Design, level_key
+from ..text.units import plural
+
+_RESOLUTIONS = {
+    "III": "main effects are told from each other, but not from interactions of two factors",
+    "IV": (
+        "main effects are told from each other and from interactions of two factors, but not all of these "
+        "from each other"
+    ),
+    "V or more": "main effects and interactions of two factors are told from each other",
+}
+"""What the resolutions of fractions say."""
+
+
+def explain_design(design: Design) -> str:
+    """One sentence on a design that is no grid: what its cells are, and what they can and cannot tell."""
+    if not design.crossed:
+        return ""
+    around = f"around each {' and '.join(design.around)}: " if design.around else ""
+    match design.kind:
+        case "grid":
+            return ""
+        case "one_at_a_time":
+            told = (
+                "the baseline, and each other level of a factor by itself; it tells what a change does "
+                "there, not what several do together"
+            )
+        case "zip":
+            told = "factors change in step; it tells rows apart, not which factor makes a difference"
+        case "cumulative":
+            told = _cumulative(design)
+        case "fractional" | "plackett_burman":
+            told = _two_level(design)
+        case "random" | "latin_hypercube":
+            told = _sample(design)
+    return around + told
+
+
+def design_aliases(design: Design) -> Aliases | None:
+    """What a two-level design cannot tell apart, factors by their places in `two_level`; None of others."""
+    if design.kind not in ("fractional", "plackett_burman") or not design.two_level:
+        return None
+    rows = [
+        tuple(
+            int(level_key(row[name]) != level_key(design.baseline_level(name))) for name in design.two_level
+        )
+        for row in design.rows()
+    ]
+    return find_aliases(rows)
+
+
+def alias_words(design: Design) -> list[str]:
+    """A sentence for each group of aliases: `gate is aliased with norm × position`."""
+    aliases = design_aliases(design)
+    if aliases is None:
+        return []
+    return [
+        f"{_effect(design, first)} is aliased with {' and '.join(_effect(design, each) for each in others)}"
+        for first, *others in aliases.groups
+    ]
+
+
+def _cumulative(design: Design) -> str:
+    inner = design.inner
+    steps = [
+        name
+        for name in inner
+        if level_key(design.target_level(name)) != level_key(design.baseline_level(name))
+    ]
+    return (
+        f"{plural(len(steps), 'step')} from the baseline, {', '.join(steps)}, each on top of those before; "
+        "it tells what each adds in this order, not what it would add in another"
+    )
+
+
+def _two_level(design: Design) -> str:
+    factors, rows = len(design.two_level), design.rows()
+    full = 2**factors
+    if len(rows) >= full:
+        return f"all {full:,} combinations of {plural(factors, 'factor')}; every effect can be told"
+    head = f"{len(rows):,} of {full:,} combinations of {factors} factors of two levels"
+    aliases = design_aliases(design)
+    assert aliases is not None, "a fraction has factors of two levels"
+    if aliases.partial:
+        sizes = ", ".join(str(size) for size, _ in aliases.partial)
+        return (
+            f"{head}; main effects are told from each other, but each is partly aliased with interactions of "
+            f"two others (correlation {sizes}), which are taken to be small"
+        )
+    resolution = "III" if aliases.mains else "IV" if aliases.interactions else "V or more"
+    return f"{head}, resolution {resolution}; {_RESOLUTIONS[resolution]}"
+
+
+def _effect(design: Design, effect: Effect) -> str:
+    """A main effect by its factor, `gate`; an interaction by both, `norm × position`."""
+    return " × ".join(design.two_level[number] for number in effect)
+
+
+def _sample(design: Design) -> str:
+    inner = design.inner
+    size = math.prod(map(len, inner.values()))
+    head = f"{design.sample_cells:,} of {size:,} combinations, drawn with seed {design.sample_seed}"
+    if design.kind == "random":
+        return (
+            f"{head}, of which more keep these; it tells which factors matter most, "
+            "not small effects, and no level beside all others"
+        )
+    return (
+        f"{head}, each level of a factor as often as its others, or once more; it tells which factors matter "
+        "most, not small effects, and no level beside all others"
+    )

@@ -1,0 +1,132 @@
+"""Whether a design fits its factors, and has the keys that it needs and no others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ...diagnostics import nearest_hint
+from ..designs.fractions import MAX_FACTORS
+from ..designs.hadamard import MAX_SCREENED
+from ..text.diagnostics import Diagnostics
+from ..text.toml_positions import KeyPath
+from .design import MAX_TRIALS, Design, level_key
+from .factors import SEED
+from .settings import Level, StudySettings
+
+RESOLUTIONS = {"III": 3, "IV": 4, "V": 5}
+"""The resolutions of fractions, as the field writes them."""
+
+TARGET_PATH: KeyPath = ("study", "target")
+_DESIGN_PATH: KeyPath = ("study", "design")
+
+_SAMPLES = ("random", "latin_hypercube")
+_DESIGNS_WITH = {
+    "target": ("cumulative",),
+    "resolution": ("fractional",),
+    "cells": _SAMPLES,
+    "design_seed": _SAMPLES,
+}
+_REQUIRED = {"resolution": '"IV"', "cells": "24", "design_seed": "0"}  # with an example of each
+
+DESIGN_KEYS = ("around", *_DESIGNS_WITH)
+"""The keys of [study] that belong to a design."""
+
+
+def read_around(
+    diagnostics: Diagnostics, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
+) -> tuple[str, ...]:
+    """The factors with which the design is crossed; those that cannot be are noted and left out."""
+    names = header.around if header else ()
+    if names and header and header.design == "grid":
+        message = "a grid crosses all of its factors: around belongs to another design"
+        diagnostics.report_error(("study", "around"), message)
+        return ()
+    for name in names:
+        if name == SEED:
+            diagnostics.report_error(("study", "around"), "seeds cross every cell already")
+        elif name not in factors:
+            message = f"unknown factor '{name}'{nearest_hint(name, factors)}"
+            diagnostics.report_error(("study", "around"), message)
+    return tuple(dict.fromkeys(name for name in names if name in factors))
+
+
+def check_design(diagnostics: Diagnostics, header: StudySettings, design: Design) -> Design:
+    """The design, or if its factors or keys do not fit it, which is noted, one that any factors fit."""
+    misplaced, faults = [*_misplaced_keys(header)], [*_missing_keys(header), *_fitting_faults(design)]
+    for path, message in misplaced:
+        diagnostics.report_error(path, message, key=True)
+    for path, message in faults:
+        diagnostics.report_error(path, message)
+    if not faults:
+        return design
+    return replace(design, kind="grid" if design.kind == "zip" else "one_at_a_time")
+
+
+def _misplaced_keys(header: StudySettings) -> Iterator[tuple[KeyPath, str]]:
+    """Keys that belong to other designs."""
+    for key, designs in _DESIGNS_WITH.items():
+        if key in header.model_fields_set and header.design not in designs:
+            names = " and ".join(f'"{name}"' for name in designs)
+            yield ("study", key), f'{key} belongs to design = {names}, got "{header.design}"'
+
+
+def _missing_keys(header: StudySettings) -> Iterator[tuple[KeyPath, str]]:
+    """Keys without which the design is not known."""
+    for key, example in _REQUIRED.items():
+        if header.design in _DESIGNS_WITH[key] and getattr(header, key) is None:
+            yield _DESIGN_PATH, f"{header.design} needs {key}, as in {key} = {example}"
+
+
+def _fitting_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
+    """Factors that a design cannot combine."""
+    inner = design.inner
+    match design.kind:
+        case "zip":
+            if len({len(levels) for levels in inner.values()}) > 1:
+                lengths = ", ".join(f"{name} has {len(levels)}" for name, levels in inner.items())
+                yield _DESIGN_PATH, f"zip pairs factors of equally many levels, but {lengths}"
+        case "cumulative":
+            yield from _cumulative_faults(design)
+        case "fractional" | "plackett_burman":
+            most = MAX_FACTORS if design.kind == "fractional" else MAX_SCREENED
+            for name, levels in inner.items():
+                if len(levels) > 2:
+                    message = f"{design.kind} takes factors of two levels, got {len(levels)}"
+                    yield ("factors", name), message
+            if len(design.two_level) > most:
+                yield (
+                    _DESIGN_PATH,
+                    f"expected at most {most} factors of two levels, got {len(design.two_level)}",
+                )
+        case "random" | "latin_hypercube":
+            yield from _sample_faults(design)
+        case _:
+            pass
+
+
+def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
+    """Factors of several levels without one to end at, and those that end where they begin."""
+    for name, levels in design.inner.items():
+        if name not in design.target and len(levels) > 2:
+            example = f"target = {{ {name} = … }}"
+            yield ("factors", name), f"expected two levels, or one to end at in {example}, got {len(levels)}"
+    for name, level in design.target.items():
+        if name in design.around:
+            yield (*TARGET_PATH, name), f"{name} crosses the design: it ends at none of its levels"
+        elif name in design.factors and level_key(level) == level_key(design.baseline_level(name)):
+            yield (*TARGET_PATH, name), f"expected a level of {name} other than the baseline's"
+
+
+def _sample_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
+    """More cells than a grid has, and a hypercube that is not found."""
+    size = math.prod(map(len, design.inner.values()))
+    if design.sample_cells > size:
+        yield (
+            ("study", "cells"),
+            f"expected at most {size:,}, all cells of the grid, got {design.sample_cells:,}",
+        )
+    elif 0 < design.sample_cells <= MAX_TRIALS and not design.rows():
+        message = f"found no hypercube of {design.sample_cells:,} different cells in a grid of {size:,}"
+        yield ("study", "cells"), f'{message}: ask for fewer, or say design = "random"'

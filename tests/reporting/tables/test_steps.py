@@ -1,0 +1,59 @@
+"""A table of a cumulative study: a row for each step, with its difference from the row before."""
+
+import pytest
+
+from activemem.reporting.tables.render import own_format_names, render
+from activemem.studies.study import StudyError
+
+from .test_changes import TABLE, ablation, made
+
+STEPS = {"mixer": ["sa", "sa + conv(k=3)"], "norm": ["pre", "post"], "tied": [False, True]}
+WORTH = {"mixer": 1.0, "norm": 0.0, "tied": 4.0}
+
+
+def steps(*, table=TABLE, **study):
+    return ablation(factors={**STEPS, "p": [0.0]}, table=table, **{"design": "cumulative", **study})
+
+
+def loss(levels):
+    return 1.0 + sum(worth for name, worth in WORTH.items() if levels[name] == STEPS[name][1])
+
+
+def test_each_row_is_a_step_and_differs_from_the_row_before(tmp_path):
+    table = made(steps(), tmp_path, loss)
+    assert table.rows == ("baseline", "+ conv(k=3)", "+ norm = post", "+ tied")
+    (_, *differences) = [row[0].difference for row in table.cells]
+    assert differences == pytest.approx([1.0, 0.0, 4.0], abs=0.05)
+    assert [row[0].is_significant for row in table.cells] == [False, True, False, True]
+    assert table.caption[1] == (
+        "In parentheses: difference from the row before (baseline: mixer = sa, norm = pre, tied = false),"
+        " paired by seed, ± half of its 95 % interval."
+    )
+    assert "pooled over the column, 6 degrees of freedom; Holm over the 3 tests" in table.caption[2]
+    for form in own_format_names():
+        assert render(table, form)
+
+
+def test_steps_can_be_shown_against_the_baseline(tmp_path):
+    table = made(steps(table=TABLE | {"against": "baseline"}), tmp_path, loss)
+    assert table.rows == ("baseline", "+ conv(k=3)", "+ norm = post", "+ tied")
+    assert [row[0].difference for row in table.cells[1:]] == pytest.approx([1.0, 1.0, 5.0], abs=0.05)
+    assert "difference from the baseline (mixer = sa, norm = pre, tied = false)" in table.caption[1]
+
+
+def test_steps_are_taken_around_each_level_of_another_factor(tmp_path):
+    study = steps(around="mixer", baseline={"norm": "post"})
+    assert len(study.cells) == 2 * 3 * 3
+    table = made(study, tmp_path, loss)
+    assert table.rows == ("baseline", "+ norm = pre", "+ tied") * 2
+    assert [heading for heading, _ in table.row_groups()] == ["mixer = sa", "mixer = sa + conv(k=3)"]
+    assert table.cells[3][0].difference is None
+
+
+def test_rows_that_do_not_follow_each_other_differ_from_no_row_before():
+    with pytest.raises(StudyError) as caught:
+        ablation(table=TABLE | {"against": "previous"})
+    assert caught.value.faults[0].message == (
+        "[[table]] against: expected the study's own baseline and a design that takes steps,"
+        ' as design = "cumulative": other rows do not follow each other'
+    )

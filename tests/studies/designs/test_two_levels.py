@@ -1,0 +1,102 @@
+"""Fractions and Plackett and Burman's designs are what their books say, checked from their runs."""
+
+from fractions import Fraction
+from itertools import combinations, product
+
+import pytest
+
+from activemem.studies.designs.aliases import find_aliases
+from activemem.studies.designs.fractions import (
+    MAX_FACTORS,
+    defining_words,
+    fractional_rows,
+    rows_of,
+    smallest_fraction,
+    word_lengths,
+)
+from activemem.studies.designs.hadamard import MAX_SCREENED, plackett_burman_rows
+
+
+@pytest.mark.parametrize("resolution", [3, 4, 5])
+@pytest.mark.parametrize("factors", range(3, MAX_FACTORS + 1))
+def test_a_fraction_has_its_resolution_by_its_defining_relation(factors, resolution):
+    columns = smallest_fraction(factors, resolution)
+    words = list(defining_words(columns, resolution))
+    assert [word for word in words if len(word) < resolution] == []
+    assert sum(word_lengths(columns)[:resolution]) == len(words)
+    rows = rows_of(columns)
+    assert not any(rows[0])
+    assert len(set(rows)) == len(rows) == 2 ** max(columns).bit_length()
+    for word in words:  # a word says that the number of its high levels is even in every run
+        assert {sum(row[number] for number in word) % 2 for row in rows} == {0}
+
+
+@pytest.mark.parametrize(
+    ("factors", "resolution", "runs", "words"),
+    [  # Box, Hunter and Hunter (1978), table 12.15; numbers of words of 3, 4 and 5 letters
+        (5, 3, 8, (2, 1, 0)),
+        (7, 3, 8, (7, 7, 0)),
+        (9, 3, 16, (4, 14, 8)),
+        (11, 3, 16, (12, 26, 28)),
+        (6, 4, 16, (0, 3, 0)),
+        (8, 4, 16, (0, 14, 0)),
+        (9, 4, 32, (0, 6, 8)),
+        (10, 4, 32, (0, 10, 16)),
+        (11, 4, 32, (0, 25, 0)),
+        (5, 5, 16, (0, 0, 1)),
+        (8, 5, 64, (0, 0, 2)),
+        (11, 5, 128, (0, 0, 6)),
+    ],
+)
+def test_fractions_are_those_of_the_book(factors, resolution, runs, words):
+    assert len(fractional_rows(factors, resolution)) == runs
+    assert word_lengths(smallest_fraction(factors, resolution))[2:5] == words
+
+
+@pytest.mark.parametrize(("factors", "basic"), [(5, 3), (6, 4), (7, 4)])
+def test_no_fraction_of_the_same_size_is_less_aberrant(factors, basic):
+    resolution = 3 if basic == 3 else 4
+    best = word_lengths(smallest_fraction(factors, resolution))
+    bases = tuple(1 << bit for bit in range(basic))
+    others = [each for each in range(1, 1 << basic) if each not in bases]
+    assert best == min(word_lengths(bases + some) for some in combinations(others, factors - basic))
+
+
+@pytest.mark.parametrize("factors", [*range(3, 24), 27, 31, 35, 39, 43, MAX_SCREENED])
+def test_screening_designs_are_balanced_and_orthogonal(factors):
+    rows = plackett_burman_rows(factors)
+    assert len(rows) == len(set(rows)) == 4 * (factors // 4 + 1)
+    assert not any(rows[0])
+    columns = list(zip(*rows, strict=True))
+    assert all(2 * sum(column) == len(rows) for column in columns)
+    for one, other in combinations(columns, 2):
+        assert 2 * sum(a != b for a, b in zip(one, other, strict=True)) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("runs", "generator"),
+    [  # Plackett and Burman (1946), p. 323
+        (12, "++-+++---+-"),
+        (20, "++--++++-+-+----++-"),
+        (24, "+++++-+-++--++--+-+----"),
+    ],
+)
+def test_generators_are_the_published_ones_but_for_where_they_begin(runs, generator):
+    ours = ["".join("-+"[level] for level in row) for row in plackett_burman_rows(runs - 1)]
+    shifts = {generator[at:] + generator[:at] for at in range(runs - 1)}
+    backwards = {shift[::-1] for shift in shifts}
+    assert ours[0] == "-" * (runs - 1)
+    assert set(ours[1:]) in (shifts, backwards)
+
+
+def test_aliases_are_told_from_the_runs():
+    whole = tuple(product((0, 1), repeat=4))
+    assert find_aliases(whole).groups == ()
+    half = find_aliases(fractional_rows(4, 4))
+    assert half.mains == ()
+    assert half.interactions == (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2)))
+    small = find_aliases(fractional_rows(3, 3))
+    assert small.mains == (((0,), (1, 2)), ((1,), (0, 2)), ((2,), (0, 1)))
+    twelve = find_aliases(plackett_burman_rows(11))
+    assert twelve.groups == ()
+    assert twelve.partial == ((Fraction(1, 3), 11 * 45),)

@@ -1,0 +1,164 @@
+"""Designs of a study file: their cells, what they ask for, and what cannot be one."""
+
+import time
+
+import pytest
+
+from activemem.studies.planning.design_notes import alias_words, explain_design
+from activemem.studies.study import StudyError, load_study
+
+from ...study_texts import study_text
+
+FACTORS = {"norm": ["pre", "post"], "p": [0.0, 0.1], "tied": [False, True], "res": [True, False]}
+
+
+def study(factors=FACTORS, overrides=(), **keys):
+    holes = {"norm": "{norm}", "dropout": "{p}", "tied": "{tied}", "residual": "{res}"}
+    return load_study(
+        study_text(
+            study=keys, model=holes, task={"name": "sort"}, factors={"mixer": ["sa"], **FACTORS, **factors}
+        ),
+        overrides,
+    )
+
+
+def cells(found):
+    return [
+        "".join(str(FACTORS[name].index(trial.levels[name])) for name in FACTORS) for trial in found.cells
+    ]
+
+
+def faults(factors=FACTORS, **keys):
+    with pytest.raises(StudyError) as caught:
+        study(factors, **keys)
+    return [fault.message for fault in caught.value.faults]
+
+
+def test_cumulative_changes_one_factor_after_the_other_in_the_order_of_the_file():
+    found = study(design="cumulative")
+    assert cells(found) == ["0000", "1000", "1100", "1110", "1111"]
+    assert explain_design(found.design) == (
+        "4 steps from the baseline, norm, p, tied, res, each on top of those before; "
+        "it tells what each adds in this order, not what it would add in another"
+    )
+    assert cells(study(design="cumulative", baseline={"tied": True})) == [
+        *("0010", "1010", "1110", "1100", "1101"),
+    ]
+
+
+def test_cumulative_ends_at_the_target_and_stands_around_other_factors():
+    mixers = {"mixer": ["sa", "conv(k=3)", "gru"]}
+    found = study(mixers, design="cumulative", target={"mixer": "gru"}, around=["norm", "p"])
+    assert len(found.cells) == 2 * 2 * 4
+    assert [trial.levels["mixer"] for trial in found.cells[:4]] == ["sa", "gru", "gru", "gru"]
+
+
+def test_a_fraction_begins_at_the_baseline_and_says_what_it_cannot_tell():
+    found = study(design="fractional", resolution="IV", baseline={"p": 0.1})
+    assert cells(found) == ["0100", "0111", "0001", "0010", "1101", "1110", "1000", "1011"]
+    assert alias_words(found.design) == [
+        "norm × p is aliased with tied × res",
+        "norm × tied is aliased with p × res",
+        "norm × res is aliased with p × tied",
+    ]
+    assert explain_design(found.design) == (
+        "8 of 16 combinations of 4 factors of two levels, resolution IV; main effects are told from each "
+        "other and from interactions of two factors, but not all of these from each other"
+    )
+    assert len(study(design="fractional", resolution="V").cells) == 16
+    three = study(design="fractional", resolution="III", around="res").design
+    assert alias_words(three)[0] == "norm is aliased with p × tied"
+    assert explain_design(three).startswith("around each res: 4 of 8 combinations")
+
+
+def test_screening_takes_the_fewest_runs():
+    assert len(study(design="plackett_burman").cells) == 8
+    more = {"d": [0.0, 0.2], "e": [0.0, 0.3], "act": ["relu", "gelu"], "k": [3, 5]}
+    found = load_study(
+        study_text(
+            study={"design": "plackett_burman"},
+            model={
+                **{"recipe": "{mixer} >> conv(k={k}, act={act})", "norm": "{norm}", "dropout": "{p}"},
+                **{"tied": "{tied}", "residual": "{res}", "embedding_dropout": "{d}", "input_dropout": "{e}"},
+            },
+            task={"name": "sort"},
+            factors={"mixer": ["sa"], **FACTORS, **more},
+        )
+    )
+    assert len(found.cells) == 12
+    assert alias_words(found.design) == []
+    assert "each is partly aliased with interactions of two others (correlation 1/3)" in explain_design(
+        found.design
+    )
+
+
+@pytest.mark.parametrize("design", ["random", "latin_hypercube"])
+def test_a_sample_of_a_grid_of_a_milliard_cells_is_there_at_once(design):
+    kernels = {f"k{number}": list(range(3, 13)) for number in range(9)}
+    body = " >> ".join(f"conv(k={{{name}}})" for name in kernels)
+    text = study_text(
+        study={"design": design, "cells": 24, "design_seed": 7},
+        model={"recipe": body},
+        task={"name": "sort"},
+        factors={**kernels, "seed": [0, 1]},
+        table=[{"name": "one", "rows": "k0", "columns": "k1", "value": "loss", "over": [*kernels][2:]}],
+    )
+    start = time.process_time()
+    found = load_study(text)
+    assert time.process_time() - start < 2
+    assert len(found.trials) == 48
+    assert explain_design(found.design).startswith("24 of 1,000,000,000 combinations, drawn with seed 7")
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"design": "fractional"}, 'fractional needs resolution, as in resolution = "IV"'),
+        ({"design": "random", "cells": 3}, "random needs design_seed, as in design_seed = 0"),
+        ({"resolution": "V"}, 'resolution belongs to design = "fractional", got "grid"'),
+        (
+            {"design": "cumulative", "cells": 3},
+            'cells belongs to design = "random" and "latin_hypercube", got "cumulative"',
+        ),
+        (
+            {"design": "random", "cells": 17, "design_seed": 0},
+            "expected at most 16, all cells of the grid, got 17",
+        ),
+        (
+            {"design": "cumulative", "target": {"norm": "pre"}},
+            "expected a level of norm other than the baseline's",
+        ),
+        (
+            {"design": "cumulative", "target": {"norm": "past"}},
+            "expected a level of norm, got 'past'; nearest: post",
+        ),
+        ({"design": "cumulative", "target": {"nor": "pre"}}, "unknown factor 'nor'; nearest: norm"),
+    ],
+)
+def test_keys_that_do_not_fit_a_design_are_told(keys, told):
+    (message,) = faults(**keys)
+    assert message.endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("design", "told"),
+    [
+        ({"design": "cumulative"}, "expected two levels, or one to end at in target = { mixer = … }, got 3"),
+        ({"design": "plackett_burman"}, "plackett_burman takes factors of two levels, got 3"),
+        ({"design": "fractional", "resolution": "III"}, "fractional takes factors of two levels, got 3"),
+    ],
+)
+def test_factors_that_do_not_fit_a_design_are_told(design, told):
+    (message,) = faults({"mixer": ["sa", "gru", "conv(k=3)"]}, **design)
+    assert message.endswith(told)
+
+
+def test_combinations_that_a_design_does_not_have_are_no_faults():
+    text = study_text(  # addition takes odd lengths
+        study={"design": "cumulative"},
+        train={"curriculum": {"start": "{start}"}},
+        factors={"start": [6, 5], "mixer": ["sa"], "task": ["copy", "addition"]},
+    )
+    assert len(load_study(text).cells) == 3
+    with pytest.raises(StudyError):
+        load_study(text, ["study.design=one_at_a_time"])
