@@ -16,6 +16,7 @@ from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.spec import ClaimSpec
 from activemem.studies.presentation.curve import CurveSpec
+from activemem.studies.presentation.effects import EffectsSpec
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
 from activemem.studies.text.strict_model import StrictModel
@@ -29,6 +30,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "search": settings.SearchSettings,
     "decode": settings.DecodeSettings,
     "table": TableSpec,
+    "table_effects": EffectsSpec,
     "curve": CurveSpec,
     "claim": ClaimSpec,
 }

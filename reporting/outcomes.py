@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -12,6 +13,8 @@ from ..studies.catalog.metrics import METRICS_AND_COSTS, PROBED_METRIC, TUNED_ME
 from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.divergence import ignorant_losses, may_diverge, tell_divergence
 from ..studies.planning.status import study_outcomes
+from ..studies.planning.trial_values import ValueStatus
+from ..studies.presentation.table import TableSpec
 from ..studies.study import Study
 
 
@@ -50,9 +53,26 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
     """The metrics of a study's tables, figures and claims."""
     for spec in study.tables:
         yield from spec.value
-        yield from [spec.otherwise] if spec.otherwise else []
+        if isinstance(spec, TableSpec) and spec.otherwise:
+            yield spec.otherwise
     for spec in study.curves:
         yield from (spec.value, spec.x)
     for claim in study.claims:
         for comparison in iter_comparisons(claim.statement):
             yield from (quantity.metric for quantity in iter_quantities(comparison))
+
+
+def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]:
+    """How many trials have no value, by status, and why; `probe` is the command that measures more."""
+    kinds = {
+        ValueStatus.FAILED: "failed",
+        ValueStatus.DIVERGED: "diverged",
+        ValueStatus.PRUNED: "stopped early",
+        ValueStatus.INCOMPLETE: "incomplete, as their metrics are lost",
+        ValueStatus.NO_VALUE: "without a finite value",
+        ValueStatus.PENDING: f"not probed yet ({probe})",
+        ValueStatus.MISSING: "not run",
+    }
+    omitted = [f"{gaps[status]} {what}" for status, what in kinds.items() if gaps[status]]
+    if omitted:
+        yield f"Left out of {trials} trials: {', '.join(omitted)}."

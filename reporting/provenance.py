@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import polars as pl
+
+from ..studies.schema.level_names import one_line
+
 COMMIT_DIGITS = 7
 """So many digits of a commit are shown."""
 
@@ -15,3 +21,20 @@ def short_commit(commit: str) -> str:
 def torch_words(torch_version: str, cuda_version: str | None) -> str:
     """A row's versions of torch and, on a GPU, of CUDA."""
     return f"torch {torch_version}" + (f" with CUDA {cuda_version}" if cuda_version else "")
+
+
+def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
+    """Where the numbers come from, by the rows of these trials: how many, made by what, on what and when."""
+    known = outcomes.filter(pl.col("trial").is_in(trials))
+    count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
+    parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
+    for version in known["version"].unique().sort():
+        commits = known.filter(pl.col("version") == version)["commit"].drop_nulls()
+        short = ", ".join(sorted({short_commit(each) for each in commits}))
+        parts.append(f"activemem {version}" + (f" ({short})" if short else ""))
+    versions = known.select("torch_version", "cuda_version").drop_nulls("torch_version").unique()
+    parts += [", ".join(sorted(torch_words(*each) for each in versions.iter_rows()))] if len(versions) else []
+    if len(known):
+        parts.append(", ".join(known["device"].unique().sort()))
+        parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series())
+    return one_line(" · ".join(parts))

@@ -33,8 +33,8 @@ def check(
     from ...reporting.claims.measured import measured_sentences
     from ...reporting.claims.terminal import claims_to_terminal
     from ...reporting.claims.verdicts import ClaimError, Verdict
+    from ...reporting.provenance import provenance
     from ...reporting.results import open_study
-    from ...reporting.tables.build import provenance
     from ..machine_settings import load_settings
 
     chosen = open_study(study, load_settings({"results": results}).store)

@@ -18,7 +18,7 @@ from ...studies.schema.design import Design
 from ...studies.schema.level_names import level_text, one_line
 from ...studies.schema.settings import Level
 from ...studies.study import Study
-from ..tables.build import provenance
+from ..provenance import provenance
 from . import aggregate
 from .curve import Axis, Bars, Content, Curve, CurveError, Line, Lines, Matrix, Panel
 from .figure_names import FigureNames

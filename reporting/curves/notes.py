@@ -5,7 +5,7 @@ They tell how many seeds are behind each mark, and how many trials failed, were 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -18,6 +18,7 @@ from ...studies.presentation.selection import describe_levels
 from ...studies.schema.level_names import level_name, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
+from ..outcomes import omitted_trials
 from .curve import MIN_BOX_VALUES, Bars, Boxes, Cloud, Content, Line, Lines, Matrix, Panel
 from .samples import Samples
 
@@ -79,7 +80,7 @@ def note_sentences(
         *_centers(spec, panels, samples),
         *_marks(spec, panels, study.paper),
         *_noted(spec, panels, samples),
-        *_omitted_trials(samples, probe_command(study.name)),
+        *omitted_trials(samples.gaps, len(samples.trials), probe_command(study.name)),
     )
 
 
@@ -170,19 +171,3 @@ def _has_published(content: object) -> bool:
             return any(bar.published is not None for bar in content.bars)
         case _:
             return False
-
-
-def _omitted_trials(samples: Samples, probe: str) -> Iterable[str]:
-    """How many trials are not in the figure, and why; `probe` is the command that measures more of them."""
-    kinds = {
-        ValueStatus.FAILED: "failed",
-        ValueStatus.DIVERGED: "diverged",
-        ValueStatus.PRUNED: "stopped early",
-        ValueStatus.INCOMPLETE: "incomplete, as their metrics are lost",
-        ValueStatus.NO_VALUE: "without a finite value",
-        ValueStatus.PENDING: f"not probed yet ({probe})",
-        ValueStatus.MISSING: "not run",
-    }
-    omitted = [f"{samples.gaps[status]} {what}" for status, what in kinds.items() if samples.gaps[status]]
-    if omitted:
-        yield f"Left out of {len(samples.trials)} trials: {', '.join(omitted)}."

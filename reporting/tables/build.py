@@ -12,14 +12,14 @@ from ...studies.catalog.metrics import find_metric
 from ...studies.catalog.published import published_tables
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
 from ...studies.presentation.metric_words import with_true_title
+from ...studies.presentation.reader import AnyTableSpec, any_table_faults
 from ...studies.presentation.selection import fixed_levels, is_selected, selected_levels
 from ...studies.presentation.table import TableSpec
-from ...studies.presentation.table_checks import table_faults
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_name, level_text, one_line
 from ...studies.study import Study
-from ..provenance import short_commit, torch_words
+from ..provenance import provenance
 from .axes import TableRow, columns_of, rows_of, rows_of_changes
 from .captions import caption_sentences
 from .cells import CellFiller
@@ -33,7 +33,7 @@ from .tally import CellKey, Tally, tally_trials
 
 def build_table(
     study: Study,
-    spec: TableSpec,
+    spec: AnyTableSpec,
     outcomes: pl.DataFrame,
     *,
     published: bool = False,
@@ -45,9 +45,13 @@ def build_table(
     `published` adds the paper's numbers, `paper_only` also the rows and columns that only the paper has.
     `begun` are the trials with a checkpoint. TableError if the specification does not fit the study.
     """
-    if wrong := table_faults(spec, study.design, study.paper):
+    if wrong := any_table_faults(spec, study.design, study.paper):
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))
+    if not isinstance(spec, TableSpec):
+        from .summaries.effects import effects_table  # noqa: PLC0415 -- loads NumPy, which plain tables do without
+
+        return _with_overrides(effects_table(study, spec, outcomes), study)
     changes = read_changes(spec, study.design) if spec.rows == CHANGES else None
     trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]
     if changes:
@@ -63,31 +67,23 @@ def build_table(
         published=published,
     )
     table = _assemble_table(study, filler, changes, trials, outcomes)
-    # the file's caption may describe settings that are overridden; levels are visible in the table
-    if changed := [change for change in study.overrides if not change.startswith("factors.")]:
-        sentence = one_line(f"Other than in the study's file: {', '.join(changed)}.")
-        table = replace(table, caption=(table.caption[0], sentence, *table.caption[1:]))
+    table = _with_overrides(table, study)
     match = filler.published_match
     if match and paper_only:
         table = add_paper_only(table, match, filler.rows, filler.columns)
     return add_published_columns(table) if match and spec.published.show == "columns" else table
 
 
-def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
-    """Where the numbers come from, by the rows of these trials: how many, made by what, on what and when."""
-    known = outcomes.filter(pl.col("trial").is_in(trials))
-    count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
-    parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
-    for version in known["version"].unique().sort():
-        commits = known.filter(pl.col("version") == version)["commit"].drop_nulls()
-        short = ", ".join(sorted({short_commit(each) for each in commits}))
-        parts.append(f"activemem {version}" + (f" ({short})" if short else ""))
-    versions = known.select("torch_version", "cuda_version").drop_nulls("torch_version").unique()
-    parts += [", ".join(sorted(torch_words(*each) for each in versions.iter_rows()))] if len(versions) else []
-    if len(known):
-        parts.append(", ".join(known["device"].unique().sort()))
-        parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series())
-    return one_line(" · ".join(parts))
+def _with_overrides(table: Table, study: Study) -> Table:
+    """The table with the settings that are overridden, which the file's caption may describe otherwise.
+
+    Levels are visible in the table.
+    """
+    changed = [change for change in study.overrides if not change.startswith("factors.")]
+    if not changed:
+        return table
+    sentence = one_line(f"Other than in the study's file: {', '.join(changed)}.")
+    return replace(table, caption=(table.caption[0], sentence, *table.caption[1:]))
 
 
 def _make_filler(

@@ -52,7 +52,7 @@ def caption_sentences(
     factors that are not shown; `baseline` says what `differences` are from.
     """
     titles = dict.fromkeys(column.metric.title for column in columns)
-    subject = one_line(spec.caption or _joined(tuple(titles))).removesuffix(".")
+    subject = one_line(spec.caption or joined_titles(tuple(titles))).removesuffix(".")
     at = f", at {describe_levels(fixed)}" if fixed else ""
     sentences = [f"{subject}{_average(spec, levels, tallies)}{at}."]
     if other := next((cell.metric for cell in cells if cell.metric), ""):
@@ -86,7 +86,7 @@ def sources_sentence(sheet: SourceSheet) -> str:
     return f"{first}; {plural(len(defaults), 'default')}."
 
 
-def _joined(titles: Sequence[str]) -> str:
+def joined_titles(titles: Sequence[str]) -> str:
     """The titles as one sentence, capitalised only at its beginning."""
     first, *others = titles
     return "; ".join(

@@ -112,14 +112,14 @@ def differences_sentences(columns: Sequence[ColumnDifferences], baseline: str) -
     return sentences
 
 
-def detectable_words(found: Sequence[tuple[Metric, float | None]]) -> str:
+def detectable_words(found: Sequence[tuple[Metric, float | None]], between: str = "") -> str:
     """What the tests of columns could have shown, the largest of each metric; empty if it is not known."""
     limits: dict[str, tuple[Metric, float]] = {}
     for metric, limit in found:
         if limit is not None:
             limits[metric.name] = metric, max(limit, limits.get(metric.name, (metric, 0.0))[1])
     told = ", ".join(f"{name} {metric.format(limit)}" for name, (metric, limit) in limits.items())
-    return f"; {told} or more is found with a chance of 80 %" if told else ""
+    return f"; {told} or more{between} is found with a chance of 80 %" if told else ""
 
 
 def pooled_words(degrees: Sequence[int]) -> str:

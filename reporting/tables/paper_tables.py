@@ -66,7 +66,12 @@ def paper_tables(
     ran = [study for study in studies if any(trial.id in stored for trial in study.trials)]
     tables: list[Table] = []
     for theirs in published:
-        ours = [(study, spec) for study in ran for spec in study.tables if _reproduces(theirs, study, spec)]
+        ours = [
+            (study, spec)
+            for study in ran
+            for spec in study.tables
+            if isinstance(spec, TableSpec) and _reproduces(theirs, study, spec)
+        ]
         for study, spec in ours:
             table = build_table(study, spec, outcomes, published=True, paper_only=True, begun=begun)
             name = f"{theirs.paper}-{theirs.name}-{study.name}"

@@ -20,6 +20,9 @@ from .selection import describe_mixed_levels, select_faults, selected_levels, un
 
 Band = Literal["sd", "se", "ci", "minmax"]
 
+CellCurve = Literal["line", "bar", "box", "heat", "pareto"]
+"""Kinds of figures whose marks are cells."""
+
 TIME_AXES = {"epoch": "Epoch", "step": "Step"}
 """The axes of a learning curve, with their titles."""
 
@@ -43,7 +46,7 @@ class CurveSpec(StrictModel):
 
     name: Name
     """what `--curve` and the file call it"""
-    kind: Literal["line", "bar", "box", "heat", "pareto"]
+    kind: CellCurve
     """lines with bands, bars in rows, box plots, a heat map, or a cloud with its front"""
     value: str
     """the metric; a family such as `bleu` over its index, or a cost"""

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar, get_args
 
 from ..schema.design import Design
 from ..text.diagnostics import Diagnostics
-from .curve import CurveSpec, curve_faults
+from ..text.pydantic_messages import format_value
+from .curve import CellCurve, CurveSpec, curve_faults
+from .effects import EffectsSpec, effects_faults
 from .table import TableSpec
 from .table_checks import KeyFault, table_faults
 
-SpecT = TypeVar("SpecT", TableSpec, CurveSpec)
+AnyTableSpec = TableSpec | EffectsSpec
+"""What `[[table]]` says, of any kind."""
+
+SpecT = TypeVar("SpecT", bound=TableSpec | EffectsSpec | CurveSpec)
+
+_TABLES: Mapping[str, type[AnyTableSpec]] = {"cells": TableSpec, "effects": EffectsSpec}
 
 
-def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[TableSpec, ...]:
+def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[AnyTableSpec, ...]:
     """Every table of a study in the order of the file."""
-    return _read(diagnostics, "table", TableSpec, lambda spec: table_faults(spec, design, paper))
+    if diagnostics.has_search:
+        for index, table in enumerate(diagnostics.tables("table")):
+            if _kind(table, "cells") not in ("cells", None):
+                message = "it is about the cells of a grid; a search has none"
+                diagnostics.report_error(("table", index, "kind"), message)
+    return _read(diagnostics, "table", _TABLES, "cells", lambda spec: any_table_faults(spec, design, paper))
+
+
+def any_table_faults(spec: AnyTableSpec, design: Design, paper: str | None) -> list[KeyFault]:
+    """Everything in a table's specification that does not fit a study of this design."""
+    if isinstance(spec, EffectsSpec):
+        return effects_faults(spec, design)
+    return table_faults(spec, design, paper)
 
 
 def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[CurveSpec, ...]:
@@ -24,16 +43,29 @@ def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> 
     if diagnostics.document.data.get("curve") and diagnostics.has_search:
         diagnostics.report_error(("curve",), "a figure shows the cells of a grid; a search has none")
         return ()
-    return _read(diagnostics, "curve", CurveSpec, lambda spec: curve_faults(spec, design, paper))
+    kinds = dict.fromkeys(get_args(CellCurve), CurveSpec)
+    return _read(diagnostics, "curve", kinds, None, lambda spec: curve_faults(spec, design, paper))
 
 
 def _read(
-    diagnostics: Diagnostics, name: str, model: type[SpecT], faults_of: Callable[[SpecT], Iterable[KeyFault]]
+    diagnostics: Diagnostics,
+    name: str,
+    kinds: Mapping[str, type[SpecT]],
+    default: str | None,
+    faults_of: Callable[[SpecT], Iterable[KeyFault]],
 ) -> tuple[SpecT, ...]:
-    """Every valid table of an array of tables, whether it fits the study or not; all faults are noted."""
+    """Every valid table of an array of tables, whether it fits the study or not; all faults are noted.
+
+    The key `kind` says which model a table has.
+    """
     specs: list[SpecT] = []
     for index, table in enumerate(diagnostics.tables(name)):
-        path = (name, index)
+        path, kind = (name, index), _kind(table, default)
+        if isinstance(kind, str) and kind not in kinds:
+            expected = " or ".join(map(format_value, kinds))
+            diagnostics.report_error((*path, "kind"), f"expected {expected}, got {format_value(kind)}")
+            continue
+        model = kinds[kind] if isinstance(kind, str) else next(iter(kinds.values()))
         spec = diagnostics.validate(model, path, table)
         if spec is None:
             continue
@@ -43,3 +75,7 @@ def _read(
             diagnostics.report_error((*path, "name"), f"the name '{spec.name}' is taken by another {name}")
         specs.append(spec)
     return tuple(specs)
+
+
+def _kind(table: object, default: str | None) -> object:
+    return table.get("kind", default) if isinstance(table, dict) else default

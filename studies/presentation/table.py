@@ -41,6 +41,8 @@ class PublishedSpec(StrictModel):
 class TableSpec(StrictModel):
     """`[[table]]`: a factor in rows, another or metrics in columns, and what each cell says of its trials."""
 
+    kind: Literal["cells"] = "cells"
+    """a table of cells, which these keys describe; `effects` has keys of its own"""
     name: Name
     """what `--table` calls it"""
     rows: str

@@ -14,6 +14,7 @@ from ..schema.settings import Level
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .changes import CHANGES, change_faults, unselected_baseline_faults
+from .metric_checks import metric_faults
 from .selection import describe_mixed_levels, select_faults, selected_levels, unknown_level_message
 from .table import TableSpec
 
@@ -106,23 +107,16 @@ def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> I
 
 
 def _metric_faults(spec: TableSpec) -> Iterator[KeyFault]:
-    """Unknown metrics, and one that cannot decide which level is best.
-
-    A metric with an index is known by its family.
-    """
-    for number, name in enumerate(spec.value):
-        path: KeyPath = ("value",) if len(spec.value) == 1 else ("value", number)
-        if metric_family(name) not in METRICS_AND_COSTS:
-            yield path, f"unknown metric '{name}'{nearest_hint(name, METRICS_AND_COSTS)}"
-        elif name in spec.value[:number]:
-            yield path, f"the metric '{name}' is listed twice"
-        elif number == 0 and spec.pick and find_metric(name).higher_is_better is None:
-            yield ("pick",), f"expected a metric with a better direction, got '{name}'"
+    """Unknown metrics, and one that cannot decide which level is best."""
+    yield from metric_faults(spec.value, spec.digits, [spec.otherwise] if spec.otherwise else [])
+    first = spec.value[0]
+    if (
+        spec.pick
+        and metric_family(first) in METRICS_AND_COSTS
+        and find_metric(first).higher_is_better is None
+    ):
+        yield ("pick",), f"expected a metric with a better direction, got '{first}'"
     yield from _otherwise_faults(spec)
-    shown = {*spec.value, *([spec.otherwise] if spec.otherwise else [])}
-    for name in spec.digits:
-        if name not in shown:
-            yield ("digits", name), f"unknown metric '{name}'{nearest_hint(name, shown)}"
 
 
 def _otherwise_faults(spec: TableSpec) -> Iterator[KeyFault]:

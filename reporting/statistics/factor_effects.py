@@ -1,0 +1,306 @@
+"""What each factor of a grid does, by a linear model over its cells with the seeds as blocks.
+
+The model has the mean, the seeds, every factor, and every interaction of two factors that the cells can tell,
+and is fitted by least squares to whatever trials have a value. With several seeds the error is what varies
+within cells once the seeds are taken out, whatever the model leaves over; with one seed it is what the model
+leaves over. Where a term's own estimates, seed by seed, vary more than that error, its error is theirs, so
+that cells which do not vary alike raise no false findings (`bench/interval_coverage.py` simulates both).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from .corrections import holm_adjusted
+from .estimates import t_quantile
+from .factor_terms import Floats, Term, TermColumns, biases, estimable_terms, matrix_rank, partners
+
+_ROUNDING = 1e-12  # a deviation this small beside the values is nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """A difference, or a mean, with its standard error and its interval; None if the error is not known."""
+
+    value: float
+    error: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermEffect:
+    """What a term does; without contrasts the cells cannot tell.
+
+    `contrasts` are those of `TermColumns.contrasts`, a single one where every factor has two levels. `p` is
+    that of the F test of all its columns, corrected over the terms by Holm's procedure; `share` is η², its
+    sum of squares beside the other terms (type III) over that of all values around their mean. `aliases` are
+    terms that are taken to be nothing, or those that it cannot be told apart from; `is_complete` says whether
+    all combinations of its levels have a value.
+    """
+
+    term: Term
+    degrees: int
+    contrasts: tuple[Contrast, ...] = ()
+    p: float | None = None
+    share: float | None = None
+    aliases: tuple[Term, ...] = ()
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorVariance:
+    """The variance of a value with its degrees of freedom, and what it is of.
+
+    That is the noise within cells, or, `is_within_cells` being false, what the model leaves over.
+    """
+
+    variance: float
+    degrees: int
+    is_within_cells: bool
+    residuals: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """The shares of seeds, of what no term explains, and of the noise within cells; None if not known."""
+
+    seeds: float | None = None
+    rest: float | None = None
+    noise: float | None = None
+
+
+@dataclass(frozen=True)
+class FactorModel:
+    """A linear model of values, which stand as the observations of the columns do."""
+
+    columns: TermColumns
+    values: Sequence[float]
+    level: float = 0.95
+
+    def effects(self) -> tuple[TermEffect, ...]:
+        """The effect of every term, factors first, each p corrected for how many there are."""
+        found = [
+            self._effect(term) if term in self.told else self._unknown(term)
+            for term in (*self.columns.mains, *self.columns.pairs)
+        ]
+        tested = [term.p for term in found if term.p is not None]
+        p_values = iter(holm_adjusted(tested))
+        return tuple(term if term.p is None else replace(term, p=next(p_values)) for term in found)
+
+    def means(self, term: Term) -> tuple[Contrast, ...]:
+        """The mean at each level of a factor, or at each combination of two, over all others alike.
+
+        Of two factors whose interaction cannot be told it is the sum of their effects. What seeds have in
+        common is no part of the interval. There is none for factors that cannot be told.
+        """
+        parts = [(name,) for name in term] + ([term] if len(term) > 1 and term in self.told else [])
+        if any(part not in self.told for part in parts):
+            return ()
+        counts = [self.columns.counts[name] for name in term]
+        rows = np.zeros((math.prod(counts), len(self._coefficients)))
+        rows[:, 0] = 1
+        for part in parts:
+            effects = self.columns.effects(part)
+            if len(part) < len(term):
+                sides = [
+                    effects if name == part[0] else np.ones((self.columns.counts[name], 1)) for name in term
+                ]
+                effects = np.kron(*sides)
+            rows[:, self._places[part]] = effects
+        inflation = max(map(self._inflation, parts))
+        return tuple(self._contrast(row, inflation) for row in rows)
+
+    def deviations(self, factor: str) -> tuple[Contrast, ...]:
+        """The mean at each level of a factor that can be told, less the mean of all."""
+        effects = self.columns.effects((factor,))
+        rows = np.zeros((len(effects), len(self._coefficients)))
+        rows[:, self._places[factor,]] = effects
+        inflation = self._inflation((factor,))
+        return tuple(self._contrast(row, inflation) for row in rows)
+
+    @cached_property
+    def told(self) -> tuple[Term, ...]:
+        """The terms of the model: factors told apart from each other, and interactions from all."""
+        mains, pairs = self.columns.mains, self.columns.pairs
+        return (
+            *estimable_terms(self.columns, mains, mains),
+            *estimable_terms(self.columns, pairs, (*mains, *pairs)),
+        )
+
+    @cached_property
+    def error(self) -> ErrorVariance | None:
+        """The error of the values; None if nothing is left over to know it by, or nothing varies."""
+        within = _within_cells(self.columns, self._y)
+        residuals, degrees = within or _left_over(
+            self._y, self.columns.model([*self.columns.mains, *self.columns.pairs])
+        )
+        squares = float((residuals**2).sum())
+        if degrees < 1 or squares <= _ROUNDING**2 * float((self._y**2).sum()):
+            return None
+        return ErrorVariance(
+            variance=squares / degrees,
+            degrees=degrees,
+            is_within_cells=within is not None,
+            residuals=residuals,
+        )
+
+    @cached_property
+    def shares(self) -> Shares:
+        """What the values are made of besides the terms."""
+        left = float((_left_over(self._y, self._model)[0] ** 2).sum())
+        if not self._total:
+            return Shares()
+        within = _within_cells(self.columns, self._y)
+        noise = float((within[0] ** 2).sum()) if within else 0.0
+        blocks = slice(1, 1 + self.columns.blocks.shape[1])
+        return Shares(
+            seeds=self._squares(blocks) / self._total if blocks.stop > 1 else None,
+            rest=max(0.0, left - noise) / self._total,
+            noise=noise / self._total if within else None,
+        )
+
+    @cached_property
+    def _y(self) -> Floats:
+        return np.asarray(self.values, dtype=float)
+
+    @cached_property
+    def _total(self) -> float:
+        total = float(((self._y - self._y.mean()) ** 2).sum())
+        return total if total > _ROUNDING**2 * float((self._y**2).sum()) else 0.0
+
+    @cached_property
+    def _terms(self) -> tuple[Term, ...]:
+        """The terms that are fitted: all factors, also those told only together."""
+        return (*self.columns.mains, *(term for term in self.told if len(term) > 1))
+
+    @cached_property
+    def _model(self) -> Floats:
+        return self.columns.model(self._terms)
+
+    @cached_property
+    def _places(self) -> Mapping[Term, slice]:
+        return self.columns.places(self._terms)
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        """(X'X)⁻, the covariance of the coefficients but for the error's variance."""
+        return np.linalg.pinv(self._model.T @ self._model, rcond=1e-10, hermitian=True).astype(np.float64)
+
+    @cached_property
+    def _coefficients(self) -> Floats:
+        return self._inverse @ self._model.T @ self._y
+
+    @cached_property
+    def _biases(self) -> Mapping[Term, tuple[Term, ...]]:
+        """The interactions that are not in the model and would move each term of it."""
+        left_out = [pair for pair in self.columns.pairs if pair not in self.told]
+        return biases(self.columns, self._terms, left_out)
+
+    @cached_property
+    def _by_seed(self) -> Floats | None:
+        """The coefficients of each seed by itself, without blocks; None if a seed cannot tell all terms."""
+        seeds = np.asarray(self.columns.seeds)
+        model = self.columns.model(self._terms, blocks=False)
+        found, rank = list[Floats](), matrix_rank(model)
+        for seed in range(seeds.max() + 1):
+            own = model[seeds == seed]
+            if matrix_rank(own) < rank:
+                return None
+            found.append(np.linalg.pinv(own, rcond=1e-8) @ self._y[seeds == seed])
+        return np.array(found)
+
+    def _effect(self, term: Term) -> TermEffect:
+        """The effect of a term of the model; its F is b'[(X'X)⁻]⁻¹b / (k s²) (Searle 1971, section 5.5)."""
+        place, degrees, inflation = self._places[term], self.columns.degrees(term), self._inflation(term)
+        rows = np.zeros((len(self.columns.contrasts(term)), len(self._coefficients)))
+        rows[:, place] = self.columns.contrasts(term)
+        squares, p = self._squares(place), None
+        if self.error:
+            from scipy.special import fdtrc  # noqa: PLC0415 -- a table without tests does not need it
+
+            f = squares / (degrees * self.error.variance * inflation)
+            p = float(fdtrc(degrees, self.error.degrees, f))
+        return TermEffect(
+            term=term,
+            degrees=degrees,
+            contrasts=tuple(self._contrast(row, inflation) for row in rows),
+            p=p,
+            share=squares / self._total if self._total else None,
+            aliases=self._biases[term],
+        )
+
+    def _unknown(self, term: Term) -> TermEffect:
+        return TermEffect(
+            term=term,
+            degrees=self.columns.degrees(term),
+            aliases=partners(self.columns, term),
+            is_complete=self.columns.is_complete(term),
+        )
+
+    def _squares(self, place: slice) -> float:
+        """The sum of squares of coefficients beside all others."""
+        own = self._coefficients[place]
+        return float(own @ np.linalg.pinv(self._inverse[place, place], hermitian=True) @ own)
+
+    def _contrast(self, row: Floats, inflation: float) -> Contrast:
+        value = float(row @ self._coefficients)
+        if self.error is None:
+            return Contrast(value=value)
+        error = math.sqrt(float(row @ self._inverse @ row) * self.error.variance * inflation)
+        half = error * t_quantile(self.level, self.error.degrees + 1)
+        return Contrast(value=value, error=error, low=value - half, high=value + half)
+
+    def _inflation(self, term: Term) -> float:
+        """How many times the error's variance the largest is that a term's effects show themselves.
+
+        It is found twice: by how they vary over seeds, and by the noise of the cells that they are made of
+        (White 1980, with the residuals raised to their degrees of freedom).
+        """
+        if self.error is None or not self.error.is_within_cells:
+            return 1.0
+        place, effects = self._places[term], self.columns.effects(term)
+        expected = np.diag(effects @ self._inverse[place, place] @ effects.T) * self.error.variance
+        weights = effects @ self._inverse[place] @ self._model.T
+        raised = len(self._y) / self.error.degrees
+        own = [(weights**2) @ self.error.residuals**2 * raised]
+        if self._by_seed is not None:
+            alone = self.columns.places(self._terms, blocks=False)[term]
+            own.append((self._by_seed[:, alone] @ effects.T).var(axis=0, ddof=1) / len(self._by_seed))
+        return max(1.0, float((np.array(own) / expected).max()))
+
+
+def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
+    """What varies within cells once the seeds are taken out, and its degrees of freedom; None if nothing is.
+
+    It is what least squares leave of the cells' means and the seeds together.
+    """
+    cells = np.unique(np.array(list(columns.levels.values())), axis=1, return_inverse=True)[1].ravel()
+    counts = np.bincount(cells)
+
+    def centred(numbers: Floats) -> Floats:
+        """Less the mean of each cell."""
+        sums = np.zeros((len(counts), numbers.shape[1]))
+        np.add.at(sums, cells, numbers)
+        return numbers - (sums / counts[:, None])[cells]
+
+    blocks = centred(columns.blocks)
+    rank = matrix_rank(blocks) if blocks.shape[1] else 0
+    degrees = len(y) - len(counts) - rank
+    if degrees < 1:
+        return None
+    left = centred(y[:, None])[:, 0]
+    if rank:
+        left = left - blocks @ np.linalg.lstsq(blocks, left, rcond=None)[0]
+    return left, degrees
+
+
+def _left_over(y: Floats, model: Floats) -> tuple[Floats, int]:
+    """What least squares leave of the values, and its degrees of freedom."""
+    fitted = model @ np.linalg.lstsq(model, y, rcond=1e-8)[0]
+    return y - fitted, len(y) - matrix_rank(model)

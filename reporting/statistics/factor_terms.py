@@ -1,0 +1,175 @@
+"""The terms of a linear model of factors: their columns, and which of them a design cannot tell apart.
+
+Levels are coded so that their effects add up to nothing: each but the last has a column that is 1 at it and
+−1 at the last, and an interaction has the products of its factors' columns. So an effect is one on the mean
+over all combinations of the other levels, each counted once (Searle 1987, chapter 9: the Σ-restricted model).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+"""Numbers in rows and columns."""
+
+Term = tuple[str, ...]
+"""A factor, or the two factors of an interaction."""
+
+_TOLERANCE = 1e-8  # of what is nothing but rounding, beside codes of 0 and 1
+
+
+@dataclass(frozen=True)
+class TermColumns:
+    """The columns of every term over observations, by the numbers of their levels.
+
+    `levels` has for each factor the number of every observation's level, of which it has at least two, each
+    with an observation; `seeds` those of the blocks.
+    """
+
+    levels: Mapping[str, Sequence[int]]
+    seeds: Sequence[int]
+    with_interactions: bool
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many levels each factor has."""
+        return {name: max(numbers) + 1 for name, numbers in self.levels.items()}
+
+    @cached_property
+    def mains(self) -> tuple[Term, ...]:
+        """Each factor."""
+        return tuple((name,) for name in self.levels)
+
+    @cached_property
+    def pairs(self) -> tuple[Term, ...]:
+        """Each two factors, in the order of the factors."""
+        return tuple(combinations(self.levels, 2)) if self.with_interactions else ()
+
+    @cached_property
+    def blocks(self) -> Floats:
+        """The columns of the seeds; none if there is one."""
+        return _coded(self.seeds, max(self.seeds) + 1)
+
+    def of(self, term: Term) -> Floats:
+        """The columns of a term, (observations, degrees of freedom)."""
+        found = np.ones((len(self.seeds), 1))
+        for name in term:
+            coded = _coded(self.levels[name], self.counts[name])
+            found = (found[:, :, None] * coded[:, None, :]).reshape(len(found), -1)
+        return found
+
+    def model(self, terms: Sequence[Term], *, blocks: bool = True) -> Floats:
+        """The columns of a model: 1, the seeds, then those of the terms."""
+        first = [np.ones((len(self.seeds), 1)), *([self.blocks] if blocks else [])]
+        return np.hstack([*first, *map(self.of, terms)])
+
+    def places(self, terms: Sequence[Term], *, blocks: bool = True) -> dict[Term, slice]:
+        """Where the columns of each term stand in `model`."""
+        start, found = 1 + (self.blocks.shape[1] if blocks else 0), dict[Term, slice]()
+        for term in terms:
+            found[term] = slice(start, start + self.degrees(term))
+            start = found[term].stop
+        return found
+
+    def degrees(self, term: Term) -> int:
+        """How many columns a term has."""
+        return int(np.prod([self.counts[name] - 1 for name in term]))
+
+    def contrasts(self, term: Term) -> Floats:
+        """What is told of a term, a row each, from its columns' coefficients.
+
+        Of two levels the second less the first; of two such factors by how much more the one does at the
+        second level of the other than at its first; else the effect of each level, or of each combination.
+        """
+        if all(self.counts[name] == 2 for name in term):
+            return np.array([[(-2.0) ** len(term)]])
+        return self.effects(term)
+
+    def effects(self, term: Term) -> Floats:
+        """The effect of each level of a term, or of each combination, from its columns' coefficients."""
+        found: Floats = np.ones((1, 1))
+        for name in term:
+            count = self.counts[name]
+            found = np.kron(found, _codes(count)).astype(np.float64)
+        return found
+
+    @cached_property
+    def cells(self) -> TermColumns:
+        """The same with each combination of levels once, without seeds."""
+        found = sorted(set(zip(*self.levels.values(), strict=True)))
+        levels = {name: [cell[at] for cell in found] for at, name in enumerate(self.levels)}
+        return TermColumns(levels=levels, seeds=[0] * len(found), with_interactions=self.with_interactions)
+
+    def is_complete(self, term: Term) -> bool:
+        """Whether all combinations of a term's levels are observed."""
+        seen = set(zip(*(self.levels[name] for name in term), strict=True))
+        return seen == set(product(*(range(self.counts[name]) for name in term)))
+
+
+def is_estimable(model: Floats, combinations_of: Floats) -> bool:
+    """Whether these combinations of coefficients, a row each, are the same in every least-squares fit."""
+    kept = np.linalg.pinv(model, rcond=_TOLERANCE) @ model
+    return bool(np.abs(combinations_of - combinations_of @ kept).max(initial=0.0) < _TOLERANCE * 100)
+
+
+def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence[Term]) -> tuple[Term, ...]:
+    """Those of the terms all of whose coefficients can be told beside the others of a model of `among`."""
+    model, places = columns.model(among), columns.places(among)
+    kept = np.linalg.pinv(model, rcond=_TOLERANCE) @ model
+    lost = np.abs(np.eye(len(kept)) - kept).max(axis=1)
+    return tuple(term for term in terms if lost[places[term]].max() < _TOLERANCE * 100)
+
+
+def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
+    """The terms from each of which this one cannot be told apart; none where it takes several of them."""
+    cells = columns.cells
+    own = [(name,) for name in term] if len(term) > 1 else []
+    others = [each for each in cells.mains if each not in (*own, term)]
+    found = tuple(each for each in others if _are_confused(cells, own, term, each))
+    if found or len(term) == 1:
+        return found
+    mains = list(cells.mains)
+    return tuple(each for each in cells.pairs if each != term and _are_confused(cells, mains, term, each))
+
+
+def biases(
+    columns: TermColumns, kept: Sequence[Term], left_out: Sequence[Term]
+) -> dict[Term, tuple[Term, ...]]:
+    """The terms that a model leaves out, by the terms in it that they would move (Box and Hunter 1961)."""
+    cells = columns.cells
+    model, places = cells.model(kept), cells.places(kept)
+    if not left_out:
+        return dict.fromkeys(kept, ())
+    fit = np.linalg.pinv(model, rcond=_TOLERANCE)
+    moved = {each: np.abs(fit @ cells.of(each)).max(axis=1) for each in left_out}
+    return {
+        term: tuple(each for each in left_out if moved[each][places[term]].max() > _TOLERANCE * 100)
+        for term in kept
+    }
+
+
+def _are_confused(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
+    """Whether two terms have something in common beside those that are given."""
+    base = matrix_rank(cells.model(given))
+    parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))
+    return matrix_rank(cells.model([*given, one, other])) - base < parts
+
+
+def matrix_rank(model: Floats) -> int:
+    """How many columns of a model are not made of others; 0 for none."""
+    return int(np.linalg.matrix_rank(model, tol=_TOLERANCE * max(model.shape))) if model.size else 0
+
+
+def _coded(numbers: Sequence[int], count: int) -> Floats:
+    """The columns of a factor: 1 at a level, −1 at the last."""
+    return _codes(count)[np.asarray(numbers)]
+
+
+def _codes(count: int) -> Floats:
+    return np.vstack([np.eye(count - 1), -np.ones((1, count - 1))])

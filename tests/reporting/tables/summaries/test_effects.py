@@ -1,0 +1,121 @@
+"""A table of effects: what each factor does, how surely, and what the cells cannot tell."""
+
+import random
+
+import polars as pl
+import pytest
+
+from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.tidy import tidy_frame
+from activemem.storage.rows import trial_frame
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ....study_texts import study_text
+from ...conftest import made_row
+
+FACTORS = {
+    "norm": ["pre", "post"],
+    "dropout": [0.0, 0.1],
+    "mixer": ["sa", "conv(k=9)", "sa + conv(k=9)"],
+    "task": ["sort"],
+    "seed": [0, 1, 2],
+}
+TABLE = {"name": "effects", "kind": "effects", "value": "loss"}
+
+
+def study(factors=FACTORS, table=TABLE, **header):
+    model = {"norm": "{norm}", "dropout": "{dropout}"}
+    return load_study(study_text(study=header, model=model, factors=factors, table=[table]))
+
+
+def made(studied, loss, fails=()):
+    """The study's table of trials with a loss by their levels, less those of these numbers."""
+    draw, frames = random.Random(0), []
+    noise = {seed: draw.gauss(0, 1) for seed in studied.factors["seed"]}
+    for number, trial in enumerate(studied.trials):
+        value = loss(trial.levels) + noise[trial.levels["seed"]] + draw.gauss(0, 0.01)
+        end = "failed: not a number" if number in fails else {"loss": value}
+        frames.append(trial_frame(made_row(trial, end, number)))
+    return build_table(studied, studied.tables[0], pl.concat(frames).sort("trial"))
+
+
+def loss(levels):
+    return 2 + 0.3 * (levels["norm"] == "post") + 0.2 * (levels["norm"] == "post") * (levels["mixer"] == "sa")
+
+
+def text(table):
+    return {
+        row: tuple(cell.full_text for cell in cells)
+        for row, cells in zip(table.rows, table.cells, strict=True)
+    }
+
+
+def test_a_grid_has_the_effects_of_its_factors_and_interactions():
+    table = made(study(), loss)
+    assert table.groups == ("factors",) * 6 + ("interactions",) * 3 + ("besides",) * 3
+    rows = text(table)
+    assert rows["norm: pre → post"] == ("+0.3687 [0.3607, 0.3768]", "< .001", "3.4 %")
+    assert rows["mixer"][:2] == ("", "< .001")
+    assert rows["mixer: sa"][0].startswith("+0.06")
+    assert rows["norm × dropout"][1] == "1"
+    assert rows["norm × mixer"][:2] == ("", "< .001")
+    assert table.caption[0] == (
+        "Loss, nats a token: effects of 3 factors over 12 cells, with 3 seeds as blocks."
+    )
+    assert table.caption[4].startswith(
+        "p: F test by the variance of the noise within cells, 22 degrees of freedom;"
+        " Holm over 6 tests of the column; loss 0.01"
+    )
+    shares = tidy_frame(table).filter(pl.col("column") == "share")["value"]
+    assert shares.sum() == pytest.approx(1)
+
+
+def test_trials_without_a_value_are_told_and_shares_do_not_add_up():
+    table = made(study(), loss, fails={3, 17})
+    assert "Left out of 36 trials: 2 failed." in table.caption
+    assert any("do not add up" in sentence for sentence in table.caption)
+    assert text(table)["norm: pre → post"][0].startswith("+0.3")
+
+
+def test_one_factor_at_a_time_takes_interactions_to_be_nothing_and_says_so():
+    table = made(study(design="one_at_a_time"), loss)
+    assert "interactions" not in table.groups
+    assert "The cells cannot tell any of 3 interactions, which are taken to be nothing." in table.caption
+
+
+def test_what_a_missing_level_hides_is_not_a_number():
+    lost = [at for at, trial in enumerate(study().trials) if trial.levels["dropout"] == 0.1]
+    table = made(study(), loss, fails=lost)
+    rows, notes = text(table), {note.mark: note.text for note in table.footnotes}
+    assert rows["dropout: 0.0 → 0.1"] == ("–", "", "")
+    (mark,) = next(
+        cells[0].marks for row, cells in zip(table.rows, table.cells, strict=True) if "dropout:" in row
+    )
+    assert notes[mark] == "Only one level of dropout has a value."
+    assert rows["norm: pre → post"][0].startswith("+0.3")
+
+
+def test_a_study_without_any_value_has_an_empty_table():
+    table = made(study(), loss, fails=range(36))
+    assert text(table)["norm: pre → post"] == ("–", "", "")
+    assert table.footnotes == ()
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"value": "los"}, "unknown metric 'los'; nearest: loss"),
+        ({"rows": "norm"}, "unknown key 'rows'"),
+        ({"kind": "effect"}, "expected 'cells' or 'effects', got 'effect'"),
+        (
+            {"select": {"norm": "pre", "dropout": 0.0, "mixer": "sa"}},
+            "expected a factor other than seed with several levels",
+        ),
+        ({"digits": {"accuracy": 1}}, "unknown metric 'accuracy'"),
+    ],
+)
+def test_what_does_not_fit_is_told(table, message):
+    with pytest.raises(StudyError) as told:
+        study(table=TABLE | table)
+    assert message in str(told.value)
