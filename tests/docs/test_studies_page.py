@@ -18,6 +18,7 @@ from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.presentation.curve import CurveSpec
+from activemem.studies.presentation.effects import EffectsSpec
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
 from activemem.studies.study import load_study
@@ -127,6 +128,7 @@ def tables_in(kind):
         ("optimizer", OwnOptimizerSettings),
         ("schedule", OwnScheduleSettings),
         ("search", settings.SearchSettings),
+        ("table_effects", EffectsSpec),
         ("curve", CurveSpec),
     ],
 )
