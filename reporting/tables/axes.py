@@ -66,7 +66,7 @@ def columns_of(
             TableColumn(
                 metric=metrics[name][0],
                 level="",
-                head=_metric_head(*metrics[name]),
+                head=metric_head(*metrics[name]),
                 headings=(under.get(name, ""),) if under else (),
             )
             for name in _grouped(spec.value, under)
@@ -78,7 +78,7 @@ def columns_of(
             level=text,
             head=heads[text],
             headings=(
-                *((_metric_head(metric, words),) if len(spec.value) > 1 else ()),
+                *((metric_head(metric, words),) if len(spec.value) > 1 else ()),
                 one_line(spec.columns),
                 *((under.get(text, ""),) if under else ()),
             ),
@@ -88,7 +88,7 @@ def columns_of(
     )
 
 
-def _metric_head(metric: Metric, words: str) -> str:
+def metric_head(metric: Metric, words: str) -> str:
     """A metric over a column: its name, what settings make of it, and an arrow towards better values."""
     return one_line(metric.name) + (f" ({words})" if words else "") + better_arrow(metric)
 

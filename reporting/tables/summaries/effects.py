@@ -8,7 +8,7 @@ from itertools import chain, combinations
 
 import polars as pl
 
-from ....studies.catalog.metrics import Metric, better_arrow, find_metric, with_sign
+from ....studies.catalog.metrics import Metric, find_metric, with_sign
 from ....studies.presentation.effects import EffectsSpec, varied_factors
 from ....studies.presentation.metric_words import with_true_title
 from ....studies.schema.design import level_key

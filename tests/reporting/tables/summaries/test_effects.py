@@ -61,7 +61,8 @@ def test_a_grid_has_the_effects_of_its_factors_and_interactions():
     assert rows["norm × dropout"][1] == "1"
     assert rows["norm × mixer"][:2] == ("", "< .001")
     assert table.caption[0] == (
-        "Loss, nats a token: effects of 3 factors over 12 cells, with 3 seeds as blocks."
+        "Loss in training at the length reached, nats a token:"
+        " effects of 3 factors over 12 cells, with 3 seeds as blocks."
     )
     assert table.caption[4].startswith(
         "p: F test by the variance of the noise within cells, 22 degrees of freedom;"
