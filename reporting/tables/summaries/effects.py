@@ -21,6 +21,7 @@ from ...provenance import provenance
 from ...statistics.estimates import Estimate
 from ...statistics.factor_effects import Contrast, TermEffect
 from ...statistics.factor_terms import Term
+from ..axes import metric_head
 from ..table import Cell, CellStatus, ColumnKey, Footnotes, Table
 from ..tally import NOT_RUN
 from .effects_caption import EffectsColumn, effects_sentences, format_p, format_share
@@ -51,7 +52,7 @@ def effects_table(study: Study, spec: EffectsSpec, outcomes: pl.DataFrame) -> Ta
     columns = [_column(study, metric, factors, spec, outcomes) for metric, _ in named]
     rows, notes = list(_rows(factors, columns)), Footnotes()
     metrics = [column.metric for column in columns]
-    headed = [one_line(metric.name + words) + better_arrow(metric) for metric, words in named for _ in _HEADS]
+    headed = [metric_head(metric, words) for metric, words in named for _ in _HEADS]
     return Table(
         name=spec.name,
         caption=effects_sentences(spec, study, factors, columns),
