@@ -83,6 +83,7 @@ def _finding(finding: ComparisonResult) -> dict[str, Any]:
         "interval": finding.interval,
         "p": finding.p,
         "n": finding.n,
+        "degrees": finding.degrees,
         "needed": finding.needed,
         "missing": [str(gap) for gap in finding.gaps],
     }

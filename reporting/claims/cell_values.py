@@ -27,6 +27,8 @@ from ...studies.claims.comparisons import (
 from ...studies.claims.scope import CellKey, cell_key
 from ...studies.planning.trial_values import ValueStatus, trial_values
 from ...studies.schema.factors import SEED
+from ..statistics.pooled_differences import Pool
+from .comparable_cells import ComparableCells
 from .verdicts import MissingTrials
 
 if TYPE_CHECKING:
@@ -65,12 +67,9 @@ class CellResults:
         self.seeds = study.seeds
         self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
         self._over_budget = {_trial_key(trial) for trial in study.over_budget}
-        wanted = {cell_key(quantity.cell) for quantity in quantities}
         self._trials: dict[CellKey, dict[int, Trial]] = {}
         for trial in study.cells:
-            place = _trial_key(trial)
-            if place in wanted:
-                self._trials.setdefault(place, {})[int(trial.levels[SEED])] = trial
+            self._trials.setdefault(_trial_key(trial), {})[int(trial.levels[SEED])] = trial
         ids = {trial.id for cell in self._trials.values() for trial in cell.values()}
         self._values = {
             metric: {
@@ -82,6 +81,9 @@ class CellResults:
             for metric in {quantity.metric for quantity in quantities}
         }
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
+        self._comparable = ComparableCells(
+            study, self._trials, lambda metric, trial: self._values[metric][trial.id][0]
+        )
 
     def differences(self, comparison: Comparison) -> dict[int, float]:
         """Left minus right, for the seeds for which both are known."""
@@ -104,6 +106,10 @@ class CellResults:
     def step(self, comparison: Comparison) -> float:
         """The smallest difference that all quantities of a comparison can show: their largest step."""
         return max(self._step(comparison.left), self._step(comparison.right))
+
+    def pool(self, comparison: Comparison) -> Pool | None:
+        """The variance of left minus right by all comparable cells; None where nothing can be pooled."""
+        return self._comparable.pool(comparison)
 
     def rounding_sd(self, comparison: Comparison) -> float:
         """The standard deviation of left minus right by rounding alone: for a value, its step over √12."""

@@ -58,7 +58,7 @@ def needs_metrics(study: Study) -> bool:
 
 def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
     family = list(dict.fromkeys(iter_comparisons(claim.statement)))
-    tests = {each: _paired_test(each, claim, results) for each in family}
+    tests = {each: _paired_test(each, claim, results, len(family)) for each in family}
     tested = [each for each in family if not tests[each].exact]
     p_values = [tests[each].p for each in tested]
     threshold = hochberg_threshold(p_values, 1 - claim.spec.level)
@@ -75,6 +75,7 @@ def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
             interval=tests[each].interval(1 - threshold),
             p=adjusted.get(each) if tests[each].complete and tests[each].n > 1 else None,
             n=tests[each].n,
+            degrees=tests[each].degrees if tests[each].method in {"pooled", "t"} else None,
             needed=tests[each].needed(1 - threshold) if verdicts[each] is Verdict.UNDECIDED else None,
             decimals=_decimals(each),
             gaps=results.gaps(each),
@@ -93,7 +94,7 @@ def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
     )
 
 
-def _paired_test(comparison: Comparison, claim: Claim, results: CellResults) -> PairedTest:
+def _paired_test(comparison: Comparison, claim: Claim, results: CellResults, family: int) -> PairedTest:
     """The test of a comparison; costs that are computed, not measured, are exact."""
     names = {each.metric for each in iter_quantities(comparison)}
     return PairedTest(
@@ -103,6 +104,8 @@ def _paired_test(comparison: Comparison, claim: Claim, results: CellResults) -> 
         test=claim.spec.test,
         complete=not results.gaps(comparison),
         exact=bool(names) and names <= set(ANALYTIC_COSTS),
+        pool=results.pool(comparison) if claim.spec.test == "pooled" else None,
+        family=family,
     )
 
 

@@ -1,8 +1,10 @@
 """The test of one comparison: how surely left minus right lies where the claim says.
 
 The default is a t interval of the paired differences, which assumes that they are normal; a few seeds cannot
-show that. Their spread counts as at least that of rounding: three lengths of 7 do not prove that the fourth
-is 7. `permutation` and `wilcoxon` assume less, and can decide nothing below 6 seeds.
+show that. Their spread is that of all comparable cells or their own, whichever is larger, and counts as at
+least that of rounding: three lengths of 7 do not prove that the fourth is 7. Where there are seeds enough a
+permutation test decides in its place. `t` looks at the comparison alone; `permutation` and `wilcoxon` assume
+less, and can decide nothing below 6 seeds.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from functools import cached_property
 from ...studies.claims.spec import Test
 from ..statistics.estimates import mean, sample_sd, t_quantile
 from ..statistics.paired_tests import paired_p, smallest_p, t_test_p
+from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_decides
 from ..statistics.power import pairs_needed
 
 
@@ -22,8 +25,9 @@ from ..statistics.power import pairs_needed
 class PairedTest:
     """The differences of one comparison by seed, and the open interval `region` that the claim asserts.
 
-    `rounding_sd` is the standard deviation by rounding alone. Costs that are computed, not measured, are
-    `exact`: one value is enough. Unless the seeds are `complete`, nothing is decided.
+    `rounding_sd` is the standard deviation by rounding alone, `pool` the variance by all comparable cells,
+    `family` how many comparisons the claim has. Costs that are computed, not measured, are `exact`: one value
+    is enough. Unless the seeds are `complete`, nothing is decided.
     """
 
     differences: Mapping[int, float]
@@ -32,6 +36,8 @@ class PairedTest:
     test: Test
     complete: bool
     exact: bool = False
+    pool: Pool | None = None
+    family: int = 1
 
     @property
     def n(self) -> int:
@@ -44,10 +50,36 @@ class PairedTest:
         return mean(list(self.differences.values())) if self.differences else None
 
     @property
+    def method(self) -> Test:
+        """The test that decides: of the default a permutation test, where there are seeds enough."""
+        if self.test != "pooled":
+            return self.test
+        if permutation_decides(self.n, self.family):
+            return "permutation"
+        return "pooled" if self.pool else "t"
+
+    @property
     def spread(self) -> float | None:
-        """The standard deviation of the differences, at least that of rounding; None below two."""
+        """The standard deviation of a difference, at least that of rounding; None below two."""
+        return None if self._spread is None else self._spread[0]
+
+    @property
+    def degrees(self) -> float | None:
+        """The degrees of freedom of the t interval; None below two."""
+        return None if self._spread is None else self._spread[1]
+
+    @cached_property
+    def _spread(self) -> tuple[float, float] | None:
+        """The standard deviation of a difference and its degrees of freedom."""
         found = sample_sd(list(self.differences.values()))
-        return None if found is None else max(found, self.rounding_sd)
+        if found is None:
+            return None
+        own, degrees = max(found, self.rounding_sd), self.n - 1.0
+        if self.method != "pooled":
+            return own, degrees
+        assert self.pool is not None
+        variance, degrees = own_or_pooled(own**2, self.n, self.pool)
+        return math.sqrt(variance), degrees
 
     @property
     def inside(self) -> bool:
@@ -70,9 +102,9 @@ class PairedTest:
         """The t interval of the mean difference; None below two."""
         if self.effect is not None and self.exact:
             return (self.effect, self.effect)
-        if self.effect is None or self.spread is None:
+        if self.effect is None or self.spread is None or self.degrees is None:
             return None
-        half = t_quantile(level, self.n) * self.spread / math.sqrt(self.n)
+        half = t_quantile(level, self.degrees + 1) * self.spread / math.sqrt(self.n)
         return (self.effect - half, self.effect + half)
 
     def needed(self, level: float) -> int | None:
@@ -81,10 +113,15 @@ class PairedTest:
         if effect is None or not spread or not self.complete:
             return None
         distance = min(abs(effect - end) for end in (self._ends if self.inside else self._crossed_ends))
-        min_pairs = 2
-        while self.test != "t" and smallest_p(min_pairs) > 1 - level:
+        min_pairs, by_t = 2, self.method in {"pooled", "t"}
+        while not by_t and smallest_p(min_pairs) > 1 - level:
             min_pairs += 1
-        return pairs_needed(distance / spread, level, min_pairs=min_pairs) if distance else None
+        more = self.pool.degrees_per_unit if self.pool and self.method == "pooled" else 1
+        return (
+            pairs_needed(distance / spread, level, min_pairs=min_pairs, degrees_per_pair=more)
+            if distance
+            else None
+        )
 
     @property
     def _ends(self) -> list[float]:
@@ -101,11 +138,14 @@ class PairedTest:
     def _p_against(self, end: float) -> float:
         """The two-sided p of the hypothesis that the mean difference is `end`."""
         assert self.effect is not None
-        if self.test != "t":
-            return paired_p(self.differences, dict.fromkeys(self.differences, end), test=self.test)
-        if self.spread is None:
+        method = self.method
+        if method not in ("pooled", "t"):
+            return paired_p(self.differences, dict.fromkeys(self.differences, end), test=method)
+        if self.spread is None or self.degrees is None:
             return 1.0
         distance = self.effect - end
         if not distance:
             return 1.0
-        return t_test_p(distance / (self.spread / math.sqrt(self.n)), self.n) if self.spread else 0.0
+        return (
+            t_test_p(distance / (self.spread / math.sqrt(self.n)), self.degrees + 1) if self.spread else 0.0
+        )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from ...studies.catalog.metrics import with_sign
+from ...studies.text.units import number_range
 from ..statistics.paired_tests import TESTS
 from ..statistics.power import MAX_PAIRS
 from .verdicts import ClaimResult, ComparisonResult, Verdict
@@ -81,17 +82,30 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     if any(map(_has_stricter_level, checked)):
         intervals += ", wider where not all comparisons of a claim are decided (Hochberg)"
     sentences = [f"Effect: left less right, paired by seed, with its t interval at {intervals}."]
-    if "t" in tests:
+    if "pooled" in tests:
         sentences.append(
-            "Tested by that interval, which takes the differences to be normal, "
-            "and their spread to be no less than rounding's."
+            "Tested by that interval, which takes the differences to be normal. Their variance is that "
+            "of all comparable cells, or their own if it is larger"
+            f"{_degrees(checked)}, and no less than rounding's."
         )
-    if tests - {"t"}:
-        names = " and ".join(TESTS[test] for test in TESTS if test in tests)
+    others = [TESTS[test] for test in TESTS if test in tests]
+    if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
         sentences.append(f"Tested by the {names} where a claim says so.")
     if any(each.needed for each in checked):
         sentences.append("So many seeds would do: with a chance of 80 %, at this effect and spread.")
     return sentences
+
+
+def _degrees(checked: Sequence[ClaimResult]) -> str:
+    """The range of the degrees of freedom of claims that pool; empty without any."""
+    known = [
+        int(finding.degrees)
+        for each in checked
+        if each.spec.test == "pooled"
+        for finding in each.findings
+        if finding.degrees is not None
+    ]
+    return f" ({number_range(sorted(known))} degrees of freedom)" if known else ""
 
 
 def format_number(value: float, decimals: int) -> str:

@@ -39,8 +39,9 @@ class ComparisonResult:
     """The result of one comparison; `text` is its full text, `label` its short name within the claim.
 
     `effect` is left minus right, and `interval` bounds it at the claim's level. `p` is adjusted by Hochberg's
-    procedure; None if nothing was tested. `needed` is how many seeds would decide it; None if unknown. `gaps`
-    are the missing trials that leave it fewer seeds than the study has.
+    procedure; None if nothing was tested. `degrees` are the degrees of freedom of a t interval, None of a
+    test that has none. `needed` is how many seeds would decide it; None if unknown. `gaps` are the missing
+    trials that leave it fewer seeds than the study has.
     """
 
     text: str
@@ -50,6 +51,7 @@ class ComparisonResult:
     interval: tuple[float, float] | None
     p: float | None
     n: int
+    degrees: float | None
     needed: int | None
     decimals: int
     gaps: tuple[MissingTrials, ...]

@@ -87,8 +87,8 @@ def sample_sd(values: Sequence[float]) -> float | None:
 
 
 @lru_cache(maxsize=1024)
-def t_quantile(level: float, count: int) -> float:
-    """How many standard errors a two-sided t interval of this many values reaches to either side."""
+def t_quantile(level: float, count: float) -> float:
+    """How many standard errors a two-sided t interval of this many values, degrees and one, reaches."""
     from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
 
     return float(stdtrit(count - 1, (1 + level) / 2))

@@ -41,8 +41,8 @@ def smallest_p(n: int) -> float:
     return min(1.0, 2 * 0.5**n)
 
 
-def t_test_p(errors: float, count: int) -> float:
-    """The two-sided p of a mean of `count` values at a distance of `errors` standard errors."""
+def t_test_p(errors: float, count: float) -> float:
+    """The two-sided p of a mean at so many standard errors, of `count` values: degrees and one."""
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))

@@ -1,9 +1,11 @@
 """How surely cells differ from a baseline when there are few seeds: their variance is taken from all of them.
 
 With three seeds a permutation test cannot reach 0.05, and a paired t test has two degrees of freedom. Cells
-that are trained alike vary alike, so that the variance of a difference is pooled over all pairs of cells. If
-one comparison varies more than that, the largest holds for all, which keeps the rate of false findings below
-its level for cells that do not vary alike (`bench/false_findings.py` simulates both).
+that are trained alike vary alike, so that the variance of a difference is pooled over all pairs of cells that
+vary at all: three lengths of 7 do not say that lengths do not vary. If one comparison varies more than that,
+the largest holds for all, which keeps the rate of false findings below its level for cells that do not vary
+alike. A comparison of a claim, which nothing corrects for others, has the larger of the pooled variance and
+its own, and of the latter fewer degrees of freedom (`bench/false_findings.py` simulates all of it).
 """
 
 from __future__ import annotations
@@ -21,7 +23,52 @@ Values = Mapping[int, float]
 """Values by the unit that they are paired by."""
 
 _ENOUGH = 0.01
-"""Where the smallest corrected p that a permutation test can give is at most this, it decides."""
+
+
+def permutation_decides(n: int, tests: int) -> bool:
+    """Whether a permutation test of n pairs decides: the smallest corrected p that it gives is .01."""
+    return smallest_p(n) * tests <= _ENOUGH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """The variance of the difference of two cells on a unit, its degrees of freedom, and those of a unit."""
+
+    variance: float
+    degrees: int
+    degrees_per_unit: int
+
+
+def pooled_variance(cells: Sequence[Values]) -> Pool | None:
+    """The variance of a difference between two of the cells that vary; None below two, or without degrees.
+
+    The mean over all pairs of cells, by their degrees of freedom. Where all cells have the same units it is
+    twice the residual variance of the cells with units as blocks.
+    """
+    varying = [cell for cell in cells if len(set(cell.values())) > 1]
+    found = [
+        (len(pairs) - 1, _variance(pairs))
+        for one, two in combinations(varying, 2)
+        if (pairs := _pairs(one, two))
+    ]
+    weight = sum(each for each, _ in found)
+    units = set[int]().union(*varying)
+    degrees = sum(map(len, varying)) - len(varying) - len(units) + 1  # what cells and units leave over
+    if not weight or degrees < 1:
+        return None
+    variance = math.fsum(each * variance for each, variance in found) / weight
+    return Pool(variance=variance, degrees=degrees, degrees_per_unit=len(varying) - 1)
+
+
+def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
+    """The variance of one comparison of n pairs alone, and its degrees of freedom.
+
+    It is the larger of its own and the pooled one; of its own the degrees fall as the square of how much
+    larger it is, down to those of its own pairs.
+    """
+    if own <= pool.variance:
+        return pool.variance, pool.degrees
+    return own, max(n - 1.0, pool.degrees * (pool.variance / own) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +109,11 @@ def differences_between(
     """
     paired = [_pairs(cells[one], cells[other]) for one, other in pairs]
     counts = [len(found) for found in paired if found]
-    if counts and smallest_p(min(counts)) * len(counts) <= _ENOUGH:
+    if counts and permutation_decides(min(counts), len(counts)):
         return Differences(each=tuple(_by_permutation(found, level) if found else None for found in paired))
-    degrees = sum(count - 1 for count in counts)
-    variance = max([_pooled_variance(cells), *map(_variance, paired)], default=0.0)
+    pool = pooled_variance(cells)
+    variance = max([pool.variance if pool else 0.0, *map(_variance, paired)], default=0.0)
+    degrees = pool.degrees if pool else max((count - 1 for count in counts), default=0)
     if not variance or not degrees:
         each = (Difference(mean=mean(found), n=len(found)) if found else None for found in paired)
         return Differences(each=tuple(each))
@@ -90,12 +138,12 @@ def compare_all(cells: Sequence[Values]) -> Comparisons:
     numbers = list(combinations(range(len(cells)), 2))
     paired = {(one, two): pairs for one, two in numbers if (pairs := _pairs(cells[one], cells[two]))}
     counts = [len(pairs) for pairs in paired.values()]
-    if counts and smallest_p(min(counts)) * len(counts) <= _ENOUGH:
+    if counts and permutation_decides(min(counts), len(counts)):
         return Comparisons(p_values={at: _permutation_p(pairs) for at, pairs in paired.items()})
-    units = set[int]().union(*cells)
-    degrees = sum(map(len, cells)) - len(cells) - len(units) + 1  # of what cells and units leave over
-    variance = max([_pooled_variance(cells), *map(_variance, paired.values())], default=0.0)
-    if not variance or degrees < 1:
+    pool = pooled_variance(cells)
+    variance = max([pool.variance if pool else 0.0, *map(_variance, paired.values())], default=0.0)
+    degrees = pool.degrees if pool else max((count - 1 for count in counts), default=0)
+    if not variance or not degrees:
         return Comparisons(p_values={})
     return Comparisons(
         p_values={at: _t_p(pairs, variance, degrees) for at, pairs in paired.items()},
@@ -117,20 +165,6 @@ def _pairs(values: Values, baseline: Values) -> list[float]:
 
 def _variance(differences: Sequence[float]) -> float:
     return (sample_sd(differences) or 0.0) ** 2
-
-
-def _pooled_variance(cells: Sequence[Values]) -> float:
-    """The variance of a difference between two cells: the mean over all pairs, by their degrees of freedom.
-
-    Where all cells have the same units it is twice the residual variance of the cells with units as blocks.
-    """
-    found = [
-        (len(pairs) - 1, _variance(pairs))
-        for one, two in combinations(cells, 2)
-        if (pairs := _pairs(one, two))
-    ]
-    degrees = sum(each for each, _ in found)
-    return math.fsum(each * variance for each, variance in found) / degrees if degrees else 0.0
 
 
 def _by_t(pairs: Sequence[float], variance: float, degrees: int, level: float) -> Difference:

@@ -13,27 +13,34 @@ MAX_PAIRS = 10_000
 """For an effect that needs more pairs than these, no number is given."""
 
 
-def pairs_needed(effect_size: float, level: float, *, min_pairs: int = 2) -> int | None:
+def pairs_needed(
+    effect_size: float, level: float, *, min_pairs: int = 2, degrees_per_pair: int = 1
+) -> int | None:
     """How many pairs a t test needs to find an effect, in standard deviations, with a chance of POWER.
 
-    At least `min_pairs`; None above MAX_PAIRS.
+    Each pair but the first adds `degrees_per_pair` degrees of freedom: more than 1 if the variance is
+    pooled. At least `min_pairs`; None above MAX_PAIRS.
     """
+
+    def power(n: int) -> float:
+        return _power(effect_size, n, degrees_per_pair * (n - 1), level)
+
     low, high = min_pairs - 1, min_pairs
-    while _power(effect_size, high, level) < POWER:
+    while power(high) < POWER:
         if high > MAX_PAIRS:
             return None
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _power(effect_size, middle, level) >= POWER else (middle, high)
+        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
     return high if high <= MAX_PAIRS else None
 
 
-def _power(effect_size: float, n: int, level: float) -> float:
+def _power(effect_size: float, n: int, degrees: int, level: float) -> float:
     """The chance that a t test of n pairs finds an effect of this many standard deviations, with its sign."""
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
-    return 1.0 - float(nctdtr(n - 1, effect_size * math.sqrt(n), t_quantile(level, n)))
+    return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees + 1)))
 
 
 def detectable(error: float, degrees: int, level: float) -> float:

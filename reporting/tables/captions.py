@@ -13,14 +13,13 @@ from ...studies.presentation.table import TableSpec
 from ...studies.schema.level_names import one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.schema.source_sheet import SourceSheet
-from ...studies.text.units import plural
+from ...studies.text.units import number_range, plural
 from .axes import TableColumn
 from .bold import SIGNIFICANCE_LEVEL, BestOfColumn
 from .differences import (
     ColumnDifferences,
     detectable_words,
     differences_sentences,
-    number_range,
     pooled_words,
 )
 from .published_match import PublishedMatch

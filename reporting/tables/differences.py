@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...studies.catalog.metrics import Metric
 from ...studies.presentation.table import Center
+from ...studies.text.units import number_range
 from ..statistics.pooled_differences import Difference, corrected, differences_between
 from ..statistics.power import detectable
 from .axes import TableColumn
@@ -125,8 +126,3 @@ def detectable_words(found: Sequence[tuple[Metric, float | None]], between: str 
 def pooled_words(degrees: Sequence[int]) -> str:
     """The t test with a pooled variance, as a caption names it; its degrees of freedom are in order."""
     return f"t with the variance pooled over the column, {number_range(degrees)} degrees of freedom"
-
-
-def number_range(numbers: Sequence[int]) -> str:
-    """Numbers in order, as the first and the last of them."""
-    return f"{numbers[0]}" if numbers[0] == numbers[-1] else f"{numbers[0]} to {numbers[-1]}"

@@ -13,7 +13,7 @@ from ..schema.settings import Level
 from ..text.strict_model import StrictModel
 from .comparisons import Statement
 
-Test = Literal["t", "permutation", "wilcoxon"]
+Test = Literal["pooled", "t", "permutation", "wilcoxon"]
 
 
 class ClaimSpec(StrictModel):
@@ -25,7 +25,11 @@ class ClaimSpec(StrictModel):
     level: float = Field(
         default=0.95, ge=0.5, lt=1, description="the confidence of the claim's verdicts together"
     )
-    test: Test = Field(default="t", description="what decides: the t interval, or a test that assumes less")
+    test: Test = Field(
+        default="pooled",
+        description="what decides: the t interval with a variance of all comparable cells, the t interval "
+        "of the comparison alone, or a test that assumes less",
+    )
 
     @field_validator("name")
     @classmethod

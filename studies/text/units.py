@@ -96,3 +96,8 @@ def reach_as_json(value: Reach) -> dict[str, int | str]:
 
 def _side(tokens: float) -> str:
     return "all" if tokens == math.inf else f"{tokens:.0f}"
+
+
+def number_range(numbers: Sequence[int]) -> str:
+    """Numbers in order, as the first and the last of them."""
+    return f"{numbers[0]}" if numbers[0] == numbers[-1] else f"{numbers[0]} to {numbers[-1]}"

@@ -50,8 +50,9 @@ SHOWN = """\
 
   Effect: left less right, paired by seed, with its t interval at 95 %, wider
   where not all comparisons of a claim are decided (Hochberg).
-  Tested by that interval, which takes the differences to be normal, and their
-  spread to be no less than rounding's.
+  Tested by that interval, which takes the differences to be normal. Their
+  variance is that of all comparable cells, or their own if it is larger (2
+  degrees of freedom), and no less than rounding's.
   So many seeds would do: with a chance of 80 %, at this effect and spread.
   12 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28
 """
@@ -101,7 +102,7 @@ def test_claims_for_a_program(run, claiming):
         " max_length[task=t, mixer=sa(heads=1, head_width=4)] for t in task)",
         "source": "Table 4",
         "verdict": "undecided",
-        "test": "t",
+        "test": "pooled",
         "level": 0.95,
         "interval_level": 0.975,
         "seeds": 3,
@@ -116,6 +117,7 @@ def test_claims_for_a_program(run, claiming):
         "interval": pytest.approx([-0.717, 0.717], abs=1e-3),
         "p": pytest.approx(0.0267, abs=1e-4),
         "n": 3,
+        "degrees": 2.0,
         "needed": None,
         "missing": [],
     }

@@ -1,0 +1,89 @@
+"""How often a claim of two cells is decided where nothing is to be found, and how often where something is.
+
+    python bench/verdicts.py [DRAWS]
+
+Draws the values of eight comparable cells at a few paired seeds and compares two of them, by the rule of
+claims (`reporting/claims/hypothesis_test.py`) or by their differences alone.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+
+from activemem.reporting.claims.hypothesis_test import PairedTest
+from activemem.reporting.statistics.pooled_differences import Values, pooled_variance
+
+LEVEL = 0.05
+SEEDS = (2, 3, 5, 10)
+CELLS = 8
+EFFECT = 3.0  # standard deviations of a value
+
+SPREADS = {
+    "equal": [1.0] * CELLS,
+    "one 3 times": [3.0] + [1.0] * (CELLS - 1),
+    "half 3 times": [3.0] * (CELLS // 2) + [1.0] * (CELLS // 2),
+    "1/e to e": np.exp(np.linspace(1, -1, CELLS)).tolist(),
+}
+"""The standard deviations of the cells."""
+
+
+def decided(
+    rng: np.random.Generator, seeds: int, spread: list[float], effect: float, *, noisiest: bool
+) -> tuple[bool, bool]:
+    """Whether two cells, any or the first and another, are told apart: with all cells, and alone."""
+    table = rng.normal(0, 1, seeds) + rng.normal(0, 1, (CELLS, seeds)) * np.array(spread)[:, None]
+    first, second = (0, CELLS - 1) if noisiest else rng.choice(CELLS, 2, replace=False)
+    table[first] += effect
+    cells: list[Values] = [dict(enumerate(row)) for row in table.tolist()]
+    differences = {seed: cells[first][seed] - cells[second][seed] for seed in range(seeds)}
+    pooled, alone = (
+        PairedTest(
+            differences=differences,
+            region=(0.0, math.inf),
+            rounding_sd=0.0,
+            test=test,
+            complete=True,
+            pool=pooled_variance(cells),
+        ).p
+        for test in ("pooled", "t")
+    )
+    return pooled <= LEVEL, alone <= LEVEL
+
+
+def rate(
+    rng: np.random.Generator,
+    draws: int,
+    seeds: int,
+    spread: str,
+    effect: float = 0.0,
+    *,
+    noisiest: bool = False,
+) -> tuple[str, str]:
+    """The share of draws that are decided, with all cells and alone."""
+    found = [decided(rng, seeds, SPREADS[spread], effect, noisiest=noisiest) for _ in range(draws)]
+    pooled, alone = (sum(column) / draws for column in zip(*found, strict=True))
+    return f"{pooled:.1%}", f"{alone:.1%}"
+
+
+def main() -> None:
+    """Print the table."""
+    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    rng = np.random.default_rng(0)
+    print(
+        "| seeds | "
+        + " | ".join(f"any two, {name}" for name in SPREADS)
+        + " | noisiest | found, pooled | found, alone |"
+    )
+    print("| --: |" + " --: |" * (len(SPREADS) + 3))
+    for seeds in SEEDS:
+        wrong = [rate(rng, draws, seeds, name)[0] for name in SPREADS]
+        wrong.append(rate(rng, draws, seeds, "one 3 times", noisiest=True)[0])
+        found = rate(rng, draws, seeds, "equal", EFFECT)
+        print(f"| {seeds} | " + " | ".join([*wrong, *found]) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Claims at few seeds: the variance of a comparison is that of all comparable cells, by least squares."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.claims.verdicts import Verdict
+
+from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
+
+MIXERS = ("sa", "conv(k=3)", "conv(k=20)", "sa + conv(k=3)")
+BEATS = "max_length[task={0}, mixer=sa] > max_length[task={0}, mixer=conv(k=3)]"
+
+
+def drawn(scale=1.0, seed=5):
+    """Lengths of all mixers on one task: a seed in common, and noise of their own."""
+    rng = np.random.default_rng(seed)
+    return 50 + rng.normal(0, 9, 3) + scale * rng.normal(0, 4, (len(MIXERS), 3))
+
+
+def cells(table, task="reverse"):
+    return {(mixer, task): tuple(row) for mixer, row in zip(MIXERS, table, strict=True)}
+
+
+def decided(holds, found, **how):
+    study = study_with_claims(holds, **how)
+    return check_claims(study, make_outcomes(study, found))[0]
+
+
+def residual(table):
+    """The residual variance of cells and seeds, by least squares, and its degrees of freedom."""
+    rows, units = (index.ravel() for index in np.indices(table.shape))
+    design = np.concatenate([np.eye(len(table))[rows], np.eye(table.shape[1])[units]], axis=1)
+    fitted = design @ np.linalg.lstsq(design, table.ravel(), rcond=None)[0]
+    degrees = (len(table) - 1) * (table.shape[1] - 1)
+    return ((table.ravel() - fitted) ** 2).sum() / degrees, degrees
+
+
+def quiet_pair(table):
+    """The same lengths, with a difference of the first two that is nearly the same in every seed."""
+    table[0] = table[1] + 12 + np.array([0.5, 0.0, -0.5])
+    return table
+
+
+def test_the_variance_of_all_mixers_on_the_task_decides():
+    table = quiet_pair(drawn())
+    variance, degrees = residual(table)
+    one = decided(BEATS.format("reverse"), cells(table))
+    error = np.sqrt(2 * variance / 3)
+    low, high = one.deciding.interval
+    assert degrees == 6
+    assert (low, high) == pytest.approx(12 + np.array([-1, 1]) * stats.t.ppf(0.975, 6) * error)
+    assert one.deciding.p == pytest.approx(2 * stats.t.sf(12 / error, 6))
+    alone = decided(BEATS.format("reverse"), cells(table), test="t")
+    assert alone.deciding.p == pytest.approx(stats.ttest_rel(table[0], table[1]).pvalue)
+
+
+def test_a_comparison_that_varies_more_has_its_own_variance_and_fewer_degrees():
+    table = drawn(scale=0.5)
+    table[0] = table[1] + 12 + np.array([9.0, 0.0, -9.0])
+    variance, degrees = residual(table)
+    own = 81.0
+    assert own > 2 * variance
+    fewer = max(2.0, degrees * (2 * variance / own) ** 2)
+    one = decided(BEATS.format("reverse"), cells(table))
+    assert one.deciding.p == pytest.approx(2 * stats.t.sf(12 / np.sqrt(own / 3), fewer))
+
+
+def test_cells_that_do_not_vary_are_not_pooled_and_other_tasks_neither():
+    table = quiet_pair(drawn())
+    table[3] = 7.0
+    loud = cells(drawn(scale=30.0), "not")
+    variance, degrees = residual(table[:3])
+    one = decided(BEATS.format("reverse"), cells(table) | loud)
+    assert one.deciding.p == pytest.approx(2 * stats.t.sf(12 / np.sqrt(2 * variance / 3), degrees))
+
+
+def test_a_mean_over_tasks_has_the_sum_of_their_variances():
+    first, second = quiet_pair(drawn(seed=1)), quiet_pair(drawn(scale=3.0, seed=2))
+    holds = (
+        "mean(max_length[task=t, mixer=sa] for t in [reverse, not])"
+        " > mean(max_length[task=t, mixer=conv(k=3)] for t in [reverse, not])"
+    )
+    one = decided(holds, cells(first) | cells(second, "not"))
+    parts = [2 * residual(table)[0] / 4 for table in (first, second)]  # halves of each
+    degrees = int(sum(parts) ** 2 / sum(part**2 / 6 for part in parts))
+    assert one.deciding.p == pytest.approx(2 * stats.t.sf(12 / np.sqrt(sum(parts) / 3), degrees))
+
+
+@pytest.mark.parametrize(
+    "holds",
+    [
+        "max_length[task=reverse, mixer=sa] > 40",
+        "max_length[task=reverse, mixer=sa] > min(max_length[task=reverse, mixer=conv(k=3)], 40)",
+        "max_length[task=reverse, mixer=sa] / max_length[task=reverse, mixer=conv(k=3)] > 1.1",
+        "max_length[task=reverse, mixer=sa] > max_length[task=not, mixer=sa]",
+    ],
+)
+def test_of_what_is_no_difference_within_a_task_nothing_is_pooled(holds):
+    found = cells(quiet_pair(drawn())) | cells(drawn(), "not")
+    pooled, alone = decided(holds, found), decided(holds, found, test="t")
+    assert pooled.deciding == alone.deciding
+
+
+def test_with_many_seeds_a_permutation_test_decides():
+    text = STUDY_TEXT.replace("[0, 1, 2]", str(list(range(8))))
+    found = {("sa", "reverse"): tuple(range(20, 28)), ("conv(k=3)", "reverse"): (9, 8, 9, 8, 9, 8, 9, 8)}
+    one = decided(BEATS.format("reverse"), found, text=text)
+    assert (one.verdict, one.deciding.p) == (Verdict.CONFIRMED, 2 / 2**8)
