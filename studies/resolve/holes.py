@@ -69,9 +69,15 @@ def check_holes(draft: Draft) -> None:
                 )
             elif path[0] in TRIAL_TABLES and (message := _misplacement_message(draft, path, hole[1])):
                 draft.diagnostics.report_invalid(path, message, within=hole.span())
+    labels = draft.design.labels
+    for name in labels:
+        if name in used:
+            draft.diagnostics.report_error(
+                ("study", "labels"), f"{name} is no label: it fills the hole {{{name}}}"
+            )
     as_written = _holes_as_written(draft)
     for name in (*axes, *(fragment for fragment in fragments if fragment not in as_written)):
-        if name not in used and ("recipes", name) not in draft.diagnostics.invalid:
+        if name not in (*used, *labels) and ("recipes", name) not in draft.diagnostics.invalid:
             path = ("recipes", name) if name in fragments else _declaration_path(draft, name)
             draft.diagnostics.report_error(path, f"nothing uses '{name}': no hole {{{name}}}", key=True)
 

@@ -28,8 +28,8 @@ class Design:
     levels. `baseline` has the levels that [study] names, `matched_size` the one name there that is not a
     factor, with its value: the size that is solved. `around` has the factors that are crossed with a design
     of the others. `target` has the levels that [study] names for the end of the design, `resolution` is that
-    of a fraction, `sample_cells` and `sample_seed` are those of a sample. `as_written` is the design of the
-    file without its overrides, if there are any.
+    of a fraction, `sample_cells` and `sample_seed` are those of a sample, `labels` fill no holes.
+    `as_written` is the design of the file without its overrides, if there are any.
     """
 
     kind: DesignKind
@@ -42,12 +42,16 @@ class Design:
     resolution: int = 0
     sample_cells: int = 0
     sample_seed: int = 0
+    labels: tuple[str, ...] = ()
     as_written: Design | None = None
 
     @property
     def factors(self) -> dict[str, tuple[Level, ...]]:
         """Every factor with all its levels: those of [factors], then those that only listed cells have."""
-        factors = {name: list(levels) for name, levels in self.combined_factors.items()}
+        factors = {
+            name: list({level_key(level): level for level in levels}.values())
+            for name, levels in self.combined_factors.items()
+        }
         for cell in self.listed_cells.values():
             for name, level in cell.items():
                 if not has_level(factors.setdefault(name, []), level):

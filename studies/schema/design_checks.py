@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from ...diagnostics import nearest_hint
@@ -30,7 +30,7 @@ _DESIGNS_WITH = {
 }
 _REQUIRED = {"resolution": '"IV"', "cells": "24", "design_seed": "0"}  # with an example of each
 
-DESIGN_KEYS = ("around", *_DESIGNS_WITH)
+DESIGN_KEYS = ("around", "labels", *_DESIGNS_WITH)
 """The keys of [study] that belong to a design."""
 
 
@@ -50,6 +50,21 @@ def read_around(
             message = f"unknown factor '{name}'{nearest_hint(name, factors)}"
             diagnostics.report_error(("study", "around"), message)
     return tuple(dict.fromkeys(name for name in names if name in factors))
+
+
+def read_labels(
+    diagnostics: Diagnostics, header: StudySettings | None, crossed: Collection[str], names: Collection[str]
+) -> tuple[str, ...]:
+    """The factors that only name cells; those that cannot are noted and left out."""
+    labels = header.labels if header else ()
+    path: KeyPath = ("study", "labels")
+    for name in labels:
+        if name not in names:
+            diagnostics.report_error(path, f"unknown factor '{name}'{nearest_hint(name, names)}")
+        elif name in crossed and header and (header.design != "zip" or name in header.around):
+            message = f"{name} would name the same trials differently"
+            diagnostics.report_error(path, f'{message}: a label goes with others in a "zip" or in [[cells]]')
+    return tuple(dict.fromkeys(name for name in labels if name in names))
 
 
 def check_design(diagnostics: Diagnostics, header: StudySettings, design: Design) -> Design:
@@ -87,6 +102,8 @@ def _fitting_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
             if len({len(levels) for levels in inner.values()}) > 1:
                 lengths = ", ".join(f"{name} has {len(levels)}" for name, levels in inner.items())
                 yield _DESIGN_PATH, f"zip pairs factors of equally many levels, but {lengths}"
+            else:
+                yield from _repeated_cells(design)
         case "cumulative":
             yield from _cumulative_faults(design)
         case "fractional" | "plackett_burman":
@@ -104,6 +121,16 @@ def _fitting_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
             yield from _sample_faults(design)
         case _:
             pass
+
+
+def _repeated_cells(design: Design) -> Iterator[tuple[KeyPath, str]]:
+    """Cells of a zip that differ in labels alone, or in nothing."""
+    met: dict[tuple[str, ...], int] = {}
+    for number, row in enumerate(design.rows()):
+        key = tuple(level_key(level) for name, level in row.items() if name not in design.labels)
+        if key and met.setdefault(key, number) != number:
+            place = ("factors", next(iter(row)), number)
+            yield place, f"cell {number + 1} of the zip is cell {met[key] + 1} again"
 
 
 def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:

@@ -13,7 +13,7 @@ from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .design import Design, has_level, level_key
-from .design_checks import DESIGN_KEYS, RESOLUTIONS, TARGET_PATH, check_design, read_around
+from .design_checks import DESIGN_KEYS, RESOLUTIONS, TARGET_PATH, check_design, read_around, read_labels
 from .factors import SEED, is_name, level_fault, read_factors
 from .settings import Level, StudySettings
 
@@ -27,17 +27,21 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
     A study without factors has those that its cells name, in the order in which they are met. A cell has
     the baseline's level of each factor that it does not name.
     """
-    factors = read_factors(diagnostics)
+    zipped = header is not None and header.design == "zip"
+    factors = read_factors(
+        diagnostics, lambda name: zipped and header is not None and name not in (SEED, *header.around)
+    )
     crossed = {name: levels for name, levels in factors.items() if name != SEED}
     tables = _tables(diagnostics)
     names = tuple(crossed or dict.fromkeys(name for table in tables for name in table if name != SEED))
     baseline = _baseline(diagnostics, header, names)
+    labels = read_labels(diagnostics, header, crossed, names)
     listed: dict[int, Mapping[str, Level]] = {}
     seen: set[tuple[str, ...]] = set()
     for index, table in enumerate(tables):
         if _is_cell(diagnostics, (TABLE, index), table, names, baseline):
             cell = {name: table[name] if name in table else baseline[name] for name in names}
-            key = tuple(map(level_key, cell.values()))
+            key = tuple(level_key(level) for name, level in cell.items() if name not in labels)
             if key in seen:
                 diagnostics.report_error((TABLE, index), "this cell is listed twice")
             seen.add(key)
@@ -49,6 +53,7 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
         baseline=baseline,
         matched_size=_size(diagnostics, header, names),
         around=read_around(diagnostics, header, crossed),
+        labels=labels,
         target=_target(diagnostics, header, names),
         resolution=RESOLUTIONS.get((header and header.resolution) or "", 0),
         sample_cells=(header and header.cells) or 0,

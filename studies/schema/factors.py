@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ..text.diagnostics import Diagnostics
@@ -16,14 +17,17 @@ SEED = "seed"
 _NAME = re.compile(r"[A-Za-z]\w*")
 
 
-def read_factors(diagnostics: Diagnostics) -> dict[str, tuple[Level, ...]]:
+def read_factors(
+    diagnostics: Diagnostics, may_repeat: Callable[[str], bool] = lambda _: False
+) -> dict[str, tuple[Level, ...]]:
     """Every factor with its levels, in the order of the file; `seed` is added if it is not there.
 
-    Invalid levels are noted and kept; a factor without a list of levels has an empty tuple.
+    Invalid levels are noted and kept, as are those that occur again, unless the factor's `may_repeat`; a
+    factor without a list of levels has an empty tuple.
     """
     table = diagnostics.table("factors")
     factors = {
-        name: _levels(diagnostics, name, levels)
+        name: _levels(diagnostics, name, levels, may_repeat=may_repeat(name))
         for name, levels in table.items()
         if is_name(diagnostics, ("factors", name))
     }
@@ -39,7 +43,13 @@ def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
     return fits
 
 
-def _levels(diagnostics: Diagnostics, name: str, levels: Any) -> tuple[Level, ...]:  # noqa: ANN401 -- TOML holds anything
+def _levels(
+    diagnostics: Diagnostics,
+    name: str,
+    levels: Any,  # noqa: ANN401 -- TOML holds anything
+    *,
+    may_repeat: bool,
+) -> tuple[Level, ...]:
     """The levels of a factor; faults of it and of its levels are noted.
 
     Two levels are the same if both their types and their values are: `1` and `1.0` differ.
@@ -52,7 +62,7 @@ def _levels(diagnostics: Diagnostics, name: str, levels: Any) -> tuple[Level, ..
     for index, level in enumerate(levels):
         if message := level_fault(name, level):
             diagnostics.report_invalid((*path, index), message)
-        elif (type(level), level) in seen:
+        elif (type(level), level) in seen and not may_repeat:
             diagnostics.report_error((*path, index), f"the level {format_value(level)} is listed twice")
         else:
             seen.add((type(level), level))

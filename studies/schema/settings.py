@@ -98,6 +98,8 @@ class StudySettings(StrictModel):
     """levels of factors and, for `match`, a number for the hole whose size is solved"""
     around: Names = ()
     """factors that cross a design of the others, which then stands around each of their levels"""
+    labels: Names = ()
+    """factors of a `zip` or of `[[cells]]` that name cells and fill no hole"""
     match: Literal["parameters"] | None = None
     """the size of each cell is solved so that its model has as many parameters as the baseline's"""
     keep_weights: bool = False

@@ -162,3 +162,62 @@ def test_combinations_that_a_design_does_not_have_are_no_faults():
     assert len(load_study(text).cells) == 3
     with pytest.raises(StudyError):
         load_study(text, ["study.design=one_at_a_time"])
+
+
+SIZES = {"size": ["small", "wide", "deep"], "width": [8, 16, 8], "depth": [1, 1, 2]}
+
+
+def sized(overrides=(), factors=SIZES, tables=(), **keys):
+    text = study_text(
+        study={"design": "zip", "labels": "size"} | keys,
+        model={"recipe": "{depth} * {mixer}", "d_model": "{width}"},
+        task={"name": "sort"},
+        factors={"mixer": ["sa", "gru"], **factors},
+        table=list(tables),
+    )
+    return load_study(text, overrides)
+
+
+def test_a_zip_may_repeat_levels_and_name_its_cells_around_other_factors():
+    tables = [{"name": "sizes", "rows": "size", "columns": "mixer", "value": "loss"}]
+    found = sized(around="mixer", tables=tables)
+    assert [tuple(trial.levels.values()) for trial in found.cells] == [
+        *(("sa", "small", 8, 1, 0), ("sa", "wide", 16, 1, 0), ("sa", "deep", 8, 2, 0)),
+        *(("gru", "small", 8, 1, 0), ("gru", "wide", 16, 1, 0), ("gru", "deep", 8, 2, 0)),
+    ]
+    assert found.factors["width"] == (8, 16)
+    without = sized(around="mixer", labels=None, factors={"width": SIZES["width"], "depth": SIZES["depth"]})
+    assert [trial.id for trial in found.trials] == [trial.id for trial in without.trials]
+
+
+def test_listed_cells_may_have_labels():
+    listed = [{"size": name, "width": width, "mixer": "sa"} for name, width in (("small", 8), ("large", 16))]
+    text = study_text(
+        study={"labels": "size"}, model={"d_model": "{width}"}, task={"name": "sort"}, cells=listed
+    )
+    assert load_study(text).factors["size"] == ("small", "large")
+    with pytest.raises(StudyError) as caught:
+        load_study(text.replace("width = 16", "width = 8"))
+    assert caught.value.faults[0].message == "[[cells]] this cell is listed twice"
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"labels": []}, "nothing uses 'size': no hole {size}"),
+        ({"labels": ["size", "depth"]}, "depth is no label: it fills the hole {depth}"),
+        ({"labels": ["size", "deph"]}, "unknown factor 'deph'; nearest: depth"),
+        (
+            {"design": "one_at_a_time", "factors": SIZES | {"width": [8, 16, 24], "depth": [1, 2, 3]}},
+            "size would name the same trials differently: a label goes with others"
+            ' in a "zip" or in [[cells]]',
+        ),
+        ({"factors": SIZES | {"width": [8, 8, 8]}}, "cell 2 of the zip is cell 1 again"),
+        ({"factors": SIZES | {"width": [8, 16]}}, "but size has 3, width has 2, depth has 3"),
+        ({"design": "grid", "around": None, "labels": None}, "the level 8 is listed twice"),
+    ],
+)
+def test_what_cannot_be_a_label_or_a_zip_is_told(keys, told):
+    with pytest.raises(StudyError) as caught:
+        sized(**{"around": "mixer"} | keys)
+    assert any(fault.message.endswith(told) for fault in caught.value.faults), caught.value
