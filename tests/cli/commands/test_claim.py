@@ -48,6 +48,7 @@ SHOWN = """\
   undecided   attention passes 7 on not
                                       0.0 [−0.7,  0.7]  n = 3, > 10,000 would do
 
+  max_length: longest length with 100 % accuracy.
   Effect: left less right, paired by seed, with its t interval at 95 %, wider
   where not all comparisons of a claim are decided (Hochberg).
   Tested by that interval, which takes the differences to be normal. Their

@@ -10,6 +10,8 @@ RICH = """\
 Longest length with 100 % accuracy: mean ± s.d. of 2 seeds.
 Bold: highest in its column, with all that tie at the digits shown.
 
+                                        task
+                             ──────────────────────────
   mixer                             not     reverse
   sa(heads=1, head_width=4)   5.5 ± 0.7   7.5 ± 0.7
   conv(k=3)                  *9.5 ± 0.7*     failed a,b
@@ -31,7 +33,7 @@ def test_the_last_study_is_rendered_in_full_without_a_name(run, tiny):
     assert (result.exit_code, result.stderr) == (0, "")
     first, _, second = result.stdout.partition("\n\nLoss")
     assert f"{first}\n" == RICH
-    assert second.startswith(", nats a token: mean ± s.d. of 2 seeds.\n")
+    assert second.startswith(" in training at the length reached, nats a token: mean ± s.d. of 2 seeds.\n")
 
 
 def test_one_table_in_the_format_that_is_asked_for(run, tiny):
