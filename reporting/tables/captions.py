@@ -59,7 +59,7 @@ def caption_sentences(
         sentences.append(f"In parentheses, where there is none: {title[0].lower()}{title[1:]}.")
     metrics = [*dict.fromkeys(column.metric for column in columns), *([find_metric(other)] if other else [])]
     sentences += [difference] if (difference := difference_sentence(metrics, settings)) else []
-    sentences += differences_sentences(differences, baseline)
+    sentences += differences_sentences(differences, baseline, spec.significance)
     sentences += _best(spec, columns, cells, best)
     if published_match and any(cell.published for cell in cells):
         sentences += [_published(spec, published_match, cells), sources_sentence(source_sheet)]

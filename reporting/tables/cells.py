@@ -12,7 +12,7 @@ from ..statistics.estimates import Estimate
 from ..statistics.pooled_differences import Difference
 from .axes import TableColumn, TableRow
 from .bold import BestOfColumn, best_of_column
-from .differences import ColumnDifferences
+from .differences import ColumnDifferences, significance_text
 from .published_match import PublishedMatch, difference_from_baseline, difference_from_published
 from .table import Cell, CellStatus, Footnotes
 from .tally import CellKey, Tally
@@ -103,10 +103,13 @@ class CellFiller:
             text=metric.format(estimate.value) if estimate else tally.placeholder,
             spread=spread,
             interval=interval,
-            difference_text=_difference_text(difference, metric, star=row in differences.significant),
+            difference_text=_difference_text(
+                difference, metric, significance_text(differences.p_values.get(row), self.spec.significance)
+            ),
             difference=difference.mean if difference else None,
             difference_half_width=difference.half_width if difference else None,
             is_significant=row in differences.significant,
+            p=differences.p_values.get(row),
             best=place in best,
             marks=marks,
             picked=tally.label,
@@ -155,12 +158,12 @@ class CellFiller:
         return f"{published.text_with_deviation} ({extra})" if extra else published.text_with_deviation
 
 
-def _difference_text(difference: Difference | None, metric: Metric, *, star: bool) -> str:
-    """A difference with its sign, half of its interval and a star if it is significant."""
+def _difference_text(difference: Difference | None, metric: Metric, significance: str) -> str:
+    """A difference with its sign, half of its interval, and what is said of its p."""
     if difference is None:
         return ""
     half = f" ± {metric.format(difference.half_width)}" if difference.half_width is not None else ""
-    return with_sign(metric.format(difference.mean)) + half + "*" * star
+    return with_sign(metric.format(difference.mean)) + half + significance
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spec: TableSpec) -> tuple[str, str]:

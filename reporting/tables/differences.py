@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...studies.catalog.metrics import Metric
-from ...studies.presentation.table import Center
+from ...studies.presentation.table import Center, Significance
 from ...studies.text.units import number_range
+from ..claims.terminal import format_p
 from ..statistics.pooled_differences import Difference, corrected, differences_between
 from ..statistics.power import detectable
 from .axes import TableColumn
@@ -19,16 +20,25 @@ from .tally import CellKey, Tally
 class ColumnDifferences:
     """The differences of a column by their row, and the rows of those that are significant.
 
-    `degrees` are the degrees of freedom of each pooled variance, `tests` says for how many tests p is
-    corrected, and `detectable` is the difference that is found with a chance of 80 %; None if unknown.
+    `p_values` are corrected for how many they are. `degrees` are the degrees of freedom of each pooled
+    variance, `tests` says for how many tests p is corrected, and `detectable` is the difference that is found
+    with a chance of 80 %; None if unknown.
     """
 
     metric: Metric
     by_row: Mapping[str, Difference]
     significant: frozenset[str] = frozenset()
+    p_values: Mapping[str, float] = field(default_factory=dict[str, float])
     degrees: tuple[int, ...] = ()
     tests: int = 0
     detectable: float | None = None
+
+
+_STAR_LEVELS: Mapping[Significance, tuple[float, ...]] = {
+    "star": (SIGNIFICANCE_LEVEL,),
+    "stars": (SIGNIFICANCE_LEVEL, 0.01, 0.001),
+}
+"""Below how many of these p is, so many stars there are."""
 
 
 def column_differences(
@@ -58,13 +68,15 @@ def column_differences(
         if found.degrees is not None and found.error is not None:
             degrees.append(found.degrees)
             errors.append((found.error, found.degrees))
-    p_values = dict(zip(by_row, corrected(list(by_row.values())), strict=True))
-    tests = sum(p is not None for p in p_values.values())
+    found_p = zip(by_row, corrected(list(by_row.values())), strict=True)
+    p_values = {row: p for row, p in found_p if p is not None}
+    tests = len(p_values)
     limits = [detectable(error, count, SIGNIFICANCE_LEVEL / tests) for error, count in errors]
     return ColumnDifferences(
         metric=column.metric,
         by_row=by_row,
-        significant=frozenset(row for row, p in p_values.items() if p is not None and p < SIGNIFICANCE_LEVEL),
+        significant=frozenset(row for row, p in p_values.items() if p < SIGNIFICANCE_LEVEL),
+        p_values=p_values,
         degrees=tuple(sorted(set(degrees))),
         tests=tests,
         detectable=max(limits, default=None),
@@ -95,7 +107,18 @@ def _of_centers(
     return found
 
 
-def differences_sentences(columns: Sequence[ColumnDifferences], baseline: str) -> list[str]:
+def significance_text(p: float | None, significance: Significance) -> str:
+    """What follows a difference with this p: stars, or p itself behind a comma."""
+    if p is None or significance == "none":
+        return ""
+    if significance == "p":
+        return f", {format_p(p)}"
+    return "*" * sum(p < level for level in _STAR_LEVELS[significance])
+
+
+def differences_sentences(
+    columns: Sequence[ColumnDifferences], baseline: str, significance: Significance
+) -> list[str]:
     """What the parentheses behind numbers are, how they were found, and what they could have shown."""
     shown = [column for column in columns if column.by_row]
     if not shown:
@@ -104,12 +127,17 @@ def differences_sentences(columns: Sequence[ColumnDifferences], baseline: str) -
     if not tested:
         return [f"In parentheses: difference from {baseline}."]
     sentences = [f"In parentheses: difference from {baseline}, paired by seed, ± half of its 95 % interval."]
+    if significance == "none":
+        return sentences
     counts = sorted({column.tests for column in tested})
     family = f"{number_range(counts)} test{'' if counts == [1] else 's'} of the column"
     degrees = sorted({each for column in tested for each in column.degrees})
     how = pooled_words(degrees) if degrees else "paired permutation test"
     limits = detectable_words([(column.metric, column.detectable) for column in tested])
-    sentences.append(f"*: p < {SIGNIFICANCE_LEVEL} ({how}; Holm over the {family}{limits}).")
+    rule = f"{how}; Holm over the {family}{limits}"
+    levels = _STAR_LEVELS.get(significance, ())
+    stars = ", ".join(f"{'*' * count}: p < {level}" for count, level in enumerate(levels, start=1))
+    sentences.append(f"{stars} ({rule})." if stars else f"p: {rule}.")
     return sentences
 
 

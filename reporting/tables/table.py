@@ -40,9 +40,10 @@ class Cell:
     """One combination of a row and a column, over all its trials.
 
     `text` is the centre or a word in its place, `spread` what follows a ±, and `interval` an interval.
-    `difference_text` is the `difference` from the baseline, with half the width of its interval and a star if
-    it is significant. `picked` names the levels that were picked, `metric` the metric shown if it is not the
-    column's. `published_text` is the published number with what is in parentheses after it.
+    `difference_text` is the `difference` from the baseline, with half the width of its interval and stars or
+    its `p`, which is corrected for how many tests there are. `picked` names the levels that were picked,
+    `metric` the metric shown if it is not the column's. `published_text` is the published number with what is
+    in parentheses after it.
     """
 
     status: CellStatus
@@ -54,6 +55,7 @@ class Cell:
     difference: float | None = None
     difference_half_width: float | None = None
     is_significant: bool = False
+    p: float | None = None
     best: bool = False
     marks: tuple[str, ...] = ()  # of its footnotes
     picked: str = ""

@@ -16,6 +16,10 @@ Spread = Literal["sd", "se", "ci"]
 """What follows a centre: a standard deviation, a standard error, or a confidence interval."""
 
 
+Significance = Literal["star", "stars", "p", "none"]
+"""How the p of a difference is told: by one star, by up to three, by itself, or not."""
+
+
 class GroupSpec(StrictModel):
     """`groups`: the headings over rows and columns, each with the levels or metrics under it."""
 
@@ -68,6 +72,9 @@ class TableSpec(StrictModel):
     against: Literal["baseline", "previous"] | None = None
     """what the differences of `changes` are from: the baseline, or the row before, as they are where the
     design takes one step after the other"""
+    significance: Significance = "star"
+    """what follows a difference from the baseline: star where p < 0.05 after correction, stars for 0.05, 0.01
+    and 0.001, p itself, or none"""
     groups: GroupSpec = GroupSpec()
     """headings over rows and columns"""
     select: dict[str, Any] = Field(default={})

@@ -42,6 +42,7 @@ def table_faults(spec: TableSpec, design: Design, paper: str | None) -> list[Key
         faults += _group_faults(spec, levels)
     if spec.rows in factors and (spec.columns is None or spec.columns in factors):
         faults += [*_baseline_faults(spec, levels), *_group_faults(spec, levels)]
+    faults += _significance_faults(spec)
     return [*faults, *_metric_faults(spec), *_published_faults(spec, factors, paper)]
 
 
@@ -82,6 +83,17 @@ def _baseline_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -
     if spec.published.show == "difference":
         path = ("published", "show")
         yield path, "expected below or columns, since differences are from the baseline, got difference"
+
+
+def _significance_faults(spec: TableSpec) -> Iterator[KeyFault]:
+    """Stars or p without differences that have any."""
+    if spec.significance == "star":
+        return
+    asked = f'significance = "{spec.significance}"'
+    if spec.baseline is None and spec.rows != CHANGES:
+        yield ("significance",), f"expected a baseline beside {asked}, which is of differences from it"
+    elif spec.center != "mean" and spec.significance != "none":
+        yield ("significance",), f'expected center = "mean" beside {asked}, got "{spec.center}"'
 
 
 def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:

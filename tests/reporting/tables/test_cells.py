@@ -264,7 +264,7 @@ def test_the_papers_numbers_can_have_columns_of_their_own(make: Make) -> None:
 def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
     made = make(over="lr", pick="best", select=None, spread="ci", baseline="sa", beside=True)
     frame = tidy_frame(made)
-    assert frame.shape == (8, 21)
+    assert frame.shape == (8, 22)
     first, *_ = frame.filter(pl.col("row") == "conv(k=20)").iter_rows(named=True)
     own = cell_of(made, "conv(k=20)", "sort")
     assert own.estimate is not None
@@ -285,6 +285,7 @@ def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
         "difference": own.difference,
         "difference_half_width": own.difference_half_width,
         "is_significant": True,
+        "p": own.p,
         "best": False,
         "picked": "lr 0.001",
         "published": 20.7,
