@@ -16,6 +16,7 @@ from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.spec import ClaimSpec
 from activemem.studies.presentation.curve import CurveSpec
+from activemem.studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
 from activemem.studies.presentation.effects import EffectsSpec
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
@@ -32,6 +33,8 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "table": TableSpec,
     "table_effects": EffectsSpec,
     "curve": CurveSpec,
+    "curve_effects": EffectsCurveSpec,
+    "curve_interaction": InteractionSpec,
     "claim": ClaimSpec,
 }
 """Each table of a study file whose keys are known, with its model."""

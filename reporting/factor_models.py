@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 
 from ..studies.schema.design import level_key
 from ..studies.schema.settings import Level
@@ -24,11 +25,11 @@ class StudyModel:
         """The mean at each level of a factor, or each combination of two, by their keys."""
         if self.model is None or any(len(self.observed[name]) < 2 for name in factors):
             return {}
-        found: list[tuple[str, ...]] = [()]
-        for name in factors:
-            found = [(*key, level_key(level)) for key in found for level in self.observed[name]]
-        means = self.model.means(factors)
-        return dict(zip(found, means, strict=True)) if means else {}
+        term = tuple(name for name in self.observed if name in factors)
+        keys = product(*(map(level_key, self.observed[name]) for name in term))
+        means = self.model.means(term)
+        found = zip(keys, means, strict=True) if means else ()
+        return {tuple(key[term.index(name)] for name in factors): mean for key, mean in found}
 
 
 def model_factors(

@@ -14,6 +14,7 @@ from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.divergence import ignorant_losses, may_diverge, tell_divergence
 from ..studies.planning.status import study_outcomes
 from ..studies.planning.trial_values import ValueStatus
+from ..studies.presentation.curve import CurveSpec
 from ..studies.presentation.table import TableSpec
 from ..studies.study import Study
 
@@ -56,7 +57,9 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
         if isinstance(spec, TableSpec) and spec.otherwise:
             yield spec.otherwise
     for spec in study.curves:
-        yield from (spec.value, spec.x)
+        yield spec.value
+        if isinstance(spec, CurveSpec):
+            yield spec.x
     for claim in study.claims:
         for comparison in iter_comparisons(claim.statement):
             yield from (quantity.metric for quantity in iter_quantities(comparison))

@@ -17,8 +17,7 @@ from ..studies.planning.best_points import BestPoint, best_points
 from ..studies.planning.plan import Plan, make_plan
 from ..studies.planning.status import StudyStatus, started_trials, study_status
 from ..studies.planning.subset import select_trials
-from ..studies.presentation.curve import CurveSpec
-from ..studies.presentation.reader import AnyTableSpec
+from ..studies.presentation.reader import AnyCurveSpec, AnyTableSpec
 from ..studies.schema.level_names import one_line
 from ..studies.study import Study
 from .claims.check import check_claims, needs_metrics
@@ -36,7 +35,7 @@ from .tables.table import TableError
 if TYPE_CHECKING:
     from ..errors import ActivememError
 
-SpecT = TypeVar("SpecT", bound=AnyTableSpec | CurveSpec)
+SpecT = TypeVar("SpecT", bound=AnyTableSpec | AnyCurveSpec)
 
 _CLAIM_SCHEMA = {
     "claim": pl.String,

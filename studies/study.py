@@ -14,8 +14,7 @@ from .catalog.metrics import TUNED_METRICS, metric_family
 from .claims.reader import read_claims
 from .claims.spec import Claim
 from .own_data.own_corpus import OwnCorpus, read_own_corpus
-from .presentation.curve import CurveSpec
-from .presentation.reader import AnyTableSpec, read_curves, read_tables
+from .presentation.reader import AnyCurveSpec, AnyTableSpec, read_curves, read_tables
 from .resolve.draft import Draft
 from .resolve.fragments import read_fragments
 from .resolve.grid import GridBuilder, TrialGrid
@@ -66,7 +65,7 @@ class Study:
     search: SearchSettings | None
     dimensions: Mapping[str, Dimension]
     tables: tuple[AnyTableSpec, ...]
-    curves: tuple[CurveSpec, ...]
+    curves: tuple[AnyCurveSpec, ...]
     claims: tuple[Claim, ...]
     template: Template
     design: Design
@@ -308,7 +307,7 @@ def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> Deco
 
 
 def _check_tuned_metrics(
-    diagnostics: Diagnostics, tables: Sequence[AnyTableSpec], curves: Sequence[CurveSpec]
+    diagnostics: Diagnostics, tables: Sequence[AnyTableSpec], curves: Sequence[AnyCurveSpec]
 ) -> None:
     """Note metrics of a tuning in tables and figures of a study without [decode]."""
     shown = [

@@ -10,8 +10,9 @@ import polars as pl
 from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric
 from ...studies.catalog.published import PublishedTable, match_published_keys, published_tables
 from ...studies.catalog.tasks import TEST_SETS
-from ...studies.presentation.curve import INDEX_AXES, CurveSpec, curve_faults
+from ...studies.presentation.curve import INDEX_AXES, CurveSpec
 from ...studies.presentation.metric_words import with_true_title
+from ...studies.presentation.reader import AnyCurveSpec, any_curve_faults
 from ...studies.presentation.selection import fixed_levels, is_selected, selected_levels
 from ...studies.resolve.trial import Trial
 from ...studies.schema.design import Design
@@ -33,16 +34,20 @@ MAX_LINES = 5
 
 
 def build_curve(
-    study: Study, spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
+    study: Study, spec: AnyCurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
 ) -> Curve:
     """The figure that `spec` describes, from the store's latest attempts at the study's trials.
 
     `metrics` are those of these trials in the store, needed if `spec.needs_history`. CurveError if the
     specification does not fit the study.
     """
-    if wrong := curve_faults(spec, study.design, study.paper):
+    if wrong := any_curve_faults(spec, study.design, study.paper):
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise CurveError("\n".join(faults))
+    if not isinstance(spec, CurveSpec):
+        from .effect_figures import effect_figure  # noqa: PLC0415 -- loads NumPy
+
+        return effect_figure(study, spec, outcomes)
     levels = selected_levels(spec.select, study.factors)
     samples = collect_samples(spec, study, outcomes, metrics)
     trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]

@@ -139,7 +139,46 @@ class Cloud:
     steps: Literal["post", "pre"]  # whether the front holds to the right of its points, or to their left
 
 
-Content = Lines | Bars | Boxes | Matrix | Cloud
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelMean:
+    """The mean at one level of a factor with its interval; `text` is its number, or a word in its place."""
+
+    name: str
+    text: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactorMeans:
+    """The means at the levels of one factor, and what is said of its effect."""
+
+    name: str
+    text: str
+    means: tuple[LevelMean, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """The means of every factor, and the mean of all values, None without any."""
+
+    factors: tuple[FactorMeans, ...]
+    center: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interaction:
+    """A line for each level of one factor over the levels of another, whose names stand side by side.
+
+    A point's `x` is the number of its level.
+    """
+
+    levels: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+Content = Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

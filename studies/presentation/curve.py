@@ -47,7 +47,8 @@ class CurveSpec(StrictModel):
     name: Name
     """what `--curve` and the file call it"""
     kind: CellCurve
-    """lines with bands, bars in rows, box plots, a heat map, or a cloud with its front"""
+    """lines with bands, bars in rows, box plots, a heat map, or a cloud with its front; the kinds below have
+    keys of their own"""
     value: str
     """the metric; a family such as `bleu` over its index, or a cost"""
     x: str

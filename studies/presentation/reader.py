@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, get_args
 
+from ...diagnostics import nearest, nearest_hint
 from ..schema.design import Design
 from ..text.diagnostics import Diagnostics
-from ..text.pydantic_messages import format_value
 from .curve import CellCurve, CurveSpec, curve_faults
+from .effect_figures import EffectsCurveSpec, InteractionSpec, effect_figure_faults
 from .effects import EffectsSpec, effects_faults
 from .table import TableSpec
 from .table_checks import KeyFault, table_faults
@@ -16,9 +17,18 @@ from .table_checks import KeyFault, table_faults
 AnyTableSpec = TableSpec | EffectsSpec
 """What `[[table]]` says, of any kind."""
 
-SpecT = TypeVar("SpecT", bound=TableSpec | EffectsSpec | CurveSpec)
+AnyCurveSpec = CurveSpec | EffectsCurveSpec | InteractionSpec
+"""What `[[curve]]` says, of any kind."""
+
+SpecT = TypeVar("SpecT", bound=AnyTableSpec | AnyCurveSpec)
 
 _TABLES: Mapping[str, type[AnyTableSpec]] = {"cells": TableSpec, "effects": EffectsSpec}
+
+_CURVES: Mapping[str, type[AnyCurveSpec]] = {
+    **dict.fromkeys(get_args(CellCurve), CurveSpec),
+    "effects": EffectsCurveSpec,
+    "interaction": InteractionSpec,
+}
 
 
 def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[AnyTableSpec, ...]:
@@ -38,13 +48,19 @@ def any_table_faults(spec: AnyTableSpec, design: Design, paper: str | None) -> l
     return table_faults(spec, design, paper)
 
 
-def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[CurveSpec, ...]:
+def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[AnyCurveSpec, ...]:
     """Every figure of a study in the order of the file."""
     if diagnostics.document.data.get("curve") and diagnostics.has_search:
         diagnostics.report_error(("curve",), "a figure shows the cells of a grid; a search has none")
         return ()
-    kinds = dict.fromkeys(get_args(CellCurve), CurveSpec)
-    return _read(diagnostics, "curve", kinds, None, lambda spec: curve_faults(spec, design, paper))
+    return _read(diagnostics, "curve", _CURVES, None, lambda spec: any_curve_faults(spec, design, paper))
+
+
+def any_curve_faults(spec: AnyCurveSpec, design: Design, paper: str | None) -> list[KeyFault]:
+    """Everything in a figure's specification that does not fit a study of this design."""
+    if isinstance(spec, CurveSpec):
+        return curve_faults(spec, design, paper)
+    return effect_figure_faults(spec, design)
 
 
 def _read(
@@ -56,14 +72,15 @@ def _read(
 ) -> tuple[SpecT, ...]:
     """Every valid table of an array of tables, whether it fits the study or not; all faults are noted.
 
-    The key `kind` says which model a table has.
+    The key `kind` says which model a table has; with an unknown one it is checked as the kind that is meant.
     """
     specs: list[SpecT] = []
     for index, table in enumerate(diagnostics.tables(name)):
         path, kind = (name, index), _kind(table, default)
         if isinstance(kind, str) and kind not in kinds:
-            expected = " or ".join(map(format_value, kinds))
-            diagnostics.report_error((*path, "kind"), f"expected {expected}, got {format_value(kind)}")
+            diagnostics.report_error((*path, "kind"), f"unknown kind '{kind}'{nearest_hint(kind, kinds)}")
+            if meant := nearest(kind, kinds):
+                diagnostics.validate(kinds[meant], path, {**table, "kind": meant})
             continue
         model = kinds[kind] if isinstance(kind, str) else next(iter(kinds.values()))
         spec = diagnostics.validate(model, path, table)

@@ -18,6 +18,7 @@ from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.presentation.curve import CurveSpec
+from activemem.studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
 from activemem.studies.presentation.effects import EffectsSpec
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
@@ -130,6 +131,8 @@ def tables_in(kind):
         ("search", settings.SearchSettings),
         ("table_effects", EffectsSpec),
         ("curve", CurveSpec),
+        ("curve_effects", EffectsCurveSpec),
+        ("curve_interaction", InteractionSpec),
     ],
 )
 def test_every_key_is_on_the_page_and_says_what_it_means(name, model):

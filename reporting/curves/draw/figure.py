@@ -18,8 +18,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from .. import FigureFormat
-from ..curve import Bars, Boxes, Cloud, Content, Curve, Lines, Matrix
-from . import bars, boxes, heatmap, lines, pareto
+from ..curve import Bars, Boxes, Cloud, Content, Curve, Effects, Interaction, Lines, Matrix
+from . import bars, boxes, effects, heatmap, interaction, lines, pareto
 from .panel import PanelLayout, Plot, write
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_name, wrap_text
 
@@ -40,6 +40,8 @@ _RENDERERS: dict[
     Boxes: (boxes.measure, boxes.draw),
     Matrix: (heatmap.measure, heatmap.draw),
     Cloud: (pareto.measure, pareto.draw),
+    Effects: (effects.measure, effects.draw),
+    Interaction: (interaction.measure, interaction.draw),
 }
 
 _REPRODUCIBLE_METADATA: dict[FigureFormat, dict[str, Any]] = {

@@ -47,7 +47,7 @@ def draw(plot: Plot, content: Lines, curve: Curve) -> None:
     plot.frame(x=True, y=True)
     for line in content.context:
         _line(plot, line, (ACCENT if line.accent else PALE, "-", 1.0 if line.accent else 0.8))
-    strokes = dict(_strokes(content.lines))
+    strokes = dict(line_strokes(content.lines))
     order = sorted(content.lines, key=lambda line: line.accent)
     for line in order:
         _band(plot, line, strokes[line.name][0])
@@ -73,7 +73,7 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
         plot.write(plot.width + _NAME, place, crop_name(line.name), color=color, weight=weight)
 
 
-def _strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
+def line_strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
     """The name and the stroke of each line; a level has the same stroke in every panel."""
     for line in lines:
         if line.accent:

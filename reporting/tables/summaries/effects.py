@@ -18,13 +18,14 @@ from ....studies.study import Study
 from ...factor_models import StudyModel, model_factors
 from ...observations import observe, selected_trials
 from ...provenance import provenance
+from ...statistics.effect_words import format_p, format_share
 from ...statistics.estimates import Estimate
 from ...statistics.factor_effects import Contrast, TermEffect
 from ...statistics.factor_terms import Term
 from ..axes import metric_head
 from ..table import Cell, CellStatus, ColumnKey, Footnotes, Table
 from ..tally import NOT_RUN
-from .effects_caption import EffectsColumn, effects_sentences, format_p, format_share
+from .effects_caption import EffectsColumn, effects_sentences
 
 FACTORS, INTERACTIONS, BESIDES = "factors", "interactions", "besides"
 """The headings of rows."""

@@ -89,20 +89,6 @@ def effects_sentences(
     )
 
 
-def format_p(p: float) -> str:
-    """A p as a table prints it: `.03`, `< .001`."""
-    if p < 0.001:
-        return "< .001"
-    if 0.0495 <= p < SIGNIFICANCE_LEVEL:
-        return "< .05"
-    return f"{p:.3f}".rstrip("0").lstrip("0") if p < 0.9995 else "1"
-
-
-def format_share(share: float) -> str:
-    """A share in per cent."""
-    return f"{100 * share:.1f} %"
-
-
 def _what_effects_are(
     spec: EffectsSpec, factors: Mapping[str, tuple[Level, ...]], columns: Sequence[EffectsColumn]
 ) -> Iterator[str]:

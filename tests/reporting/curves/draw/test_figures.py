@@ -18,6 +18,10 @@ from activemem.reporting.curves.curve import (
     Boxes,
     Cloud,
     Curve,
+    Effects,
+    FactorMeans,
+    Interaction,
+    LevelMean,
     Line,
     Lines,
     Matrix,
@@ -78,6 +82,27 @@ CLOUD = Cloud(
     front=(points(2.5)[0], points(2.5, 1)[1]),
     steps="post",
 )
+EFFECTS = Effects(
+    factors=(
+        FactorMeans(
+            name="norm",
+            text="η² 30.0 %, p = .01",
+            means=(
+                LevelMean(name="pre", text="1.0", value=1.0, low=0.5, high=1.5),
+                LevelMean(name="post", text="2.0", value=2.0),
+            ),
+        ),
+        FactorMeans(name="mixer", text="", means=(LevelMean(name="sa", text="cannot be told"),)),
+    ),
+    center=1.5,
+)
+INTERACTION = Interaction(
+    levels=("sa", "sa + conv(k=9) and more", "c"),
+    lines=tuple(
+        replace(line, points=tuple(replace(each, x=number) for number, each in enumerate(line.points)))
+        for line in LINES.lines
+    ),
+)
 KINDS = {
     "lines": curve(LINES),
     "bars": curve(BARS),
@@ -86,6 +111,8 @@ KINDS = {
     "upright": curve(Boxes(boxes=BOXES[:2], rows=False)),
     "heat": curve(MATRIX),
     "pareto": curve(CLOUD),
+    "effects": curve(EFFECTS),
+    "interaction": curve(INTERACTION),
     "panels": curve(LINES, Lines(lines=LINES.lines[:1], context=LINES.lines[1:])),
 }
 EMPTY = {
@@ -95,6 +122,8 @@ EMPTY = {
     "upright": Boxes(boxes=(), rows=False),
     "heat": Matrix(rows=(), columns=(), values=(), texts=(), ends=((0.0, ""), (0.0, ""))),
     "pareto": Cloud(lines=(), front=(), steps="post"),
+    "effects": Effects(factors=(), center=None),
+    "interaction": Interaction(levels=("a", "b"), lines=()),
 }
 
 

@@ -108,7 +108,7 @@ def test_a_study_without_any_value_has_an_empty_table():
     [
         ({"value": "los"}, "unknown metric 'los'; nearest: loss"),
         ({"rows": "norm"}, "unknown key 'rows'"),
-        ({"kind": "effect"}, "expected 'cells' or 'effects', got 'effect'"),
+        ({"kind": "effect"}, "unknown kind 'effect'; nearest: effects"),
         (
             {"select": {"norm": "pre", "dropout": 0.0, "mixer": "sa"}},
             "expected a factor other than seed with several levels",

@@ -1,0 +1,92 @@
+"""The figures of a grid's model: means at levels and combinations, and what is told of them."""
+
+import random
+
+import polars as pl
+import pytest
+
+from activemem.reporting.curves.build import build_curve
+from activemem.storage.rows import trial_frame
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ...study_texts import study_text
+from ..conftest import made_row
+
+FACTORS = {"norm": ["pre", "post"], "p": [0.0, 0.1], "mixer": ["sa", "conv(k=9)"], "task": ["sort"]}
+EFFECTS = {"name": "it", "kind": "effects", "value": "loss"}
+INTERACTION = {"name": "it", "kind": "interaction", "value": "loss", "x": "mixer", "series": "norm"}
+
+
+def study(curve, **header):
+    model = {"norm": "{norm}", "dropout": "{p}"}
+    return load_study(
+        study_text(study=header, model=model, factors=FACTORS | {"seed": [0, 1, 2]}, curve=[curve])
+    )
+
+
+def drawn(studied, fails=()):
+    """The study's figure of trials that fail, or have a loss of 1, more with post and still more with sa."""
+    draw, frames = random.Random(0), []
+    for number, trial in enumerate(studied.trials):
+        post, sa = trial.levels["norm"] == "post", trial.levels["mixer"] == "sa"
+        value = 1 + post + 0.5 * (post and sa) + trial.levels["seed"] + draw.gauss(0, 0.01)
+        frames.append(
+            trial_frame(made_row(trial, "failed: x" if number in fails else {"loss": value}, number))
+        )
+    return build_curve(studied, studied.curves[0], pl.concat(frames).sort("trial"))
+
+
+def test_the_means_of_each_factor_stand_below_what_is_told_of_it():
+    curve = drawn(study(EFFECTS))
+    content = curve.panels[0].content
+    assert [factor.name for factor in content.factors] == ["norm", "p", "mixer"]
+    norm = content.factors[0]
+    assert [mean.value for mean in norm.means] == pytest.approx([2, 3.25], abs=0.02)
+    assert all(mean.low < mean.value < mean.high for mean in norm.means)
+    assert norm.text.endswith("%, p < .001")
+    assert content.center == pytest.approx(2.625, abs=0.02)
+    assert curve.notes[1] == (
+        "Dotted: the mean of all values. η²: share of the sum of squares;"
+        " p: F test, 14 degrees of freedom, Holm over 6 effects."
+    )
+
+
+def test_an_interaction_has_a_line_for_each_level_in_whichever_order_factors_are_named():
+    lines = drawn(study(INTERACTION)).panels[0].content.lines
+    assert [(line.name, [point.x for point in line.points]) for line in lines] == [
+        ("pre", [0, 1]),
+        ("post", [0, 1]),
+    ]
+    assert [point.y for point in lines[1].points] == pytest.approx([3.5, 3], abs=0.02)
+    turned = drawn(study(INTERACTION | {"x": "norm", "series": "mixer"})).panels[0].content
+    assert [point.y for point in turned.lines[0].points] == pytest.approx([2, 3.5], abs=0.02)
+
+
+def test_cells_that_cannot_tell_an_interaction_say_so():
+    curve = drawn(study(INTERACTION, design="one_at_a_time"))
+    assert "The cells cannot tell this interaction, which is taken to be nothing." in curve.notes
+
+
+def test_without_values_there_is_a_figure_that_says_so():
+    for spec in (EFFECTS, INTERACTION):
+        curve = drawn(study(spec), fails=range(24))
+        assert curve.notes[0] == "Nothing to draw: no factor has values at several levels."
+        assert curve.notes[1] == "Left out of 24 trials: 24 failed."
+
+
+@pytest.mark.parametrize(
+    ("curve", "message"),
+    [
+        (EFFECTS | {"value": "los"}, "unknown metric 'los'"),
+        (EFFECTS | {"x": "norm"}, "unknown key 'x'"),
+        (INTERACTION | {"x": "task"}, "expected a factor with several levels, got 'task'"),
+        (INTERACTION | {"series": "mixer"}, "expected something other than x's, got 'mixer'"),
+        (INTERACTION | {"accent": "both"}, "no level 'both'"),
+        (EFFECTS | {"kind": "effect"}, "unknown kind 'effect'; nearest: effects"),
+    ],
+)
+def test_what_does_not_fit_is_told(curve, message):
+    with pytest.raises(StudyError) as told:
+        study(curve)
+    assert message in str(told.value)
