@@ -12,7 +12,7 @@ from ..storage.rows import TRIALS as TRIAL_COLUMNS
 from ..studies.catalog.metrics import METRICS
 from ..studies.planning.status import study_outcomes
 from ..studies.planning.trial_values import final_value
-from ..studies.schema.factors import SEED
+from ..studies.schema.factors import ABSENT, SEED
 from ..studies.schema.level_names import level_text
 from ..studies.schema.settings import Level
 from ..studies.study import Study
@@ -32,7 +32,9 @@ def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFra
     has no such factor. One whose name the store or a metric has is called `factor_NAME`.
     """
     names = dict.fromkeys(name for _, levels in cells for name in levels)
-    columns = {factor_column(name): _column([levels.get(name) for _, levels in cells]) for name in names}
+    columns = {
+        factor_column(name): _column([_present(levels.get(name)) for _, levels in cells]) for name in names
+    }
     return pl.DataFrame({"trial": pl.Series([trial for trial, _ in cells], dtype=pl.String), **columns})
 
 
@@ -86,6 +88,10 @@ def _metric_names(outcomes: pl.DataFrame) -> list[str]:
     """The metrics that some trial has, in their own order; all that are known where none has any."""
     found = set(outcomes["metrics"].explode().struct.field("name").drop_nulls())
     return [name for name in METRICS if name in found or not found] + sorted(found.difference(METRICS))
+
+
+def _present(level: Level | None) -> Level | None:
+    return None if level == ABSENT else level
 
 
 def _column(levels: Sequence[Level | None]) -> pl.Series:

@@ -38,7 +38,7 @@ from .text.document import Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault
 
 _LISTS = ("cells", "table", "curve", "claim")
-_KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "source", "search", "decode", *_LISTS)
+_KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "when", "source", "search", "decode", *_LISTS)
 _NEEDED = ("study", *TRIAL_TABLES)
 _EPOCHS = ("train", "epochs")
 

@@ -16,6 +16,7 @@ TABLES = {
     },
     "recipes": {},
     "factors": {},
+    "when": {},
     "search": {},
     "decode": {},
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...studies.presentation.curve import INDEX_AXES, TIME_AXES, CurveSpec
 from ...studies.schema.design import level_key
-from ...studies.schema.factors import SEED
+from ...studies.schema.factors import ABSENT, SEED
 from ...studies.schema.level_names import level_text, one_line, short_level_names
 from ...studies.schema.settings import Level
 from .aggregate import LevelNames, index_positions
@@ -80,5 +80,5 @@ class FigureNames:
                 [level_key(level) for level in self.levels[name]].index(level_key(levels[name]))
             ]
             for name in varied
-            if name != self.spec.panels
+            if name != self.spec.panels and levels[name] != ABSENT
         )

@@ -20,7 +20,7 @@ from ...studies.presentation.curve import INDEX_AXES, TIME_AXES, CurveSpec
 from ...studies.presentation.selection import selected_levels
 from ...studies.resolve.trial import Trial
 from ...studies.schema.design import level_key
-from ...studies.schema.factors import SEED
+from ...studies.schema.factors import ABSENT, SEED
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 
@@ -136,12 +136,14 @@ def _locate_trials(
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
     """Every selected trial with the number of its level in each role, and the levels of each cell.
 
-    The number is 0 in a role without a factor.
+    The number is 0 in a role without a factor. Trials without the factor of a role have no place.
     """
-    orders = {
-        factor: {level_key(level): n for n, level in enumerate(each)} for factor, each in levels.items()
-    }
     roles = (spec.panels, spec.series, spec.x, spec.y)
+    orders = {
+        factor: {level_key(level): n for n, level in enumerate(each)}
+        | ({} if factor in roles else {level_key(ABSENT): len(each)})
+        for factor, each in levels.items()
+    }
     cells: dict[tuple[int, ...], int] = {}
     kept: list[Mapping[str, Level]] = []
     rows: list[tuple[str | int, ...]] = []

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...studies.catalog.metrics import METRICS
 from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import SEED
+from ...studies.schema.factors import ABSENT, SEED
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.settings import Level
 from ...studies.study import Study
@@ -55,7 +55,9 @@ def trial_words(study: Study, trial: Trial) -> str:
     levels = {**trial.levels, SEED: trial.settings.seed}
     words = list[str]()
     for name in factor_names(study):
-        if isinstance(level := levels.get(name), str):
+        if (level := levels.get(name)) == ABSENT:
+            continue
+        if isinstance(level, str):
             texts = [each for each in study.factors.get(name, (level,)) if isinstance(each, str)]
             short = dict(zip(texts, short_level_names(texts), strict=True))
             words.append(short.get(level, level_name(level)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ...grammar import RecipeError
 from ..catalog.metrics import Metric
+from ..schema.conditions import Conditions, settled
 from ..schema.design import Design, level_key
 from ..schema.factors import SEED
 from ..schema.level_names import level_text
@@ -31,6 +32,7 @@ class Scope:
     baseline_level: (
         Callable[[str], Level] | None
     )  # of each factor the baseline's level; None where there is none
+    conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
     _levels_by_meaning: Mapping[str, Mapping[str, Mapping[object, Level]]] = field(
         init=False, compare=False, repr=False
     )
@@ -58,8 +60,8 @@ class Scope:
         found = tuple(cell for place, cell in self._cells_by_key.items() if wanted <= place)
         if len(found) > 1 and self.baseline_level is not None:
             first = {factor: named.get(factor, self.baseline_level(factor)) for factor in self.factors}
-            base = self._cells_by_key.get(cell_key(first.items()))
-            return found if base is None else (base,)
+            base = self._cells_by_key.get(cell_key(settled(self.conditions, first).items()))
+            return (base,) if base in found else found
         return found
 
     def varying_factors(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
@@ -98,6 +100,7 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
             if level_key(cell[SEED]) == level_key(seeds[0])
         ),
         baseline_level=design.baseline_level if design.kind == "one_at_a_time" else None,
+        conditions=design.conditions,
     )
 
 

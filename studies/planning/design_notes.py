@@ -68,12 +68,7 @@ def alias_words(design: Design) -> list[str]:
 
 
 def _cumulative(design: Design) -> str:
-    inner = design.inner
-    steps = [
-        name
-        for name in inner
-        if level_key(design.target_level(name)) != level_key(design.baseline_level(name))
-    ]
+    steps = design.steps
     return (
         f"{plural(len(steps), 'step')} from the baseline, {', '.join(steps)}, each on top of those before; "
         "it tells what each adds in this order, not what it would add in another"

@@ -12,7 +12,7 @@ from ...grammar import RecipeError, parse
 from ...grammar.difference import describe_difference
 from ...grammar.nodes import Node
 from ..schema.design import MAX_TRIALS, STEPWISE, Design, has_level, level_key
-from ..schema.factors import SEED
+from ..schema.factors import ABSENT, SEED
 from ..schema.level_names import level_name
 from ..schema.settings import Level
 from ..text.pydantic_messages import format_value
@@ -96,8 +96,10 @@ def read_changes(spec: TableSpec, design: Design) -> Changes:
     rows: list[ChangeRow] = []
     numbers: dict[CellKey, int] = {}
     stepping = tuple(name for name in design.inner if name in baseline)
-    steps = [_key(row, stepping) for row in design.rows()] if _takes_steps(spec, design) else []
+    rows_of_steps = design.rows() if _takes_steps(spec, design) else []
     for cells in blocks.values():
+        first = next(iter(cells.values()))
+        steps = [_key(design.settled({**first, **row}), stepping) for row in rows_of_steps]
         positions = [_position(steps, _key(cell, stepping)) for cell in cells.values()]
         for cell, row in _block_rows(list(cells.values()), positions, baseline, around, number=len(rows)):
             numbers[_key(cell, (*around, *baseline))] = len(rows)
@@ -106,10 +108,11 @@ def read_changes(spec: TableSpec, design: Design) -> Changes:
     changing = {
         name for cells in blocks.values() for cell in cells.values() for name in _differing(cell, baseline)
     }
+    settled = design.settled(baseline)
     return Changes(
         baseline=baseline,
         around=around,
-        changing=frozenset(changing),
+        changing=frozenset(name for name in changing if around or settled[name] != ABSENT),
         rows=tuple(
             replace(row, label=row.name if names[row.name] == 1 else f"{row.heading}: {row.name}")
             for row in rows
@@ -204,12 +207,8 @@ def _block_rows(
     for place, at in enumerate(order):
         names, cell = changed[at], cells[at]
         if positions[at]:
-            before = cells[order[place - 1]]
-            steps = [
-                step_name(each, before[each], cell[each])
-                for each in baseline
-                if level_key(cell[each]) != level_key(before[each])
-            ]
+            taken = changed[order[place - 1]]
+            steps = [step_name(each, first[each], cell[each]) for each in names if each not in taken]
             row = ChangeRow(
                 name=", ".join(steps), heading=under, baseline=number, reference=number + place - 1
             )
@@ -229,8 +228,12 @@ def step_name(factor: str, before: Level, after: Level) -> str:
 
 
 def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tuple[str, ...]:
-    """The factors of the baseline in which a cell differs from it."""
-    return tuple(name for name, level in baseline.items() if level_key(cell[name]) != level_key(level))
+    """The factors in which a cell differs from the baseline; that one is not there is no difference."""
+    return tuple(
+        name
+        for name, level in baseline.items()
+        if cell[name] != ABSENT and level_key(cell[name]) != level_key(level)
+    )
 
 
 def change_name(factor: str, before: Level, after: Level) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...diagnostics import nearest_hint
 from ..schema.design import MAX_TRIALS, Design, has_level, level_key
-from ..schema.factors import SEED
+from ..schema.factors import ABSENT, SEED
 from ..schema.level_names import level_name, level_text
 from ..schema.settings import Level
 from ..text.pydantic_messages import format_value
@@ -25,7 +25,7 @@ def selected_levels(
 
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
-    """Whether a trial with these levels is kept."""
+    """Whether a trial with these levels is kept; a factor that is not there rules out none."""
     return all(_keeps(select, factor, level) for factor, level in levels.items())
 
 
@@ -56,7 +56,7 @@ def _level_faults(factor: str, kept: object, known: tuple[Level, ...]) -> Iterat
 
 
 def _keeps(select: Mapping[str, Any], factor: str, level: Level) -> bool:
-    return factor not in select or has_level(_as_list(select[factor]), level)
+    return factor not in select or level == ABSENT or has_level(_as_list(select[factor]), level)
 
 
 def _as_list(levels: object) -> list[Any]:
@@ -73,7 +73,7 @@ def fixed_levels(
     found: dict[str, Level] = {}
     for name, known in design.known_levels.items():
         levels = {level_key(levels[name]): levels[name] for levels in trials if name in levels}
-        if name not in shown and len(known) > 1 and len(levels) == 1:
+        if name not in shown and len(known) > 1 and len(levels) == 1 and level_key(ABSENT) not in levels:
             found[name] = next(iter(levels.values()))
     return found
 
@@ -90,7 +90,7 @@ def describe_mixed_levels(shown: Collection[str], select: Mapping[str, Any], des
     """
     levels = selected_levels(select, design.factors)
     mixed = {name: levels[name] for name in levels if name not in (*shown, SEED) and len(levels[name]) > 1}
-    if mixed and (design.kind != "grid" or design.listed_cells):
+    if mixed and (design.kind != "grid" or design.listed_cells or design.conditions):
         mixed = _mixed_in_one_place(shown, select, list(mixed), design)
     return " and ".join(f"{name} ({', '.join(map(level_text, mixed[name]))})" for name in mixed)
 

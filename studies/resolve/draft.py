@@ -12,7 +12,7 @@ from typing import Any
 from ...grammar.nodes import Dimension
 from ..schema.design import Design, level_key
 from ..schema.design_reader import BASELINE_PATH
-from ..schema.factors import SEED
+from ..schema.factors import ABSENT, SEED
 from ..schema.search import representative_values
 from ..schema.settings import Level
 from ..text.diagnostics import Diagnostics
@@ -64,6 +64,7 @@ class Draft:
         Each has its path: of a factor the levels in [factors] first, then those that only [[cells]] have.
         """
         listed = list(dict.fromkeys(item for cell in self.listed_cells() for item in cell.items()))
+        listed = [item for item in listed if item[1][1] != ABSENT]
         factors = {
             name: (*self.combined_levels(name), *(placed for factor, placed in listed if factor == name))
             for name in self.design.factors

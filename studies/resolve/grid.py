@@ -119,7 +119,7 @@ class GridBuilder:
         try:
             nearest, *others = ParameterMatcher(template=self.template, design=self.design).solve(levels)
         except InvalidTableError as error:
-            self._report_problems(error, {**levels, **self.design.baseline})
+            self._report_problems(error, self.design.baseline_of(levels))
             return None
         if abs(nearest.relative_residual) <= self.tolerance:
             return nearest

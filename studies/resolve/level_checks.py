@@ -8,7 +8,7 @@ from itertools import islice
 
 from ...grammar.nodes import Dimension
 from ..schema.design import level_key
-from ..schema.factors import SEED
+from ..schema.factors import ABSENT, SEED
 from ..schema.search import representative_values
 from ..schema.settings import Level
 from ..text.diagnostics import Diagnostics
@@ -71,7 +71,8 @@ def _try_cell(
     """Try one cell, if its levels are valid, and note its faults."""
     levels = {name: level for name, (_, level) in cell.items()}
     paths = {name: path for name, (path, _) in cell.items()}
-    if not all(level in [valid for _, valid in axes.get(name, ())] for name, level in levels.items()):
+    tried = ((name, level) for name, level in levels.items() if level != ABSENT)
+    if not all(level in [valid for _, valid in axes.get(name, ())] for name, level in tried):
         return
     others = {name: placed[0][1] for name, placed in axes.items() if name not in draft.design.factors}
     for problem in _problems(draft, {**others, **levels}):

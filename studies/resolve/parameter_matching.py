@@ -87,7 +87,7 @@ class ParameterMatcher:
         """
         assert self.design.matched_size is not None
         name, baseline_size = self.design.matched_size
-        baseline = {**levels, **self.design.baseline}
+        baseline = self.design.baseline_of(levels)
         target = self._count(baseline, baseline_size)
         texts = {factor: [level] for factor, level in levels.items()}
         if not any(name in self.template.names_at(path, texts) for path in SIZE_PATHS):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from ...grammar import RecipeError
-from ..schema.factors import SEED
+from ..schema.factors import ABSENT, SEED
 from ..schema.settings import Level, TrialSettings
 from ..text.pydantic_messages import InvalidTableError, ValidationProblem, validate
 from ..text.toml_positions import KeyPath
@@ -29,9 +29,14 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     `values` has a level for every hole and every dimension that needs one. What does not depend on a key that
     is wrong is checked all the same.
     """
-    tables = template.fill(values)
-    problems: list[ValidationProblem] = []
-    if RECIPE_PATH in template.texts:
+    absent = [name for name, level in values.items() if level == ABSENT]
+    values = {name: level for name, level in values.items() if name not in absent}
+    tables = template.fill({**values, **{name: f"{{{name}}}" for name in absent}})
+    problems = [*_unfilled(template, values, absent)]
+    unfilled = {problem.path for problem in problems}
+    if RECIPE_PATH in unfilled:
+        tables["model"]["recipe"] = _PLACEHOLDER_RECIPE
+    elif RECIPE_PATH in template.texts:
         try:
             tables["model"]["recipe"] = template.recipe(values)
         except RecipeError as error:
@@ -41,7 +46,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     try:
         settings = validate(TrialSettings, {**tables, SEED: values.get(SEED, 0)})
     except InvalidTableError as error:
-        problems += error.problems
+        problems += [problem for problem in error.problems if problem.path not in unfilled]
         settings = _without_faults(tables, problems)
     if settings is not None:
         faults = tuple(problems)
@@ -49,6 +54,18 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     if problems or settings is None:
         raise InvalidTableError(tuple(problems))
     return with_code(settings)
+
+
+def _unfilled(
+    template: Template, values: Mapping[str, Level], absent: Collection[str]
+) -> Iterator[ValidationProblem]:
+    """The holes of factors that are not there."""
+    levels = {name: [level] for name, level in values.items()}
+    for path in template.holes if absent else ():
+        for name in template.names_at(path, levels):
+            if name in absent:
+                message = f"nothing fills the hole {{{name}}}, since {name} is not there"
+                yield ValidationProblem(path, message)
 
 
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:

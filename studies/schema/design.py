@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..designs.fractions import Row, fractional_rows
 from ..designs.hadamard import plackett_burman_rows
 from ..designs.samples import latin_hypercube_rows, random_rows
-from .factors import SEED
+from .conditions import Conditions, settled
+from .factors import ABSENT, SEED
 from .settings import DesignKind, Level
 
 STEPWISE = ("cumulative",)
@@ -18,6 +19,9 @@ STEPWISE = ("cumulative",)
 
 MAX_TRIALS = 100_000
 """More trials than these are a fault, reported before they are made."""
+
+
+_MAX_DRAWN = 64  # times the cells that are asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +32,8 @@ class Design:
     levels. `baseline` has the levels that [study] names, `matched_size` the one name there that is not a
     factor, with its value: the size that is solved. `around` has the factors that are crossed with a design
     of the others. `target` has the levels that [study] names for the end of the design, `resolution` is that
-    of a fraction, `sample_cells` and `sample_seed` are those of a sample, `labels` fill no holes.
+    of a fraction, `sample_cells` and `sample_seed` are those of a sample, `labels` fill no holes, and
+    factors with `conditions` are not in every cell: there their level is ABSENT.
     `as_written` is the design of the file without its overrides, if there are any.
     """
 
@@ -43,6 +48,7 @@ class Design:
     sample_cells: int = 0
     sample_seed: int = 0
     labels: tuple[str, ...] = ()
+    conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
     as_written: Design | None = None
 
     @property
@@ -54,7 +60,7 @@ class Design:
         }
         for cell in self.listed_cells.values():
             for name, level in cell.items():
-                if not has_level(factors.setdefault(name, []), level):
+                if level != ABSENT and not has_level(factors.setdefault(name, []), level):
                     factors[name].append(level)
         if list(self.combined_factors)[-1] == SEED:
             factors[SEED] = factors.pop(SEED)
@@ -89,9 +95,23 @@ class Design:
         others = (level for level in self.factors[name] if level_key(level) != level_key(baseline))
         return self.target[name] if name in self.target else next(others, baseline)
 
+    def settled(self, levels: Mapping[str, Level]) -> dict[str, Level]:
+        """The levels with ABSENT for each factor whose condition they do not meet."""
+        return settled(self.conditions, levels) if self.conditions else dict(levels)
+
+    def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
+        """The cell with the levels that [study] names for the baseline, and these of all other factors."""
+        found = {**levels, **self.baseline}
+        for name in self.conditions:
+            if found.get(name) == ABSENT:
+                found[name] = self.baseline_level(name)
+        return self.settled(found)
+
     def count(self) -> int:
-        """An upper bound of the cells times seeds, without making those of a grid."""
-        if self.kind == "grid":
+        """An upper bound of the cells times seeds, without making those of a grid without conditions."""
+        if self.kind == "grid" and self.conditions:
+            cells = sum(1 for _ in itertools.islice(self._nested_grid(), MAX_TRIALS + 1))
+        elif self.kind == "grid":
             cells = math.prod(map(len, self.crossed.values()))
         else:
             cells = len(self.rows()) * math.prod(len(self.crossed[name]) for name in self.around)
@@ -102,33 +122,37 @@ class Design:
     def rows(self) -> list[dict[str, Level]]:
         """The cells of a design that is no grid, without the factors that cross it and the seeds."""
         inner = self.inner
+        start = {name: self.baseline_level(name) for name in inner}
         match self.kind:
             case "one_at_a_time":
-                first = {name: self.baseline_level(name) for name in inner}
-                return [first, *({**first, name: level} for name in inner for level in inner[name])]
+                rows = [start, *({**start, name: level} for name in inner for level in inner[name])]
             case "cumulative":
-                start = {name: self.baseline_level(name) for name in inner}
-                end = {name: self.target_level(name) for name in inner}
-                steps = [name for name in inner if level_key(start[name]) != level_key(end[name])]
-                return [
-                    {**start, **{name: end[name] for name in steps[:count]}}
-                    for count in range(len(steps) + 1)
-                ]
+                steps = self.steps
+                rows = [{**start, **dict(itertools.islice(steps.items(), n))} for n in range(len(steps) + 1)]
             case "fractional":
-                return self._two_level_rows(fractional_rows(len(self.two_level), self.resolution))
+                rows = self._two_level_rows(fractional_rows(len(self.two_level), self.resolution))
             case "plackett_burman":
-                return self._two_level_rows(plackett_burman_rows(len(self.two_level)))
-            case "random" | "latin_hypercube":
-                draw = random_rows if self.kind == "random" else latin_hypercube_rows
+                rows = self._two_level_rows(plackett_burman_rows(len(self.two_level)))
+            case "random":
+                rows = self._random_rows()
+            case "latin_hypercube":
                 sizes = {name: len(levels) for name, levels in inner.items()}
-                drawn = draw(sizes, self.sample_cells, self.sample_seed) or ()
-                return [
-                    {name: inner[name][number] for name, number in zip(inner, row, strict=True)}
-                    for row in drawn
-                ]
+                drawn = latin_hypercube_rows(sizes, self.sample_cells, self.sample_seed) or ()
+                rows = [_at(inner, row) for row in drawn]
             case _:
-                rows = zip(*inner.values(), strict=True) if inner else [()]
-                return [dict(zip(inner, row, strict=True)) for row in rows]
+                count = len(next(iter(inner.values()), (0,)))
+                rows = [{name: levels[number] for name, levels in inner.items()} for number in range(count)]
+        return rows
+
+    @property
+    def steps(self) -> dict[str, Level]:
+        """The factors that do not end at the baseline's level, in order, with the level at which they end."""
+        ends = {name: self.target_level(name) for name in self.inner}
+        return {
+            name: level
+            for name, level in ends.items()
+            if level_key(level) != level_key(self.baseline_level(name))
+        }
 
     @property
     def two_level(self) -> list[str]:
@@ -144,10 +168,25 @@ class Design:
             for row in rows
         ]
 
+    def _random_rows(self) -> list[dict[str, Level]]:
+        """Random cells, fewer than are asked for where too many are the same but for absent levels."""
+        sizes = {name: len(levels) for name, levels in self.inner.items()}
+        most = min(math.prod(sizes.values()), _MAX_DRAWN * self.sample_cells)
+        drawn, found = self.sample_cells, dict[object, dict[str, Level]]()
+        while drawn:
+            for row in random_rows(sizes, drawn, self.sample_seed):
+                cell = self.settled(_at(self.inner, row))
+                found.setdefault(tuple(map(level_key, cell.values())), cell)
+            if len(found) >= self.sample_cells or drawn >= most:
+                break
+            drawn = min(2 * drawn, most)
+        return list(found.values())[: self.sample_cells]
+
     def cells(self) -> Iterator[dict[str, Level]]:
         """Every cell with every seed, once; a grid in the order of the file, other cells seed by seed."""
         order, seen = list(self.factors), set[object]()
-        combined = self._seeded_grid() if self.kind == "grid" else self._seeded(self.combined_cells())
+        is_plain = self.kind == "grid" and not self.conditions
+        combined = self._seeded_grid() if is_plain else self._seeded(self.combined_cells())
         for cell in itertools.chain(combined, self._seeded(self.listed_cells.values())):
             key = tuple(level_key(cell[name]) for name in order)
             if key not in seen:
@@ -159,13 +198,28 @@ class Design:
         if self.listed_cells and not self.crossed:
             return
         if self.kind == "grid":
-            for levels in itertools.product(*self.crossed.values()):
-                yield dict(zip(self.crossed, levels, strict=True))
+            yield from self._nested_grid()
             return
         rows = self.rows()
         for levels in itertools.product(*(self.crossed[name] for name in self.around)):
             around = dict(zip(self.around, levels, strict=True))
-            yield from ({**row, **around} for row in rows)
+            yield from (self.settled({**row, **around}) for row in rows)
+
+    def _nested_grid(self) -> Iterator[dict[str, Level]]:
+        """The cells of a grid, each once: a factor that is not there has one level."""
+        order = [*(name for name in self.crossed if name not in self.conditions), *self.conditions]
+
+        def extend(cell: dict[str, Level], names: Sequence[str]) -> Iterator[dict[str, Level]]:
+            if not names:
+                yield cell
+                return
+            levels = self.crossed[names[0]]
+            if self.settled({**cell, names[0]: levels[0]})[names[0]] == ABSENT:
+                levels = (ABSENT,)
+            for level in levels:
+                yield from extend({**cell, names[0]: level}, names[1:])
+
+        return extend({}, order)
 
     def _seeded_grid(self) -> Iterator[dict[str, Level]]:
         """The cells of a grid, where seeds stand among the factors as in the file."""
@@ -177,6 +231,11 @@ class Design:
         """Each cell with each seed."""
         for cell in cells:
             yield from ({**cell, SEED: seed} for seed in self.combined_factors[SEED])
+
+
+def _at(factors: Mapping[str, tuple[Level, ...]], row: Row) -> dict[str, Level]:
+    """The levels of these numbers."""
+    return {name: factors[name][number] for name, number in zip(factors, row, strict=True)}
 
 
 def level_key(level: Level) -> str:

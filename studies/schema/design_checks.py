@@ -28,6 +28,7 @@ _DESIGNS_WITH = {
     "cells": _SAMPLES,
     "design_seed": _SAMPLES,
 }
+_WHOLE = ("zip", "fractional", "plackett_burman", "latin_hypercube")  # without conditional factors
 _REQUIRED = {"resolution": '"IV"', "cells": "24", "design_seed": "0"}  # with an example of each
 
 DESIGN_KEYS = ("around", "labels", *_DESIGNS_WITH)
@@ -97,6 +98,8 @@ def _missing_keys(header: StudySettings) -> Iterator[tuple[KeyPath, str]]:
 def _fitting_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
     """Factors that a design cannot combine."""
     inner = design.inner
+    if design.conditions and design.kind in _WHOLE:
+        yield ("when",), f"in a design of {design.kind} every factor is in every cell"
     match design.kind:
         case "zip":
             if len({len(levels) for levels in inner.values()}) > 1:
@@ -139,6 +142,12 @@ def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
         if name not in design.target and len(levels) > 2:
             example = f"target = {{ {name} = … }}"
             yield ("factors", name), f"expected two levels, or one to end at in {example}, got {len(levels)}"
+    start = {name: design.baseline_level(name) for name in design.inner}
+    for name, condition in design.conditions.items():
+        order = list(start)
+        late = [each for each in condition if each in start and order.index(each) > order.index(name)]
+        if name in start and late:
+            yield ("factors", name), f"expected it behind {' and '.join(late)}, on which it depends"
     for name, level in design.target.items():
         if name in design.around:
             yield (*TARGET_PATH, name), f"{name} crosses the design: it ends at none of its levels"

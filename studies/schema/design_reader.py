@@ -12,9 +12,11 @@ from ...diagnostics import nearest_hint
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
+from .conditions import TABLE as CONDITIONS
+from .conditions import Conditions, describe_condition, read_conditions, settled
 from .design import Design, has_level, level_key
 from .design_checks import DESIGN_KEYS, RESOLUTIONS, TARGET_PATH, check_design, read_around, read_labels
-from .factors import SEED, is_name, level_fault, read_factors
+from .factors import ABSENT, SEED, is_name, level_fault, read_factors
 from .settings import Level, StudySettings
 
 TABLE = "cells"
@@ -35,12 +37,16 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
     tables = _tables(diagnostics)
     names = tuple(crossed or dict.fromkeys(name for table in tables for name in table if name != SEED))
     baseline = _baseline(diagnostics, header, names)
+    around = read_around(diagnostics, header, crossed)
+    conditions = read_conditions(diagnostics, names, around)
     labels = read_labels(diagnostics, header, crossed, names)
     listed: dict[int, Mapping[str, Level]] = {}
     seen: set[tuple[str, ...]] = set()
     for index, table in enumerate(tables):
-        if _is_cell(diagnostics, (TABLE, index), table, names, baseline):
-            cell = {name: table[name] if name in table else baseline[name] for name in names}
+        given = {name: {**baseline, **table}.get(name, True) for name in names}
+        there = settled(conditions, given)
+        if _is_cell(diagnostics, (TABLE, index), table, there, baseline=baseline, conditions=conditions):
+            cell = there
             key = tuple(level_key(level) for name, level in cell.items() if name not in labels)
             if key in seen:
                 diagnostics.report_error((TABLE, index), "this cell is listed twice")
@@ -52,7 +58,8 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
         listed_cells=listed,
         baseline=baseline,
         matched_size=_size(diagnostics, header, names),
-        around=read_around(diagnostics, header, crossed),
+        around=around,
+        conditions=conditions,
         labels=labels,
         target=_target(diagnostics, header, names),
         resolution=RESOLUTIONS.get((header and header.resolution) or "", 0),
@@ -95,18 +102,25 @@ def _is_cell(
     diagnostics: Diagnostics,
     path: KeyPath,
     table: Mapping[str, Any],
-    names: Collection[str],
+    cell: Mapping[str, Level],
+    *,
     baseline: Collection[str],
+    conditions: Conditions,
 ) -> bool:
-    """Whether a table of [[cells]] has a level for each factor that the baseline has none for.
+    """Whether a table of [[cells]] has a level for each factor of the cell that the baseline has none for.
 
-    Unknown factors and invalid levels are noted too, each at its key or value.
+    Unknown factors, invalid levels and those of absent factors are noted too, each at its key or value.
     """
-    fits = [_is_level(diagnostics, (*path, name), level, names) for name, level in table.items()]
-    missing = [name for name in names if name not in table and name not in baseline]
+    fits = [_is_level(diagnostics, (*path, name), level, cell) for name, level in table.items()]
+    absent = [name for name, level in cell.items() if level == ABSENT]
+    missing = [name for name in cell if name not in (*table, *baseline, *absent)]
     for name in missing:
         diagnostics.report_error(path, f"missing factor '{name}'")
-    return all(fits) and not missing
+    extra = [name for name in absent if name in table and name in conditions]
+    for name in extra:
+        message = f"{name} is not there: that is where {describe_condition(conditions[name])}"
+        diagnostics.report_error((*path, name), message, key=True)
+    return all(fits) and not missing and not extra
 
 
 def _baseline(
@@ -173,6 +187,10 @@ def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
     factors = design.factors
     named = [(BASELINE_PATH, *item) for item in design.baseline.items()]
     named += [(TARGET_PATH, *item) for item in design.target.items()]
+    for name, condition in design.conditions.items():
+        named += [
+            ((CONDITIONS, name), other, level) for other, levels in condition.items() for level in levels
+        ]
     for path, name, level in named:
         if name in factors and not has_level(factors[name], level):
             known = nearest_hint(str(level), map(str, factors[name]))

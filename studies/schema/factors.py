@@ -14,6 +14,9 @@ from .settings import Level
 SEED = "seed"
 """The factor that every study has; its levels are paired across the cells."""
 
+ABSENT = "–"
+"""The level of a factor in cells in which it is not there."""
+
 _NAME = re.compile(r"[A-Za-z]\w*")
 
 
@@ -75,4 +78,6 @@ def level_fault(factor: str, level: object) -> str | None:
         return f"expected a whole number of at least 0, got {format_value(level)}"
     if not isinstance(level, str | int | float | bool):
         return f"expected a text, a number or true or false, got {format_value(level)}"
+    if level == ABSENT:
+        return f"expected a level other than {ABSENT}, which says that a factor is not there"
     return None

@@ -1,0 +1,169 @@
+"""[when]: factors that are there only with certain levels of others, in cells, tables, figures and claims."""
+
+import pytest
+
+from activemem.reporting.curves.build import build_curve
+from activemem.reporting.frames import study_levels
+from activemem.reporting.tables.build import build_table
+from activemem.storage import Store
+from activemem.studies.schema.design import MAX_TRIALS, Design
+from activemem.studies.study import StudyError, load_study
+
+from ...reporting.conftest import made_row
+from ...study_texts import study_text
+
+CONV, GATED = "conv(k={k})", "conv(k={k}, act={act})"
+FACTORS = {"k": [3, 5], "act": ["relu", "gelu"], "mixer": ["sa", CONV, GATED], "task": ["sort"]}
+WHEN = {"k": {"mixer": [CONV, GATED]}, "act": {"mixer": GATED}}
+
+
+def study(*overrides, when=WHEN, factors=FACTORS, arrays=None, **keys):
+    return load_study(study_text(study=keys, factors=factors, when=when, **(arrays or {})), overrides)
+
+
+def cells(found):
+    return [tuple(str(trial.levels[name]) for name in ("mixer", "k", "act")) for trial in found.cells]
+
+
+def faults(*overrides, **keys):
+    with pytest.raises(StudyError) as caught:
+        study(*overrides, **keys)
+    return [fault.message for fault in caught.value.faults]
+
+
+def test_a_grid_has_each_cell_once_and_no_level_where_a_factor_is_not():
+    found = study()
+    assert cells(found) == [
+        ("sa", "–", "–"),
+        (CONV, "3", "–"),
+        (CONV, "5", "–"),
+        *((GATED, k, act) for k in ("3", "5") for act in ("relu", "gelu")),
+    ]
+    assert found.factors["k"] == (3, 5)
+    assert list(found.trials[0].levels) == ["k", "act", "mixer", "task", "seed"]
+    plain = load_study(study_text(factors=FACTORS))
+    assert {trial.id for trial in found.trials} == {trial.id for trial in plain.trials}
+
+
+def test_a_nested_grid_is_counted_without_what_is_not_there():
+    design = Design(
+        kind="grid",
+        combined_factors={"k": tuple(range(60_000)), "mixer": ("sa", "gru", "conv"), "seed": (0,)},
+        listed_cells={},
+        baseline={},
+        matched_size=None,
+        conditions={"k": {"mixer": ("conv",)}},
+    )
+    assert design.count() == 60_002 < MAX_TRIALS
+
+
+def test_one_at_a_time_changes_what_is_there():
+    assert cells(study(design="one_at_a_time")) == [
+        ("sa", "–", "–"),
+        (CONV, "3", "–"),
+        (GATED, "3", "relu"),
+    ]
+    around = study(design="one_at_a_time", around="mixer")
+    assert cells(around) == [
+        ("sa", "–", "–"),
+        *((CONV, "3", "–"), (CONV, "5", "–")),
+        *((GATED, "3", "relu"), (GATED, "5", "relu"), (GATED, "3", "gelu")),
+    ]
+    steps = {"mixer": FACTORS["mixer"], "k": [3, 5], "act": ["relu", "gelu"], "task": ["sort"]}
+    assert cells(study(design="cumulative", target={"mixer": CONV}, factors=steps))[1:] == [
+        *((CONV, "3", "–"), (CONV, "5", "–")),
+    ]
+
+
+def test_a_random_sample_has_as_many_different_cells_as_are_asked_for():
+    found = study(design="random", cells=6, design_seed=0)
+    assert len(set(cells(found))) == 6
+    assert set(cells(found)) < set(cells(study()))
+
+
+def test_listed_cells_need_no_level_of_what_is_not_there():
+    listed = [{"mixer": "sa"}, {"mixer": CONV, "k": 9}]
+    factors = {"task": ["sort"], "mixer": ["sa", CONV], "k": [3]}
+    found = study(
+        factors=factors,
+        when={"k": {"mixer": CONV}},
+        arrays={"cells": [{"task": "sort"} | each for each in listed]},
+    )
+    assert [(trial.levels["mixer"], trial.levels["k"]) for trial in found.cells] == [
+        *(("sa", "–"), (CONV, 3), (CONV, 9)),
+    ]
+
+
+def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
+    found = study(
+        arrays={
+            "table": [
+                {"name": "k", "rows": "mixer", "columns": "k", "value": "loss", "over": "act"},
+                {"name": "changes", "rows": "changes", "value": "loss"},
+            ],
+            "curve": [
+                {"name": "k", "kind": "line", "value": "loss", "x": "k", "series": "mixer"}
+                | {"select": {"mixer": ["sa", CONV]}},
+                {"name": "mixers", "kind": "bar", "value": "loss", "x": "mixer"}
+                | {"select": {"mixer": ["sa", CONV], "k": 3}},
+            ],
+            "claim": [
+                {"name": "k", "holds": f"loss[mixer={CONV}, k=5] > loss[mixer=sa]"},
+                {"name": "all", "holds": f"all(loss[mixer={CONV}, k=n] > loss[mixer=sa] for n in k)"},
+            ],
+        }
+    )
+    store = Store(tmp_path)
+    for number, trial in enumerate(found.trials):
+        store.write(made_row(trial, {"loss": float(number)}, number), [])
+    outcomes = store.trials()
+    table = build_table(found, found.tables[0], outcomes)
+    assert table.columns == ("3", "5")
+    assert [cell.text for cell in table.cells[0]] == ["", ""]
+    changes = build_table(found, found.tables[1], outcomes)
+    assert changes.rows == (
+        *("baseline", "sa → conv(k=k)", "sa → conv(k=k, act=act)"),
+        *("k = 5, sa → conv(k=k)", "k = 5, sa → conv(k=k, act=act)", "act = gelu, sa → conv(k=k, act=act)"),
+        "k = 5, act = gelu, sa → conv(k=k, act=act)",
+    )
+    assert "k = " not in changes.caption[1]
+    drawn, bars = (build_curve(found, spec, outcomes).panels[0].content for spec in found.curves)
+    assert [line.name for line in drawn.lines] == ["conv"]
+    assert [(bar.name, bar.text) for bar in bars.bars] == [("sa", "0.0000"), ("conv", "1.0000")]
+    assert study_levels(found, outcomes)["k"].to_list() == [None, 3, 5, 3, 3, 5, 5]
+    assert len(found.claims) == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"when": {"kk": {"mixer": CONV}}}, "unknown factor 'kk'; nearest: k"),
+        ({"when": {"k": {"mixr": CONV}}}, "unknown factor 'mixr'; nearest: mixer"),
+        ({"when": {"k": {"mixer": "gru"}}}, "expected a level of mixer, got 'gru'; known: conv(k={k})"),
+        ({"when": {"k": {"act": "relu"}, "act": {"k": 3}}}, "k depends on itself"),
+        ({"when": {"k": {"k": 3}}}, "k depends on itself"),
+        ({"when": {"k": {"seed": 3}}}, "every cell is there with every seed"),
+        ({"when": {"k": 3}}, 'expected levels of other factors, as in { mixer = "conv" }, got 3'),
+        ({"when": {"k": {"mixer": CONV}}}, "nothing fills the hole {k}, since k is not there"),
+        ({"design": "zip"}, "in a design of zip every factor is in every cell"),
+        (
+            {"design": "one_at_a_time", "around": "k"},
+            "k crosses the design: it is in every cell",
+        ),
+        (
+            {"factors": FACTORS | {"k": [3, "–"]}},
+            "expected a level other than –, which says that a factor is not there",
+        ),
+        (
+            {"arrays": {"cells": [{"mixer": "sa", "k": 3, "task": "sort"}]}},
+            f"k is not there: that is where mixer is {CONV} or {GATED}",
+        ),
+        (
+            {"design": "cumulative", "target": {"mixer": CONV}},
+            "expected it behind mixer, on which it depends",
+        ),
+    ],
+)
+def test_what_cannot_be_a_condition_is_told(keys, told):
+    messages = faults(**keys)
+    assert any(told in message for message in messages), messages
