@@ -1,160 +1,230 @@
-"""A table as LaTeX: a booktabs float for an article, shrunk to the line if it is wider."""
+"""A table as LaTeX: a booktabs float for articles of one or two columns, as wide as it needs to be.
+
+It is a `table` where a column of two can have it, in small type if need be, else a `table*`; columns that no
+page can have side by side in small type stand in blocks below each other. Whatever is wider in the end, as
+types differ, is shrunk to the line.
+"""
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import NamedTuple
 
-from ....diagnostics import replace_unprintable
+from ....studies.schema.level_names import omitted_arguments, short_level_names
+from ...latex_text import escape, text_width
 from ..table import Cell, Table
 
-_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    "[": "{[}",  # after the end of a line it would begin an option,
-    "*": "{*}",  # and this would be one
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "'": r"\textquotesingle{}",
-    "`": r"\textasciigrave{}",
-    "±": r"$\pm$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-    "×": r"$\times$",
-    "·": r"$\cdot$",
-    "–": r"\textendash{}",
-    "…": r"\ldots{}",
-    "\N{REPLACEMENT CHARACTER}": "?",
-    "\N{FRACTION SLASH}": "/",
-    "−": r"$-$",
-    "√": r"$\surd$",
-    "∘": r"$\circ$",
-    "⊗": r"$\otimes$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "≠": r"$\neq$",
-    "≈": r"$\approx$",
-    "→": r"$\rightarrow$",
-    "←": r"$\leftarrow$",
-    "∞": r"$\infty$",
-    "ς": r"$\varsigma$",
-    "ϕ": r"$\phi$",
-    "′": r"$'$",
-    "″": r"$''$",
-    "∗": r"$\ast$",
-    "—": r"\textemdash{}",
-    "‘": "`",
-    "’": "'",
-    "“": "``",
-    "”": "''",
-    "€": r"\texteuro{}",
-    "µ": r"$\mu$",
-}
-_GREEK = {
-    letter: unicodedata.name(letter).rpartition(" ")[2].replace("LAMDA", "LAMBDA")
-    for letter in "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
-}
-_ESCAPES |= {
-    letter: rf"$\{name.lower() if letter.islower() else name.title()}$" for letter, name in _GREEK.items()
-}
+COLUMN_WIDTH = 219.0
+"""The points that a column of two has in the narrowest class that was tried, of ACL."""
 
-_LETTERS_OF_T1 = "ÆæŒœØøßÐðÞþŁłĐđŊŋ¡¿«»§"
-"""What no accent makes and the encoding of fonts that the first line asks for has nevertheless."""
+PAGE_WIDTH = 455.0
+"""The points of both together; ICML has more, NeurIPS less."""
+
+SMALL = 0.8
+"""The size of small type, as a share of the normal one."""
+
+_GAP = 12.0
+"""The points between columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellForm:
+    """How cells are written: what the document must load, what is set for the float, and how columns look.
+
+    `columns` has the specification of a column, which may be of several of LaTeX's, whose number is `spans`.
+    """
+
+    packages: str
+    setup: tuple[str, ...]
+    spans: Callable[[Table, int], int]
+    columns: Callable[[Table, int], str]
+    heads: Callable[[Table, int], str]
+    ours: Callable[[Cell, int], str]
+    published: Callable[[Cell, int], str]
 
 
 def render(table: Table) -> str:
     """A `table` environment; the published numbers are in small type on a second line of each row."""
-    heads = " & ".join(map(_escape, (table.corner, *table.columns)))
+    return render_float(table, _PLAIN)
+
+
+def render_float(table: Table, form: CellForm) -> str:
+    """The float of a table whose cells have this form."""
+    shown, fit = table, _fit(table)
+    short = replace(table, rows=short_level_names(table.rows))
+    if (short_fit := _fit(short)) < fit:
+        shown, fit = short, short_fit
+    environment = "table*" if fit.is_over_columns else "table"
     lines = [
-        r"% \usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,graphicx}",
-        r"\begin{table}",
+        f"% {form.packages}",
+        rf"\begin{{{environment}}}",
         r"  \centering",
-        rf"  \caption{{{_escape(' '.join(table.caption))}}}",
+        rf"  \caption{{{escape(' '.join(table.caption))}}}",
         rf"  \label{{tab:{table.name}}}",
         r"  \medskip",
+        *(f"  {line}" for line in form.setup),
+        *([r"  \footnotesize"] if fit.is_small else []),
+    ]
+    for number, block in enumerate(_blocks(shown)):
+        lines += ["", r"  \medskip"] if number else []
+        lines += _tabular_lines(block, form)
+    lines += ["", r"  \smallskip", r"  \begin{minipage}{\linewidth}"]
+    below = [rf"\textsuperscript{{{escape(note.mark)}}}~{escape(note.text)}" for note in table.footnotes]
+    if shown is not table:
+        below.append(escape(f"In full: {', '.join(omitted_arguments(table.rows))}."))
+    below.append(escape(table.provenance))
+    lines.append("    \\footnotesize\\raggedright\n    " + " \\\\\n    ".join(below))
+    return "\n".join([*lines, r"  \end{minipage}", rf"\end{{{environment}}}", ""])
+
+
+class _Fit(NamedTuple):
+    """What a table needs to fit, the better the smaller: blocks, both columns of a page, small type."""
+
+    blocks: int
+    is_over_columns: bool
+    is_small: bool
+
+
+def _fit(table: Table) -> _Fit:
+    """What a table needs to fit."""
+    blocks = list(_blocks(table))
+    natural = max(map(_width, blocks))
+    is_over_columns = SMALL * natural > COLUMN_WIDTH
+    return _Fit(len(blocks), is_over_columns, natural > (PAGE_WIDTH if is_over_columns else COLUMN_WIDTH))
+
+
+def _blocks(table: Table) -> Iterator[Table]:
+    """The table in as few blocks of columns as a page is wide enough for, in small type."""
+    room = PAGE_WIDTH / SMALL - _row_names_width(table)
+    widths = [_column_width(table, number) for number in range(len(table.columns))]
+    if sum(widths) <= room:
+        yield table
+        return
+    begin, used, at = 0, 0.0, 0
+    for count in _inseparable(table, widths, room):
+        width = sum(widths[at : at + count])
+        if at > begin and used + width > room:
+            yield _columns_of(table, begin, at)
+            begin, used = at, 0.0
+        used, at = used + width, at + count
+    yield _columns_of(table, begin, at)
+
+
+def _inseparable(table: Table, widths: Sequence[float], room: float) -> Sequence[int]:
+    """How many columns stand together each time: those below one heading if there is room, or one."""
+    for headings in table.heading_spans():
+        counts = [count for _, count in headings]
+        ends = list(accumulate(counts))
+        runs = [sum(widths[end - count : end]) for count, end in zip(counts, ends, strict=True)]
+        if len(runs) > 1:
+            return counts if max(runs) <= room else [1] * len(widths)
+    return [1] * len(widths)
+
+
+def _columns_of(table: Table, begin: int, end: int) -> Table:
+    """The table with some of its columns."""
+    return replace(
+        table,
+        columns=table.columns[begin:end],
+        keys=table.keys[begin:end],
+        cells=tuple(row[begin:end] for row in table.cells),
+        column_headings=tuple(line[begin:end] for line in table.column_headings if any(line[begin:end])),
+    )
+
+
+def _width(table: Table) -> float:
+    """About how wide the table is in points at a size of ten."""
+    return _row_names_width(table) + sum(_column_width(table, n) for n in range(len(table.columns)))
+
+
+def _row_names_width(table: Table) -> float:
+    names = max(map(text_width, (table.corner, *table.rows)))
+    return names + (10.0 if table.groups else 0.0)  # of the indent below a heading
+
+
+def _column_width(table: Table, number: int) -> float:
+    texts = [table.columns[number], *(row[number].full_text for row in table.cells)]
+    small = [SMALL * text_width(row[number].published_text) for row in table.cells]
+    return _GAP + max([*map(text_width, texts), *small])
+
+
+def _tabular_lines(table: Table, form: CellForm) -> list[str]:
+    """The lines of one block of columns, shrunk to the line if they are wider."""
+    numbers = range(len(table.columns))
+    specification = "".join(form.columns(table, number) for number in numbers)
+    spans = [form.spans(table, number) for number in numbers]
+    heads = " & ".join([escape(table.corner), *(form.heads(table, number) for number in numbers)])
+    lines = [
         r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-        rf"  \begin{{tabular}}{{@{{}}l{'r' * len(table.columns)}@{{}}}}",
+        rf"  \begin{{tabular}}{{@{{}}l{specification}@{{}}}}",
         r"    \toprule",
-        *_heading_lines(table),
+        *_heading_lines(table, spans),
         rf"    {heads} \\",
         r"    \midrule",
     ]
     for number, (heading, rows) in enumerate(table.row_groups()):
         indent = r"\quad " if heading else ""
         if heading:
-            over = rf"\multicolumn{{{1 + len(table.columns)}}}{{@{{}}l}}{{\textit{{{_escape(heading)}}}}}"
+            over = rf"\multicolumn{{{1 + sum(spans)}}}{{@{{}}l}}{{\textit{{{escape(heading)}}}}}"
             space = r"\addlinespace " if number else ""
             lines.append(rf"    {space}{over} \\")
         for row in rows:
-            lines += _row(indent + _escape(table.rows[row]), table.cells[row])
-    lines += [r"    \bottomrule", r"  \end{tabular}}", "", r"  \smallskip", r"  \begin{minipage}{\linewidth}"]
-    below = [rf"\textsuperscript{{{_escape(note.mark)}}}~{_escape(note.text)}" for note in table.footnotes]
-    below.append(_escape(table.provenance))
-    lines.append("    \\footnotesize\\raggedright\n    " + " \\\\\n    ".join(below))
-    return "\n".join([*lines, r"  \end{minipage}", r"\end{table}", ""])
+            lines += _row(indent + escape(table.rows[row]), table.cells[row], spans, form)
+    return [*lines, r"    \bottomrule", r"  \end{tabular}}"]
 
 
-def _heading_lines(table: Table) -> list[str]:
+def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
     """The headings above several columns, each with a rule below it."""
+    ends = [0, *accumulate(spans)]
     lines = []
-    for spans in table.heading_spans():
-        texts, rules, column = [], [], 2
-        for name, over in spans:
-            texts.append(rf"\multicolumn{{{over}}}{{c}}{{{_escape(name)}}}" if name else "& " * (over - 1))
-            rules += [rf"\cmidrule(lr){{{column}-{column + over - 1}}}"] if name else []
-            column += over
-        lines.append(rf"    & {' & '.join(texts).strip()} \\ {''.join(rules)}")
+    for headings in table.heading_spans():
+        texts, rules, column = [], [], 0
+        for name, count in headings:
+            first, last = 2 + ends[column], 1 + ends[column + count]
+            over = last - first + 1
+            texts.append(rf"\multicolumn{{{over}}}{{c}}{{{escape(name)}}}" if name else "& " * (over - 1))
+            rules += [rf"\cmidrule(lr){{{first}-{last}}}"] if name else []
+            column += count
+        lines.append(rf"    & {' & '.join(texts).strip()} \\ {''.join(rules)}".rstrip())
     return lines
 
 
-def _row(name: str, cells: Sequence[Cell]) -> list[str]:
+def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm) -> list[str]:
     """The line of a row and the paper's below it; just one if either has nothing."""
-    published = rf"{' & '.join(map(_published, cells))} \\ \addlinespace"
+    ours = " & ".join(map(form.ours, cells, spans))
+    published = rf"{' & '.join(map(form.published, cells, spans))} \\ \addlinespace"
     if not any(cell.published_text for cell in cells):
-        return [rf"    {name} & {' & '.join(map(_ours, cells))} \\"]
+        return [rf"    {name} & {ours} \\"]
     if not any(cell.full_text or cell.marks for cell in cells):
         return [rf"    {name} & {published}"]
-    return [rf"    {name} & {' & '.join(map(_ours, cells))} \\", rf"    & {published}"]
+    return [rf"    {name} & {ours} \\", rf"    & {published}"]
 
 
-def _ours(cell: Cell) -> str:
-    """Our number with its marks, which take no width so that numbers are aligned."""
-    text = rf"\textbf{{{_escape(cell.full_text)}}}" if cell.best else _escape(cell.full_text)
-    return text + (rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else "")
+def marks_of(cell: Cell) -> str:
+    """The marks of a cell's footnotes, which take no width so that numbers are aligned."""
+    return rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else ""
 
 
-def _published(cell: Cell) -> str:
+def small_published(cell: Cell, _: int = 1) -> str:
     """The paper's number in small type."""
-    return rf"{{\footnotesize {_escape(cell.published_text)}}}" if cell.published_text else ""
+    return rf"{{\footnotesize {escape(cell.published_text)}}}" if cell.published_text else ""
 
 
-def _escape(text: str) -> str:
-    """The text in characters that LaTeX takes in T1, with special ones escaped."""
-    return "".join(map(_escape_character, replace_unprintable(text))).replace("--", "-{}-")
+def text_of(cell: Cell, _: int = 1) -> str:
+    """All that a cell says, with its marks."""
+    text = rf"\textbf{{{escape(cell.full_text)}}}" if cell.best else escape(cell.full_text)
+    return text + marks_of(cell)
 
 
-def _escape_character(char: str) -> str:
-    """One character: as it is, as a command, as what it is made of, and else as its number."""
-    if char in _ESCAPES or char.isascii():
-        return _ESCAPES.get(char, " " if char.isspace() else char)
-    parts = unicodedata.normalize("NFKD", char)
-    accents = sum(map(unicodedata.combining, parts)) > 0
-    if char in _LETTERS_OF_T1 or (accents and parts[0].isascii() and char <= "\u017f"):
-        return char
-    mark = {"<super>": "textsuperscript", "<sub>": "textsubscript"}.get(
-        unicodedata.decomposition(char).partition(" ")[0]
-    )
-    if parts != char and not accents:
-        made = "".join(map(_escape_character, parts))
-        return rf"\{mark}{{{made}}}" if mark else made
-    return f"(U+{ord(char):04X})"
+_PLAIN = CellForm(
+    packages=r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,graphicx}",
+    setup=(),
+    spans=lambda table, number: 1,
+    columns=lambda table, number: "r",
+    heads=lambda table, number: escape(table.columns[number]),
+    ours=text_of,
+    published=small_published,
+)
+"""Each cell as a text, at the right of its column."""

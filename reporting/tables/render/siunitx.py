@@ -1,0 +1,94 @@
+"""A table as LaTeX whose numbers are aligned at their points by siunitx, bold or not."""
+
+from __future__ import annotations
+
+import re
+
+from ...latex_text import escape
+from ..table import Cell, Table
+from .latex import CellForm, marks_of, render_float, small_published, text_of
+
+_NUMBER = re.compile(r"(−?)([\d,]+)(?:\.(\d+))?")
+
+
+def render(table: Table) -> str:
+    """The float that `latex` makes, with a column `S` for numbers and one of text for what follows them."""
+    return render_float(table, _ALIGNED)
+
+
+def _number(cell: Cell) -> tuple[str, str, str] | None:
+    """Sign, whole part and decimals of a cell's number; None if it has none."""
+    found = _NUMBER.fullmatch(cell.text)
+    return (found[1], found[2].replace(",", ""), found[3] or "") if found else None
+
+
+def _rest(cell: Cell) -> str:
+    """What follows the number and its uncertainty: an interval, or a difference in parentheses."""
+    difference = f"({cell.difference_text})" if cell.difference_text else ""
+    return " ".join(part for part in (cell.interval, difference) if part)
+
+
+def _cells(table: Table, number: int) -> list[Cell]:
+    return [row[number] for row in table.cells]
+
+
+def _spans(table: Table, number: int) -> int:
+    """Two columns if something follows the numbers."""
+    return 1 + any(_number(cell) and _rest(cell) for cell in _cells(table, number))
+
+
+def _columns(table: Table, number: int) -> str:
+    """A column of numbers with room for the longest of them, and one of text behind it."""
+    cells = [cell for cell in _cells(table, number) if _number(cell)]
+    parts = [part for cell in cells if (part := _number(cell))]
+    if not parts:
+        return "c"
+    sign = "-" if any(minus for minus, _, _ in parts) else ""
+    whole, decimals = max(len(whole) for _, whole, _ in parts), max(len(digits) for *_, digits in parts)
+    spread = max((len(re.sub(r"\D", "", cell.spread)) for cell in cells), default=0)
+    form = f"{sign}{whole}.{decimals}" + (f"({spread})" if spread else "")
+    behind = r"@{\enspace}l" if _spans(table, number) > 1 else ""
+    return f"S[table-format={form}]{behind}"
+
+
+def _heads(table: Table, number: int) -> str:
+    name, span = escape(table.columns[number]), _spans(table, number)
+    return rf"\multicolumn{{{span}}}{{c}}{{{name}}}" if span > 1 else f"{{{name}}}"
+
+
+def _ours(cell: Cell, span: int) -> str:
+    """A number for siunitx with its marks, or a text in braces, and what follows in a column of its own."""
+    found = _number(cell)
+    if found is None:
+        return _over(f"{{{text_of(cell)}}}", span)
+    sign, whole, decimals = found
+    number = f"{'-' * bool(sign)}{whole}{f'.{decimals}' if decimals else ''}"
+    number += f" +- {cell.spread.replace(',', '')}" if cell.spread else ""
+    bold = r"\bfseries " if cell.best else ""
+    if span == 1:
+        return f"{bold}{number}{marks_of(cell)}"
+    return f"{bold}{number} & {escape(_rest(cell))}{marks_of(cell)}"
+
+
+def _over(text: str, span: int) -> str:
+    """A text over the columns of one of the table's."""
+    return text if span == 1 else rf"\multicolumn{{{span}}}{{c}}{text}"
+
+
+def _published(cell: Cell, span: int) -> str:
+    return _over(f"{{{small_published(cell)}}}", span)
+
+
+_ALIGNED = CellForm(
+    packages=r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,graphicx,siunitx} (siunitx 3)",
+    setup=(
+        r"\sisetup{separate-uncertainty=true, retain-zero-uncertainty=true, group-separator={,},",
+        r"  group-minimum-digits=4, mode=text, reset-text-series=false, table-align-text-after=false}",
+    ),
+    spans=_spans,
+    columns=_columns,
+    heads=_heads,
+    ours=_ours,
+    published=_published,
+)
+"""Numbers as siunitx reads them."""
