@@ -18,6 +18,7 @@ from activemem.studies.claims.spec import ClaimSpec
 from activemem.studies.presentation.curve import CurveSpec
 from activemem.studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
 from activemem.studies.presentation.effects import EffectsSpec
+from activemem.studies.presentation.scores import AggregateSpec
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
 from activemem.studies.text.strict_model import StrictModel
@@ -32,6 +33,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "decode": settings.DecodeSettings,
     "table": TableSpec,
     "table_effects": EffectsSpec,
+    "table_aggregate": AggregateSpec,
     "curve": CurveSpec,
     "curve_effects": EffectsCurveSpec,
     "curve_interaction": InteractionSpec,

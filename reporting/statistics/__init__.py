@@ -4,5 +4,6 @@
 `pooled_differences` cells with a baseline at few seeds, `corrections` adjusts the
 p values of a family of tests, and `power` says how many pairs an effect needs. `factor_effects` fits
 what factors do, of which `factor_terms` says what a design can tell, and `effect_words` writes it.
-`paired_bootstrap` compares translations by their sentences.
+`stratified_bootstrap` aggregates runs over tasks, `paired_bootstrap` compares translations by their
+sentences.
 """

@@ -49,9 +49,9 @@ def build_table(
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))
     if not isinstance(spec, TableSpec):
-        from .summaries.effects import effects_table  # noqa: PLC0415 -- loads NumPy, which plain tables do without
+        from .summaries.build import summary_table  # noqa: PLC0415 -- loads NumPy, which plain tables do without
 
-        return _with_overrides(effects_table(study, spec, outcomes), study)
+        return _with_overrides(summary_table(study, spec, outcomes), study)
     changes = read_changes(spec, study.design) if spec.rows == CHANGES else None
     trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]
     if changes:

@@ -11,10 +11,11 @@ from ..text.diagnostics import Diagnostics
 from .curve import CellCurve, CurveSpec, curve_faults
 from .effect_figures import EffectsCurveSpec, InteractionSpec, effect_figure_faults
 from .effects import EffectsSpec, effects_faults
+from .scores import AggregateSpec, aggregate_faults
 from .table import TableSpec
 from .table_checks import KeyFault, table_faults
 
-AnyTableSpec = TableSpec | EffectsSpec
+AnyTableSpec = TableSpec | EffectsSpec | AggregateSpec
 """What `[[table]]` says, of any kind."""
 
 AnyCurveSpec = CurveSpec | EffectsCurveSpec | InteractionSpec
@@ -22,7 +23,11 @@ AnyCurveSpec = CurveSpec | EffectsCurveSpec | InteractionSpec
 
 SpecT = TypeVar("SpecT", bound=AnyTableSpec | AnyCurveSpec)
 
-_TABLES: Mapping[str, type[AnyTableSpec]] = {"cells": TableSpec, "effects": EffectsSpec}
+_TABLES: Mapping[str, type[AnyTableSpec]] = {
+    "cells": TableSpec,
+    "effects": EffectsSpec,
+    "aggregate": AggregateSpec,
+}
 
 _CURVES: Mapping[str, type[AnyCurveSpec]] = {
     **dict.fromkeys(get_args(CellCurve), CurveSpec),
@@ -45,6 +50,8 @@ def any_table_faults(spec: AnyTableSpec, design: Design, paper: str | None) -> l
     """Everything in a table's specification that does not fit a study of this design."""
     if isinstance(spec, EffectsSpec):
         return effects_faults(spec, design)
+    if isinstance(spec, AggregateSpec):
+        return aggregate_faults(spec, design)
     return table_faults(spec, design, paper)
 
 

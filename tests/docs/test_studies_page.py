@@ -20,6 +20,7 @@ from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.presentation.curve import CurveSpec
 from activemem.studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
 from activemem.studies.presentation.effects import EffectsSpec
+from activemem.studies.presentation.scores import AggregateSpec
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
 from activemem.studies.study import load_study
@@ -42,7 +43,8 @@ def completed(part):
     rest = {
         header: text for header, text in tables(WHOLE).items() if header not in ("[factors]", "[[table]]")
     }
-    return "".join({**rest, **tables(part)}.values()).replace('"{task}"', '"reverse"')
+    text = "".join({**rest, **tables(part)}.values())
+    return text if re.search(r"^task = \[", part, re.MULTILINE) else text.replace('"{task}"', '"reverse"')
 
 
 def study(heading):
@@ -130,6 +132,7 @@ def tables_in(kind):
         ("schedule", OwnScheduleSettings),
         ("search", settings.SearchSettings),
         ("table_effects", EffectsSpec),
+        ("table_aggregate", AggregateSpec),
         ("curve", CurveSpec),
         ("curve_effects", EffectsCurveSpec),
         ("curve_interaction", InteractionSpec),

@@ -85,8 +85,7 @@ study: 12 faults
            ^^^^^^^^
        [[curve]] x: expected a cost or a metric, got 'second'; nearest: seconds
   59 | kind = "lines"
-              ^^^^^^^
-       [[curve]] kind: unknown kind 'lines'; nearest: line
+              ^^^^^^^  [[curve]] kind: unknown kind 'lines'; nearest: line
   62 | band = "std"
               ^^^^^
        [[curve]] band: expected 'sd', 'se', 'ci' or 'minmax', got 'std'"""

@@ -1,0 +1,146 @@
+"""Aggregates of runs on several tasks, with intervals by a bootstrap within tasks (Agarwal et al. 2021).
+
+The tasks are what they are; runs are drawn anew within each. Percentiles of so few runs are too narrow, so
+that an interval is the value ± t standard errors of the bootstrap, raised by √(n / (n − 1)) for n runs of a
+task (Hesterberg 2015, section 4). Student's t has the degrees of freedom, n − 1 each, of the tasks that
+decide: all for a mean, half of them for an interquartile mean, the one or two in the middle for a median
+(`bench/interval_coverage.py` simulates what that covers).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .estimates import t_quantile
+
+Floats = NDArray[np.float64]
+
+Runs = Sequence[Sequence[float]]
+"""The scores of a method's runs, task by task."""
+
+_ROUNDING = 1e-12  # a deviation this small beside the values is nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate:
+    """A number over all tasks with its interval; None if a task has one run, or nothing varies."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+Function = Callable[[Sequence[Floats]], Floats]
+"""A number from the runs of each task, (resamples, runs), for each resample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A number from the runs of all tasks; `deciding` says how many of so many tasks decide it."""
+
+    of: Function
+    deciding: Callable[[int], int] = lambda tasks: tasks
+    is_share: bool = False
+
+
+def interquartile_mean(runs: Sequence[Floats]) -> Floats:
+    """The mean of all runs but the lowest and the highest quarter, each rounded down."""
+    every = np.sort(np.concatenate(list(runs), axis=1), axis=1)
+    cut = every.shape[1] // 4
+    return every[:, cut : every.shape[1] - cut].mean(axis=1)
+
+
+def mean_of_tasks(runs: Sequence[Floats]) -> Floats:
+    """The mean of the tasks' means."""
+    return _task_means(runs).mean(axis=1)
+
+
+def median_of_tasks(runs: Sequence[Floats]) -> Floats:
+    """The median of the tasks' means."""
+    return np.median(_task_means(runs), axis=1)
+
+
+def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
+    """By how much runs miss a target, in mean, those beyond it by nothing; less is better if `sign` is −1."""
+    return Statistic(lambda runs: mean_of_tasks([np.maximum(sign * (target - each), 0.0) for each in runs]))
+
+
+def share_above(threshold: float, *, sign: int = 1) -> Statistic:
+    """The share of runs that are better than a threshold, in the mean of the tasks."""
+    return Statistic(
+        lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),
+        is_share=True,
+    )
+
+
+INTERQUARTILE_MEAN = Statistic(interquartile_mean, lambda tasks: -(-tasks // 2))
+MEAN = Statistic(mean_of_tasks)
+MEDIAN = Statistic(median_of_tasks, lambda tasks: 2 - tasks % 2)
+
+
+def aggregate_all(
+    runs: Runs, statistics: Mapping[str, Statistic], *, resamples: int, seed: int, level: float = 0.95
+) -> dict[str, Aggregate]:
+    """Every statistic of a method's runs, all from the same resamples."""
+    plain = [np.asarray(task, dtype=float)[None, :] for task in runs]
+    drawn = _resampled(plain, np.random.default_rng(seed), resamples)
+    counts = [len(task) for task in runs]
+    return {
+        name: _aggregate(statistic, float(statistic.of(plain)[0]), statistic.of(drawn), counts, level)
+        for name, statistic in statistics.items()
+    }
+
+
+def probability_of_improvement(
+    runs: Runs, baseline: Runs, *, sign: int = 1, resamples: int, seed: int, level: float = 0.95
+) -> Aggregate:
+    """The chance that a run is better than one of the baseline on the same task, in the mean of the tasks.
+
+    Ties count half (Mann and Whitney 1947). Both are drawn anew.
+    """
+    tasks = len(runs)
+    generator = np.random.default_rng(seed)
+    plain = [np.asarray(task, dtype=float)[None, :] for task in (*runs, *baseline)]
+    drawn = _resampled(plain, generator, resamples)
+    statistic = Statistic(lambda sides: _wins(sides[:tasks], sides[tasks:], sign), is_share=True)
+    counts = [min(len(one), len(other)) for one, other in zip(runs, baseline, strict=True)]
+    return _aggregate(statistic, float(statistic.of(plain)[0]), statistic.of(drawn), counts, level)
+
+
+def _aggregate(
+    statistic: Statistic, value: float, drawn: Floats, counts: Sequence[int], level: float
+) -> Aggregate:
+    """A value with its interval, from its resamples and how many runs each task has."""
+    fewest, deviation = min(counts), float(drawn.std())
+    if fewest < 2 or deviation <= _ROUNDING * float(np.abs(drawn).max()):
+        return Aggregate(value=value)
+    degrees = (sum(counts) - len(counts)) * statistic.deciding(len(counts)) / len(counts)
+    half = deviation * math.sqrt(fewest / (fewest - 1)) * t_quantile(level, round(degrees) + 1)
+    low, high = value - half, value + half
+    if statistic.is_share:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return Aggregate(value=value, low=low, high=high)
+
+
+def _resampled(runs: Sequence[Floats], generator: np.random.Generator, count: int) -> list[Floats]:
+    """The runs of each task drawn anew, (resamples, runs)."""
+    return [each[0][generator.integers(each.shape[1], size=(count, each.shape[1]))] for each in runs]
+
+
+def _task_means(runs: Sequence[Floats]) -> Floats:
+    """The mean of each task, (resamples, tasks)."""
+    return np.stack([each.mean(axis=1) for each in runs], axis=1)
+
+
+def _wins(runs: Sequence[Floats], baseline: Sequence[Floats], sign: int) -> Floats:
+    """The share of pairs that the runs win, in the mean of the tasks."""
+    shares = list[Floats]()
+    for one, other in zip(runs, baseline, strict=True):
+        differences = sign * (one[:, :, None] - other[:, None, :])
+        shares.append(((differences > 0) + 0.5 * (differences == 0)).mean(axis=(1, 2)))
+    return np.stack(shares, axis=1).mean(axis=1)

@@ -1,0 +1,100 @@
+"""A table of aggregates: scores on one scale, methods that lack a task, and what cannot be aggregated."""
+
+import random
+
+import polars as pl
+import pytest
+
+from activemem.reporting.tables.build import build_table
+from activemem.storage.rows import trial_frame
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ....study_texts import study_text
+from ...conftest import made_row
+
+FACTORS = {"mixer": ["sa", "conv(k=9)"], "task": ["sort", "reverse", "copy"], "seed": [0, 1, 2]}
+TABLE = {
+    "name": "overall",
+    "kind": "aggregate",
+    "rows": "mixer",
+    "tasks": "task",
+    "value": "max_length",
+    "bounds": {"max_length": [0, 10], '"max_length:copy"': [0, 20]},
+    "baseline": "sa",
+    "target": 1.0,
+    "resamples": 500,
+}
+
+
+def study(**changes):
+    table = {key: value for key, value in (TABLE | changes).items() if value is not None}
+    return load_study(study_text(factors=FACTORS, table=[table]))
+
+
+def made(studied, fails=lambda levels: False):
+    """The study's table of lengths from 4 on, twice as long in copy, by one longer for convolutions."""
+    draw, frames = random.Random(0), []
+    for number, trial in enumerate(studied.trials):
+        levels = trial.levels
+        length = (4 + (levels["mixer"] != "sa") + draw.random()) * (1 + (levels["task"] == "copy"))
+        end = "failed: x" if fails(levels) else {"max_length": length, "loss": 10 - length}
+        frames.append(trial_frame(made_row(trial, end, number)))
+    return build_table(studied, studied.tables[0], pl.concat(frames).sort("trial"))
+
+
+def test_each_method_has_its_scores_over_all_tasks():
+    table = made(study())
+    assert table.columns == ("IQM ↑", "mean ↑", "median ↑", "gap ↓", "better ↑")
+    first, second = table.cells
+    assert [0.4 < cell.estimate.value < 0.5 for cell in first[:3]] == [True] * 3
+    assert all(cell.estimate.low < cell.estimate.value < cell.estimate.high for cell in second[:4])
+    assert first[3].estimate.value == pytest.approx(1 - first[1].estimate.value)
+    assert first[4].text == ""
+    assert (second[4].text, second[4].interval) == ("1.00", "")
+    assert "Scores: max_length from 0 to 10 on sort, 0 to 10 on reverse, 0 to 20 on copy as 0 to 1." in (
+        table.caption
+    )
+    assert "500 resamples, seed 0" in table.caption[-1]
+
+
+def test_without_bounds_a_loss_is_better_where_it_is_less():
+    table = made(study(value="loss", bounds=None, target=None))
+    assert table.columns[0] == "IQM ↓"
+    assert table.cells[1][3].text == "1.00"
+
+
+def test_a_method_that_lacks_a_task_has_no_number():
+    table = made(study(), fails=lambda levels: (levels["mixer"], levels["task"]) == ("conv(k=9)", "sort"))
+    assert [cell.text for cell in table.cells[1]] == ["–", "", "", "", ""]
+    assert table.footnotes[0].text == "No value on sort."
+    assert table.caption[-1] == "Left out of 18 trials: 3 failed."
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"value": ["loss", "max_length"], "bounds": None}, "expected bounds for each metric"),
+        (
+            {"value": ["loss", "max_length"]},
+            "expected bounds of loss on each task, got none on sort, reverse, copy",
+        ),
+        (
+            {"bounds": {"max_length": [10, 0]}},
+            "the worse value first, as more is better, got [10, 0]",
+        ),
+        ({"bounds": {"max_length": [10]}}, "bounds.max_length"),
+        ({"bounds": {'"max_length:sorted"': [0, 1]}}, "no metric of this table and no task of it"),
+        ({"bounds": {'"max_length:sort"': [0, 1]}}, "got none on reverse, copy"),
+        ({"value": "gradient_norm", "bounds": None}, "expected a metric with a better direction"),
+        ({"tasks": "mixer"}, "expected a factor other than the rows', got 'mixer'"),
+        ({"tasks": "tusk"}, "unknown factor 'tusk'; nearest: task"),
+        ({"tasks": []}, "expected a name, got an empty list"),
+        ({"baseline": "ff"}, "no level 'ff'"),
+        ({"resamples": 3}, "expected at least 100, got 3"),
+    ],
+)
+def test_what_cannot_be_aggregated_is_told(changes, message):
+    with pytest.raises(StudyError) as told:
+        study(**changes)
+    assert message in str(told.value)
