@@ -235,6 +235,24 @@ def _study(
     )
 
 
+def with_steps(study: Study, taken: tuple[str, ...]) -> Study:
+    """The study whose path has kept these changes, with the cells of its next round; raises StudyError."""
+    document = parse_document(study.name, study.text, study.overrides)
+    diagnostics = Diagnostics(document)
+    design = replace(study.design, taken=taken)
+    grid = GridBuilder(
+        diagnostics=diagnostics,
+        study=study.name,
+        template=study.template,
+        design=design,
+        budget=study.budget,
+        tolerance=0.0,
+    ).build()
+    if diagnostics.faults:
+        raise StudyError(document.source, diagnostics.faults)
+    return replace(study, design=design, trials=grid.trials, cells=grid.cells, over_budget=grid.over_budget)
+
+
 def _dimensions(draft: Draft, search: SearchSettings | None) -> dict[str, Dimension]:
     """What a search chooses, checked; empty without a search."""
     if search is None:

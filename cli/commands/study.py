@@ -56,6 +56,7 @@ def plan(
     FLOPs are those of a training step on sequences of the task's length, 40 tokens where it grows; times come
     from trials in the store.
     """
+    from ...studies.planning.ablation_path import follow_path
     from ...studies.planning.plan import make_plan as planned
     from ...studies.planning.subset import select_trials
     from ...studies.study import load_study
@@ -63,7 +64,7 @@ def plan(
     from ..views import plan as view
 
     configured = load_settings({"results": results})
-    found = load_study(study, overrides or ())
+    found = follow_path(load_study(study, overrides or ()), configured.store)
     groups, selected = _groups(found), select_trials(found, only) if only else None
     page = planned(found, configured.store, selected, count_state=_count_state)
     if as_json:
@@ -117,6 +118,7 @@ def run(
     Ends with status 1 if a trial failed, with 2 if a machine did, of which nothing is stored, and with 130
     after Ctrl-C or a SIGTERM, which end in order.
     """
+    from ...studies.planning.ablation_path import follow_path
     from ...studies.planning.subset import select_shard, select_trials
     from ...studies.study import load_study
     from ...studies.text.command_line import command_line
@@ -139,7 +141,7 @@ def run(
         "skip_unfit_nodes": skip_unfit_nodes,
     }
     settings = load_settings({**configured, "isolate": isolate or None})
-    loaded = load_study(study, overrides or ())
+    loaded = follow_path(load_study(study, overrides or ()), settings.store)
     parts = [select_trials(loaded, only)] if only else []
     parts += [select_shard(loaded, shard)] if shard is not None else []
     request = RunRequest(

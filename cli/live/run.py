@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...engine.core.resources import Machine
 from ...reporting.results import StudyResults
 from ...storage import Store
+from ...studies.planning.ablation_path import follow_path
 from ...studies.planning.stale_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import study_status
 from ...studies.study import Study
@@ -93,7 +94,9 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
                 trial_ids=request.trial_ids,
             )
             if trackers:
-                listener.show_tables(request.study.name, tracked_tables(request.study, store))
+                listener.show_tables(
+                    request.study.name, tracked_tables(follow_path(request.study, store), store)
+                )
     except KeyboardInterrupt:
         print_stderr(f"stopped at once; the epochs before are stored. Continue: {request.resume_command}")
         return None
@@ -139,7 +142,8 @@ def _initial_progress(request: RunRequest, store: Store) -> StudyProgress:
 
 
 def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds: float) -> None:
-    now = study_status(request.study, store)
+    study = follow_path(request.study, store)
+    now = study_status(study, store)
     ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
     heading = f"{request.study.name}: {now.summary()} · {ended}"
     for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *format_failures(now.failure_reasons)):

@@ -12,6 +12,7 @@ import polars as pl
 
 from ...storage import Store
 from ...studies.catalog.own_corpora import FOLDER
+from ...studies.planning.ablation_path import follow_path
 from ...studies.planning.shorter_trials import ShorterTrials
 from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.trial import Trial
@@ -51,6 +52,11 @@ class Summary:
     stopped: bool
     given_up: tuple[str, ...] = ()
     stop_reason: str | None = None
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether something ended the run before its time."""
+        return self.stopped or bool(self.given_up) or self.stop_reason is not None
 
 
 class _Counter(Listener):
@@ -124,8 +130,36 @@ def run_study(
     as outcomes; `retry_failed` tries them again, after a time limit from where they were.
 
     Any number of drivers may run one study on one store at once. Each trains what no other does, waits for
-    the rest, and takes over the trials of processes that are gone.
+    the rest, and takes over the trials of processes that are gone. A path goes on from round to round.
     """
+    request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
+    study = follow_path(study, store)
+    summary = _run_round(
+        study, store, machine, listener, max_trials=max_trials, trial_ids=trial_ids, **request
+    )
+    while len((further := follow_path(study, store)).design.taken) > len(study.design.taken):
+        if summary.is_cut_short or summary.ran == max_trials:
+            break
+        study, ran = further, summary.ran
+        left = None if max_trials is None else max_trials - ran
+        summary = _run_round(study, store, machine, listener, max_trials=left, trial_ids=trial_ids, **request)
+        summary = replace(summary, ran=summary.ran + ran)
+    return summary
+
+
+def _run_round(
+    study: Study,
+    store: Store,
+    machine: Machine,
+    listener: Listener,
+    *,
+    local: bool,
+    max_trials: int | None,
+    max_failures: int | None,
+    retry_failed: bool,
+    trial_ids: Collection[str] | None,
+) -> Summary:
+    """Train the trials that are known; of a path those up to its current round."""
     check_gpu(machine)
     # before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()

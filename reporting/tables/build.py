@@ -55,7 +55,7 @@ def build_table(
     changes = read_changes(spec, study.design) if spec.rows == CHANGES else None
     trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]
     if changes:
-        trials = [_with_change(trial, changes) for trial in trials]
+        trials = [_with_change(trial, changes) for trial in trials if changes.has_row(trial.levels)]
     tallies, pick_remarks = _tallies(study.name, spec, trials, outcomes, begun)
     filler = _make_filler(
         study,
@@ -212,6 +212,7 @@ def _baselines(spec: TableSpec, changes: Changes | None, rows: Sequence[TableRow
 def _over_budget(study: Study, spec: TableSpec, changes: Changes | None) -> set[tuple[str, str]]:
     """The rows and columns of trials that the study's budget does not allow."""
     refused = [trial for trial in study.over_budget if is_selected(spec.select, trial.levels)]
+    refused = [trial for trial in refused if changes is None or changes.has_row(trial.levels)]
     selected = [(_with_change(trial, changes) if changes else trial).levels for trial in refused]
     return {
         (level_text(levels[spec.rows]), level_text(levels[spec.columns]) if spec.columns else "")

@@ -36,6 +36,8 @@ def explain_design(design: Design) -> str:
             told = "factors change in step; it tells rows apart, not which factor makes a difference"
         case "cumulative":
             told = _cumulative(design)
+        case "path":
+            told = _path(design)
         case "fractional" | "plackett_burman":
             told = _two_level(design)
         case "random" | "latin_hypercube":
@@ -72,6 +74,19 @@ def _cumulative(design: Design) -> str:
     return (
         f"{plural(len(steps), 'step')} from the baseline, {', '.join(steps)}, each on top of those before; "
         "it tells what each adds in this order, not what it would add in another"
+    )
+
+
+def _path(design: Design) -> str:
+    steps = len(design.steps)
+    most = 1 + steps * (steps + 1) // 2
+    kept = f"kept so far: {', '.join(design.taken)}; " if design.taken else ""
+    left = steps - len(design.taken)
+    now = f"round {len(design.taken) + 1} of {steps}" if left else "all rounds are over"
+    return (
+        f"from the baseline to the target, {plural(steps, 'change')}; each round tries all that are left and "
+        f"keeps the best in {design.metric}, at most {most:,} cells; {kept}{now}; it tells what matters most on "
+        "one way, not what a change that is kept late adds by itself"
     )
 
 

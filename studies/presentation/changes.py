@@ -69,6 +69,10 @@ class Changes:
         """The row in which a cell with these levels stands."""
         return self.rows[self.numbers[_key(levels, (*self.around, *self.baseline))]]
 
+    def has_row(self, levels: Mapping[str, Level]) -> bool:
+        """Whether a cell has a row: of a path only those cells have one that are on it."""
+        return _key(levels, (*self.around, *self.baseline)) in self.numbers
+
     def describe_baseline(self) -> str:
         """What differences are from, as a caption names it, with the baseline's levels."""
         levels = {name: level for name, level in self.baseline.items() if name in self.changing}
@@ -96,12 +100,14 @@ def read_changes(spec: TableSpec, design: Design) -> Changes:
     rows: list[ChangeRow] = []
     numbers: dict[CellKey, int] = {}
     stepping = tuple(name for name in design.inner if name in baseline)
-    rows_of_steps = design.rows() if _takes_steps(spec, design) else []
+    rows_of_steps = design.way() if _takes_steps(spec, design) else []
     for cells in blocks.values():
         first = next(iter(cells.values()))
         steps = [_key(design.settled({**first, **row}), stepping) for row in rows_of_steps]
-        positions = [_position(steps, _key(cell, stepping)) for cell in cells.values()]
-        for cell, row in _block_rows(list(cells.values()), positions, baseline, around, number=len(rows)):
+        placed = [(cell, _position(steps, _key(cell, stepping))) for cell in cells.values()]
+        if rows_of_steps and design.kind == "path":
+            placed = [(cell, position) for cell, position in placed if position is not None]
+        for cell, row in _block_rows(placed, baseline, around, number=len(rows)):
             numbers[_key(cell, (*around, *baseline))] = len(rows)
             rows.append(row if by_step else replace(row, reference=row.baseline))
     names = Counter(row.name for row in rows)
@@ -182,8 +188,7 @@ def _position(steps: Sequence[CellKey], key: CellKey) -> int | None:
 
 
 def _block_rows(
-    cells: Sequence[Mapping[str, Level]],
-    positions: Sequence[int | None],
+    placed: Sequence[tuple[Mapping[str, Level], int | None]],
     baseline: Mapping[str, Level],
     around: Sequence[str],
     *,
@@ -193,6 +198,9 @@ def _block_rows(
 
     Steps come in the order of their positions, then other cells by how much they change.
     """
+    if not placed:
+        return
+    cells, positions = zip(*placed, strict=True)
     first = {name: cells[0][name] for name in around} | dict(baseline)
     under = describe_levels({name: first[name] for name in around})
     changed = [_differing(cell, baseline) for cell in cells]

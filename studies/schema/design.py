@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..designs.fractions import Row, fractional_rows
 from ..designs.hadamard import plackett_burman_rows
@@ -14,7 +14,7 @@ from .conditions import Conditions, settled
 from .factors import ABSENT, SEED
 from .settings import DesignKind, Level
 
-STEPWISE = ("cumulative",)
+STEPWISE = ("cumulative", "path")
 """The designs each of whose cells goes on from the one before."""
 
 MAX_TRIALS = 100_000
@@ -31,8 +31,9 @@ class Design:
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
     levels. `baseline` has the levels that [study] names, `matched_size` the one name there that is not a
     factor, with its value: the size that is solved. `around` has the factors that are crossed with a design
-    of the others. `target` has the levels that [study] names for the end of the design, `resolution` is that
-    of a fraction, `sample_cells` and `sample_seed` are those of a sample, `labels` fill no holes, and
+    of the others. `target` has the levels that [study] names for the end of the design. `metric` decides
+    which change each round of a path keeps, and `taken` are those that it has kept. `resolution` is that of a
+    fraction, `sample_cells` and `sample_seed` are those of a sample, `labels` fill no holes, and
     factors with `conditions` are not in every cell: there their level is ABSENT.
     `as_written` is the design of the file without its overrides, if there are any.
     """
@@ -44,6 +45,8 @@ class Design:
     matched_size: tuple[str, int] | None
     around: tuple[str, ...] = ()
     target: Mapping[str, Level] = field(default_factory=dict[str, Level])
+    metric: str = ""
+    taken: tuple[str, ...] = ()
     resolution: int = 0
     sample_cells: int = 0
     sample_seed: int = 0
@@ -127,8 +130,9 @@ class Design:
             case "one_at_a_time":
                 rows = [start, *({**start, name: level} for name in inner for level in inner[name])]
             case "cumulative":
-                steps = self.steps
-                rows = [{**start, **dict(itertools.islice(steps.items(), n))} for n in range(len(steps) + 1)]
+                rows = self.way()
+            case "path":
+                rows = self._path_rows()
             case "fractional":
                 rows = self._two_level_rows(fractional_rows(len(self.two_level), self.resolution))
             case "plackett_burman":
@@ -153,6 +157,23 @@ class Design:
             for name, level in ends.items()
             if level_key(level) != level_key(self.baseline_level(name))
         }
+
+    def way(self) -> list[dict[str, Level]]:
+        """The cells of a design that takes steps, each with one step more than the one before."""
+        start = {name: self.baseline_level(name) for name in self.inner}
+        order = self.taken if self.kind == "path" else tuple(self.steps)
+        return [start | {name: self.steps[name] for name in order[:count]} for count in range(len(order) + 1)]
+
+    def tries(self) -> dict[str, dict[str, Level]]:
+        """By factor what the current round of a path tries: each change that is left."""
+        base = self.way()[-1]
+        left = {name: level for name, level in self.steps.items() if name not in self.taken}
+        return {name: {**base, name: level} for name, level in left.items()}
+
+    def _path_rows(self) -> list[dict[str, Level]]:
+        """The baseline, and what each round of a path has tried and tries now."""
+        rounds = (replace(self, taken=self.taken[:count]) for count in range(len(self.taken) + 1))
+        return [self.way()[0], *(row for each in rounds for row in each.tries().values())]
 
     @property
     def two_level(self) -> list[str]:

@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from ...diagnostics import nearest_hint
+from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
 from ..designs.fractions import MAX_FACTORS
 from ..designs.hadamard import MAX_SCREENED
 from ..text.diagnostics import Diagnostics
 from ..text.toml_positions import KeyPath
-from .design import MAX_TRIALS, Design, level_key
+from .design import MAX_TRIALS, STEPWISE, Design, level_key
 from .factors import SEED
 from .settings import Level, StudySettings
 
@@ -23,13 +24,19 @@ _DESIGN_PATH: KeyPath = ("study", "design")
 
 _SAMPLES = ("random", "latin_hypercube")
 _DESIGNS_WITH = {
-    "target": ("cumulative",),
+    "target": STEPWISE,
+    "metric": ("path",),
     "resolution": ("fractional",),
     "cells": _SAMPLES,
     "design_seed": _SAMPLES,
 }
-_WHOLE = ("zip", "fractional", "plackett_burman", "latin_hypercube")  # without conditional factors
-_REQUIRED = {"resolution": '"IV"', "cells": "24", "design_seed": "0"}  # with an example of each
+_WHOLE = ("path", "zip", "fractional", "plackett_burman", "latin_hypercube")  # without conditional factors
+_REQUIRED = {
+    "metric": '"loss"',
+    "resolution": '"IV"',
+    "cells": "24",
+    "design_seed": "0",
+}  # with an example of each
 
 DESIGN_KEYS = ("around", "labels", *_DESIGNS_WITH)
 """The keys of [study] that belong to a design."""
@@ -109,6 +116,9 @@ def _fitting_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
                 yield from _repeated_cells(design)
         case "cumulative":
             yield from _cumulative_faults(design)
+        case "path":
+            yield from _cumulative_faults(design)
+            yield from _path_faults(design)
         case "fractional" | "plackett_burman":
             most = MAX_FACTORS if design.kind == "fractional" else MAX_SCREENED
             for name, levels in inner.items():
@@ -153,6 +163,20 @@ def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
             yield (*TARGET_PATH, name), f"{name} crosses the design: it ends at none of its levels"
         elif name in design.factors and level_key(level) == level_key(design.baseline_level(name)):
             yield (*TARGET_PATH, name), f"expected a level of {name} other than the baseline's"
+
+
+def _path_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
+    """A path around other factors or with a size to solve, and a metric that cannot decide."""
+    path: KeyPath = ("study", "metric")
+    if design.around:
+        yield ("study", "around"), "a path has one baseline: give each of these levels a study of its own"
+    if design.matched_size is not None:
+        yield ("study", "match"), "a path changes one factor at a time, and no size with it"
+    if design.metric and metric_family(design.metric) not in METRICS_AND_COSTS:
+        hint = nearest_hint(design.metric, METRICS_AND_COSTS)
+        yield path, f"unknown metric '{design.metric}'{hint}"
+    elif design.metric and find_metric(design.metric).higher_is_better is None:
+        yield path, f"expected a metric with a better direction, got '{design.metric}'"
 
 
 def _sample_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:

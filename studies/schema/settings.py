@@ -31,6 +31,7 @@ DesignKind = Literal[
     "one_at_a_time",
     "zip",
     "cumulative",
+    "path",
     "fractional",
     "plackett_burman",
     "random",
@@ -81,10 +82,13 @@ class StudySettings(StrictModel):
     paper: str | None = None
     """the paper whose published numbers are shown beside the study's own"""
     design: DesignKind = "grid"
-    """how factors combine: all levels with all; one factor at a time around the baseline; in step; one
-    after the other; a fraction of two-level factors; the fewest runs for these; or a sample of the grid"""
+    """how factors combine: all levels with all; one at a time around the baseline; in step; one after the
+    other; so, with the best first; a fraction of two levels each; the fewest cells of these; or a sample"""
     target: dict[str, Any] = Field(default={})
-    """of `cumulative`, which begins at the baseline: levels at its end, of factors that have more than two"""
+    """of `cumulative` and `path`, which begin at the baseline: levels at their end, of factors that have more
+    than two"""
+    metric: str | None = None
+    """of `path`: what decides which change each round keeps, by its mean over the seeds"""
     resolution: Literal["III", "IV", "V"] | None = None
     """of `fractional`: main effects are told from each other; also from interactions of two factors; and
     these from each other"""

@@ -1,0 +1,68 @@
+"""The ablation path: from the baseline to the target, at each round by the change that is best in the store.
+
+Fawcett and Hoos (2016), "Analysing differences between algorithm configurations through ablation": each round
+tries all changes that are left, and keeps the best one, also where all make it worse. What is kept follows
+from the store alone, so that every command, and every driver of a run, has the same path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import fmean
+
+import polars as pl
+
+from ...storage import Store
+from ..catalog.metrics import find_metric
+from ..resolve.trial import Trial
+from ..schema.design import level_key
+from ..schema.settings import Level
+from ..study import Study, with_steps
+from .divergence import ignorant_losses, may_diverge, tell_divergence
+from .trial_values import ValueStatus, trial_values
+
+_UNDECIDED = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.INCOMPLETE, ValueStatus.MISSING)
+
+
+def follow_path(study: Study, store: Store) -> Study:
+    """The study with all rounds that the store decides, and the trials of the next; any other as it is."""
+    if study.design.kind != "path":
+        return study
+    while (step := _best_step(study, store)) is not None:
+        study = with_steps(study, (*study.design.taken, step))
+    return study
+
+
+def _best_step(study: Study, store: Store) -> str | None:
+    """The factor whose change the round keeps; None if it is not over, or no change has all its seeds."""
+    design = study.design
+    tried = {
+        name: [trial for trial in study.cells if _has(trial, levels)]
+        for name, levels in design.tries().items()
+    }
+    ids = {trial.id for trials in tried.values() for trial in trials}
+    if not ids:
+        return None
+    rows = trial_values(study.name, ids, _outcomes(store, design.metric, ids), design.metric)
+    if rows["status"].is_in(_UNDECIDED).any():
+        return None
+    known = rows.filter(pl.col("status") == ValueStatus.DONE)
+    values: dict[str, float] = dict(known.select("trial", "value").iter_rows())
+    means = {
+        name: fmean(values[trial.id] for trial in trials)
+        for name, trials in tried.items()
+        if trials and all(trial.id in values for trial in trials)
+    }
+    best = max if find_metric(design.metric).higher_is_better else min
+    return best(means, key=means.__getitem__, default=None)
+
+
+def _has(trial: Trial, levels: Mapping[str, Level]) -> bool:
+    return all(level_key(trial.levels[name]) == level_key(level) for name, level in levels.items())
+
+
+def _outcomes(store: Store, metric: str, ids: set[str]) -> pl.DataFrame:
+    """The latest attempts at these trials, and which of them diverged."""
+    outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(ids)))
+    doubtful = outcomes.filter(may_diverge())
+    return tell_divergence(outcomes, store.metric_course("loss", doubtful), ignorant_losses(doubtful))

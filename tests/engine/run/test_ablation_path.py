@@ -1,0 +1,100 @@
+"""A path is run round by round, each keeping the best change, and every command knows how far it is."""
+
+import pytest
+
+from activemem.engine.run.driver import run_study
+from activemem.reporting.tables.build import build_table
+from activemem.storage import Store
+from activemem.studies.last_run import load_last_run
+from activemem.studies.planning.ablation_path import follow_path
+from activemem.studies.planning.design_notes import explain_design
+from activemem.studies.study import StudyError, load_study
+
+from ...reporting.conftest import made_row
+from ...study_texts import study_text
+
+FACTORS = {"norm": ["pre", "post"], "p": [0.0, 0.1], "tied": [False, True]}
+TABLE = {"name": "path", "rows": "changes", "value": "loss"}
+
+
+def study(*overrides, seeds=(0, 1), **keys):
+    text = study_text(
+        study={"design": "path", "metric": "loss"} | keys,
+        model={"norm": "{norm}", "dropout": "{p}", "tied": "{tied}"},
+        task={"name": "sort"},
+        train={"epochs": 1},
+        factors={**FACTORS, "mixer": ["gru"], "seed": list(seeds)},
+        table=[TABLE],
+    )
+    return load_study(text, overrides)
+
+
+def train(found, store, loss):
+    """Store a loss by its levels for each trial that has none."""
+    known = set(store.trials()["trial"])
+    for number, trial in enumerate(found.trials):
+        if trial.id not in known and (value := loss(trial.levels)) is not None:
+            store.write(made_row(trial, {"loss": value}, number), [])
+
+
+def worth(levels):
+    """Tied is worth most; after it norm is worth more than p, before it less."""
+    gain = 3.0 * levels["tied"] + (levels["p"] == 0.1)
+    return 9.0 - gain - (levels["norm"] == "post") * (2.0 if levels["tied"] else 0.5)
+
+
+def test_each_round_keeps_the_best_of_what_is_left(tmp_path):
+    store, found = Store(tmp_path), study()
+    assert len(found.cells) == 2 * (1 + 3)
+    counts = []
+    while True:
+        train(found, store, worth)
+        further = follow_path(found, store)
+        counts.append(len(further.cells) // 2)
+        if len(further.design.taken) == len(found.design.taken):
+            break
+        found = further
+    assert counts == [6, 7, 7, 7]
+    assert found.design.taken == ("tied", "norm", "p")
+    table = build_table(found, found.tables[0], store.trials())
+    assert table.rows == ("baseline", "+ tied", "+ norm = post", "+ p = 0.1")
+    assert [row[0].difference for row in table.cells[1:]] == pytest.approx([-3.0, -2.0, -1.0])
+    assert explain_design(found.design).split("; ")[1:3] == [
+        "each round tries all that are left and keeps the best in loss, at most 7 cells",
+        "kept so far: tied, norm, p",
+    ]
+
+
+def test_a_round_waits_for_all_its_seeds_and_keeps_no_change_that_lacks_one(tmp_path):
+    store, found = Store(tmp_path), study()
+    train(found, store, lambda levels: None if levels["p"] == 0.1 and levels["seed"] else worth(levels))
+    assert follow_path(found, store).design.taken == ()
+    (late,) = [one for one in found.trials if one.id not in set(store.trials()["trial"])]
+    store.write(made_row(late, {}, 99), [])
+    assert follow_path(found, store).design.taken == ("tied",)
+
+
+def test_a_run_goes_on_from_round_to_round_and_again_where_it_was_stopped(tmp_path):
+    store, found = Store(tmp_path), study(seeds=[0])
+    first = run_study(found, store, local=True, max_trials=5)
+    assert (first.ran, len(store.trials())) == (5, 5)
+    assert len(load_last_run("tiny", store).design.taken) == 1
+    rest = run_study(found, store, local=True)
+    assert (rest.ran, rest.left, len(store.trials())) == (2, 0, 7)
+    assert len(load_last_run("tiny", store).design.taken) == 3
+    assert run_study(found, store, local=True).ran == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"metric": None}, 'path needs metric, as in metric = "loss"'),
+        ({"metric": "los"}, "unknown metric 'los'; nearest: loss"),
+        ({"around": "mixer"}, "a path has one baseline: give each of these levels a study of its own"),
+        ({"design": "cumulative"}, 'metric belongs to design = "path", got "cumulative"'),
+    ],
+)
+def test_what_cannot_be_a_path_is_told(keys, told):
+    with pytest.raises(StudyError) as caught:
+        study(**keys)
+    assert any(fault.message.endswith(told) for fault in caught.value.faults), caught.value
