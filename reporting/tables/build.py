@@ -113,7 +113,9 @@ def _make_filler(
         over_budget=_over_budget(study, spec, changes),
         baselines=baselines,
         differences={
-            (column.metric.name, column.level): column_differences(column, baselines, tallies, spec.center)
+            (column.metric.name, column.level): column_differences(
+                column, baselines, tallies, spec.center, _choices(changes)
+            )
             for column in columns
         },
         published_match=match_published(paper, spec.published, rows, columns) if paper else None,
@@ -207,6 +209,11 @@ def _baselines(spec: TableSpec, changes: Changes | None, rows: Sequence[TableRow
         return {}
     baseline = level_text(spec.baseline)
     return {row.level: baseline for row in rows if row.level != baseline}
+
+
+def _choices(changes: Changes | None) -> dict[str, int]:
+    """Of how many differences that of each row was kept."""
+    return {row.label: row.choices for row in changes.rows} if changes else {}
 
 
 def _over_budget(study: Study, spec: TableSpec, changes: Changes | None) -> set[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...studies.catalog.metrics import Metric
 from ...studies.presentation.table import Center, Significance
@@ -22,7 +22,7 @@ class ColumnDifferences:
 
     `p_values` are corrected for how many they are. `degrees` are the degrees of freedom of each pooled
     variance, `tests` says for how many tests p is corrected, and `detectable` is the difference that is found
-    with a chance of 80 %; None if unknown.
+    with a chance of 80 %; None if unknown. `choices` is of how many differences one was kept, at most.
     """
 
     metric: Metric
@@ -31,6 +31,7 @@ class ColumnDifferences:
     p_values: Mapping[str, float] = field(default_factory=dict[str, float])
     degrees: tuple[int, ...] = ()
     tests: int = 0
+    choices: int = 1
     detectable: float | None = None
 
 
@@ -42,10 +43,16 @@ _STAR_LEVELS: Mapping[Significance, tuple[float, ...]] = {
 
 
 def column_differences(
-    column: TableColumn, baselines: Mapping[str, str], tallies: Mapping[CellKey, Tally], center: Center
+    column: TableColumn,
+    baselines: Mapping[str, str],
+    tallies: Mapping[CellKey, Tally],
+    center: Center,
+    choices: Mapping[str, int],
 ) -> ColumnDifferences:
     """The differences in a column of each row from its baseline, or the row before, which `baselines` has.
 
+    Where a row was kept as the best of several, `choices` has how many of these differences there were: p is
+    multiplied by it, as every one of them could have been the one that is tested.
     Of centres that are no means the difference is that of the centres, and nothing is known of its error.
     """
     values = {
@@ -68,10 +75,12 @@ def column_differences(
         if found.degrees is not None and found.error is not None:
             degrees.append(found.degrees)
             errors.append((found.error, found.degrees))
-    found_p = zip(by_row, corrected(list(by_row.values())), strict=True)
+    chosen = [_of_several(each, choices.get(row, 1)) for row, each in by_row.items()]
+    found_p = zip(by_row, corrected(chosen), strict=True)
     p_values = {row: p for row, p in found_p if p is not None}
     tests = len(p_values)
-    limits = [detectable(error, count, SIGNIFICANCE_LEVEL / tests) for error, count in errors]
+    most = max((choices.get(row, 1) for row in by_row), default=1)
+    limits = [detectable(error, count, SIGNIFICANCE_LEVEL / tests / most) for error, count in errors]
     return ColumnDifferences(
         metric=column.metric,
         by_row=by_row,
@@ -79,8 +88,14 @@ def column_differences(
         p_values=p_values,
         degrees=tuple(sorted(set(degrees))),
         tests=tests,
+        choices=most,
         detectable=max(limits, default=None),
     )
+
+
+def _of_several(difference: Difference, choices: int) -> Difference:
+    """A difference that was kept of several, as all of them are tested at once (Bonferroni)."""
+    return difference if difference.p is None else replace(difference, p=min(1.0, difference.p * choices))
 
 
 def _families(baselines: Mapping[str, str]) -> list[list[str]]:
@@ -138,6 +153,11 @@ def differences_sentences(
     levels = _STAR_LEVELS.get(significance, ())
     stars = ", ".join(f"{'*' * count}: p < {level}" for count, level in enumerate(levels, start=1))
     sentences.append(f"{stars} ({rule})." if stars else f"p: {rule}.")
+    if any(column.choices > 1 for column in tested):
+        sentences.append(
+            "Rows were kept by these seeds as the best of their rounds: p is multiplied by how many "
+            "differences there were to choose from, and differences are optimistic."
+        )
     return sentences
 
 

@@ -85,8 +85,8 @@ def _path(design: Design) -> str:
     now = f"round {len(design.taken) + 1} of {steps}" if left else "all rounds are over"
     return (
         f"from the baseline to the target, {plural(steps, 'change')}; each round tries all that are left and "
-        f"keeps the best in {design.metric}, at most {most:,} cells; {kept}{now}; it tells what matters most on "
-        "one way, not what a change that is kept late adds by itself"
+        f"keeps the best in {design.metric}, at most {most:,} cells; {kept}{now}; it tells what matters most "
+        "on one way, not what a change that is kept late adds by itself"
     )
 
 

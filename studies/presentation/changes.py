@@ -40,12 +40,14 @@ class ChangeRow:
     """A row: its name, the heading that it is under, the number of its baseline's row, and a unique label.
 
     `reference` is the number of the row that its difference is from: the baseline's, or the one before.
+    `choices` is how many differences there were of which this one was kept: one but on a path.
     """
 
     name: str
     heading: str
     baseline: int
     reference: int
+    choices: int = 1
     label: str = ""
 
 
@@ -109,7 +111,8 @@ def read_changes(spec: TableSpec, design: Design) -> Changes:
             placed = [(cell, position) for cell, position in placed if position is not None]
         for cell, row in _block_rows(placed, baseline, around, number=len(rows)):
             numbers[_key(cell, (*around, *baseline))] = len(rows)
-            rows.append(row if by_step else replace(row, reference=row.baseline))
+            choices = _choices(design, len(rows), by_step=by_step) if rows_of_steps else 1
+            rows.append(replace(row, reference=row.reference if by_step else row.baseline, choices=choices))
     names = Counter(row.name for row in rows)
     changing = {
         name for cells in blocks.values() for cell in cells.values() for name in _differing(cell, baseline)
@@ -180,6 +183,14 @@ def _key(levels: Mapping[str, Level], names: Sequence[str]) -> CellKey:
 def _takes_steps(spec: TableSpec, design: Design) -> bool:
     """Whether the rows are the steps of a design, one after the other."""
     return design.kind in STEPWISE and not spec.baseline and spec.columns not in design.inner
+
+
+def _choices(design: Design, step: int, *, by_step: bool) -> int:
+    """Of how many differences that of a path's step was kept: its cells were the best of their rounds."""
+    if design.kind != "path" or not step:
+        return 1
+    left = len(design.steps) + 1 - step
+    return left * (left + 1 if by_step and step > 1 else 1)
 
 
 def _position(steps: Sequence[CellKey], key: CellKey) -> int | None:
