@@ -34,6 +34,7 @@ from .tables.table import TableError
 
 if TYPE_CHECKING:
     from ..errors import ActivememError
+    from .page import LatexSection
 
 SpecT = TypeVar("SpecT", bound=AnyTableSpec | AnyCurveSpec)
 
@@ -137,6 +138,12 @@ class StudyResults:
         from .page import report  # noqa: PLC0415 -- loads matplotlib and Jinja2, which tables do without
 
         return report(self.study, self.store)
+
+    def latex_section(self, form: str = "latex") -> LatexSection:
+        """The section of a paper with tables, figures, claims and provenance; `form` is one of its tables."""
+        from .page import latex_section  # noqa: PLC0415 -- loads matplotlib, which tables do without
+
+        return latex_section(self.study, self.store, form=form)
 
     def _load_metrics(self) -> pl.DataFrame:
         """The course of every metric of the study's trials."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from ..options import LastRunStudy, ResultsOption
 from ..output import print_stdout
+
+ReportFormat = Literal["html", "latex", "siunitx"]
+"""What a report can be written as."""
 
 app = typer.Typer(help="Write a study up as a page.", no_args_is_help=True)
 
@@ -18,19 +21,32 @@ def build(
     study: LastRunStudy = None,
     *,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page's file; else STUDY.html in this folder.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The file; else STUDY.html or STUDY.tex in this folder."),
     ] = None,
+    report_format: Annotated[
+        ReportFormat,
+        typer.Option("--format", help="A page, or a section of a paper; siunitx aligns numbers."),
+    ] = "html",
     results: ResultsOption = None,
 ) -> None:
-    """Write one HTML page that needs nothing else, and print its name.
+    """Write one HTML page that needs nothing else, or a section in LaTeX, and print the names of the files.
 
-    It has the study's question, recipes, tables, figures, claims, failures, settings and provenance, and the
-    commands that repeat it.
+    The page has the study's question, recipes, tables, figures, claims, failures, settings and provenance,
+    and the commands that repeat it. The section has tables, figures (PDF files beside it), claims and
+    provenance, and compiles by an input into the classes of NeurIPS, ICML and ACL.
     """
     from ...reporting.results import open_study
     from ..machine_settings import load_settings
 
     found = open_study(study, load_settings({"results": results}).store)
-    path = out or Path(f"{found.study.name}.html")
-    path.write_text(found.report(), encoding="utf-8")
+    path = out or Path(f"{found.study.name}.{'html' if report_format == 'html' else 'tex'}")
+    if report_format == "html":
+        path.write_text(found.report(), encoding="utf-8")
+    else:
+        section = found.latex_section(report_format)
+        path.write_text(section.text, encoding="utf-8")
+        for name, drawn in section.figures.items():
+            path.with_name(name).write_bytes(drawn)
+            print_stdout(str(path.with_name(name)))
     print_stdout(str(path))

@@ -4,9 +4,10 @@
 nothing to show: `section_study` has the question, the settings and the commands, `section_trials` status,
 failures and provenance, `section_models` the recipes, `section_results` tables, figures and claims. They are
 laid out by templates in `templates/`, which `environment` fills, with `macros.html` and `style.css`, for
-light and dark, a screen, a phone and paper.
+light and dark, a screen, a phone and paper. `latex_section` is the section of a paper, from the same values.
 """
 
+from .latex_section import LatexSection, latex_section
 from .report import report
 
-__all__ = ["report"]
+__all__ = ["LatexSection", "latex_section", "report"]

@@ -94,7 +94,7 @@ def draw(curve: Curve, file_format: FigureFormat) -> bytes:
         figure = _figure(curve)
         file = io.BytesIO()
         about = _REPRODUCIBLE_METADATA[file_format] | (
-            {"Title": curve.caption} if file_format != "png" else {}
+            {"Title": curve.caption} if curve.caption and file_format != "png" else {}
         )
         figure.savefig(file, format=file_format, dpi=_DPI if file_format == "png" else 72, metadata=about)
     return _PATH.sub(_shorter, file.getvalue()) if file_format == "svg" else file.getvalue()
@@ -147,7 +147,7 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
     """The sizes of everything, from what the panels need.
 
     As many panels stand side by side as fit, in rows as even as possible. The metric's title is left out if
-    the caption has it already.
+    the caption has it already. A curve without words is drawn without them.
     """
     count, inner = len(curve.panels), WIDTH - 2 * _EDGE - need.end_margin - need.left
     limit = int((inner + _GAP) // (need.min_width + need.right + _GAP)) if count > 1 else 1
@@ -159,6 +159,8 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
     text = width - 2 * _EDGE
     below = [(line, TICK) for line in wrap_text(" ".join(curve.notes), text, TICK)]
     below += [(line, SMALL) for line in wrap_text(curve.provenance, text, SMALL)]
+    if not (curve.caption or curve.notes or curve.provenance):
+        caption, below = [], []
     caption = wrap_text(curve.caption, text, TITLE, bold=True)
     titled = curve.y.title.casefold() in curve.caption.casefold() or isinstance(
         curve.panels[0].content, Matrix

@@ -18,6 +18,13 @@ def test_a_page_is_written_where_it_is_wanted(run):
     assert "<title>The kernel of a convolution" in Path("a page.html").read_text(encoding="utf-8")
 
 
+def test_the_section_of_a_paper_has_its_figures_beside_it(run, tiny):
+    make_partial_store(tiny)
+    result = run("report", "build", "--format", "siunitx", "--out", "paper.tex")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "paper.tex\n", "")
+    assert "S[table-format=" in Path("paper.tex").read_text(encoding="utf-8")
+
+
 def test_a_study_that_is_not_there_is_told(run):
     result = run("report", "build", "nothing.toml")
     assert (result.exit_code, result.stdout) == (2, "")

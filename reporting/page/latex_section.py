@@ -1,0 +1,211 @@
+"""The section of a paper that a study fills: its question, tables, figures, claims and provenance in LaTeX.
+
+It compiles by `\\input` into the classes of NeurIPS, ICML and ACL with the packages that its second line
+names. Figures are PDF files beside it, without words: these are captions. No date of writing is in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ... import __version__
+from ...storage import Store
+from ...studies.schema.level_names import level_names, one_line
+from ...studies.study import Study
+from ...studies.text.units import format_duration, plural
+from ..curves.build import build_curve
+from ..curves.curve import Curve
+from ..latex_text import escape
+from ..tables.build import build_table
+from ..tables.render import render
+from . import section_results, section_trials
+from .inputs import PageInputs, load_inputs
+from .section_study import leading_comment
+
+COLUMN_FIGURE = 0.6 * 460
+"""Up to this width in points a figure stands in a column of two."""
+
+_BREAKS = re.compile(r"(?<=[,=+/])(?=\S)|(?<=\\_)(?=\S)")
+_MEDIA_BOX = re.compile(rb"/MediaBox \[ ?\S+ \S+ (\S+) ")
+_HASH_PART = 8
+_PACKAGES = r"% \usepackage[T1]{fontenc} \usepackage{textcomp,graphicx}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatexSection:
+    """The text of the section, and its figures by the names of their files."""
+
+    text: str
+    figures: Mapping[str, bytes]
+
+
+def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSection:
+    """The section of a study; its tables are written as the format `form` of tables does.
+
+    Raises StoreError, and TableError or CurveError for what does not fit the study.
+    """
+    inputs = load_inputs(study, store)
+    tables, curves = list(_tables(inputs, form)), list(_curves(inputs))
+    figures = {_file_name(study, curve): _draw(curve) for curve in curves}
+    floats = [*tables, *(_figure(study, curve, figures[_file_name(study, curve)]) for curve in curves)]
+    packages = tables[0].partition("\n")[0] if tables else _PACKAGES
+    lines = [
+        f"% Results of the study {study.name}, written by activemem {__version__}.",
+        packages,
+        rf"\section{{{escape(one_line(study.title))}}}",
+        rf"\label{{sec:{study.name}}}",
+        *_question(inputs),
+        *_pointers(study, "Table", "tab", [spec.name for spec in study.tables] if tables else []),
+        *_pointers(study, "Figure", "fig", [curve.name for curve in curves]),
+        *_claims(inputs),
+        *_provenance(inputs),
+        "",
+        "\n".join(floats),
+    ]
+    return LatexSection(text="\n".join(lines), figures=figures)
+
+
+def _tables(inputs: PageInputs, form: str) -> Iterator[str]:
+    """Every table that the study asks for, with the study's name in its label."""
+    study = inputs.study
+    if study.search is not None:
+        return
+    for spec in study.tables:
+        table = build_table(study, spec, inputs.outcomes, published=True, begun=inputs.status.started)
+        yield render(replace(table, name=f"{study.name}-{table.name}"), form)
+
+
+def _curves(inputs: PageInputs) -> Iterator[Curve]:
+    """Every figure that the study asks for, once there is something to draw."""
+    study = inputs.study
+    if not study.curves or not len(inputs.own_outcomes):
+        return
+    metrics = inputs.store.metrics([trial.id for trial in study.trials])
+    for spec in study.curves:
+        yield build_curve(study, spec, inputs.outcomes, metrics)
+
+
+def _draw(curve: Curve) -> bytes:
+    """The figure without the words around it."""
+    from ..curves.draw import draw  # noqa: PLC0415 -- loads matplotlib
+
+    return draw(replace(curve, caption="", notes=(), provenance=""), "pdf")
+
+
+def _file_name(study: Study, curve: Curve) -> str:
+    """The file of a figure; a point in a name would begin its ending."""
+    return f"{study.name}-{curve.name}".replace(".", "-") + ".pdf"
+
+
+def _figure(study: Study, curve: Curve, drawn: bytes) -> str:
+    """The float of a figure, over both columns if it is wide, and never wider than what it stands in."""
+    found = _MEDIA_BOX.search(drawn)
+    environment = "figure" if found and float(found[1]) <= COLUMN_FIGURE + 1 else "figure*"
+    caption = " ".join([f"{curve.caption}.", *curve.notes])
+    return "\n".join(
+        [
+            rf"\begin{{{environment}}}",
+            r"  \centering",
+            r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            rf"    \includegraphics{{{_file_name(study, curve)}}}}}",
+            rf"  \caption{{{escape(caption)} {{\footnotesize {escape(curve.provenance)}}}}}",
+            rf"  \label{{fig:{study.name}-{curve.name}}}",
+            rf"\end{{{environment}}}",
+            "",
+        ]
+    )
+
+
+def _question(inputs: PageInputs) -> Iterator[str]:
+    """What is asked, what is varied to answer it, and how far the study is."""
+    study = inputs.study
+    if lead := leading_comment(study.text):
+        yield from (escape(lead), "")
+    factors = [
+        f"{name} ({', '.join(level_names(levels))})"
+        for name, levels in study.factors.items()
+        if len(levels) > 1 and name not in study.dimensions
+    ]
+    varied = f"Varied: {'; '.join(factors)}. " if factors else ""
+    summary = _breakable(f"{varied}{inputs.status.summary()}.")
+    yield rf"{{\raggedright {summary}\par}}"
+
+
+def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Iterator[str]:
+    """Where the results are, as in `Tables 1 and 2 have the results`."""
+    if not names:
+        return
+    references = [rf"\ref{{{prefix}:{study.name}-{name}}}" for name in names]
+    *first, last = references
+    listed = f"{', '.join(first)} and~{last}" if first else last
+    verb = ("has", "have") if noun == "Table" else ("shows", "show")
+    yield f"{noun}{'s' * bool(first)}~{listed} {verb[bool(first)]} the results."
+
+
+def _claims(inputs: PageInputs) -> Iterator[str]:
+    """Each claim with its verdict and the numbers that decided it."""
+    found: Mapping[str, Any] | None = section_results.claims(inputs)
+    if found is None:
+        return
+    yield from ("", r"\paragraph{Claims}", rf"{escape(found['counts'])}.", r"\begin{itemize}")
+    for each in found["claims"]:
+        effect, interval, p, seeds = each["numbers"]
+        numbers = [" ".join(part for part in (effect, interval) if part), _p_words(p), seeds]
+        told = ", ".join(part for part in numbers if part)
+        verdict = rf"\textbf{{{each['verdict']}}}"
+        yield rf"  \item {verdict}: {escape(one_line(each['spec'].name))} ({escape(told)})"
+    yield r"\end{itemize}"
+    yield rf"{{\footnotesize {escape(found['legend'])}\par}}"
+
+
+def _p_words(p: str) -> str:
+    """`p = .02` or `p < .001` of what a cell of the page has."""
+    return f"p {p}" if p.startswith("<") else f"p = {p}" if p else ""
+
+
+def _provenance(inputs: PageInputs) -> Iterator[str]:
+    """What trained with what and when, and what the results can be recognised by."""
+    study = inputs.study
+    yield from ("", r"\paragraph{Provenance}")
+    sentences: list[str] = []
+    found: Mapping[str, Any] = section_trials.provenance(inputs) or {"groups": (), "others": ()}
+    for each in found["groups"]:
+        parts = [
+            f"activemem {each['version']}" + (f" ({each['commit']})" if each["commit"] else ""),
+            each["torch"],
+            f"Python {each['python']}" if each["python"] else "",
+            each["device"],
+            format_duration(each["seconds"]),
+            f"{each['first']:%Y-%m-%d} to {each['last']:%Y-%m-%d}",
+        ]
+        sentences.append(f"{plural(each['trials'], 'trial')}: {', '.join(part for part in parts if part)}.")
+    sentences += [
+        f"{plural(count, 'trial')} trained for the study {name}." for name, count in found["others"]
+    ]
+    sentences.append(f"Seeds: {', '.join(map(str, study.seeds))}.")
+    if study.overrides:
+        sentences.append(f"Other than in the study's file: {', '.join(study.overrides)}.")
+    hashes = {
+        "the study's file": study.text,
+        "the ids of its trials, sorted": "\n".join(sorted(trial.id for trial in study.trials)),
+    }
+    told = [rf"of {what} {_hash(text)}" for what, text in hashes.items() if text]
+    words = _breakable(" ".join(sentences))
+    yield rf"{{\footnotesize\raggedright {words} SHA-256 {'; '.join(told)}.\par}}"
+
+
+def _breakable(text: str) -> str:
+    """The text for LaTeX, with breaks allowed inside names of recipes and settings."""
+    return _BREAKS.sub(r"\\allowbreak{}", escape(text))
+
+
+def _hash(text: str) -> str:
+    """A SHA-256 in parts between which a line may break."""
+    digits = hashlib.sha256(text.encode()).hexdigest()
+    parts = (digits[at : at + _HASH_PART] for at in range(0, len(digits), _HASH_PART))
+    broken = r"\allowbreak{}".join(parts)
+    return rf"\texttt{{{broken}}}"

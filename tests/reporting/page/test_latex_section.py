@@ -1,0 +1,100 @@
+"""The section of a paper: whole in itself, and LaTeX compiles it where there is one."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from activemem.reporting.page import latex_section
+from activemem.studies.study import load_study
+
+CURVES = """
+[[curve]]
+name = "by_task"
+kind = "bar"
+x = "task"
+value = "loss"
+select = { mixer = "sa" }
+
+[[claim]]
+name = "attention beats convolution on sort & 50 %"
+holds = "max_length[task=sort, mixer=sa] > max_length[task=sort, mixer=conv(k=20)]"
+"""
+DOCUMENT = r"""\documentclass[twocolumn]{article}
+PACKAGES
+\begin{document}
+\input{section}
+\end{document}
+"""
+
+
+@pytest.fixture(scope="module")
+def written(everything, kept):
+    return latex_section(load_study(everything.text + CURVES), kept)
+
+
+def test_all_that_is_pointed_at_is_there_once(written):
+    labels = re.findall(r"\\label\{([^}]*)\}", written.text)
+    assert labels == ["sec:everything", "tab:everything-table4", "fig:everything-by_task"]
+    assert set(re.findall(r"\\ref\{([^}]*)\}", written.text)) == set(labels[1:])
+    assert re.findall(r"\\includegraphics\{([^}]*)\}", written.text) == list(written.figures)
+    assert all(drawn.startswith(b"%PDF") for drawn in written.figures.values())
+
+
+def test_every_brace_and_every_environment_is_closed(written):
+    text = re.sub(r"\\[\\{}]|(?m:^%.*$)", "", written.text)
+    assert text.count("{") == text.count("}")
+    open_ones = []
+    for what, name in re.findall(r"\\(begin|end)\{([a-z*]+)\}", text):
+        if what == "begin":
+            open_ones.append(name)
+        else:
+            assert open_ones.pop() == name
+    assert open_ones == []
+
+
+def test_it_says_where_its_numbers_come_from_and_what_became_of_the_claims(written):
+    for words in (
+        "activemem 0.1.0 (a1b2c3d)",
+        "Seeds: 0, 1, 2.",
+        r"SHA-256 of the study's file \texttt{",
+        r"\item \textbf{undecided}: attention beats convolution on sort \& 50 \% (",
+        "Table~\\ref{tab:everything-table4} has the results.",
+    ):
+        assert words in written.text
+
+
+def test_the_same_store_gives_the_same_section(written, everything, kept):
+    again = latex_section(load_study(everything.text + CURVES), kept)
+    assert (again.text, again.figures) == (written.text, written.figures)
+
+
+def has_latex(*packages):
+    """Whether LaTeX and these packages are installed."""
+    find = shutil.which("kpsewhich")
+    return bool(shutil.which("pdflatex") and find) and all(
+        subprocess.run([find, f"{each}.sty"], capture_output=True, check=False).returncode == 0
+        for each in packages
+    )
+
+
+@pytest.mark.slow  # seconds of LaTeX, twice
+@pytest.mark.parametrize("form", ["latex", "siunitx"])
+def test_latex_compiles_it_without_an_overfull_box(everything, kept, tmp_path, form):
+    if not has_latex("booktabs", "siunitx"):
+        pytest.skip("needs pdflatex with booktabs and siunitx")
+    made = latex_section(load_study(everything.text + CURVES), kept, form=form)
+    packages = made.text.splitlines()[1].removeprefix("% ").replace(" (siunitx 3)", "")
+    (tmp_path / "section.tex").write_text(made.text, encoding="utf-8")
+    (tmp_path / "paper.tex").write_text(DOCUMENT.replace("PACKAGES", packages), encoding="utf-8")
+    for name, drawn in made.figures.items():
+        (tmp_path / name).write_bytes(drawn)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    for _ in range(2):
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=120)
+        assert run.returncode == 0, run.stdout.decode(errors="replace")[-2000:]
+    log = Path(tmp_path / "paper.log").read_text(encoding="utf-8", errors="replace")
+    assert "Overfull" not in log
+    assert "undefined" not in log
