@@ -74,7 +74,9 @@ def test_the_same_store_gives_the_same_section(written, everything, kept):
 def has_latex(*packages):
     """Whether LaTeX and these packages are installed."""
     find = shutil.which("kpsewhich")
-    return bool(shutil.which("pdflatex") and find) and all(
+    if find is None or shutil.which("pdflatex") is None:
+        return False
+    return all(
         subprocess.run([find, f"{each}.sty"], capture_output=True, check=False).returncode == 0
         for each in packages
     )
