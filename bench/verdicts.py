@@ -3,7 +3,8 @@
     python bench/verdicts.py [DRAWS]
 
 Draws the values of eight comparable cells at a few paired seeds and compares two of them, by the rule of
-claims (`reporting/claims/hypothesis_test.py`) or by their differences alone.
+claims (`reporting/claims/hypothesis_test.py`) or by their differences alone. A second table adds seeds to
+the two cells until they are told apart, as `study run --until-decided` does.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import numpy as np
 
 from activemem.reporting.claims.hypothesis_test import PairedTest
 from activemem.reporting.statistics.pooled_differences import Values, pooled_variance
+from activemem.reporting.statistics.sequential import look_level, looks
 
 LEVEL = 0.05
 SEEDS = (2, 3, 5, 10)
 CELLS = 8
+FIRST, MOST = 3, (6, 12, 24)  # seeds before any are added, and after all are
 EFFECT = 3.0  # standard deviations of a value
 
 SPREADS = {
@@ -68,10 +71,65 @@ def rate(
     return f"{pooled:.1%}", f"{alone:.1%}"
 
 
+def decided_at(rng: np.random.Generator, most: int, spread: list[float], effect: float) -> tuple[int, bool]:
+    """With how many seeds, which are added to them alone, two cells are told apart, and whether they are."""
+    counts = looks(FIRST, most)
+    level = look_level(counts, LEVEL)
+    table = rng.normal(0, 1, most) + rng.normal(0, 1, (CELLS, most)) * np.array(spread)[:, None]
+    first, second = rng.choice(CELLS, 2, replace=False).tolist()
+    table[first] += effect
+    for count in counts:
+        lengths = [count if cell in (first, second) else FIRST for cell in range(CELLS)]
+        cells: list[Values] = [
+            dict(enumerate(row[:length])) for row, length in zip(table.tolist(), lengths, strict=True)
+        ]
+        test = PairedTest(
+            differences={seed: cells[first][seed] - cells[second][seed] for seed in range(count)},
+            region=(0.0, math.inf),
+            rounding_sd=0.0,
+            test="pooled",
+            complete=True,
+            pool=pooled_variance(cells),
+        )
+        if test.p <= level:
+            return count, True
+    return most, False
+
+
+def print_added(rng: np.random.Generator, draws: int) -> None:
+    """Print the table of added seeds."""
+    effects = (0.5, 1.0, 2.0, 3.0)
+    print("| at most | looks | " + " | ".join(f"wrong, {name}" for name in SPREADS), end=" | ")
+    print(" | ".join(f"found, {effect:g} s.d." for effect in effects) + " |")
+    print("| --: | :-- |" + " --: |" * (len(SPREADS) + len(effects)))
+    for most in MOST:
+        wrong = [
+            sum(decided_at(rng, most, spread, 0.0)[1] for _ in range(draws)) / draws
+            for spread in SPREADS.values()
+        ]
+        cells = [f"{each:.1%}" for each in wrong]
+        for effect in effects:
+            found = [decided_at(rng, most, SPREADS["equal"], effect) for _ in range(draws)]
+            share, mean = (
+                sum(column) / draws for column in zip(*[(hit, n) for n, hit in found], strict=True)
+            )
+            cells.append(f"{share:.0%} with {mean:.1f}")
+        print(
+            f"| {most} | {', '.join(map(str, looks(FIRST, most)))} | " + " | ".join(cells) + " |", flush=True
+        )
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     rng = np.random.default_rng(0)
+    print_fixed(rng, draws)
+    print()
+    print_added(rng, draws)
+
+
+def print_fixed(rng: np.random.Generator, draws: int) -> None:
+    """Print the table of as many seeds as there are."""
     print(
         "| seeds | "
         + " | ".join(f"any two, {name}" for name in SPREADS)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
+
+from ..studies.text.units import parse_duration
 
 LocalOption = Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")]
 
@@ -54,3 +57,37 @@ AddressOption = Annotated[
 SkipUnfitNodesOption = Annotated[
     bool, typer.Option("--skip-unfit-nodes", help="Leave out nodes of the cluster that cannot train trials.")
 ]
+
+UntilDecidedOption = Annotated[
+    bool,
+    typer.Option(
+        "--until-decided", help="Then add seeds where claims are undecided, up to `max_seeds` of the study."
+    ),
+]
+
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="TIME",
+        help="With --until-decided: how long added seeds may train, as 90m or 20h.",
+    ),
+]
+
+
+def read_budget(budget: str | None, given: Mapping[str, object]) -> float | None:
+    """How many seconds added seeds may train, None for any; BadParameter for options that contradict.
+
+    `given` has all options of the run by name: seeds are added to whole studies only.
+    """
+    if not given["until_decided"]:
+        if budget is not None:
+            raise typer.BadParameter("--budget: expected --until-decided with it, got none")
+        return None
+    parts = [f"--{name.replace('_', '-')}" for name in ("only", "shard", "max_trials") if given[name]]
+    if parts:
+        raise typer.BadParameter(f"--until-decided: expected the whole study, got {', '.join(parts)}")
+    try:
+        return None if budget is None else parse_duration(budget)
+    except ValueError as error:
+        raise typer.BadParameter(f"--budget: {error}") from error

@@ -21,6 +21,7 @@ from ..studies.presentation.reader import AnyCurveSpec, AnyTableSpec
 from ..studies.schema.level_names import one_line
 from ..studies.study import Study
 from .claims.check import check_claims, needs_metrics
+from .claims.next_seeds import NextSeeds, next_seeds
 from .claims.verdicts import ClaimResult
 from .curves.build import build_curve
 from .curves.curve import CurveError
@@ -107,14 +108,25 @@ class StudyResults:
     def curves(self, name: str | None = None) -> list[CurveDisplay]:
         """All figures of the study file, or the one of that name; CurveError where there is none."""
         specs = _select_specs(self.study, "curve", self.study.curves, name, CurveError)
-        metrics = self._load_metrics() if any(spec.needs_history for spec in specs) else None
+        metrics = self._load_metrics(self.study) if any(spec.needs_history for spec in specs) else None
         outcomes = load_outcomes(self.store, self.study)
         return [CurveDisplay(build_curve(self.study, spec, outcomes, metrics)) for spec in specs]
 
     def check_claims(self) -> tuple[ClaimResult, ...]:
         """The verdict on each claim of the study file, with all of its comparisons."""
-        metrics = self._load_metrics() if needs_metrics(self.study) else None
-        return check_claims(self.study, load_outcomes(self.store, self.study), metrics)
+        study = self.study.with_later_seeds()
+        metrics = self._load_metrics(study) if needs_metrics(study) else None
+        return check_claims(study, load_outcomes(self.store, study), metrics)
+
+    def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
+        """The seeds that are to be added next for claims that are undecided; None where there are none.
+
+        Of a study with `max_seeds`. What trains for more than `seconds` is left out. `run_study` trains them:
+        `run_study(study.with_trials(found.trials), store)`.
+        """
+        study = self.study.with_later_seeds()
+        metrics = self._load_metrics(study) if needs_metrics(study) else None
+        return next_seeds(study, load_outcomes(self.store, study), metrics, seconds=seconds)
 
     @property
     def claims(self) -> pl.DataFrame:
@@ -145,9 +157,9 @@ class StudyResults:
 
         return latex_section(self.study, self.store, form=form)
 
-    def _load_metrics(self) -> pl.DataFrame:
-        """The course of every metric of the study's trials."""
-        return self.store.metrics([trial.id for trial in self.study.trials])
+    def _load_metrics(self, study: Study) -> pl.DataFrame:
+        """The course of every metric of a study's trials."""
+        return self.store.metrics([trial.id for trial in study.trials])
 
     def __repr__(self) -> str:
         study = self.study

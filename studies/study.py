@@ -36,6 +36,7 @@ from .schema.source_sheet import SourceSheet, read_source_sheet
 from .text.diagnostics import Diagnostics
 from .text.document import Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault
+from .text.units import plural
 
 _LISTS = ("cells", "table", "curve", "claim")
 _KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "when", "source", "search", "decode", *_LISTS)
@@ -70,6 +71,7 @@ class Study:
     template: Template
     design: Design
     budget: StudyBudget
+    max_seeds: int | None
     keep_weights: bool
     keep_checkpoints: bool
     decode: DecodeSettings | None
@@ -84,6 +86,33 @@ class Study:
     def seeds(self) -> tuple[int, ...]:
         """The levels of the factor `seed`."""
         return tuple(int(seed) for seed in self.factors[SEED])
+
+    @property
+    def later_seeds(self) -> tuple[int, ...]:
+        """The seeds that may be added, in order: those that follow the largest."""
+        first = max(self.seeds) + 1
+        return tuple(range(first, first + max(0, (self.max_seeds or 0) - len(self.seeds))))
+
+    def with_later_seeds(self) -> Study:
+        """The study with the trials of all seeds that may be added; its factors stay as they are."""
+        added = [
+            Trial(
+                study=self.name,
+                levels={**trial.levels, SEED: seed},
+                settings=trial.settings.model_copy(update={"seed": seed}),
+            )
+            for seed in self.later_seeds
+            for trial in self.cells
+            if trial.levels[SEED] == self.seeds[0]
+        ]
+        return replace(self.with_trials(added), cells=(*self.cells, *added))
+
+    def with_trials(self, added: Sequence[Trial]) -> Study:
+        """The study with more trials to run."""
+        every = {trial.id: trial for trial in self.trials}
+        for trial in added:
+            every.setdefault(trial.id, trial)
+        return replace(self, trials=tuple(every.values()))
 
     @property
     def epochs(self) -> int:
@@ -201,6 +230,7 @@ def _study(
     search, space = read_search(diagnostics)
     decode = _read_decode(diagnostics, header)
     _check_tuned_metrics(diagnostics, tables, curves)
+    _check_max_seeds(diagnostics, header, design)
     draft = _checked_draft(diagnostics, design, space, own_corpus)
     dimensions = _dimensions(draft, search)
     if header is None or diagnostics.faults:
@@ -223,6 +253,7 @@ def _study(
         template=draft.template,
         design=design,
         budget=budget,
+        max_seeds=header.max_seeds,
         keep_weights=header.keep_weights,
         keep_checkpoints=header.keep_checkpoints,
         decode=decode,
@@ -335,6 +366,19 @@ def _check_tuned_metrics(
     for path, name in shown:
         if metric_family(name) in TUNED_METRICS and "decode" not in diagnostics.document.data:
             diagnostics.report_error(path, f"{name} comes from tuning: say in [decode] what to try")
+
+
+def _check_max_seeds(diagnostics: Diagnostics, header: StudySettings | None, design: Design) -> None:
+    """Note seeds that nothing would add: of a search, which makes no claims, or no more than there are."""
+    if header is None or header.max_seeds is None:
+        return
+    path, count = ("study", "max_seeds"), len(design.combined_factors[SEED])
+    if "search" in diagnostics.document.data:
+        diagnostics.report_error(path, "a search adds no seeds: it makes no claims")
+    elif header.max_seeds <= count:
+        diagnostics.report_error(
+            path, f"expected more than the {plural(count, 'seed')} of [factors], got {header.max_seeds}"
+        )
 
 
 def _header(diagnostics: Diagnostics) -> StudySettings | None:

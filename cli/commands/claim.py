@@ -44,7 +44,7 @@ def check(
     if as_json:
         print_json({"study": chosen.study.name, "claims": [_data(each) for each in found]})
     else:
-        ids = [trial.id for trial in chosen.study.trials]
+        ids = [trial.id for trial in chosen.study.with_later_seeds().trials]
         footer = provenance(ids, chosen.store.trials())
         measured = measured_sentences(chosen.study)
         print_stdout(claims_to_terminal(found, footer, measured=measured, width=output_width()))
@@ -55,8 +55,9 @@ def check(
 def _data(checked: ClaimResult) -> dict[str, Any]:
     """A claim for a program.
 
-    `level` is the claim's own and `interval_level` that of all intervals, by Hochberg's procedure. `deciding`
-    is the index in `comparisons` of the one on which the verdict depends.
+    `looks` are the numbers of seeds at which is looked. `level` is the claim's own and `interval_level`
+    that of all intervals, by Hochberg's procedure. `deciding` is the index in `comparisons` of the one on
+    which the verdict depends.
     """
     spec = checked.spec
     return {
@@ -66,6 +67,7 @@ def _data(checked: ClaimResult) -> dict[str, Any]:
         "verdict": checked.verdict,
         "test": spec.test,
         "level": spec.level,
+        "looks": checked.looks,
         "interval_level": checked.level,
         "seeds": checked.seeds,
         "needed": checked.needed,

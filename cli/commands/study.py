@@ -14,6 +14,7 @@ from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stdout
 from ..run_options import (
     AddressOption,
+    BudgetOption,
     CheckpointEveryOption,
     FailFastOption,
     IsolateOption,
@@ -24,6 +25,8 @@ from ..run_options import (
     RetryFailedOption,
     ShardOption,
     SkipUnfitNodesOption,
+    UntilDecidedOption,
+    read_budget,
 )
 
 if TYPE_CHECKING:
@@ -107,6 +110,8 @@ def run(
     fail_fast: FailFastOption = False,
     retry_failed: RetryFailedOption = False,
     keep_stale: KeepStaleOption = False,
+    until_decided: UntilDecidedOption = False,
+    budget: BudgetOption = None,
     checkpoint_every: CheckpointEveryOption = None,
     address: AddressOption = None,
     skip_unfit_nodes: SkipUnfitNodesOption = False,
@@ -123,6 +128,7 @@ def run(
     from ...studies.study import load_study
     from ...studies.text.command_line import command_line
     from ..live.run import RunRequest, run_and_report
+    from ..live.until_decided import check_can_add_seeds, run_until_decided
     from ..machine_settings import load_settings
     from ..plugin_loading import given_plugins
 
@@ -138,10 +144,15 @@ def run(
         "fail_fast": fail_fast,
         "retry_failed": retry_failed,
         "keep_stale": keep_stale,
+        "until_decided": until_decided,
+        "budget": budget,
         "skip_unfit_nodes": skip_unfit_nodes,
     }
+    budget_s = read_budget(budget, how)
     settings = load_settings({**configured, "isolate": isolate or None})
     loaded = follow_path(load_study(study, overrides or ()), settings.store)
+    if until_decided:
+        check_can_add_seeds(loaded)
     parts = [select_trials(loaded, only)] if only else []
     parts += [select_shard(loaded, shard)] if shard is not None else []
     request = RunRequest(
@@ -156,7 +167,10 @@ def run(
         resume_command=command_line("study", "run", study, set=loaded.overrides, **how, **where),
         table_command=command_line("table", "render", loaded.name, results=results, plugin=where["plugin"]),
     )
-    summary = run_and_report(request, settings)
+    if until_decided:
+        summary = run_until_decided(request, settings, budget_s)
+    else:
+        summary = run_and_report(request, settings)
     if summary is None or summary.stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
     if summary.failed or summary.given_up:

@@ -1,5 +1,5 @@
 """What runs is shown on standard error, and nothing of it stays on a terminal.
 
-`run` carries a study out and sums it up, `watch` looks at one that runs elsewhere, `display` shows both,
-`nodes` are those of a cluster, `downloads` shows a download.
+`run` carries a study out and sums it up, `until_decided` adds seeds to it, `watch` looks at one that runs
+elsewhere, `display` shows both, `nodes` are those of a cluster, `downloads` shows a download.
 """

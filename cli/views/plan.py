@@ -9,6 +9,7 @@ from dataclasses import asdict
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from ...reporting.statistics.sequential import looks
 from ...studies.planning.design_notes import alias_words, explain_design
 from ...studies.planning.memory_estimates import StepMemory, TrialTest
 from ...studies.planning.plan import ModelCost, Plan
@@ -61,6 +62,11 @@ def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
         more = f"; and {len(aliases) - _MAX_ALIASES:,} more" if len(aliases) > _MAX_ALIASES else ""
         text = "; ".join(aliases[:_MAX_ALIASES]) + more
         yield wrap(text, WIDTH, initial_indent="  alias  ", subsequent_indent=" " * 9)
+    if study.max_seeds is not None:
+        counts = looks(len(study.seeds), study.max_seeds)
+        numbers = f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
+        text = f"claims are judged at {numbers} seeds, which `study run --until-decided` adds where it helps"
+        yield wrap(text, WIDTH, initial_indent="  seeds  ", subsequent_indent=" " * 9)
     solved = [model.size_match for model in plan.models if model.size_match is not None]
     if study.design.matched_size is not None and solved:
         name, given = study.design.matched_size

@@ -28,6 +28,7 @@ from ...studies.claims.scope import CellKey, cell_key
 from ...studies.planning.trial_values import ValueStatus, trial_values
 from ...studies.schema.factors import SEED
 from ..statistics.pooled_differences import Pool
+from ..statistics.sequential import looks
 from .comparable_cells import ComparableCells
 from .verdicts import MissingTrials
 
@@ -38,9 +39,13 @@ if TYPE_CHECKING:
     from ...studies.study import Study
 
 
+_ENDED = {ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
+"""What a trial with an added seed has become that will have no value."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellValues:
-    """The known values of a quantity by seed, and what is missing.
+    """The known values of a quantity by seed, those of added seeds among them, and what is missing.
 
     `step` is the smallest difference that it can show: for lengths that of the task's curriculum, otherwise
     one unit of the last digit that tables print.
@@ -65,6 +70,9 @@ class CellResults:
         metrics: pl.DataFrame | None,
     ) -> None:
         self.seeds = study.seeds
+        every = (*study.seeds, *study.later_seeds)
+        self.looks = tuple(every[:count] for count in looks(len(study.seeds), len(every)))
+        self._every = every
         self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
         self._over_budget = {_trial_key(trial) for trial in study.over_budget}
         self._trials: dict[CellKey, dict[int, Trial]] = {}
@@ -73,7 +81,7 @@ class CellResults:
         ids = {trial.id for cell in self._trials.values() for trial in cell.values()}
         self._values = {
             metric: {
-                trial: (value if status == ValueStatus.DONE else None, why)
+                trial: (value if status == ValueStatus.DONE else None, why, status)
                 for trial, _, value, status, why in trial_values(
                     study.name, ids, outcomes, metric, metrics=metrics
                 ).iter_rows()
@@ -85,19 +93,30 @@ class CellResults:
             study, self._trials, lambda metric, trial: self._values[metric][trial.id][0]
         )
 
-    def differences(self, comparison: Comparison) -> dict[int, float]:
-        """Left minus right, for the seeds for which both are known."""
+    def trials(self, comparison: Comparison, seeds: Collection[int]) -> dict[str, Trial]:
+        """The trials of a comparison with these seeds, by id."""
+        cells = [self._trials.get(cell_key(each.cell), {}) for each in iter_quantities(comparison)]
+        found = [trials[seed] for trials in cells for seed in seeds if seed in trials]
+        return {trial.id: trial for trial in found}
+
+    def has_ended(self, trial: Trial) -> bool:
+        """Whether a trial has a value, or will never have one."""
+        ends = [found.get(trial.id) for found in self._values.values()]
+        return any(end is not None and (end[0] is not None or end[2] in _ENDED) for end in ends)
+
+    def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, float]:
+        """Left minus right, for those of the seeds for which both are known."""
         found = {}
-        for seed in self.seeds:
+        for seed in seeds:
             left, right = self._evaluate(comparison.left, seed), self._evaluate(comparison.right, seed)
             if left is not None and right is not None:
                 found[seed] = left - right
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """What a comparison lacks."""
+        """What a comparison lacks of the seeds that the study has, and what became of added ones."""
         gaps = [gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps]
-        undefined = len(self.seeds) - len(self.differences(comparison))
+        undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
         if undefined and not gaps:
             what = f"{undefined} of {len(self.seeds)} seeds divide by 0"
             gaps = [MissingTrials(where="a quotient", what=what)]
@@ -107,9 +126,9 @@ class CellResults:
         """The smallest difference that all quantities of a comparison can show: their largest step."""
         return max(self._step(comparison.left), self._step(comparison.right))
 
-    def pool(self, comparison: Comparison) -> Pool | None:
-        """The variance of left minus right by all comparable cells; None where nothing can be pooled."""
-        return self._comparable.pool(comparison)
+    def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
+        """The variance of left minus right by these seeds of all comparable cells; None if there is none."""
+        return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:
         """The standard deviation of left minus right by rounding alone: for a value, its step over √12."""
@@ -136,7 +155,7 @@ class CellResults:
 
     def _mean(self, number: Number) -> float:
         """The mean over the known seeds, 0 without any."""
-        known = [value for seed in self.seeds if (value := self._evaluate(number, seed)) is not None]
+        known = [value for seed in self._every if (value := self._evaluate(number, seed)) is not None]
         return math.fsum(known) / len(known) if known else 0.0
 
     def _step(self, number: Number) -> float:
@@ -186,15 +205,16 @@ class CellResults:
         )
         values: dict[int, float] = {}
         missing: Counter[str] = Counter()
-        for seed in self.seeds:
+        for seed in self._every:
             trial = trials.get(seed)
-            value, why = self._values[quantity.metric][trial.id] if trial else (None, unknown)
-            if value is None:
-                missing[why] += 1
-            else:
+            value, why, status = self._values[quantity.metric][trial.id] if trial else (None, unknown, None)
+            if value is not None:
                 values[seed] = value
+            elif seed in self.seeds or status in _ENDED:
+                missing[why] += 1
         where = cell_label(tuple(pair for pair in quantity.cell if pair[0] in self._varied))
-        of = f" of {len(self.seeds)} seeds" if len(self.seeds) > 1 else " seed"
+        count = len(self.seeds) if len(values) < len(self.seeds) else len(values) + missing.total()
+        of = f" of {count} seeds" if count > 1 else " seed"
         return CellValues(
             values=values,
             gaps=tuple(

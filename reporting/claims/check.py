@@ -3,11 +3,14 @@
 The comparisons of a claim are one family. Hochberg's procedure picks the level at which all are tested: the
 claim's own where each is decided at it, else a stricter one. So an `all` is confirmed when each part would be
 by itself, which needs no correction (Berger 1982); a part that refutes it must pass the stricter level.
+
+A study that may add seeds is judged at several looks, each at a level of its own; the first that decides a
+comparison counts, since later ones come after it by chance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric
@@ -21,6 +24,7 @@ from ...studies.claims.comparisons import (
 )
 from ...studies.claims.spec import Claim
 from ..statistics.corrections import hochberg_adjusted, hochberg_threshold
+from ..statistics.sequential import look_level
 from .cell_values import CellResults
 from .hypothesis_test import PairedTest
 from .labels import comparison_labels, full_text
@@ -44,11 +48,17 @@ def check_claims(
 ) -> tuple[ClaimResult, ...]:
     """The result of each claim of a study, in the file's order, from the store's latest attempts.
 
-    `metrics` are those of the study's trials in the store, and are read only where `needs_metrics` says so.
+    `study` is as `with_later_seeds` makes it, and `outcomes` those that are known of it. `metrics` are those
+    of its trials in the store, and are read only where `needs_metrics` says so.
     """
-    quantities = {each for claim in study.claims for each in _claim_quantities(claim)}
-    results = CellResults(study, quantities, outcomes, metrics)
+    results = cell_results(study, outcomes, metrics)
     return tuple(_check_claim(claim, results) for claim in study.claims)
+
+
+def cell_results(study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> CellResults:
+    """The values of all cells that the claims of a study name; arguments as of `check_claims`."""
+    quantities = {each for claim in study.claims for each in _claim_quantities(claim)}
+    return CellResults(study, quantities, outcomes, metrics)
 
 
 def needs_metrics(study: Study) -> bool:
@@ -58,55 +68,79 @@ def needs_metrics(study: Study) -> bool:
 
 def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
     family = list(dict.fromkeys(iter_comparisons(claim.statement)))
-    tests = {each: _paired_test(each, claim, results, len(family)) for each in family}
-    tested = [each for each in family if not tests[each].exact]
-    p_values = [tests[each].p for each in tested]
-    threshold = hochberg_threshold(p_values, 1 - claim.spec.level)
-    verdicts = {each: _verdict(tests[each], threshold) for each in family}
-    adjusted = dict(zip(tested, hochberg_adjusted(p_values), strict=True))
-    verdict = combine_verdicts(claim.statement, verdicts)
+    tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
+    tested = [each for each in family if not tests[each][0].exact]
+    alpha = 1 - claim.spec.level
+    level = look_level(tuple(map(len, results.looks)), alpha)
+    p_values = [min(test.p for test in tests[each]) for each in tested]
+    threshold = hochberg_threshold(p_values, level)
+    shown = {each: _shown_test(tests[each], threshold) for each in family}
+    verdicts = {each: _verdict(test, threshold) for each, test in shown.items()}
+    raised = (min(1.0, p * alpha / level) for p in hochberg_adjusted(p_values))
+    adjusted = dict(zip(tested, raised, strict=True))
     labels = comparison_labels(claim)
     findings = {
         each: ComparisonResult(
             text=full_text(each, claim),
             label=labels[each],
             verdict=verdicts[each],
-            effect=tests[each].effect,
-            interval=tests[each].interval(1 - threshold),
-            p=adjusted.get(each) if tests[each].complete and tests[each].n > 1 else None,
-            n=tests[each].n,
-            degrees=tests[each].degrees if tests[each].method in {"pooled", "t"} else None,
-            needed=tests[each].needed(1 - threshold) if verdicts[each] is Verdict.UNDECIDED else None,
+            effect=test.effect,
+            interval=test.interval(1 - threshold),
+            p=adjusted.get(each) if test.complete and test.n > 1 else None,
+            n=test.n,
+            degrees=test.degrees if test.method in {"pooled", "t"} else None,
+            needed=test.needed(1 - threshold) if verdicts[each] is Verdict.UNDECIDED else None,
             decimals=_decimals(each),
             gaps=results.gaps(each),
         )
-        for each in family
+        for each, test in shown.items()
     }
+    verdict = combine_verdicts(claim.statement, verdicts)
     needed = seeds_needed(claim.statement, verdicts, lambda each: findings[each].needed)
     return ClaimResult(
         spec=claim.spec,
         verdict=verdict,
         findings=tuple(findings.values()),
-        deciding=findings[deciding_comparison(claim.statement, verdicts, lambda each: tests[each].p)],
+        deciding=findings[deciding_comparison(claim.statement, verdicts, lambda each: shown[each].p)],
         level=1 - threshold,
+        level_of_look=1 - level,
+        looks=tuple(map(len, results.looks)),
         needed=needed if verdict is Verdict.UNDECIDED else None,
         seeds=len(results.seeds),
     )
 
 
-def _paired_test(comparison: Comparison, claim: Claim, results: CellResults, family: int) -> PairedTest:
-    """The test of a comparison; costs that are computed, not measured, are exact."""
+def comparison_tests(
+    comparison: Comparison, claim: Claim, results: CellResults, family: int
+) -> list[PairedTest]:
+    """The test of a comparison at each look whose seeds are all known; at the first one in any case.
+
+    Costs that are computed, not measured, are exact.
+    """
     names = {each.metric for each in iter_quantities(comparison)}
-    return PairedTest(
-        differences=results.differences(comparison),
-        region=comparison.accepted_range(results.step(comparison)),
-        rounding_sd=results.rounding_sd(comparison),
-        test=claim.spec.test,
-        complete=not results.gaps(comparison),
-        exact=bool(names) and names <= set(ANALYTIC_COSTS),
-        pool=results.pool(comparison) if claim.spec.test == "pooled" else None,
-        family=family,
-    )
+    found: list[PairedTest] = []
+    for seeds in results.looks:
+        differences = results.differences(comparison, seeds)
+        if found and len(differences) < len(seeds):
+            break
+        found.append(
+            PairedTest(
+                differences=differences,
+                region=comparison.accepted_range(results.step(comparison)),
+                rounding_sd=results.rounding_sd(comparison),
+                test=claim.spec.test,
+                complete=not results.gaps(comparison),
+                exact=bool(names) and names <= set(ANALYTIC_COSTS),
+                pool=results.pool(comparison, seeds) if claim.spec.test == "pooled" else None,
+                family=family,
+            )
+        )
+    return found
+
+
+def _shown_test(tests: Sequence[PairedTest], threshold: float) -> PairedTest:
+    """The first look that decides a comparison, else the last."""
+    return next((test for test in tests if test.complete and test.p <= threshold), tests[-1])
 
 
 def _verdict(test: PairedTest, threshold: float) -> Verdict:

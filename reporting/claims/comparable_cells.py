@@ -39,10 +39,10 @@ class ComparableCells:
     ) -> None:
         self._trials, self._value = trials, value
         self._is_grid = study.design.kind == "grid" and not study.design.listed_cells
-        self._pools: dict[_Group, Pool | None] = {}
+        self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
-    def pool(self, comparison: Comparison) -> Pool | None:
-        """The variance of left minus right for one seed; None where nothing can be pooled.
+    def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
+        """The variance of left minus right for one seed, by these; None where nothing can be pooled.
 
         The degrees of freedom of a sum of variances are Satterthwaite's (1946).
         """
@@ -53,9 +53,9 @@ class ComparableCells:
             return None
         parts: list[tuple[float, Pool]] = []
         for group, squares in groups.items():
-            if group not in self._pools:
-                self._pools[group] = pooled_variance(self._values(group))
-            pool = self._pools[group]
+            if (group, seeds) not in self._pools:
+                self._pools[group, seeds] = pooled_variance(self._values(group, seeds))
+            pool = self._pools[group, seeds]
             if pool is None:
                 return None
             parts.append((squares / 2 * pool.variance, pool))  # that of a difference is of two cells
@@ -63,11 +63,7 @@ class ComparableCells:
         if not variance:
             return None
         weight = math.fsum(each**2 / pool.degrees for each, pool in parts)
-        return Pool(
-            variance=variance,
-            degrees=int(variance**2 / weight),
-            degrees_per_unit=min(pool.degrees_per_unit for _, pool in parts),
-        )
+        return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
         """The sum of squared weights of each group; None if the weights of one do not cancel.
@@ -91,14 +87,14 @@ class ComparableCells:
             found[metric, settings, shared] = math.fsum(weights[each] ** 2 for each in quantities)
         return found
 
-    def _values(self, group: _Group) -> list[Values]:
-        """The known values of each cell of a group by seed."""
+    def _values(self, group: _Group, seeds: tuple[int, ...]) -> list[Values]:
+        """The known values of each cell of a group, by those of the seeds that it has."""
         metric, settings, shared = group
         return [
             {
                 seed: found
-                for seed, trial in trials.items()
-                if (found := self._value(metric, trial)) is not None
+                for seed in seeds
+                if seed in trials and (found := self._value(metric, trials[seed])) is not None
             }
             for place, trials in self._trials.items()
             if shared <= place

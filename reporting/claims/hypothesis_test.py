@@ -116,12 +116,10 @@ class PairedTest:
         min_pairs, by_t = 2, self.method in {"pooled", "t"}
         while not by_t and smallest_p(min_pairs) > 1 - level:
             min_pairs += 1
-        more = self.pool.degrees_per_unit if self.pool and self.method == "pooled" else 1
-        return (
-            pairs_needed(distance / spread, level, min_pairs=min_pairs, degrees_per_pair=more)
-            if distance
-            else None
-        )
+        if not distance or self.degrees is None:
+            return None
+        more = self.degrees / (self.n - 1)
+        return pairs_needed(distance / spread, level, min_pairs=min_pairs, degrees_per_pair=more)
 
     @property
     def _ends(self) -> list[float]:

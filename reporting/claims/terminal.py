@@ -76,9 +76,9 @@ def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
 
 def legend(checked: Sequence[ClaimResult]) -> list[str]:
     """What the numbers are, how they were tested, and what the test assumes."""
-    levels = sorted({each.spec.level for each in checked})
+    levels = sorted({each.level_of_look for each in checked})
     tests = {each.spec.test for each in checked}
-    intervals = f"{' or '.join(f'{100 * level:g} %' for level in levels)}"
+    intervals = f"{' or '.join(f'{100 * level:.4g} %' for level in levels)}"
     if any(map(_has_stricter_level, checked)):
         intervals += ", wider where not all comparisons of a claim are decided (Hochberg)"
     sentences = [f"Effect: left less right, paired by seed, with its t interval at {intervals}."]
@@ -91,6 +91,11 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     others = [TESTS[test] for test in TESTS if test in tests]
     if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
         sentences.append(f"Tested by the {names} where a claim says so.")
+    if several := next((each.looks for each in checked if len(each.looks) > 1), ()):
+        numbers = f"{', '.join(map(str, several[:-1]))} and {several[-1]}"
+        sentences.append(
+            f"Looked at with {numbers} seeds, at levels which together keep that of the claim (Pocock 1977)."
+        )
     if any(each.needed for each in checked):
         sentences.append("So many seeds would do: with a chance of 80 %, at this effect and spread.")
     return sentences
@@ -154,7 +159,7 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
     """Whether the intervals of a claim are at a stricter level than its own."""
-    return checked.level > checked.spec.level + 1e-9 and any(each.interval for each in checked.findings)
+    return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 
 def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:

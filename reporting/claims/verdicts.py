@@ -61,8 +61,10 @@ class ComparisonResult:
 class ClaimResult:
     """The result of a claim; its verdict depends on the comparison `deciding`.
 
-    `level` is that of the intervals: the claim's own, or a higher one if not all comparisons are decided.
-    `needed` is how many seeds would decide the claim; None if unknown, or if it is decided.
+    `level` is that of the intervals: that of a look, or a higher one if not all comparisons are decided.
+    `level_of_look` is the claim's own, or a higher one if there may be several looks; `looks` are the
+    numbers of seeds at which is looked. `needed` is how many seeds would decide the claim; None if
+    unknown, or if it is decided.
     """
 
     spec: ClaimSpec
@@ -70,6 +72,8 @@ class ClaimResult:
     findings: tuple[ComparisonResult, ...]
     deciding: ComparisonResult
     level: float
+    level_of_look: float
+    looks: tuple[int, ...]
     needed: int | None
     seeds: int
 

@@ -2,7 +2,8 @@
 
 `estimates` has centres and their spreads, `paired_tests` compares values by seed,
 `pooled_differences` cells with a baseline at few seeds, `corrections` adjusts the
-p values of a family of tests, and `power` says how many pairs an effect needs. `factor_effects` fits
+p values of a family of tests, `sequential` the level of several looks, and `power` says how many pairs an
+effect needs. `factor_effects` fits
 what factors do, of which `factor_terms` says what a design can tell, and `effect_words` writes it.
 `stratified_bootstrap` aggregates runs over tasks, `paired_bootstrap` compares translations by their
 sentences.

@@ -32,11 +32,10 @@ def permutation_decides(n: int, tests: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The variance of the difference of two cells on a unit, its degrees of freedom, and those of a unit."""
+    """The variance of the difference of two cells on one unit, and its degrees of freedom."""
 
     variance: float
     degrees: int
-    degrees_per_unit: int
 
 
 def pooled_variance(cells: Sequence[Values]) -> Pool | None:
@@ -57,7 +56,7 @@ def pooled_variance(cells: Sequence[Values]) -> Pool | None:
     if not weight or degrees < 1:
         return None
     variance = math.fsum(each * variance for each, variance in found) / weight
-    return Pool(variance=variance, degrees=degrees, degrees_per_unit=len(varying) - 1)
+    return Pool(variance=variance, degrees=degrees)
 
 
 def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:

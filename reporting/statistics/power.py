@@ -14,7 +14,7 @@ MAX_PAIRS = 10_000
 
 
 def pairs_needed(
-    effect_size: float, level: float, *, min_pairs: int = 2, degrees_per_pair: int = 1
+    effect_size: float, level: float, *, min_pairs: int = 2, degrees_per_pair: float = 1.0
 ) -> int | None:
     """How many pairs a t test needs to find an effect, in standard deviations, with a chance of POWER.
 
@@ -36,7 +36,7 @@ def pairs_needed(
     return high if high <= MAX_PAIRS else None
 
 
-def _power(effect_size: float, n: int, degrees: int, level: float) -> float:
+def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
     """The chance that a t test of n pairs finds an effect of this many standard deviations, with its sign."""
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 

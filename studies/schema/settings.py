@@ -106,6 +106,9 @@ class StudySettings(StrictModel):
     """factors of a `zip` or of `[[cells]]` that name cells and fill no hole"""
     match: Literal["parameters"] | None = None
     """the size of each cell is solved so that its model has as many parameters as the baseline's"""
+    max_seeds: int | None = Field(default=None, ge=2, le=1000)
+    """up to how many seeds `study run --until-decided` may add where claims are undecided; claims are then
+    judged at several looks, which together keep their level"""
     keep_weights: bool = False
     """whether the store keeps the trained models and what they write, to be measured later"""
     keep_checkpoints: bool = False

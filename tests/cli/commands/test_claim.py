@@ -105,6 +105,7 @@ def test_claims_for_a_program(run, claiming):
         "verdict": "undecided",
         "test": "pooled",
         "level": 0.95,
+        "looks": [3],
         "interval_level": 0.975,
         "seeds": 3,
         "needed": 53,

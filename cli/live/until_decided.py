@@ -1,0 +1,77 @@
+"""Run a study, then add seeds where claims are undecided, until they are decided or a budget is spent."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from ...reporting.claims.verdicts import Verdict
+from ...reporting.results import StudyResults
+from ...studies.study import Study
+from ...studies.text.errors import StudyError, StudyFault
+from ...studies.text.units import format_duration, plural
+from ..machine_settings import ResolvedSettings
+from ..output import print_stderr
+from .run import RunRequest, run_and_report
+
+if TYPE_CHECKING:
+    from ...engine.run.driver import Summary
+    from ...reporting.claims.next_seeds import NextSeeds
+
+
+def check_can_add_seeds(study: Study) -> None:
+    """Raise StudyError for a study that makes no claims, or does not say that seeds may be added."""
+    faults: list[StudyFault] = []
+    if not study.claims:
+        faults.append(StudyFault(message="--until-decided: expected a study with [[claim]], got none"))
+    if study.max_seeds is None:
+        why = "whether to add seeds is to be said before the results are seen, as verdicts depend on it"
+        faults.append(StudyFault(message=f"--until-decided: expected max_seeds in [study], got none: {why}"))
+    if faults:
+        raise StudyError(study.name, faults)
+
+
+def run_until_decided(
+    request: RunRequest, settings: ResolvedSettings, budget_s: float | None
+) -> Summary | None:
+    """Run a study and what `next_seeds` adds to it; the summary of the last run, None if interrupted at once.
+
+    `budget_s` bounds the seconds that all added trials train.
+    """
+    summary = run_and_report(request, settings)
+    results = StudyResults(request.study, settings.store)
+    study, spent = request.study, 0.0
+    while summary is not None and not summary.stopped:
+        left = None if budget_s is None else max(0.0, budget_s - spent)
+        found = results.next_seeds(seconds=left)
+        if found is None or left == 0.0:
+            _print_verdicts(results, spent)
+            return summary
+        print_stderr(_told(found))
+        ids = frozenset(trial.id for trial in found.trials)
+        study = study.with_trials(found.trials)
+        summary = run_and_report(replace(request, study=study, trial_ids=ids), settings)
+        ended = settings.store.trials().filter(pl.col("trial").is_in(list(ids)), pl.col("status") == "done")
+        spent += math.fsum(ended["seconds"])
+        if not len(ended):
+            print_stderr("no seed was added, as none of these trials was trained to its end")
+            return summary
+    return summary
+
+
+def _told(found: NextSeeds) -> str:
+    """What is added, and why, in a line."""
+    time = "" if found.seconds is None else f", about {format_duration(found.seconds)}"
+    chance = f"decided with a chance of {found.chance:.0%} at {found.seeds_then}"
+    return f"{found.claim}: {plural(len(found.trials), 'trial')} up to {found.seeds} seeds{time}; {chance}"
+
+
+def _print_verdicts(results: StudyResults, spent: float) -> None:
+    """How many claims are decided now, and how long the added seeds have trained."""
+    counts = Counter(each.verdict for each in results.check_claims())
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
+    print_stderr(f"{results.study.name}: claims {told}; added seeds trained for {format_duration(spent)}")

@@ -1,0 +1,225 @@
+"""Which seeds to add next, so that undecided claims are decided for the fewest hours.
+
+A candidate is one undecided comparison of a claim, or all of them. Its chance to decide the claim at each of
+its later looks is predicted from the effect and the spread found so far. The candidate with the highest
+chance for an hour of training comes first and is brought to its next look; then all is predicted anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...studies.claims.comparisons import AllOf, AnyOf, Comparison, NotOf, Statement, iter_comparisons
+from ...studies.claims.spec import Claim
+from ...studies.planning.time_estimates import TimeEstimator
+from ..statistics.estimates import t_quantile
+from .cell_values import CellResults
+from .check import cell_results, check_claims, comparison_tests
+from .hypothesis_test import PairedTest
+from .verdicts import ClaimResult, Verdict
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ...studies.resolve.trial import Trial
+    from ...studies.study import Study
+
+
+MIN_CHANCE = 0.01
+"""What decides a claim with a smaller chance, however many seeds are added, is not worth them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextSeeds:
+    """The trials to add, up to how many `seeds`, for a claim that they will decide with a chance.
+
+    The chance is that of having it decided once there are `seeds_then`. `seconds` is how long these trials
+    will train, one after the other, and `seconds_then` all until then; None if nothing is known of their
+    cells.
+    """
+
+    claim: str
+    trials: tuple[Trial, ...]
+    seeds: int
+    seconds: float | None
+    chance: float
+    seeds_then: int
+    seconds_then: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chances:
+    """The chances that something is confirmed, and that it is refuted."""
+
+    confirmed: float
+    refuted: float
+
+
+_UNDECIDED = _Chances(0.0, 0.0)
+
+
+def next_seeds(
+    study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, *, seconds: float | None = None
+) -> NextSeeds | None:
+    """The trials that are to be trained next; None where all is decided, or nothing more would decide it.
+
+    Arguments are as of `check_claims`. What trains for more than `seconds` is left out, and so is every claim
+    some of whose own trials have no value: these are trained first, or will never have one.
+    """
+    results = cell_results(study, outcomes, metrics)
+    estimator = TimeEstimator(outcomes, study.cells)
+    checked = zip(study.claims, check_claims(study, outcomes, metrics), strict=True)
+    found = [
+        each
+        for claim, result in checked
+        if result.verdict is Verdict.UNDECIDED
+        for each in _OpenClaim.of(claim, result, results).candidates(estimator)
+        if seconds is None or (each.seconds or 0.0) <= seconds
+    ]
+    return max(found, key=_chance_for_time, default=None)
+
+
+def _chance_for_time(candidate: NextSeeds) -> tuple[float, float]:
+    """The chance for a second, then fewest seconds; trials of unknown duration count by their number."""
+    seconds = candidate.seconds_then or float(len(candidate.trials))
+    return candidate.chance / seconds, -seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenClaim:
+    """An undecided claim: the tests of its comparisons look by look, and their verdicts now.
+
+    `level` is that of one look.
+    """
+
+    claim: Claim
+    tests: Mapping[Comparison, Sequence[PairedTest]]
+    now: Mapping[Comparison, _Chances]
+    results: CellResults
+    level: float
+
+    @classmethod
+    def of(cls, claim: Claim, result: ClaimResult, results: CellResults) -> _OpenClaim:
+        """A claim with its result."""
+        family = list(dict.fromkeys(iter_comparisons(claim.statement)))
+        return cls(
+            claim=claim,
+            tests={each: comparison_tests(each, claim, results, len(family)) for each in family},
+            now={
+                each: _known(finding.verdict) for each, finding in zip(family, result.findings, strict=True)
+            },
+            results=results,
+            level=result.level_of_look,
+        )
+
+    def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
+        """What could be added: seeds of one comparison, or of all."""
+        if not all(each[0].complete for each in self.tests.values()):
+            return
+        growing = [
+            each
+            for each, tests in self.tests.items()
+            if self.now[each] == _UNDECIDED and not tests[0].exact and len(tests) < len(self.results.looks)
+        ]
+        for chosen in [[each] for each in growing] + ([growing] if len(growing) > 1 else []):
+            for ahead in range(1, len(self.results.looks)):
+                found = self._candidate(chosen, ahead, estimator)
+                if found is not None and found.chance >= MIN_CHANCE:
+                    yield found
+
+    def _candidate(
+        self, chosen: Sequence[Comparison], ahead: int, estimator: TimeEstimator
+    ) -> NextSeeds | None:
+        """These comparisons so many looks ahead; None if nothing of the next is left to train."""
+        soon, then = self._seeds(chosen, 1), self._seeds(chosen, ahead)
+        trials = self._to_train(soon)
+        if not trials:
+            return None
+        predicted = {
+            each: _predicted(self.tests[each][-1], len(its), self.level) for each, its in then.items()
+        }
+        chances = _combined(self.claim.statement, {**self.now, **predicted})
+        return NextSeeds(
+            claim=self.claim.spec.name,
+            trials=trials,
+            seeds=max(map(len, soon.values())),
+            seconds=_total_seconds(trials, estimator),
+            chance=chances.confirmed + chances.refuted,
+            seeds_then=max(map(len, then.values())),
+            seconds_then=_total_seconds(self._to_train(then), estimator),
+        )
+
+    def _seeds(self, chosen: Sequence[Comparison], ahead: int) -> dict[Comparison, tuple[int, ...]]:
+        """The seeds of comparisons so many looks ahead, or at the last look."""
+        looks = self.results.looks
+        return {each: looks[min(len(self.tests[each]) + ahead, len(looks)) - 1] for each in chosen}
+
+    def _to_train(self, seeds: Mapping[Comparison, tuple[int, ...]]) -> tuple[Trial, ...]:
+        """The trials of comparisons with these seeds that have not run."""
+        found = {
+            number: trial
+            for each, its in seeds.items()
+            for number, trial in self.results.trials(each, its).items()
+            if not self.results.has_ended(trial)
+        }
+        return tuple(found.values())
+
+
+def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
+    """How long trials train, one after the other; None if it is unknown of one."""
+    times = [estimator.estimate(trial).seconds for trial in trials]
+    known = [time for time in times if time is not None]
+    return math.fsum(known) if len(known) == len(times) else None
+
+
+def _known(verdict: Verdict) -> _Chances:
+    return _Chances(float(verdict is Verdict.CONFIRMED), float(verdict is Verdict.REFUTED))
+
+
+def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
+    """The chances of one comparison at `count` seeds, from what is known at its last look.
+
+    The mean of what is added has the found effect, with the error of both means (the predictive distribution
+    of a normal mean under a flat prior); it must be further from an end than the test's limit.
+    """
+    from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
+
+    effect, spread, degrees = test.effect, test.spread, test.degrees
+    if effect is None or spread is None or degrees is None:
+        return _UNDECIDED
+    limit = t_quantile(level, degrees + count - test.n + 1) * spread / math.sqrt(count)
+    error = spread * math.sqrt((count - test.n) / (test.n * count)) or 1e-12
+    low, high = test.region
+
+    def below(end: float) -> float:
+        return float(ndtr((end - effect) / error))
+
+    return _Chances(
+        confirmed=max(0.0, below(high - limit) - below(low + limit)),
+        refuted=below(low - limit) + 1.0 - below(high + limit),
+    )
+
+
+def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
+    """The chances of a statement, its parts taken for independent."""
+    match statement:
+        case Comparison():
+            return chances[statement]
+        case NotOf():
+            part = _combined(statement.part, chances)
+            return _Chances(part.refuted, part.confirmed)
+        case AllOf():
+            parts = [_combined(part, chances) for part in statement.parts]
+            return _Chances(
+                confirmed=math.prod(part.confirmed for part in parts),
+                refuted=1.0 - math.prod(1.0 - part.refuted for part in parts),
+            )
+        case AnyOf():
+            parts = [_combined(part, chances) for part in statement.parts]
+            return _Chances(
+                confirmed=1.0 - math.prod(1.0 - part.confirmed for part in parts),
+                refuted=math.prod(part.refuted for part in parts),
+            )

@@ -1,0 +1,72 @@
+"""`study run --until-decided`: seeds are trained where claims are undecided, and what cannot be is told."""
+
+from statistics import mean, stdev
+
+import pytest
+
+from activemem import Store
+
+from ...study_texts import study_text
+
+CLAIM = '\n[[claim]]\nname = "longer kernels go further"\nholds = "loss[mixer=conv(k=3)] {}"\n'
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A study of one cell with three seeds, to which two may be added, and a claim."""
+
+    def write(holds="> 0.5", header="max_seeds = 5\n", claim=CLAIM):
+        text = study_text(factors={"mixer": ["conv(k=3)"], "task": ["reverse"], "seed": [0, 1, 2]})
+        path = tmp_path / "tiny.toml"
+        path.write_text(
+            text.replace("[study]\n", f"[study]\n{header}") + claim.format(holds), encoding="utf-8"
+        )
+        return str(path)
+
+    return write
+
+
+def seeds():
+    return sorted(Store("results").trials()["seed"])
+
+
+def test_seeds_are_added_until_the_claim_is_decided_or_no_more_may_be(run, study):
+    assert run("study", "run", study(), "--local").exit_code == 0
+    ends = Store("results").trials({"loss"})["metrics"]
+    losses = [each["value"] for row in ends for each in row if each["name"] == "loss"]
+    path = study(f"> {mean(losses) - 1.2 * stdev(losses)}")  # t = 2.1, which three seeds do not decide
+    found = run("study", "run", path, "--local", "--until-decided")
+    assert found.exit_code == 0
+    assert "longer kernels go further: 2 trials up to 5 seeds, about " in found.stderr
+    assert seeds() == [0, 1, 2, 3, 4]
+    told = found.stderr.splitlines()[-1]
+    assert told.startswith("tiny: claims ")
+    assert "added seeds trained for " in told
+
+
+def test_a_budget_bounds_what_added_seeds_train(run, study):
+    path = study("> 1.9")
+    assert run("study", "run", path, "--local", "--until-decided", "--budget", "0s").exit_code == 0
+    assert seeds() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("written", "options", "told"),
+    [
+        ({"header": ""}, (), "--until-decided: expected max_seeds in [study], got none"),
+        ({"claim": ""}, (), "--until-decided: expected a study with [[claim]], got none"),
+        ({"header": "max_seeds = 3\n"}, (), "expected more than the 3 seeds of [factors], got 3"),
+        ({}, ("--shard", "1/2"), "--until-decided: expected the whole study, got --shard"),
+        ({}, ("--budget", "soon"), "--budget: expected a time such as 30s, 5m or 1h, got 'soon'"),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_runs(run, study, written, options, told):
+    found = run("study", "run", study(**written), "--local", "--until-decided", *options)
+    assert found.exit_code == 2
+    assert told in " ".join(found.stderr.replace("│", " ").split())
+
+
+def test_a_budget_without_added_seeds_is_told(run, study):
+    found = run("study", "run", study(), "--local", "--budget", "1h")
+    assert found.exit_code == 2
+    assert "--budget: expected --until-decided with it" in " ".join(found.stderr.replace("│", " ").split())

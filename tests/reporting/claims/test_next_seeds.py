@@ -1,0 +1,127 @@
+"""Seeds that are added: looks at growing data, and what is added next."""
+
+import numpy as np
+import pytest
+
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.claims.hypothesis_test import PairedTest
+from activemem.reporting.claims.next_seeds import next_seeds
+from activemem.reporting.claims.verdicts import Verdict
+from activemem.reporting.statistics.sequential import look_level
+
+from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
+
+CONFIRMED, REFUTED, UNDECIDED = Verdict.CONFIRMED, Verdict.REFUTED, Verdict.UNDECIDED
+GROWING = STUDY_TEXT.replace("[study]\n", "[study]\nmax_seeds = 8\n")
+BEATS = "max_length[task={0}, mixer={1}] > max_length[task={0}, mixer={2}]"
+CLOSE = {"sa": (20, 24, 19), "conv(k=3)": (18, 17, 20)}
+LEVEL = look_level((3, 5, 8), 0.05)
+
+
+def grown(*claims, found, text=GROWING):
+    """A study with claims and all seeds that may be added, and outcomes by mixer, on reverse or as told."""
+    study = study_with_claims(*claims, text=text)
+    cells = {key if isinstance(key, tuple) else (key, "reverse"): ends for key, ends in found.items()}
+    judged = study.with_later_seeds()
+    return judged, make_outcomes(judged, cells)
+
+
+def checked(*claims, found):
+    return check_claims(*grown(*claims, found=found))
+
+
+def test_a_study_that_may_add_seeds_judges_each_look_at_a_stricter_level():
+    found = {"sa": (20, 20, 21), "conv(k=3)": (10, 14, 12)}
+    (one,) = checked(BEATS.format("reverse", "sa", "conv(k=3)"), found=found)
+    assert one.looks == (3, 5, 8)
+    assert one.level_of_look == one.level == pytest.approx(1 - LEVEL)
+    plain = study_with_claims(BEATS.format("reverse", "sa", "conv(k=3)"))
+    (same,) = check_claims(
+        plain, make_outcomes(plain, {(mixer, "reverse"): ends for mixer, ends in found.items()})
+    )
+    assert (same.looks, same.level) == ((3,), 0.95)
+    assert one.deciding.p == pytest.approx(same.deciding.p * 0.05 / LEVEL)  # .05 is where it is decided
+
+
+def test_the_first_look_that_decides_counts_whatever_comes_later():
+    sure = {"sa": [40, 43, 41], "conv(k=3)": [10, 11, 12]}
+    later = {mixer: [*ends, 20, 20] for mixer, ends in sure.items()}
+    for found in (sure, later):
+        (one,) = checked(BEATS.format("reverse", "sa", "conv(k=3)"), found=found)
+        assert (one.verdict, one.deciding.n) == (CONFIRMED, 3)
+    late = {"sa": (20, 24, 19, 22, 23), "conv(k=3)": (18, 17, 20, 11, 12)}
+    (one,) = checked(BEATS.format("reverse", "sa", "conv(k=3)"), found=late)
+    assert one.deciding.n == 5
+    (one,) = checked(
+        BEATS.format("reverse", "sa", "conv(k=3)"), found={**late, "conv(k=3)": (18, 17, 20, 11)}
+    )
+    assert (one.verdict, one.deciding.n) == (UNDECIDED, 3)  # the look is not yet complete
+
+
+def test_an_added_seed_that_failed_is_told_and_leaves_its_claim_undecided():
+    ends = {"sa": (40, 43, 41, 42, "failed: no"), "conv(k=3)": (10, 11, 12, 10, 11)}
+    study, outcomes = grown(BEATS.format("reverse", "sa", "conv(k=3)"), found=ends)
+    (one,) = check_claims(study, outcomes)
+    assert one.verdict is UNDECIDED
+    assert [str(gap) for gap in one.deciding.gaps] == ["mixer=sa, task=reverse: 1 of 5 seeds failed: no"]
+    assert next_seeds(study, outcomes, None) is None
+
+
+def test_what_is_added_are_the_next_seeds_of_the_cells_that_an_undecided_claim_names():
+    study, outcomes = grown(
+        BEATS.format("reverse", "sa", "conv(k=3)"),
+        BEATS.format("reverse", "sa", "conv(k=20)"),
+        found={**CLOSE, "conv(k=20)": (1, 2, 1)},
+    )
+    assert [each.verdict for each in check_claims(study, outcomes)] == [UNDECIDED, CONFIRMED]
+    found = next_seeds(study, outcomes, None)
+    assert (found.claim, found.seeds) == ("0", 5)
+    assert {(trial.levels["mixer"], trial.settings.seed) for trial in found.trials} == {
+        (mixer, seed) for mixer in ("sa", "conv(k=3)") for seed in (3, 4)
+    }
+    assert found.seconds == 4.0  # a second each, as those in the store
+    assert 0 < found.chance < 1
+    assert next_seeds(study, outcomes, None, seconds=3.0) is None
+
+
+def test_what_decides_a_claim_for_the_fewest_hours_comes_first():
+    study, outcomes = grown(
+        BEATS.format("reverse", "sa", "conv(k=3)"),
+        BEATS.format("not", "sa", "conv(k=3)"),
+        found={**CLOSE, ("sa", "not"): (21, 25, 22), ("conv(k=3)", "not"): (16, 17, 20)},
+    )
+    assert next_seeds(study, outcomes, None).claim == "1"
+    one_of_two = (
+        f"{BEATS.format('reverse', 'sa', 'conv(k=3)')} and {BEATS.format('reverse', 'conv(k=20)', 'sa')}"
+    )
+    study, outcomes = grown(one_of_two, found={**CLOSE, "conv(k=20)": (17, 18, 18)})
+    found = next_seeds(study, outcomes, None)
+    assert {trial.levels["mixer"] for trial in found.trials} == {"sa", "conv(k=20)"}  # likely to refute it
+
+
+def test_nothing_is_added_where_nothing_would_be_decided():
+    tied = {"sa": (20, 30, 20), "conv(k=3)": (30, 20, 20)}
+    assert next_seeds(*grown("max_length[task=reverse, mixer=sa] > 500", found=tied), None) is None
+    assert (
+        next_seeds(*grown(BEATS.format("reverse", "sa", "conv(k=3)"), found={"sa": (20, 30)}), None) is None
+    )
+    study = study_with_claims(BEATS.format("reverse", "sa", "conv(k=3)"))
+    outcomes = make_outcomes(study, {(mixer, "reverse"): ends for mixer, ends in CLOSE.items()})
+    assert next_seeds(study.with_later_seeds(), outcomes, None) is None
+
+
+def test_adding_until_decided_is_wrong_no_more_often_than_its_level():
+    rng, wrong, rounds = np.random.default_rng(0), 0, 2000
+    for ends in rng.normal(0, 3, (rounds, 8)).tolist():
+        looks = (
+            PairedTest(
+                differences=dict(enumerate(ends[:count])),
+                region=(0.0, np.inf),
+                rounding_sd=0.0,
+                test="t",
+                complete=True,
+            )
+            for count in (3, 5, 8)
+        )
+        wrong += any(look.p <= LEVEL for look in looks)
+    assert wrong / rounds < 0.05 + 3 * (0.05 * 0.95 / rounds) ** 0.5
