@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise, takewhile
 from pathlib import Path
 
@@ -88,9 +88,8 @@ class PairData:
         else:
             problem = task.spec
             assert isinstance(problem, DegradationProblem), f"{task.name} has no pairs"
-            drawn = generate_splits(problem, settings.seed)
             self.max_length, self.dev_tokens = problem.tokens, None
-            self.train, self.dev, self.test = map(as_pairs, (drawn.train, drawn.dev, drawn.test))
+            self.train, self.dev, self.test = _draw_pairs(problem, settings.seed)
 
     def sources(self, split: PairSplit) -> list[str]:
         """The sources of a dev or test split as text; of drawn pairs, the numbers of their symbols."""
@@ -200,6 +199,13 @@ def write_outputs(
         references=pairs.references(split),
         outputs=pairs.sentences(outputs),
     )
+
+
+@lru_cache(maxsize=4)  # trials of one seed often follow each other, and drawing takes as long as some epochs
+def _draw_pairs(problem: DegradationProblem, seed: int) -> tuple[PairSplit, PairSplit, PairSplit]:
+    """The splits of a problem of this seed, to train on, to validate with and to test on."""
+    drawn = generate_splits(problem, seed)
+    return as_pairs(drawn.train), as_pairs(drawn.dev), as_pairs(drawn.test)
 
 
 def _number_lines(side: Split) -> list[str]:

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch._dynamo  # noqa: F401  which torch's optimisers import: once, before the forks
+
 from activemem.__main__ import main
 from activemem.storage import Store, leases
 from activemem.storage.leases import Leases, this_process

@@ -12,6 +12,7 @@ import traceback
 from pathlib import Path
 
 import torch
+import torch._dynamo  # which torch's optimisers import: once, before the forks
 
 from activemem.engine.core.events import Ended, EpochFinished, Event, Listener, Started
 from activemem.engine.core.resources import Machine

@@ -13,7 +13,7 @@ from activemem.studies.schema.settings import TrialSettings
 
 CPU = torch.device("cpu")
 STEPS, EPOCHS = 4, 2
-LANGUAGE = {"name": "language_model", "corpus": "paradise-lost", "context": 16, "dev_tokens": 2000}
+LANGUAGE = {"name": "language_model", "corpus": "paradise-lost", "context": 16, "dev_tokens": 200}
 KINDS = {
     "tagging": (
         {"name": "reverse"},
@@ -110,15 +110,22 @@ def carried(training, kind, folder):
 
 
 def bits(training):
-    """All of its state but times, as a text."""
+    """All of its state but times, each tensor as its bytes, all else as a text."""
     state = training.state()
     state["progress"] = [each for place, each in enumerate(state["progress"]) if place != 2]
     state["epoch"] = {name: value for name, value in state["epoch"].items() if name != "seconds"}
-    torch.set_printoptions(threshold=10**9, precision=17)
-    try:
-        return str(state)
-    finally:
-        torch.set_printoptions(profile="default")
+    return list(leaves(state))
+
+
+def leaves(state, path=""):
+    """What a nested state holds, each beside its path."""
+    if isinstance(state, torch.Tensor):
+        yield path, state.dtype, state.shape, state.detach().reshape(-1).view(torch.uint8).numpy().tobytes()
+    elif isinstance(state, dict | list | tuple):
+        for name, each in state.items() if isinstance(state, dict) else enumerate(state):
+            yield from leaves(each, f"{path}.{name}")
+    else:
+        yield path, str(state)
 
 
 @pytest.fixture(autouse=True)
