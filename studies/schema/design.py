@@ -35,7 +35,8 @@ class Design:
     which change each round of a path keeps, and `taken` are those that it has kept. `resolution` is that of a
     fraction, `sample_cells` and `sample_seed` are those of a sample, `labels` fill no holes, and
     factors with `conditions` are not in every cell: there their level is ABSENT.
-    `as_written` is the design of the file without its overrides, if there are any.
+    `as_written` is the design of the file without its overrides, if there are any. `factors` has every factor
+    with all its levels: those of [factors], then those that only listed cells have.
     """
 
     kind: DesignKind
@@ -53,10 +54,10 @@ class Design:
     labels: tuple[str, ...] = ()
     conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
     as_written: Design | None = None
+    factors: Mapping[str, tuple[Level, ...]] = field(init=False, compare=False)
 
-    @property
-    def factors(self) -> dict[str, tuple[Level, ...]]:
-        """Every factor with all its levels: those of [factors], then those that only listed cells have."""
+    def __post_init__(self) -> None:
+        """Work out all factors once, as they are asked for again and again."""
         factors = {
             name: list({level_key(level): level for level in levels}.values())
             for name, levels in self.combined_factors.items()
@@ -67,7 +68,7 @@ class Design:
                     factors[name].append(level)
         if list(self.combined_factors)[-1] == SEED:
             factors[SEED] = factors.pop(SEED)
-        return {name: tuple(levels) for name, levels in factors.items()}
+        object.__setattr__(self, "factors", {name: tuple(levels) for name, levels in factors.items()})
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
