@@ -12,7 +12,8 @@ from activemem import plugins
 SESSION_VARIABLE = "PYTEST_SESSION_OF_ACTIVEMEM"
 PATIENCE_S = 30
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # several processes of tests share the cores
+for variable in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):  # several processes of tests share the cores
+    os.environ.setdefault(variable, "1")
 
 
 @pytest.fixture(autouse=True, scope="session")
