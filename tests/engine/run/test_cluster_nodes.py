@@ -1,12 +1,15 @@
 """Nodes that do not see the store reach it through the driver; those that cannot train are named."""
 
+import pickle
 import subprocess
 import sys
 
 import pytest
+import torch
 
 from activemem import __version__
 from activemem.engine.core.events import ClusterNode
+from activemem.engine.run import cluster_nodes
 from activemem.engine.run.cluster_nodes import NodeError, check_nodes
 from activemem.storage import Store
 
@@ -31,6 +34,26 @@ def test_nodes_that_cannot_train_are_refused_or_left_out():
         check_nodes([], skip=True)
 
 
+def look(**others):
+    """What this process says of itself as a node."""
+    versions = {"activemem": __version__, "torch": torch.__version__}
+    asked = {"versions": versions, "plugins": pickle.dumps([]), "settings": pickle.dumps([]), "data": ""}
+    return cluster_nodes._make_look()(asked | {"marker": "/nowhere", "store": "", **others})
+
+
+def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(tmp_path):
+    fit = look()
+    assert (fit["sees_store"], fit["problem"]) == (False, "")
+    assert look(marker=str(tmp_path))["sees_store"]
+    other = {"activemem": f"0.0.{__version__}", "torch": torch.__version__}
+    assert look(versions=other)["problem"] == (
+        f"expected activemem 0.0.{__version__}, torch {torch.__version__}, "
+        f"got activemem {__version__}, torch {torch.__version__}"
+    )
+    assert look(plugins=b"")["problem"] == "EOFError: Ran out of input"
+
+
+@pytest.mark.slow  # four programs with Ray; a worker without the store is in test_remote_store
 @pytest.mark.skipif(not can_mount(), reason="needs mounts of its own")
 def test_a_node_without_the_store_trains_and_one_of_another_version_is_named(tmp_path, tiny):
     work, packages = tmp_path / "work", tmp_path / "packages"

@@ -13,9 +13,9 @@ from ..conftest import TINY
 from .ray_nodes import ENVIRONMENT, head, worker
 from .test_crashes import wait_for
 
-STEPS = 1200
+STEPS = 600
 LONG = ("--set", "train.epochs=2", "--set", f"train.steps_per_epoch={STEPS}")
-LONGER = ("--set", "train.epochs=2", "--set", f"train.steps_per_epoch={10 * STEPS}")
+LONGER = ("--set", "train.epochs=2", "--set", f"train.steps_per_epoch={20 * STEPS}")
 ONE = ("--only", "mixer=conv(k=3)", "--only", "task=not", "--only", "seed=0")
 
 

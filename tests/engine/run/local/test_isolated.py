@@ -51,18 +51,39 @@ def stuck(folder):
     return process, psutil.Process(process.pid).children(recursive=True)
 
 
-def test_a_trial_that_kills_its_process_has_its_own_reason_and_the_others_run(folder):
-    process = begin(folder, "abort,native,eat", ACTIVEMEM_TIME_LIMIT_S="3", ACTIVEMEM_MEMORY_LIMIT="1.5GB")
+LATE = "time limit of 3 s passed at epoch 1, in native code that did not come back"
+LARGE = "memory limit of 1.5 GB passed at epoch 1"
+
+
+def reasons_of(folder, modes):
+    """Run the study within limits; the lines of the reason of each trial, of which the last is done."""
+    process = begin(folder, modes, ACTIVEMEM_TIME_LIMIT_S="3", ACTIVEMEM_MEMORY_LIMIT="1.5GB")
     _, stderr = process.communicate(timeout=PATIENCE_S)
     frame = Store(folder / "results").trials().sort("seed")
     assert process.returncode == 1, stderr
-    assert frame["status"].to_list() == ["failed", "failed", "failed", "done"]
-    aborted, late, large = (reason.splitlines() for reason in frame["reason"].drop_nulls())
+    assert frame["status"].to_list() == ["failed"] * (len(frame) - 1) + ["done"]
+    return [reason.splitlines() for reason in frame["reason"].drop_nulls()]
+
+
+def assert_traced(reason, name):
+    assert any("misbehaving.py" in line and line.endswith(f"in {name}") for line in reason)
+
+
+def test_a_trial_that_passes_its_limits_has_its_own_reason_and_the_others_run(folder):
+    study = folder / "tiny.toml"
+    study.write_text(study.read_text(encoding="utf-8").replace("[0, 1, 2, 3]", "[0, 1, 2]"), encoding="utf-8")
+    late, large = reasons_of(folder, "native,eat")
+    assert (late[0], large) == (LATE, [LARGE])
+    assert_traced(late, "native")
+
+
+@pytest.mark.slow  # six workers, each of which imports torch
+def test_a_trial_that_kills_its_process_has_its_own_reason_and_the_others_run(folder):
+    aborted, late, large = reasons_of(folder, "abort,native,eat")
     assert aborted[0] == "the worker died 3 times at epoch 1, the last time by: aborted"
-    assert late[0] == "time limit of 3 s passed at epoch 1, in native code that did not come back"
-    assert large == ["memory limit of 1.5 GB passed at epoch 1"]
-    for trace, name in ((aborted, "in misbehave"), (late, "in native")):
-        assert any("misbehaving.py" in line and line.endswith(name) for line in trace)
+    assert (late[0], large) == (LATE, [LARGE])
+    assert_traced(aborted, "misbehave")
+    assert_traced(late, "native")
 
 
 def test_ctrl_c_ends_a_worker_that_hangs_within_seconds(folder):
