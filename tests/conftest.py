@@ -14,6 +14,7 @@ PATIENCE_S = 30
 
 for variable in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):  # several processes of tests share the cores
     os.environ.setdefault(variable, "1")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what one program of the tests compiles, the next finds
 
 
 @pytest.fixture(autouse=True, scope="session")

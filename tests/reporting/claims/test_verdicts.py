@@ -5,7 +5,6 @@ import random
 
 import polars as pl
 import pytest
-from scipy import stats
 
 from activemem.reporting.claims.check import check_claims, needs_metrics
 from activemem.reporting.claims.hypothesis_test import PairedTest
@@ -31,6 +30,8 @@ def pair(first, second, task="reverse"):
 
 
 def test_a_clear_difference_is_confirmed_with_effect_interval_p_and_n():
+    from scipy import stats
+
     one = checked(SA_BEATS_CONV.format("reverse"), pair((40, 43, 43), (10, 11, 12)))
     effect, error = 31.0, 1 / math.sqrt(3)  # of 30, 32 and 31
     assert (one.verdict, one.level, one.needed, len(one.findings)) == (CONFIRMED, 0.95, None, 1)
@@ -56,6 +57,8 @@ def test_the_other_way_round_it_is_refuted():
 
 
 def test_noise_is_undecided_and_it_is_said_how_many_seeds_would_do():
+    from scipy import stats
+
     one = checked(SA_BEATS_CONV.format("reverse"), pair((14, 9, 12), (10, 11, 10)))
     size = (4 / 3) / math.sqrt(28 / 3)  # of 4, −2 and 2
     assert one.verdict is UNDECIDED
@@ -100,6 +103,8 @@ def test_what_is_missing_leaves_a_claim_undecided_and_is_told(end, what):
 
 
 def test_a_part_that_is_refuted_refutes_all_whatever_is_missing_elsewhere():
+    from scipy import stats
+
     holds = f"{SA_BEATS_CONV.format('reverse')} and {SA_BEATS_CONV.format('not')}"
     one = checked(holds, pair((10, 11, 12), (40, 43, 43)))
     assert one.verdict is REFUTED
@@ -110,6 +115,8 @@ def test_a_part_that_is_refuted_refutes_all_whatever_is_missing_elsewhere():
 
 
 def test_all_is_confirmed_where_each_part_would_be_and_hangs_on_the_least_sure():
+    from scipy import stats
+
     found = pair((20, 20, 21), (10, 15, 12)) | pair((20, 20, 21), (10, 11, 12), "not")
     one = checked(f"{SA_BEATS_CONV.format('reverse')} and {SA_BEATS_CONV.format('not')}", found)
     least = stats.ttest_1samp([10, 5, 9], 0).pvalue

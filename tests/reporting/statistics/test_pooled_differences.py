@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from activemem.reporting.statistics.pooled_differences import compare_all, corrected, differences_from
 
@@ -27,6 +26,8 @@ def residual_variance(table):
 
 
 def test_one_comparison_is_a_paired_t_test(drawn):
+    from scipy import stats
+
     base, other = values(drawn[:2])
     (found,) = differences_from(base, [other]).each
     expected = stats.ttest_rel(drawn[1], drawn[0])

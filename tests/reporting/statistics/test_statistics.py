@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from activemem.reporting.statistics.corrections import hochberg_adjusted, hochberg_threshold, holm_adjusted
 from activemem.reporting.statistics.estimates import Estimate, StatisticsError, estimate, mean, sample_sd
@@ -35,6 +34,8 @@ def test_a_mean_with_its_deviation_error_and_interval_as_worked_out_by_hand():
 
 
 def test_the_interval_of_a_mean_is_scipys():
+    from scipy import stats
+
     found = estimate(SEVEN, spread="ci", level=0.9)
     theirs = stats.ttest_1samp(SEVEN, 0).confidence_interval(0.9)
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), rel=1e-9)
@@ -52,15 +53,25 @@ def test_the_interval_of_a_mean_is_scipys():
     ],
 )
 def test_medians_and_interquartile_means_as_worked_out_by_hand(values, median, iqm):
+    from scipy import stats
+
     assert estimate(values, center="median").value == median == np.median(values)
     assert estimate(values, center="iqm").value == iqm == stats.trim_mean(values, 0.25)
 
 
+def trimmed_mean(sample, axis):
+    from scipy import stats
+
+    return stats.trim_mean(sample, 0.25, axis=axis)
+
+
 @pytest.mark.parametrize(
     ("center", "statistic"),
-    [("median", np.median), ("iqm", lambda sample, axis: stats.trim_mean(sample, 0.25, axis=axis))],
+    [("median", np.median), ("iqm", trimmed_mean)],
 )
 def test_a_bootstrap_is_near_that_of_all_resamples_and_near_scipys(center, statistic):
+    from scipy import stats
+
     values = SEVEN[:6]
     every = statistic(np.array(list(itertools.product(values, repeat=6))), axis=1)  # all 46,656 of them
     tail = stats.norm.cdf(stats.t.ppf(0.025, 5) * math.sqrt(6 / 5))
@@ -117,11 +128,15 @@ def test_only_seeds_that_both_have_are_compared():
 
 @pytest.mark.parametrize("count", [2, 5, 7])
 def test_exact_permutations_are_scipys(count):
+    from scipy import stats
+
     theirs = stats.permutation_test((SEVEN[:count],), np.mean, permutation_type="samples")
     assert against_zero(*SEVEN[:count]) == pytest.approx(min(1.0, theirs.pvalue))
 
 
 def test_wilcoxons_test_is_scipys():
+    from scipy import stats
+
     ours = against_zero(*SEVEN, test="wilcoxon")
     assert ours == pytest.approx(stats.wilcoxon(SEVEN, method="exact").pvalue)
 
@@ -132,6 +147,8 @@ def test_wilcoxons_test_shares_ranks_and_leaves_zeros_out():
 
 
 def test_many_pairs_are_drawn_from_and_come_near_the_exact_p():
+    from scipy import stats
+
     values = np.random.default_rng(5).normal(0.3, 1.0, size=40)
     assert against_zero(*values) == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=0.15)
     ranked = against_zero(*values, test="wilcoxon")
@@ -166,6 +183,8 @@ def test_it_is_said_how_many_pairs_would_do(size, fewest, needed):
 
 
 def test_the_power_behind_that_number_is_scipys():
+    from scipy import stats
+
     needed = pairs_needed(0.7, 0.95)
 
     def power(n):
@@ -231,6 +250,8 @@ def test_hochbergs_threshold_and_his_adjusted_p_values_say_the_same(p_values, al
 
 
 def test_p_of_a_t_and_the_pairs_that_it_takes_are_scipys():
+    from scipy import stats
+
     assert t_test_p(-6.0, 3) == pytest.approx(2 * stats.t.sf(6.0, 2))
     assert t_test_p(0.0, 3) == 1.0
     found = pairs_needed(1.0, 0.95)
