@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import polars as pl
 
@@ -114,11 +115,12 @@ class _CurveBuilder:
     paper: PublishedTable | None
 
     def panels(self) -> tuple[Panel, ...]:
-        """A panel for each level of the factor `panels`, or a single one; a panel for each of many lines."""
-        frame, titles = self.names.samples.frame, self.names.full_names(self.spec.panels) or ("",)
+        """A panel for each level of `panels` and of `rows`, a single one, or one for each of many lines."""
+        frame, columns = self.names.samples.frame, self.names.full_names(self.spec.panels) or ("",)
+        places = product(self.names.full_names(self.spec.rows) or ("",), columns)
         made = tuple(
-            Panel(title=each, content=self.content(frame.filter(pl.col("panel") == number), number))
-            for number, each in enumerate(titles)
+            Panel(title=title, row=row, content=self.content(frame.filter(pl.col("panel") == number), number))
+            for number, (row, title) in enumerate(places)
         )
         if len(made) == 1 and isinstance(made[0].content, Lines):
             return _split_lines(made[0].content)
@@ -209,8 +211,11 @@ class _CurveBuilder:
 
     def resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
         """Every factor with a determined level, and its number: given by a role, or the only one."""
+        panel, columns = at.get("panel"), len(self.names.levels.get(self.spec.panels or "", ())) or 1
+        row, column = divmod(panel, columns) if isinstance(panel, int) else (None, None)
         roles = {
-            self.spec.panels: at.get("panel"),
+            self.spec.rows: row,
+            self.spec.panels: column,
             self.spec.series: at.get("series"),
             self.spec.x: at.get("x"),
         }

@@ -183,9 +183,13 @@ Content = Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One of the plots of a figure, all of one kind and on the same axes; a single one has no title."""
+    """One of the plots of a figure, all of one kind and on the same axes; a single one has no title.
+
+    `row` names the row of panels that it stands in, where these are the levels of a factor.
+    """
 
     title: str
+    row: str = ""
     content: Content
 
 
@@ -203,3 +207,8 @@ class Curve:
     y: Axis
     panels: tuple[Panel, ...]
     provenance: str
+
+    @property
+    def columns(self) -> int | None:
+        """How many panels stand side by side, where rows of panels have names."""
+        return sum(panel.row == self.panels[0].row for panel in self.panels) if self.panels[0].row else None

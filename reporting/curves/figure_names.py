@@ -80,5 +80,5 @@ class FigureNames:
                 [level_key(level) for level in self.levels[name]].index(level_key(levels[name]))
             ]
             for name in varied
-            if name != self.spec.panels and levels[name] != ABSENT
+            if name not in (self.spec.panels, self.spec.rows) and levels[name] != ABSENT
         )

@@ -107,7 +107,8 @@ def _noted(spec: CurveSpec, panels: Sequence[Panel], samples: Samples) -> Iterat
     """What a metric has beside its figure, panel by panel."""
     if samples.noted:
         title = find_metric(find_metric(spec.value).noted).title
-        told = (f"{panels[panel].title} {', '.join(each)}".strip() for panel, each in samples.noted.items())
+        names = [" ".join(filter(None, (panel.row, panel.title))) for panel in panels]
+        told = (f"{names[panel]} {', '.join(each)}".strip() for panel, each in samples.noted.items())
         yield f"{title}: {'; '.join(told)}."
 
 

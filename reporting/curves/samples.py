@@ -136,12 +136,14 @@ def _locate_trials(
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
     """Every selected trial with the number of its level in each role, and the levels of each cell.
 
-    The number is 0 in a role without a factor. Trials without the factor of a role have no place.
+    Panels are numbered row by row. The number is 0 in a role without a factor. Trials without the factor of a
+    role have no place.
     """
-    roles = (spec.panels, spec.series, spec.x, spec.y)
+    roles, shown = (spec.series, spec.x, spec.y), tuple(spec.roles.values())
+    columns = len(levels[spec.panels]) if spec.panels is not None else 1
     orders = {
         factor: {level_key(level): n for n, level in enumerate(each)}
-        | ({} if factor in roles else {level_key(ABSENT): len(each)})
+        | ({} if factor in shown else {level_key(ABSENT): len(each)})
         for factor, each in levels.items()
     }
     cells: dict[tuple[int, ...], int] = {}
@@ -155,7 +157,9 @@ def _locate_trials(
         if place not in cells:
             cells[place] = len(kept)
             kept.append(trial.levels)
-        rows.append((trial.id, cells[place], *(numbers.get(name or "") or 0 for name in roles)))
+        row, column = (numbers.get(name or "") or 0 for name in (spec.rows, spec.panels))
+        others = (numbers.get(name or "") or 0 for name in roles)
+        rows.append((trial.id, cells[place], row * columns + column, *others))
     return pl.DataFrame(rows, schema=_POSITION_SCHEMA, orient="row"), tuple(kept)
 
 

@@ -29,12 +29,15 @@ TIME_AXES = {"epoch": "Epoch", "step": "Step"}
 INDEX_AXES = ("index", "index2")
 """The first and the second index of a metric such as `attention[3,7]`."""
 
+MAX_COLUMNS = 6
+"""More panels than these do not fit side by side in rows."""
+
 _KEYS_BY_KIND = {
-    "line": {"series", "panels", "band", "logx", "logy", "accent", "published"},
-    "bar": {"panels", "band", "accent", "published"},
-    "box": {"panels", "accent"},
-    "heat": {"y", "panels"},
-    "pareto": {"series", "panels", "band", "logx", "logy", "accent"},
+    "line": {"series", "panels", "rows", "band", "logx", "logy", "accent", "published"},
+    "bar": {"panels", "rows", "band", "accent", "published"},
+    "box": {"panels", "rows", "accent"},
+    "heat": {"y", "panels", "rows"},
+    "pareto": {"series", "panels", "rows", "band", "logx", "logy", "accent"},
 }
 """The keys of each kind besides the common ones."""
 
@@ -60,6 +63,8 @@ class CurveSpec(StrictModel):
     """the factor with a line for each of its levels"""
     panels: str | None = None
     """the factor with a panel for each of its levels"""
+    rows: str | None = None
+    """the factor with a row of panels for each of its levels; `panels` are then their columns"""
     select: dict[str, Any] = Field(default={})
     """for a factor, the level or the list of levels that is kept"""
     band: Band = "sd"
@@ -77,8 +82,14 @@ class CurveSpec(StrictModel):
 
     @property
     def roles(self) -> dict[str, str]:
-        """The names in the roles x, y, series and panels, as far as they are given."""
-        roles = {"x": self.x, "y": self.y, "series": self.series, "panels": self.panels}
+        """The names in the roles x, y, series, panels and rows, as far as they are given."""
+        roles = {
+            "x": self.x,
+            "y": self.y,
+            "series": self.series,
+            "panels": self.panels,
+            "rows": self.rows,
+        }
         return {role: name for role, name in roles.items() if name is not None}
 
     @property
@@ -123,6 +134,8 @@ def _key_faults(spec: CurveSpec) -> Iterator[tuple[KeyPath, str]]:
             yield (key,), f"kind '{spec.kind}' has no {key}; {' and '.join(kinds)} {verb}"
     if spec.kind == "heat" and spec.y is None:
         yield (), "missing key 'y'"
+    if spec.rows is not None and spec.panels is None:
+        yield ("rows",), "expected panels as well, the columns of these rows"
     if spec.published is not None and spec.x in TIME_AXES:
         yield (("published",), "a paper's numbers are given by level, not over time")
 
@@ -160,6 +173,12 @@ def _level_faults(spec: CurveSpec, design: Design) -> Iterator[tuple[KeyPath, st
         words = [format_value(level) for level in levels[spec.x] if isinstance(level, str | bool)]
         if words:
             yield ("x",), f"expected a factor of numbers, got {', '.join(words)}"
+    if spec.rows is not None and spec.panels in levels and len(levels[spec.panels]) > MAX_COLUMNS:
+        count = len(levels[spec.panels])
+        yield (
+            ("panels",),
+            f"expected at most {MAX_COLUMNS} levels side by side, got {count}: select some of them",
+        )
     factors = [name for name in spec.roles.values() if name in levels]
     if spec.kind != "pareto" and (mixed := describe_mixed_levels(factors, spec.select, design)):
         yield ("x",), f"expected every other factor but {SEED} to have one level, got {mixed}"

@@ -15,7 +15,7 @@ from ..schema.settings import Level, Name, Names
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
 from .metric_checks import metric_faults
-from .selection import select_faults, selected_levels
+from .selection import absent_factors, select_faults, selected_levels
 
 MAX_COLUMNS = 1_000
 """A model with more columns than these is not fitted."""
@@ -60,6 +60,9 @@ def effect_factor_faults(
     elif count > MAX_COLUMNS:
         of = f"{len(varied)} factors" + (" with their interactions" if interactions else "")
         yield ("kind",), f"expected a model of at most {MAX_COLUMNS:,} columns, got {count:,} of {of}"
+    if absent := absent_factors(varied, select, design):
+        names = " and ".join(absent)
+        yield ("kind",), f"expected factors that every cell has; select cells that all have {names}, or none"
 
 
 def varied_factors(

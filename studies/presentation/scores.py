@@ -17,7 +17,13 @@ from ..schema.settings import Level, Name, Names
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
 from .metric_checks import metric_faults
-from .selection import describe_mixed_levels, select_faults, selected_levels, unknown_level_message
+from .selection import (
+    absent_factors,
+    describe_mixed_levels,
+    select_faults,
+    selected_levels,
+    unknown_level_message,
+)
 
 Bounds = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
 """The values that become 0 and 1."""
@@ -95,6 +101,8 @@ def score_faults(spec: ScoresSpec, design: Design) -> list[tuple[KeyPath, str]]:
         return faults
     if mixed := describe_mixed_levels((spec.rows, *spec.tasks), spec.select, design):
         faults.append((("tasks",), f"expected every other factor but {SEED} to have one level, got {mixed}"))
+    if absent := absent_factors((spec.rows, *spec.tasks), spec.select, design):
+        faults.append((("tasks",), f"expected factors that every cell has, got {' and '.join(absent)}"))
     return [*faults, *_scale_faults(spec, design)]
 
 

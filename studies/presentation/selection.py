@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...diagnostics import nearest_hint
@@ -109,3 +109,12 @@ def _mixed_in_one_place(
                 levels_at.setdefault(place, {}).setdefault(name, {})[level_text(cell[name])] = cell[name]
     worst = max(levels_at.values(), key=lambda factors: sum(map(len, factors.values())), default={})
     return {name: tuple(levels.values()) for name, levels in worst.items() if len(levels) > 1}
+
+
+def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:
+    """Those of the factors that some selected cell does not have, as their conditions say."""
+    conditional = [name for name in names if name in design.conditions]
+    if not conditional or design.count() > MAX_TRIALS:
+        return []  # too many cells are a fault of their own
+    lacking = [cell for cell in design.cells() if is_selected(select, cell)]
+    return [name for name in conditional if any(cell[name] == ABSENT for cell in lacking)]

@@ -29,6 +29,7 @@ WIDTH = 460.0
 _EDGE, _GAP, _BETWEEN = 4.0, 12.0, 10.0  # around the figure, between columns and between rows of panels
 _HEAD = 13.0  # above a plot, for its title
 _DPI = 200
+_CENTERED: dict[str, str] = {"ha": "center", "va": "center"}
 
 _PATH, _NUMBER = re.compile(rb' d="[^"]*"'), re.compile(rb"-?[0-9]+\.[0-9]{3,}")
 
@@ -61,6 +62,7 @@ class _FigureLayout:
     rows: int
     head: float  # above each plot
     plot_width: float
+    row_names: float  # at the left of the panels
     caption: list[str]
     subtitle: str
     footer_lines: list[tuple[str, float]]  # lines with their size of type
@@ -115,7 +117,7 @@ def _figure(curve: Curve) -> Figure:
     top, need = _write_head(figure, page), page.panel_layout
     for number, panel in enumerate(curve.panels):
         row, column = divmod(number, page.columns)
-        left = _EDGE + need.left + column * (page.plot_width + need.right + _GAP)
+        left = _EDGE + page.row_names + need.left + column * (page.plot_width + need.right + _GAP)
         bottom = top - row * page.pitch - page.head - need.height
         place = (left / page.width, bottom / page.height)
         size = (page.plot_width / page.width, need.height / page.height)
@@ -131,7 +133,11 @@ def _figure(curve: Curve) -> Figure:
             layout=need,
         )
         draw_panel(plot, panel.content, curve)
-        if panel.title:
+        if panel.row and column == 0:
+            middle = bottom + need.height / 2
+            name = crop_name(panel.row, need.height + page.head)
+            write(figure, _EDGE + TEXT / 2, middle, name, size=TEXT, weight="bold", rotation=90, **_CENTERED)
+        if panel.title and (row == 0 or not panel.row):
             title = crop_name(panel.title, page.plot_width + need.right)
             plot.write(0, need.height + 7, title, color=ACCENT if _is_accented(panel.content) else INK)
     _write_below(figure, page)
@@ -149,12 +155,13 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
     As many panels stand side by side as fit, in rows as even as possible. The metric's title is left out if
     the caption has it already. A curve without words is drawn without them.
     """
-    count, inner = len(curve.panels), WIDTH - 2 * _EDGE - need.end_margin - need.left
+    row_names = TEXT + 6.0 if curve.columns else 0.0
+    count, inner = len(curve.panels), WIDTH - 2 * _EDGE - need.end_margin - need.left - row_names
     limit = int((inner + _GAP) // (need.min_width + need.right + _GAP)) if count > 1 else 1
-    columns = math.ceil(count / math.ceil(count / max(min(limit, count), 1)))
+    columns = curve.columns or math.ceil(count / math.ceil(count / max(min(limit, count), 1)))
     gaps = (columns - 1) * _GAP
     plot_width = min((inner - columns * need.right - gaps) / columns, need.width)
-    width = need.left + columns * (plot_width + need.right) + gaps + need.end_margin + 2 * _EDGE
+    width = row_names + need.left + columns * (plot_width + need.right) + gaps + need.end_margin + 2 * _EDGE
     width = max(width, 0.6 * WIDTH)
     text = width - 2 * _EDGE
     below = [(line, TICK) for line in wrap_text(" ".join(curve.notes), text, TICK)]
@@ -171,6 +178,7 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
         rows=math.ceil(count / columns),
         head=_HEAD if count > 1 else 4.0,
         plot_width=plot_width,
+        row_names=row_names,
         caption=caption,
         subtitle="" if titled else curve.y.title,
         footer_lines=below,

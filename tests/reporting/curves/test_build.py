@@ -332,3 +332,24 @@ def test_a_specification_that_does_not_fit_is_told_with_every_fault(study, frame
         "curve each: x: unknown factor 'mixers'; nearest: mixer\n"
         "curve each: value: unknown metric 'los'; nearest: loss"
     )
+
+
+def test_two_factors_make_rows_and_columns_of_panels(drawn):
+    made = drawn(kind="line", value="max_length", x="filter", panels="mixer", rows="task")
+    assert made.columns == 3
+    assert [(panel.row, panel.title) for panel in made.panels[:4]] == [
+        ("sort", "sa"),
+        ("sort", "conv"),
+        ("sort", "sa + conv"),
+        ("reverse", "sa"),
+    ]
+    one = drawn(
+        kind="line", value="max_length", x="filter", select={"mixer": "conv(k=20)", "task": "reverse"}
+    )
+    assert made.panels[4].content == one.panels[0].content
+
+
+def test_rows_of_panels_have_columns_that_fit(study):
+    spec = CurveSpec(name="each", kind="line", value="loss", x="filter", rows="task", series="mixer")
+    with pytest.raises(CurveError, match="rows: expected panels as well, the columns of these rows"):
+        build_curve(study, spec, pl.DataFrame())
