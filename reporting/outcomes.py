@@ -57,7 +57,7 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
         if isinstance(spec, TableSpec) and spec.otherwise:
             yield spec.otherwise
     for spec in study.curves:
-        yield spec.value
+        yield from [spec.value] if isinstance(spec.value, str) else spec.value
         if isinstance(spec, CurveSpec):
             yield spec.x
     for claim in study.claims:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -46,7 +46,8 @@ def collect_scores(study: Study, spec: ScoresSpec, outcomes: pl.DataFrame) -> Sc
     """The scores that a table or a figure is of, from the store's latest attempts."""
     levels = selected_levels(spec.select, study.factors)
     names = task_names(spec, levels)
-    methods = [level_text(level) for level in levels[spec.rows]]
+    _, factor = spec.methods
+    methods = [level_text(level) for level in levels[factor]]
     found: dict[str, list[tuple[float, ...]]] = {method: [] for method in methods}
     gaps, planned, trials, tasks = Counter[str](), 0, dict[str, None](), list[str]()
     for metric in spec.value:
@@ -55,7 +56,7 @@ def collect_scores(study: Study, spec: ScoresSpec, outcomes: pl.DataFrame) -> Sc
         for each in observations.values:
             task = _task(spec.tasks, each)
             score = _scaled(each.value, bounds_of(spec, metric, task))
-            by_place.setdefault((level_text(each.levels[spec.rows]), task), []).append(score)
+            by_place.setdefault((level_text(each.levels[factor]), task), []).append(score)
         for task in names:
             tasks.append(f"{metric} of {task}" if len(spec.value) > 1 else task)
             for method in methods:
@@ -83,3 +84,22 @@ def _scaled(value: float, bounds: tuple[float, float] | None) -> float:
         return value
     zero, one = bounds
     return (value - zero) / (one - zero)
+
+
+def scale_sentences(study: Study, spec: ScoresSpec) -> Iterator[str]:
+    """Which values became 0 and 1; those that tasks have alike are told once."""
+    tasks = task_names(spec, selected_levels(spec.select, study.factors))
+    for metric in spec.value:
+        found = {task: bounds_of(spec, metric, task) for task in tasks}
+        shared = set(found.values())
+        if shared == {None}:
+            continue
+        if len(shared) == 1:
+            told = [_bounds_words(next(iter(shared)))]
+        else:
+            told = [f"{_bounds_words(bounds)} on {task}" for task, bounds in found.items()]
+        yield f"Scores: {metric} from {', '.join(told)} as 0 to 1."
+
+
+def _bounds_words(bounds: tuple[float, float] | None) -> str:
+    return f"{bounds[0]:g} to {bounds[1]:g}" if bounds else ""

@@ -361,7 +361,11 @@ def _check_tuned_metrics(
     """Note metrics of a tuning in tables and figures of a study without [decode]."""
     shown = [
         *((("table", index, "value"), name) for index, spec in enumerate(tables) for name in spec.value),
-        *((("curve", index, "value"), spec.value) for index, spec in enumerate(curves)),
+        *(
+            (("curve", index, "value"), name)
+            for index, spec in enumerate(curves)
+            for name in ([spec.value] if isinstance(spec.value, str) else spec.value)
+        ),
     ]
     for path, name in shown:
         if metric_family(name) in TUNED_METRICS and "decode" not in diagnostics.document.data:

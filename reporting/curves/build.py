@@ -46,9 +46,9 @@ def build_curve(
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise CurveError("\n".join(faults))
     if not isinstance(spec, CurveSpec):
-        from .effect_figures import effect_figure  # noqa: PLC0415 -- loads NumPy
+        from .summaries import summary_figure  # noqa: PLC0415 -- loads NumPy
 
-        return effect_figure(study, spec, outcomes)
+        return summary_figure(study, spec, outcomes)
     levels = selected_levels(spec.select, study.factors)
     samples = collect_samples(spec, study, outcomes, metrics)
     trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]

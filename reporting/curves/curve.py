@@ -51,10 +51,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """The series of one panel, those without a point left out; `context` has others, for the background."""
+    """The series of one panel, those without a point left out; `context` has others, for the background.
+
+    `ranked` are lines that end together: their names stand from the top down with a piece of each.
+    """
 
     lines: tuple[Line, ...]
     context: tuple[Line, ...] = ()
+    ranked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

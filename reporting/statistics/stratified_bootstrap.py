@@ -70,10 +70,11 @@ def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
     return Statistic(lambda runs: mean_of_tasks([np.maximum(sign * (target - each), 0.0) for each in runs]))
 
 
-def share_above(threshold: float, *, sign: int = 1) -> Statistic:
-    """The share of runs that are better than a threshold, in the mean of the tasks."""
+def share_above(threshold: float, *, sign: int = 1, deciding: int | None = None) -> Statistic:
+    """The share of runs that are better than a threshold, in the mean of tasks, some of them `deciding`."""
     return Statistic(
         lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),
+        (lambda tasks: tasks) if deciding is None else (lambda _tasks: deciding),
         is_share=True,
     )
 

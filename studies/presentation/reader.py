@@ -11,14 +11,14 @@ from ..text.diagnostics import Diagnostics
 from .curve import CellCurve, CurveSpec, curve_faults
 from .effect_figures import EffectsCurveSpec, InteractionSpec, effect_figure_faults
 from .effects import EffectsSpec, effects_faults
-from .scores import AggregateSpec, aggregate_faults
+from .scores import AggregateSpec, ProfileSpec, aggregate_faults, profile_faults
 from .table import TableSpec
 from .table_checks import KeyFault, table_faults
 
 AnyTableSpec = TableSpec | EffectsSpec | AggregateSpec
 """What `[[table]]` says, of any kind."""
 
-AnyCurveSpec = CurveSpec | EffectsCurveSpec | InteractionSpec
+AnyCurveSpec = CurveSpec | EffectsCurveSpec | InteractionSpec | ProfileSpec
 """What `[[curve]]` says, of any kind."""
 
 SpecT = TypeVar("SpecT", bound=AnyTableSpec | AnyCurveSpec)
@@ -33,6 +33,7 @@ _CURVES: Mapping[str, type[AnyCurveSpec]] = {
     **dict.fromkeys(get_args(CellCurve), CurveSpec),
     "effects": EffectsCurveSpec,
     "interaction": InteractionSpec,
+    "profile": ProfileSpec,
 }
 
 
@@ -67,6 +68,8 @@ def any_curve_faults(spec: AnyCurveSpec, design: Design, paper: str | None) -> l
     """Everything in a figure's specification that does not fit a study of this design."""
     if isinstance(spec, CurveSpec):
         return curve_faults(spec, design, paper)
+    if isinstance(spec, ProfileSpec):
+        return profile_faults(spec, design)
     return effect_figure_faults(spec, design)
 
 

@@ -16,6 +16,7 @@ from ..schema.level_names import level_text
 from ..schema.settings import Level, Name, Names
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
+from .effect_figures import MAX_SERIES
 from .metric_checks import metric_faults
 from .selection import (
     absent_factors,
@@ -36,8 +37,6 @@ class ScoresSpec(StrictModel):
     """what `--table` or `--curve` calls it"""
     value: Names
     """the metric, or several, each of which is a task of its own on each task"""
-    rows: str
-    """the factor whose levels are compared"""
     tasks: Names
     """the factors whose levels, or combinations of levels, are the tasks"""
     bounds: dict[str, Bounds] = Field(default={})
@@ -50,6 +49,11 @@ class ScoresSpec(StrictModel):
     """the seed that draws them"""
     caption: str | None = None
     """how the caption begins; by default with the metric's title"""
+
+    @property
+    def methods(self) -> tuple[str, str]:
+        """The key that names the factor whose levels are compared, and that factor."""
+        raise NotImplementedError
 
     @field_validator("value", "tasks")
     @classmethod
@@ -65,12 +69,54 @@ class AggregateSpec(ScoresSpec):
 
     kind: Literal["aggregate"]
     """that it is such a table"""
+    rows: str
+    """the factor whose levels are compared"""
     baseline: Any = None
     """the row that the others are compared with, by the probability that they are better"""
     target: float | None = None
     """the score from which on nothing is missing; gives a column with what is missing to it"""
     digits: int = Field(default=3, ge=0, le=12)
     """decimals of scores"""
+
+    @property
+    def methods(self) -> tuple[str, str]:
+        """The rows."""
+        return "rows", self.rows
+
+
+class ProfileSpec(ScoresSpec):
+    """`[[curve]] kind = "profile"`: the share of runs above each score, a line for each method."""
+
+    kind: Literal["profile"]
+    """that it is such a figure"""
+    series: str
+    """the factor whose levels are compared, of which there are at most 6"""
+    accent: Any = None
+    """the level of `series` in colour"""
+
+    @property
+    def methods(self) -> tuple[str, str]:
+        """The lines."""
+        return "series", self.series
+
+    @property
+    def needs_history(self) -> bool:
+        """Final values are enough."""
+        return False
+
+
+def profile_faults(spec: ProfileSpec, design: Design) -> list[tuple[KeyPath, str]]:
+    """Everything in a performance profile that does not fit a study of this design."""
+    faults = score_faults(spec, design)
+    if faults:
+        return faults
+    levels = selected_levels(spec.select, design.known_levels)[spec.series]
+    if len(levels) > MAX_SERIES:
+        message = f"expected at most {MAX_SERIES} levels, got {len(levels)}: select some of them"
+        faults.append((("series",), message))
+    if spec.accent is not None and (message := unknown_level_message(spec.accent, levels)):
+        faults.append((("accent",), message))
+    return faults
 
 
 def aggregate_faults(spec: AggregateSpec, design: Design) -> list[tuple[KeyPath, str]]:
@@ -88,10 +134,11 @@ def score_faults(spec: ScoresSpec, design: Design) -> list[tuple[KeyPath, str]]:
     factors = design.known_levels
     faults = [*select_faults(spec.select, factors), *metric_faults(spec.value, {})]
     met: dict[str, str] = {}
-    for path, name in (
-        (("rows",), spec.rows),
-        *((("tasks", at), each) for at, each in enumerate(spec.tasks)),
-    ):
+    key, methods = spec.methods
+    named: list[tuple[KeyPath, str]] = [((key,), methods)]
+    for number, name in enumerate(spec.tasks):
+        named.append((("tasks", number) if len(spec.tasks) > 1 else ("tasks",), name))
+    for path, name in named:
         if name not in factors or name == SEED:
             faults.append((path, f"unknown factor '{name}'{nearest_hint(name, [*factors])}"))
         elif name in met:
@@ -99,9 +146,9 @@ def score_faults(spec: ScoresSpec, design: Design) -> list[tuple[KeyPath, str]]:
         met.setdefault(name, str(path[0]))
     if faults:
         return faults
-    if mixed := describe_mixed_levels((spec.rows, *spec.tasks), spec.select, design):
+    if mixed := describe_mixed_levels((methods, *spec.tasks), spec.select, design):
         faults.append((("tasks",), f"expected every other factor but {SEED} to have one level, got {mixed}"))
-    if absent := absent_factors((spec.rows, *spec.tasks), spec.select, design):
+    if absent := absent_factors((methods, *spec.tasks), spec.select, design):
         faults.append((("tasks",), f"expected factors that every cell has, got {' and '.join(absent)}"))
     return [*faults, *_scale_faults(spec, design)]
 

@@ -20,7 +20,7 @@ from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.presentation.curve import CurveSpec
 from activemem.studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
 from activemem.studies.presentation.effects import EffectsSpec
-from activemem.studies.presentation.scores import AggregateSpec
+from activemem.studies.presentation.scores import AggregateSpec, ProfileSpec
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
 from activemem.studies.study import load_study
@@ -136,6 +136,7 @@ def tables_in(kind):
         ("curve", CurveSpec),
         ("curve_effects", EffectsCurveSpec),
         ("curve_interaction", InteractionSpec),
+        ("curve_profile", ProfileSpec),
     ],
 )
 def test_every_key_is_on_the_page_and_says_what_it_means(name, model):

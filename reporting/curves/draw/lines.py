@@ -17,6 +17,7 @@ from .style import ACCENT, ACCENTED, DIM, INK, LIGHT, PALE, STROKES, TEXT, TICK,
 _MAX_MARKED_POINTS = 16  # points of a line with fewer of them are marked
 _NAME = 8.0  # from the plot to a name
 _LINE = 9.5  # from one name to the next
+_SAMPLE = 20.0  # the piece of a line before its name
 
 
 def measure(curve: Curve, contents: Sequence[Lines]) -> PanelLayout:
@@ -30,9 +31,10 @@ def measure(curve: Curve, contents: Sequence[Lines]) -> PanelLayout:
     across, up = point_scales(curve, points, published, margins=(0.015, 0.04))
     names = [crop_name(line.name) for content in contents for line in content.lines if not content.context]
     alone = len(contents) == 1
+    samples = _SAMPLE if any(content.ranked for content in contents) else 0.0
     return PanelLayout(
         left=ticks_width(up),
-        right=_NAME + max((text_width(name, TEXT, bold=True) for name in names), default=0.0),
+        right=_NAME + samples + max((text_width(name, TEXT, bold=True) for name in names), default=0.0),
         bottom=24,
         width=300 if alone else 400,
         min_width=90,
@@ -50,12 +52,14 @@ def draw(plot: Plot, content: Lines, curve: Curve) -> None:
     strokes = dict(line_strokes(content.lines))
     order = sorted(content.lines, key=lambda line: line.accent)
     for line in order:
-        _band(plot, line, strokes[line.name][0])
+        _band(plot, line, strokes[line.name][0], broken=content.ranked)
     for line in order:
         _line(plot, line, strokes[line.name], marked=len(line.points) < _MAX_MARKED_POINTS)
         for x, y in line.published:
             plot.mark_published(plot.layout.x.at(x), plot.layout.y.at(y), strokes[line.name][0])
-    if not content.context:
+    if content.ranked:
+        _rank_lines(plot, content.lines, strokes)
+    elif not content.context:
         label_lines(plot, content.lines, strokes)
     plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
 
@@ -71,6 +75,19 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str,
             plot.stroke([x + 3, plot.width + _NAME - 2], [y, place], color=AXIS_COLOR, linewidth=0.5)
         weight = "bold" if line.accent else "normal"
         plot.write(plot.width + _NAME, place, crop_name(line.name), color=color, weight=weight)
+
+
+def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
+    """Write the names from the top down, the line that is highest in the mean first, each with its stroke."""
+    ranked = sorted(lines, key=lambda line: -sum(point.y for point in line.points) / len(line.points))
+    for number, line in enumerate(ranked):
+        color, dashes, width = strokes[line.name]
+        y, x = plot.height - 4 - number * (_LINE + 1.5), plot.width + _NAME
+        plot.stroke([x, x + _SAMPLE - 5], [y, y], color=color, linestyle=dashes, linewidth=width)
+        weight = "bold" if line.accent else "normal"
+        plot.write(
+            x + _SAMPLE, y, crop_name(line.name), color=DIM if color == LIGHT else color, weight=weight
+        )
 
 
 def line_strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
@@ -99,20 +116,15 @@ def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bo
     )
 
 
-def _band(plot: Plot, line: Line, color: str) -> None:
-    """Draw the intervals of a line as one area; points without an interval are left out of it."""
+def _band(plot: Plot, line: Line, color: str, *, broken: bool) -> None:
+    """Draw the intervals of a line as one area; where a point has none it goes on, or is `broken`."""
     across, up = plot.layout.x, plot.layout.y
-    bounds = [(point, point.low, point.high) for point in line.points]
-    bounded = [
-        (across.at(point.x), low, high) for point, low, high in bounds if low is not None and high is not None
-    ]
-    if bounded:
-        xs, lows, highs = zip(*bounded, strict=True)
-        plot.axes.fill_between(
-            xs,
-            [up.at(low) for low in lows],
-            [up.at(high) for high in highs],
-            color=color,
-            alpha=0.15,
-            linewidth=0,
-        )
+    areas: list[list[tuple[float, float, float]]] = [[]]
+    for point in line.points:
+        if point.low is not None and point.high is not None:
+            areas[-1].append((across.at(point.x), up.at(point.low), up.at(point.high)))
+        elif broken:
+            areas.append([])
+    for area in filter(None, areas):
+        xs, lows, highs = zip(*area, strict=True)
+        plot.axes.fill_between(xs, lows, highs, color=color, alpha=0.15, linewidth=0)

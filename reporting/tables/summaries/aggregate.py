@@ -9,7 +9,7 @@ import polars as pl
 from ....studies.catalog.metrics import Metric, find_metric
 from ....studies.planning.probe_targets import probe_command
 from ....studies.presentation.metric_words import difference_sentence, with_true_title
-from ....studies.presentation.scores import AggregateSpec, bounds_of, task_names
+from ....studies.presentation.scores import AggregateSpec
 from ....studies.presentation.selection import describe_levels, fixed_levels, selected_levels
 from ....studies.resolve.trial import Trial
 from ....studies.schema.factors import SEED
@@ -19,7 +19,7 @@ from ....studies.text.units import plural
 from ...observations import selected_trials
 from ...outcomes import omitted_trials
 from ...provenance import provenance
-from ...scores import Scores, collect_scores
+from ...scores import Scores, collect_scores, scale_sentences
 from ...statistics.estimates import Estimate
 from ...statistics.stratified_bootstrap import (
     INTERQUARTILE_MEAN,
@@ -129,7 +129,7 @@ def _sentences(
     yield f"{subject.removesuffix('.')}: over {tasks} with {seeds}{at}."
     if difference := difference_sentence(metrics, settings):
         yield difference
-    yield from _scale_sentences(study, spec)
+    yield from scale_sentences(study, spec)
     yield "IQM: mean of the middle half of all runs; mean and median: of the tasks' means."
     if spec.target is not None:
         yield f"Gap: what is missing to {spec.target:g}, in mean."
@@ -144,22 +144,3 @@ def _sentences(
         " none where nothing varies."
     )
     yield from omitted_trials(scores.gaps, scores.planned, probe_command(study.name))
-
-
-def _scale_sentences(study: Study, spec: AggregateSpec) -> Iterator[str]:
-    """Which values became 0 and 1; those that tasks have alike are told once."""
-    tasks = task_names(spec, selected_levels(spec.select, study.factors))
-    for metric in spec.value:
-        found = {task: bounds_of(spec, metric, task) for task in tasks}
-        shared = set(found.values())
-        if shared == {None}:
-            continue
-        if len(shared) == 1:
-            told = [_bounds_words(next(iter(shared)))]
-        else:
-            told = [f"{_bounds_words(bounds)} on {task}" for task, bounds in found.items()]
-        yield f"Scores: {metric} from {', '.join(told)} as 0 to 1."
-
-
-def _bounds_words(bounds: tuple[float, float] | None) -> str:
-    return f"{bounds[0]:g} to {bounds[1]:g}" if bounds else ""

@@ -1,0 +1,80 @@
+"""Performance profiles: shares of runs above scores, with bands only where something is known."""
+
+import random
+
+import polars as pl
+import pytest
+
+from activemem.reporting.curves.build import build_curve
+from activemem.reporting.curves.draw import draw
+from activemem.storage.rows import trial_frame
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ...study_texts import study_text
+from ..conftest import made_row
+
+FACTORS = {"mixer": ["sa", "conv(k=9)"], "task": ["sort", "reverse"], "seed": [0, 1, 2]}
+PROFILE = {
+    "name": "it",
+    "kind": "profile",
+    "value": "max_length",
+    "series": "mixer",
+    "tasks": "task",
+    "bounds": {"max_length": [0, 10]},
+    "resamples": 300,
+}
+
+
+def study(**changes):
+    return load_study(study_text(factors=FACTORS, curve=[PROFILE | changes]))
+
+
+def drawn(studied, fails=lambda levels: False):
+    """The study's profile of lengths up to 1 above 2, and 5 for convolutions."""
+    noise, frames = random.Random(0), []
+    for number, trial in enumerate(studied.trials):
+        length = (2 if trial.levels["mixer"] == "sa" else 5) + noise.random()
+        end = "failed: x" if fails(trial.levels) else {"max_length": length}
+        frames.append(trial_frame(made_row(trial, end, number)))
+    return build_curve(studied, studied.curves[0], pl.concat(frames).sort("trial"))
+
+
+def test_shares_fall_from_all_to_none_and_the_better_line_is_above():
+    curve = drawn(study(accent="sa"))
+    low, high = curve.panels[0].content.lines
+    assert (low.name, low.accent, high.accent) == ("sa", True, False)
+    shares = [point.y for point in low.points]
+    assert shares == sorted(shares, reverse=True)
+    assert (high.points[0].y, high.points[-1].y) == (1, 0)
+    assert all(above.y >= below.y for above, below in zip(high.points, low.points, strict=True))
+    known = [point for point in low.points if point.low is not None]
+    assert known
+    assert all(0 < point.y < 1 and 0 <= point.low < point.high <= 1 for point in known)
+    assert [point for point in high.points if point.low is None], "no band where all seeds agree"
+    assert curve.notes[0] == "Scores: max_length from 0 to 10 as 0 to 1."
+    assert b"<svg" in draw(curve, "svg")
+
+
+def test_a_method_without_a_task_has_no_line_and_is_told():
+    curve = drawn(study(), fails=lambda levels: (levels["mixer"], levels["task"]) == ("sa", "sort"))
+    assert [line.name for line in curve.panels[0].content.lines] == ["conv"]
+    assert curve.notes[2:] == ("Without a value on some task: sa.", "Left out of 12 trials: 3 failed.")
+    nothing = drawn(study(), fails=lambda levels: True)
+    assert nothing.notes[0] == "Nothing to draw: no level has values on all tasks."
+    assert b"<svg" in draw(nothing, "svg")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"series": "mixers"}, "unknown factor 'mixers'; nearest: mixer"),
+        ({"accent": "ff"}, "no level 'ff'"),
+        ({"tasks": "mixer"}, "expected a factor other than the series', got 'mixer'"),
+        ({"baseline": "sa"}, "unknown key 'baseline'"),
+    ],
+)
+def test_what_does_not_fit_is_told(changes, message):
+    with pytest.raises(StudyError) as told:
+        study(**changes)
+    assert message in str(told.value)
