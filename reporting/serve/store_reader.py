@@ -21,6 +21,7 @@ from ...storage.checkpoint_notes import STARTS_FILE
 from ...storage.integrity.regular_file import UnreadableError, read_regular
 from ...storage.latest_attempts import LatestAttempts
 from ...studies.last_run import load_last_run
+from ...studies.planning.ablation_path import follow_path
 from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study
@@ -194,7 +195,7 @@ class StoreReader:
         return known[1]
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
-        """A study as it last ran, or why it cannot be read."""
+        """A study as it last ran, or why it cannot be read; a path grows between its runs, too."""
         known = self._loaded.get(name)
         if known is None or known[0] != recorded:
             try:
@@ -202,7 +203,11 @@ class StoreReader:
             except StudyError as error:
                 known = (recorded, error)
             self._loaded[name] = known
-        return known[1]
+        found = known[1]
+        try:
+            return found if isinstance(found, StudyError) else follow_path(found, self._store)
+        except StudyError as error:
+            return error
 
     def _held_trials(self, state: StoreState) -> frozenset[str]:
         """The begun trials that a living process trains."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..designs.aliases import Aliases, Effect, find_aliases
+from ..schema.conditions import describe_condition
 from ..schema.design import Design, level_key
 from ..text.units import plural
 
@@ -20,13 +21,18 @@ _RESOLUTIONS = {
 
 
 def explain_design(design: Design) -> str:
-    """One sentence on a design that is no grid: what its cells are, and what they can and cannot tell."""
-    if not design.crossed:
-        return ""
+    """One sentence on a design that is no plain grid: what its cells are, what they can and cannot tell."""
     around = f"around each {' and '.join(design.around)}: " if design.around else ""
+    told = around + _explain_kind(design) if design.crossed else ""
+    where = [f"{name} only where {describe_condition(each)}" for name, each in design.conditions.items()]
+    labels = [f"{' and '.join(design.labels)} only {'names' if len(design.labels) == 1 else 'name'} cells"]
+    return "; ".join([*([told] if told else []), *where, *(labels if design.labels else [])])
+
+
+def _explain_kind(design: Design) -> str:
     match design.kind:
         case "grid":
-            return ""
+            told = "every level with every other" if design.conditions else ""
         case "one_at_a_time":
             told = (
                 "the baseline, and each other level of a factor by itself; it tells what a change does "
@@ -42,7 +48,7 @@ def explain_design(design: Design) -> str:
             told = _two_level(design)
         case "random" | "latin_hypercube":
             told = _sample(design)
-    return around + told
+    return told
 
 
 def design_aliases(design: Design) -> Aliases | None:
@@ -116,7 +122,7 @@ def _effect(design: Design, effect: Effect) -> str:
 def _sample(design: Design) -> str:
     inner = design.inner
     size = math.prod(map(len, inner.values()))
-    head = f"{design.sample_cells:,} of {size:,} combinations, drawn with seed {design.sample_seed}"
+    head = f"{len(design.rows()):,} of {size:,} combinations, drawn with seed {design.sample_seed}"
     if design.kind == "random":
         return (
             f"{head}, of which more keep these; it tells which factors matter most, "

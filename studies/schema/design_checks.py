@@ -12,7 +12,7 @@ from ..designs.fractions import MAX_FACTORS
 from ..designs.hadamard import MAX_SCREENED
 from ..text.diagnostics import Diagnostics
 from ..text.toml_positions import KeyPath
-from .design import MAX_TRIALS, STEPWISE, Design, level_key
+from .design import STEPWISE, Design, level_key
 from .factors import SEED
 from .settings import Level, StudySettings
 
@@ -187,6 +187,9 @@ def _sample_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
             ("study", "cells"),
             f"expected at most {size:,}, all cells of the grid, got {design.sample_cells:,}",
         )
-    elif 0 < design.sample_cells <= MAX_TRIALS and not design.rows():
+    elif design.kind == "random" and (found := len(design.rows())) < design.sample_cells:
+        message = f"found {found:,} different cells, since factors are not everywhere"
+        yield ("study", "cells"), f"{message}, got {design.sample_cells:,}"
+    elif design.kind == "latin_hypercube" and design.sample_cells > 0 and not design.rows():
         message = f"found no hypercube of {design.sample_cells:,} different cells in a grid of {size:,}"
         yield ("study", "cells"), f'{message}: ask for fewer, or say design = "random"'

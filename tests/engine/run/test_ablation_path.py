@@ -66,7 +66,7 @@ def test_each_round_keeps_the_best_of_what_is_left(tmp_path):
     assert table.rows == ("baseline", "+ tied", "+ norm = post", "+ p = 0.1")
     assert [row[0].difference for row in table.cells[1:]] == pytest.approx([-3.0, -2.0, -1.0], abs=0.01)
     assert [row.choices for row in read_changes(found.tables[0], found.design).rows] == [1, 3, 6, 2]
-    assert table.caption[-1].startswith("Rows were kept by these seeds as the best of their rounds")
+    assert any(each.startswith("Rows were kept by these seeds as the best") for each in table.caption)
     assert explain_design(found.design).split("; ")[1:3] == [
         "each round tries all that are left and keeps the best in loss, at most 7 cells",
         "kept so far: tied, norm, p",

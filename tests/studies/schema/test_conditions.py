@@ -6,6 +6,7 @@ from activemem.reporting.curves.build import build_curve
 from activemem.reporting.frames import study_levels
 from activemem.reporting.tables.build import build_table
 from activemem.storage import Store
+from activemem.studies.planning.design_notes import explain_design
 from activemem.studies.schema.design import MAX_TRIALS, Design
 from activemem.studies.study import StudyError, load_study
 
@@ -40,6 +41,10 @@ def test_a_grid_has_each_cell_once_and_no_level_where_a_factor_is_not():
         *((GATED, k, act) for k in ("3", "5") for act in ("relu", "gelu")),
     ]
     assert found.factors["k"] == (3, 5)
+    assert explain_design(found.design) == (
+        f"every level with every other; k only where mixer is {CONV} or {GATED};"
+        f" act only where mixer is {GATED}"
+    )
     assert list(found.trials[0].levels) == ["k", "act", "mixer", "task", "seed"]
     plain = load_study(study_text(factors=FACTORS))
     assert {trial.id for trial in found.trials} == {trial.id for trial in plain.trials}
@@ -167,3 +172,8 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
 def test_what_cannot_be_a_condition_is_told(keys, told):
     messages = faults(**keys)
     assert any(told in message for message in messages), messages
+
+
+def test_a_random_sample_that_is_larger_than_what_is_there_is_told():
+    (message,) = faults(design="random", cells=8, design_seed=0)
+    assert message == "[study] cells: found 7 different cells, since factors are not everywhere, got 8"

@@ -186,6 +186,10 @@ def test_a_zip_may_repeat_levels_and_name_its_cells_around_other_factors():
         *(("gru", "small", 8, 1, 0), ("gru", "wide", 16, 1, 0), ("gru", "deep", 8, 2, 0)),
     ]
     assert found.factors["width"] == (8, 16)
+    assert explain_design(found.design) == (
+        "around each mixer: factors change in step; it tells rows apart, not which factor makes a difference;"
+        " size only names cells"
+    )
     without = sized(around="mixer", labels=None, factors={"width": SIZES["width"], "depth": SIZES["depth"]})
     assert [trial.id for trial in found.trials] == [trial.id for trial in without.trials]
 
