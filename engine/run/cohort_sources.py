@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS
+from ...studies.resolve.costs import flops_of_test, max_training_flops
+from ...studies.schema.settings import TrialSettings
 from ..core.events import Event
 from ..trial.outcome import Job
 
-GROW_BELOW_S, SHRINK_ABOVE_S = 5.0, 20.0
-"""Cohorts that end sooner make the next ones twice as large, those that last longer half as large."""
+COHORT_S = 10.0
+"""About so long a cohort trains, by what those before it took."""
 
 MAX_COHORT_TRIALS = 64
 """Trials of a cohort at most."""
+
+ROUNDS = 3
+"""Of the work that is left, a cohort has at most this part of a worker's share, so that all end together."""
+
+HANDING_OUT_S = 0.02
+"""What Tune takes for a cohort, one after the other: cohorts are never so short that workers wait for it."""
+
+_REMEMBERED = 8  # cohorts whose speed counts for the next; the slowest of them does
 
 
 class CohortSource(Protocol):
     """Hands out cohorts and learns how they end; a search chooses the next by it."""
 
-    def next_cohort(self) -> tuple[str, list[Job]] | None:
-        """A name and the tasks of the next cohort; None when there are no more."""
+    def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
+        """A name and the tasks of the next cohort for one of so many workers; None when there are no more."""
         ...
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
@@ -32,33 +44,62 @@ class CohortSource(Protocol):
         ...
 
 
+def expected_work(settings: TrialSettings) -> float:
+    """How much a trial is to others: its most operations, those of a step that takes longer than they say."""
+    steps = settings.train.epochs * settings.train.steps_per_epoch
+    return max(max_training_flops(settings) + flops_of_test(settings), steps * MIN_INFORMATIVE_FLOPS)
+
+
 class GridCohorts:
-    """The given tasks in their order; cohorts grow while they are short."""
+    """The given tasks, for one worker in their order, for several the largest first.
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self._tasks, self._next, self._size = list(jobs), 0, 1
-        self._since: dict[str, float] = {}
+    Cohorts have the work of COHORT_S seconds, known from those that have ended, less towards the end: the
+    parts of what is left become smaller as in guided self-scheduling (Polychronopoulos and Kuck 1987).
+    """
 
-    def next_cohort(self) -> tuple[str, list[Job]] | None:
-        """The next tasks; fewer towards the end, so that no worker is left with many."""
-        left = len(self._tasks) - self._next
-        if not left:
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        *,
+        work: Callable[[TrialSettings], float] = expected_work,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._jobs = [(work(job.trial.settings), job) for job in jobs]
+        self._left, self._next, self._is_sorted = sum(work for work, _ in self._jobs), 0, False
+        self._clock = clock
+        self._begun: dict[str, tuple[float, float]] = {}
+        self._seconds_of_work = deque[float](maxlen=_REMEMBERED)
+
+    def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
+        """The next tasks; one alone as long as nothing is known of how long they take."""
+        if self._next == len(self._jobs):
             return None
-        size = min(self._size, max(1, left // 8))
-        name, tasks = f"cohort {self._next}", self._tasks[self._next : self._next + size]
-        self._next += size
-        self._since[name] = time.monotonic()
-        return name, tasks
+        if workers > 1 and not self._is_sorted:
+            self._jobs[self._next :] = sorted(self._jobs[self._next :], key=lambda each: -each[0])
+            self._is_sorted = True
+        limit = 0.0
+        if self._seconds_of_work:
+            second = 1 / max(self._seconds_of_work)  # the work of one
+            limit = min(COHORT_S * second, self._left / (ROUNDS * workers))
+            limit = max(limit, HANDING_OUT_S * second * workers) if workers > 1 else limit
+        first, taken = self._next, 0.0
+        while self._next < len(self._jobs) and self._next - first < MAX_COHORT_TRIALS:
+            work, _ = self._jobs[self._next]
+            if taken and taken + work > limit:
+                break
+            taken += work
+            self._next += 1
+        self._left -= taken
+        name = f"cohort {first}"
+        self._begun[name] = self._clock(), taken
+        return name, [job for _, job in self._jobs[first : self._next]]
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Never: every trial of a grid is wanted."""
         return False
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Size the next cohorts by the time that this one took."""
-        took = time.monotonic() - self._since.pop(name)
-        if took < GROW_BELOW_S:
-            self._size = min(2 * self._size, MAX_COHORT_TRIALS)
-        elif took > SHRINK_ABOVE_S:
-            self._size = max(self._size // 2, 1)
+        """Size the next cohorts by the time that this one took for its work."""
+        begun, work = self._begun.pop(name)
+        self._seconds_of_work.append(max(self._clock() - begun, 1e-6) / work)
         return []

@@ -10,7 +10,7 @@ import os
 import pickle
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -59,9 +59,15 @@ class _CohortSearcher(Searcher):
         return {}
 
     def __init__(
-        self, source: CohortSource, stop: Stop, listener: Listener, nodes: FitNodes | None = None
+        self,
+        source: CohortSource,
+        stop: Stop,
+        listener: Listener,
+        nodes: FitNodes | None = None,
+        count_workers: Callable[[], int] = lambda: 1,
     ) -> None:
         super().__init__()
+        self._count_workers = count_workers
         self._source, self._stop, self._listener, self._nodes = source, stop, listener, nodes
         self._cohorts: dict[str, tuple[str, bytes]] = {}
         self._places: dict[str, tuple[str, ...]] = {}
@@ -83,7 +89,7 @@ class _CohortSearcher(Searcher):
         """
         if self._again:
             return self._again.pop()
-        cohort = self._source.next_cohort()
+        cohort = self._source.next_cohort(self._count_workers())
         return None if cohort is None else (cohort[0], pickle.dumps(cohort[1]))
 
     @property
@@ -209,7 +215,7 @@ def run_cohorts(
             plugins=loaded_files(),
             run=run,
         )
-        searcher = _CohortSearcher(source, stop, listener, nodes)
+        searcher = _CohortSearcher(source, stop, listener, nodes, partial(_count_workers, machine))
         run_config = tune.RunConfig(
             storage_path=scratch,
             callbacks=[_EventCallback(listener, nodes)],
@@ -236,6 +242,17 @@ def _check_room(machine: Machine) -> None:
         if asked > (found := ray.cluster_resources().get(name, 0.0)):
             setting = f"{name.lower()}s"
             raise MachineError(f"{setting}: expected at most {found:g}, as this machine has, got {asked:g}")
+
+
+def _count_workers(machine: Machine) -> int:
+    """How many trials the cluster has room for at once, as it is now."""
+    found = ray.cluster_resources()
+    rooms = [
+        found.get(name, 0.0) / asked
+        for name, asked in (("CPU", machine.cpus), ("GPU", machine.gpus))
+        if asked
+    ]
+    return max(1, int(min(rooms, default=1.0)))
 
 
 @contextmanager

@@ -78,7 +78,7 @@ class OptunaSearch:
         self._stored = self._points.attempts
         self._waiting = self._replay_stored()
 
-    def next_cohort(self) -> tuple[str, list[Job]] | None:
+    def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
         """The missing trials of the next point, unfinished points first; None when there are no more."""
         while (self._left is None or self._left > 0) and (proposed := self._ask()) is not None:
             point, trial = proposed

@@ -84,16 +84,6 @@ def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
     assert store.last_study() == "tiny"
 
 
-def test_cohorts_grow_while_they_are_short_and_shrink_towards_the_end():
-    grid, sizes = GridCohorts(range(100)), []
-    while (cohort := grid.next_cohort()) is not None:
-        sizes.append(len(cohort[1]))
-        grid.cohort_ended(cohort[0], completed=True)
-    assert sum(sizes) == 100
-    assert sizes[:4] == [1, 2, 4, 8]
-    assert sizes == sorted(sizes[:5]) + sorted(sizes[5:], reverse=True)
-
-
 def test_what_tune_pickles_takes_nothing_of_the_listener_along():
     from activemem.engine.run.ray_cluster import _CohortSearcher, _EventCallback
 

@@ -1,0 +1,90 @@
+"""Cohorts of a grid: how large they are, and how long workers take with them, by simulated clocks."""
+
+import heapq
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from activemem.engine.run.cohort_sources import COHORT_S, HANDING_OUT_S, GridCohorts, expected_work
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+
+
+def jobs(seconds, expected=None):
+    """Tasks that take so long, and are expected to."""
+    expected = seconds if expected is None else expected
+    return [
+        SimpleNamespace(trial=SimpleNamespace(settings=known), seconds=took)
+        for took, known in zip(seconds, expected, strict=True)
+    ]
+
+
+def makespan(tasks, workers, speed=3.0):
+    """When the last of the workers ends, each of which asks for a cohort as soon as it has none."""
+    now = driver = 0.0
+    source = GridCohorts(tasks, work=lambda expected: speed * expected, clock=lambda: now)
+    idle, running, sizes = workers, [], []
+    while True:
+        while idle and (cohort := source.next_cohort(workers)) is not None:
+            driver = max(driver, now) + HANDING_OUT_S
+            name, taken = cohort
+            heapq.heappush(running, (driver + sum(job.seconds for job in taken), name))
+            sizes.append(len(taken))
+            idle -= 1
+        if not running:
+            return now, sizes
+        now, name = heapq.heappop(running)
+        source.cohort_ended(name, completed=True)
+        idle += 1
+
+
+def ideal(tasks, workers):
+    times = [job.seconds for job in tasks]
+    return max(sum(times) / workers, max(times))
+
+
+def grids(count=4608):
+    rng = np.random.default_rng(0)
+    cheap_first = np.repeat([1.0, 4.0, 40.0], count // 3)
+    return {
+        "alike": jobs(np.full(count, 20.0)),
+        "a cheap factor first": jobs(cheap_first),
+        "less than was expected": jobs(cheap_first * rng.uniform(0.1, 1.0, count), cheap_first),
+    }
+
+
+@pytest.mark.parametrize("workers", [8, 64, 256])
+@pytest.mark.parametrize("kind", grids())
+def test_workers_end_nearly_together(kind, workers):
+    tasks = grids()[kind]
+    took, sizes = makespan(tasks, workers)
+    assert sum(sizes) == len(tasks)
+    assert took <= 1.15 * ideal(tasks, workers)
+
+
+def test_short_trials_are_handed_out_many_at_once_and_one_worker_has_them_in_order():
+    now = 0.0
+    tasks = jobs(np.full(3000, 0.3))
+    source = GridCohorts(tasks, work=lambda expected: expected, clock=lambda: now)
+    sizes, order = [], []
+    while (cohort := source.next_cohort()) is not None:
+        name, taken = cohort
+        now += sum(job.seconds for job in taken)
+        source.cohort_ended(name, completed=True)
+        sizes.append(len(taken))
+        order += taken
+    assert sizes[:3] == [1, 33, 33]
+    assert max(sizes) * 0.3 <= COHORT_S
+    assert order == tasks
+
+
+def test_what_is_expected_of_a_trial_grows_with_its_model_and_its_steps():
+    def work(**train):
+        text = study_text(model={"d_model": 256}, train={"batch_size": 64, **train})
+        return expected_work(
+            load_study(text + '[factors]\nmixer = ["sa"]\ntask = ["not"]\n').trials[0].settings
+        )
+
+    assert work(epochs=4) > 2 * work(epochs=2) > 0
