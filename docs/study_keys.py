@@ -18,6 +18,7 @@ from activemem.studies.claims.spec import ClaimSpec
 from activemem.studies.presentation.curve import CurveSpec
 from activemem.studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
 from activemem.studies.presentation.effects import EffectsSpec
+from activemem.studies.presentation.scaling import ScalingSpec
 from activemem.studies.presentation.scores import AggregateSpec, ProfileSpec
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
@@ -38,6 +39,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "curve_effects": EffectsCurveSpec,
     "curve_interaction": InteractionSpec,
     "curve_profile": ProfileSpec,
+    "curve_scaling": ScalingSpec,
     "claim": ClaimSpec,
 }
 """Each table of a study file whose keys are known, with its model."""

@@ -22,6 +22,7 @@ from ..studies.study import Study
 class Observation:
     """The value of one trial at the levels of its cell, its seed among them."""
 
+    trial: str
     value: float
     levels: Mapping[str, Level]
 
@@ -58,7 +59,7 @@ def observe(study: Study, select: Mapping[str, Any], metric: str, outcomes: pl.D
     for trial in trials:
         value, status = by_trial[trial.id]
         if status == ValueStatus.DONE:
-            found.append(Observation(value=value, levels=trial.levels))
+            found.append(Observation(trial=trial.id, value=value, levels=trial.levels))
         else:
             gaps[status] += 1
     cells = {

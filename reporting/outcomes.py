@@ -15,6 +15,7 @@ from ..studies.planning.divergence import ignorant_losses, may_diverge, tell_div
 from ..studies.planning.status import study_outcomes
 from ..studies.planning.trial_values import ValueStatus
 from ..studies.presentation.curve import CurveSpec
+from ..studies.presentation.scaling import ScalingSpec
 from ..studies.presentation.table import TableSpec
 from ..studies.study import Study
 
@@ -58,7 +59,7 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
             yield spec.otherwise
     for spec in study.curves:
         yield from [spec.value] if isinstance(spec.value, str) else spec.value
-        if isinstance(spec, CurveSpec):
+        if isinstance(spec, CurveSpec | ScalingSpec):
             yield spec.x
     for claim in study.claims:
         for comparison in iter_comparisons(claim.statement):

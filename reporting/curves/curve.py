@@ -182,7 +182,35 @@ class Interaction:
     lines: tuple[Line, ...]
 
 
-Content = Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Law:
+    """A power law, y = coefficient · x ** exponent, with half of the exponent's interval, and its line."""
+
+    coefficient: float
+    exponent: float
+    half_width: float | None
+    line: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingSeries:
+    """The cells of one series from the cheapest on, and the law through them; None if there is none."""
+
+    name: str
+    number: int
+    points: tuple[Point, ...]
+    law: Law | None
+    accent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """The series of a figure of power laws."""
+
+    series: tuple[ScalingSeries, ...]
+
+
+Content = Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction | Scaling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,6 @@
 p values of a family of tests, `sequential` the level of several looks, and `power` says how many pairs an
 effect needs. `factor_effects` fits
 what factors do, of which `factor_terms` says what a design can tell, and `effect_words` writes it.
-`stratified_bootstrap` aggregates runs over tasks, `paired_bootstrap` compares translations by their
-sentences.
+`stratified_bootstrap` aggregates runs over tasks, `power_law` fits one, `paired_bootstrap` compares
+translations by their sentences.
 """

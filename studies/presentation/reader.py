@@ -11,6 +11,7 @@ from ..text.diagnostics import Diagnostics
 from .curve import CellCurve, CurveSpec, curve_faults
 from .effect_figures import EffectsCurveSpec, InteractionSpec, effect_figure_faults
 from .effects import EffectsSpec, effects_faults
+from .scaling import ScalingSpec, scaling_faults
 from .scores import AggregateSpec, ProfileSpec, aggregate_faults, profile_faults
 from .table import TableSpec
 from .table_checks import KeyFault, table_faults
@@ -18,7 +19,7 @@ from .table_checks import KeyFault, table_faults
 AnyTableSpec = TableSpec | EffectsSpec | AggregateSpec
 """What `[[table]]` says, of any kind."""
 
-AnyCurveSpec = CurveSpec | EffectsCurveSpec | InteractionSpec | ProfileSpec
+AnyCurveSpec = CurveSpec | EffectsCurveSpec | InteractionSpec | ProfileSpec | ScalingSpec
 """What `[[curve]]` says, of any kind."""
 
 SpecT = TypeVar("SpecT", bound=AnyTableSpec | AnyCurveSpec)
@@ -34,6 +35,7 @@ _CURVES: Mapping[str, type[AnyCurveSpec]] = {
     "effects": EffectsCurveSpec,
     "interaction": InteractionSpec,
     "profile": ProfileSpec,
+    "scaling": ScalingSpec,
 }
 
 
@@ -70,6 +72,8 @@ def any_curve_faults(spec: AnyCurveSpec, design: Design, paper: str | None) -> l
         return curve_faults(spec, design, paper)
     if isinstance(spec, ProfileSpec):
         return profile_faults(spec, design)
+    if isinstance(spec, ScalingSpec):
+        return scaling_faults(spec, design)
     return effect_figure_faults(spec, design)
 
 

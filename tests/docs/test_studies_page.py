@@ -20,6 +20,7 @@ from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.presentation.curve import CurveSpec
 from activemem.studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
 from activemem.studies.presentation.effects import EffectsSpec
+from activemem.studies.presentation.scaling import ScalingSpec
 from activemem.studies.presentation.scores import AggregateSpec, ProfileSpec
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
@@ -137,6 +138,7 @@ def tables_in(kind):
         ("curve_effects", EffectsCurveSpec),
         ("curve_interaction", InteractionSpec),
         ("curve_profile", ProfileSpec),
+        ("curve_scaling", ScalingSpec),
     ],
 )
 def test_every_key_is_on_the_page_and_says_what_it_means(name, model):

@@ -18,8 +18,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from .. import FigureFormat
-from ..curve import Bars, Boxes, Cloud, Content, Curve, Effects, Interaction, Lines, Matrix
-from . import bars, boxes, effects, heatmap, interaction, lines, pareto
+from ..curve import Bars, Boxes, Cloud, Content, Curve, Effects, Interaction, Lines, Matrix, Scaling
+from . import bars, boxes, effects, heatmap, interaction, lines, pareto, scaling
 from .panel import PanelLayout, Plot, write
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_name, wrap_text
 
@@ -43,6 +43,7 @@ _RENDERERS: dict[
     Cloud: (pareto.measure, pareto.draw),
     Effects: (effects.measure, effects.draw),
     Interaction: (interaction.measure, interaction.draw),
+    Scaling: (scaling.measure, scaling.draw),
 }
 
 _REPRODUCIBLE_METADATA: dict[FigureFormat, dict[str, Any]] = {

@@ -21,12 +21,15 @@ from activemem.reporting.curves.curve import (
     Effects,
     FactorMeans,
     Interaction,
+    Law,
     LevelMean,
     Line,
     Lines,
     Matrix,
     Panel,
     Point,
+    Scaling,
+    ScalingSeries,
 )
 from activemem.reporting.curves.draw import draw
 from activemem.studies.study import load_study
@@ -103,6 +106,17 @@ INTERACTION = Interaction(
         for line in LINES.lines
     ),
 )
+SCALING = Scaling(
+    series=(
+        ScalingSeries(
+            name="a",
+            number=0,
+            points=points(4, 3, 2),
+            law=Law(coefficient=4.0, exponent=-0.5, half_width=0.1, line=points(4, 3, 2)),
+        ),
+        ScalingSeries(name="b", number=0, points=points(8), law=None, accent=True),
+    )
+)
 KINDS = {
     "lines": curve(LINES),
     "bars": curve(BARS),
@@ -113,6 +127,7 @@ KINDS = {
     "pareto": curve(CLOUD),
     "effects": curve(EFFECTS),
     "interaction": curve(INTERACTION),
+    "scaling": curve(SCALING, x=Axis(title="x", log=True), y=Axis(title="y", log=True)),
     "panels": curve(LINES, Lines(lines=LINES.lines[:1], context=LINES.lines[1:])),
 }
 EMPTY = {
@@ -124,6 +139,7 @@ EMPTY = {
     "pareto": Cloud(lines=(), front=(), steps="post"),
     "effects": Effects(factors=(), center=None),
     "interaction": Interaction(levels=("a", "b"), lines=()),
+    "scaling": Scaling(series=()),
 }
 
 
