@@ -10,6 +10,7 @@ from ...studies.planning.trial_values import ValueStatus
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.presentation.selection import describe_levels
 from ...studies.presentation.table import TableSpec
+from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.schema.source_sheet import SourceSheet
@@ -96,17 +97,16 @@ def joined_titles(titles: Sequence[str]) -> str:
 def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
     """How each number summarises its planned trials; empty if the study has none of them."""
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
-    combinations = math.prod(counts.values())
-    seeds = sorted({tally.trials if tally.label else tally.trials // combinations for tally in tallies})
-    if not seeds:
+    seeds = len(levels[SEED])
+    if not tallies:
         return ""
-    low, high = seeds[0], seeds[-1]
-    number = f"{high} seeds" if low == high else f"{low} to {high} seeds"
-    over = "one seed" if high == 1 else number
+    over = "one seed" if seeds == 1 else f"{seeds} seeds"
+    full = seeds * math.prod(counts.values())
+    up_to = "" if all(tally.label or tally.trials == full for tally in tallies) else "up to "
     if spec.pick is None:
-        over += "".join(f" and {count} levels of {factor}" for factor, count in counts.items())
+        over += "".join(f" and {up_to}{count} levels of {factor}" for factor, count in counts.items())
     averaged = "" if over == "one seed" else f"{_CENTERS[spec.center]} {_SPREADS[spec.spread]} of "
-    choices = " and ".join(f"{count} levels of {factor}" for factor, count in counts.items())
+    choices = " and ".join(f"{up_to}{count} levels of {factor}" for factor, count in counts.items())
     return f": {averaged}{over}" + (f", each cell at its best of {choices}" if spec.pick and counts else "")
 
 

@@ -125,6 +125,7 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
     table = build_table(found, found.tables[0], outcomes)
     assert table.columns == ("3", "5")
     assert [cell.text for cell in table.cells[0]] == ["", ""]
+    assert "one seed and up to 2 levels of act" in table.caption[0]
     changes = build_table(found, found.tables[1], outcomes)
     assert changes.rows == (
         *("baseline", "sa → conv(k=k)", "sa → conv(k=k, act=act)"),
