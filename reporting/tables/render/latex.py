@@ -207,24 +207,54 @@ def marks_of(cell: Cell) -> str:
     return rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else ""
 
 
-def small_published(cell: Cell, _: int = 1) -> str:
+def small_published(cell: Cell) -> str:
     """The paper's number in small type."""
     return rf"{{\footnotesize {escape(cell.published_text)}}}" if cell.published_text else ""
 
 
-def text_of(cell: Cell, _: int = 1) -> str:
+def text_of(cell: Cell) -> str:
     """All that a cell says, with its marks."""
-    text = rf"\textbf{{{escape(cell.full_text)}}}" if cell.best else escape(cell.full_text)
-    return text + marks_of(cell)
+    return _bold(cell.full_text, cell) + marks_of(cell)
+
+
+def rest_of(cell: Cell) -> str:
+    """What follows the number and its spread: an interval, or a difference in parentheses."""
+    difference = f"({cell.difference_text})" if cell.difference_text else ""
+    return " ".join(part for part in (cell.interval, difference) if part)
+
+
+def spans_of(table: Table, number: int) -> int:
+    """Two of LaTeX's columns for one of the table if something follows its numbers."""
+    return 1 + any(rest_of(row[number]) for row in table.cells)
+
+
+def over(text: str, span: int) -> str:
+    """A text over all of LaTeX's columns for one of the table."""
+    return text if span == 1 else rf"\multicolumn{{{span}}}{{c}}{{{text}}}"
+
+
+def _bold(text: str, cell: Cell) -> str:
+    return rf"\textbf{{{escape(text)}}}" if cell.best else escape(text)
+
+
+def _ours(cell: Cell, span: int) -> str:
+    """Our number, and in a second column what follows it; the mark stands behind the last."""
+    if span == 1 or cell.estimate is None:
+        return over(text_of(cell), span)
+    number = f"{cell.text} ± {cell.spread}" if cell.spread else cell.text
+    rest = rest_of(cell)
+    if not rest:
+        return f"{_bold(number, cell)}{marks_of(cell)} &"
+    return f"{_bold(number, cell)} & {_bold(rest, cell)}{marks_of(cell)}"
 
 
 _PLAIN = CellForm(
     packages=r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,graphicx}",
     setup=(),
-    spans=lambda table, number: 1,
-    columns=lambda table, number: "r",
-    heads=lambda table, number: escape(table.columns[number]),
-    ours=text_of,
-    published=small_published,
+    spans=spans_of,
+    columns=lambda table, number: "r" if spans_of(table, number) == 1 else r"r@{\enspace}l",
+    heads=lambda table, number: over(escape(table.columns[number]), spans_of(table, number)),
+    ours=_ours,
+    published=lambda cell, span: over(small_published(cell), span),
 )
-"""Each cell as a text, at the right of its column."""
+"""Each number as a text at the right of its column, what follows it at the left of the next."""

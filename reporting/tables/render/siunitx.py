@@ -6,7 +6,7 @@ import re
 
 from ...latex_text import escape
 from ..table import Cell, Table
-from .latex import CellForm, marks_of, render_float, small_published, text_of
+from .latex import CellForm, marks_of, over, render_float, rest_of, small_published, spans_of, text_of
 
 _NUMBER = re.compile(r"(−?)([\d,]+)(?:\.(\d+))?")
 
@@ -22,61 +22,46 @@ def _number(cell: Cell) -> tuple[str, str, str] | None:
     return (found[1], found[2].replace(",", ""), found[3] or "") if found else None
 
 
-def _rest(cell: Cell) -> str:
-    """What follows the number and its uncertainty: an interval, or a difference in parentheses."""
-    difference = f"({cell.difference_text})" if cell.difference_text else ""
-    return " ".join(part for part in (cell.interval, difference) if part)
-
-
 def _cells(table: Table, number: int) -> list[Cell]:
     return [row[number] for row in table.cells]
-
-
-def _spans(table: Table, number: int) -> int:
-    """Two columns if something follows the numbers."""
-    return 1 + any(_number(cell) and _rest(cell) for cell in _cells(table, number))
 
 
 def _columns(table: Table, number: int) -> str:
     """A column of numbers with room for the longest of them, and one of text behind it."""
     cells = [cell for cell in _cells(table, number) if _number(cell)]
     parts = [part for cell in cells if (part := _number(cell))]
+    behind = r"@{\enspace}l" if spans_of(table, number) > 1 else ""
     if not parts:
-        return "c"
+        return f"c{behind}"
     sign = "-" if any(minus for minus, _, _ in parts) else ""
     whole, decimals = max(len(whole) for _, whole, _ in parts), max(len(digits) for *_, digits in parts)
     spread = max((len(re.sub(r"\D", "", cell.spread)) for cell in cells), default=0)
     form = f"{sign}{whole}.{decimals}" + (f"({spread})" if spread else "")
-    behind = r"@{\enspace}l" if _spans(table, number) > 1 else ""
     return f"S[table-format={form}]{behind}"
 
 
 def _heads(table: Table, number: int) -> str:
-    name, span = escape(table.columns[number]), _spans(table, number)
-    return rf"\multicolumn{{{span}}}{{c}}{{{name}}}" if span > 1 else f"{{{name}}}"
+    name, span = escape(table.columns[number]), spans_of(table, number)
+    return over(name, span) if span > 1 else f"{{{name}}}"
 
 
 def _ours(cell: Cell, span: int) -> str:
     """A number for siunitx with its marks, or a text in braces, and what follows in a column of its own."""
     found = _number(cell)
     if found is None:
-        return _over(f"{{{text_of(cell)}}}", span)
+        return over(text_of(cell), span) if span > 1 else f"{{{text_of(cell)}}}"
     sign, whole, decimals = found
     number = f"{'-' * bool(sign)}{whole}{f'.{decimals}' if decimals else ''}"
     number += f" +- {cell.spread.replace(',', '')}" if cell.spread else ""
     bold = r"\bfseries " if cell.best else ""
     if span == 1:
         return f"{bold}{number}{marks_of(cell)}"
-    return f"{bold}{number} & {escape(_rest(cell))}{marks_of(cell)}"
-
-
-def _over(text: str, span: int) -> str:
-    """A text over the columns of one of the table's."""
-    return text if span == 1 else rf"\multicolumn{{{span}}}{{c}}{text}"
+    return f"{bold}{number} & {escape(rest_of(cell))}{marks_of(cell)}"
 
 
 def _published(cell: Cell, span: int) -> str:
-    return _over(f"{{{small_published(cell)}}}", span)
+    text = small_published(cell)
+    return over(text, span) if span > 1 else f"{{{text}}}"
 
 
 _ALIGNED = CellForm(
@@ -85,7 +70,7 @@ _ALIGNED = CellForm(
         r"\sisetup{separate-uncertainty=true, retain-zero-uncertainty=true, group-separator={,},",
         r"  group-minimum-digits=4, mode=text, reset-text-series=false, table-align-text-after=false}",
     ),
-    spans=_spans,
+    spans=spans_of,
     columns=_columns,
     heads=_heads,
     ours=_ours,
