@@ -21,8 +21,9 @@ class ColumnDifferences:
     """The differences of a column by their row, and the rows of those that are significant.
 
     `p_values` are corrected for how many they are. `degrees` are the degrees of freedom of each pooled
-    variance, `tests` says for how many tests p is corrected, and `detectable` is the difference that is found
-    with a chance of 80 %; None if unknown. `choices` is of how many differences one was kept, at most.
+    variance, of which there are `families`; `tests` says for how many tests p is corrected, and `detectable`
+    is the difference that is found with a chance of 80 %; None if unknown. `choices` is of how many
+    differences one was kept, at most.
     """
 
     metric: Metric
@@ -30,6 +31,7 @@ class ColumnDifferences:
     significant: frozenset[str] = frozenset()
     p_values: Mapping[str, float] = field(default_factory=dict[str, float])
     degrees: tuple[int, ...] = ()
+    families: int = 0
     tests: int = 0
     choices: int = 1
     detectable: float | None = None
@@ -87,6 +89,7 @@ def column_differences(
         significant=frozenset(row for row, p in p_values.items() if p < SIGNIFICANCE_LEVEL),
         p_values=p_values,
         degrees=tuple(sorted(set(degrees))),
+        families=len(degrees),
         tests=tests,
         choices=most,
         detectable=max(limits, default=None),
@@ -147,7 +150,8 @@ def differences_sentences(
     counts = sorted({column.tests for column in tested})
     family = f"{number_range(counts)} test{'' if counts == [1] else 's'} of the column"
     degrees = sorted({each for column in tested for each in column.degrees})
-    how = pooled_words(degrees) if degrees else "paired permutation test"
+    over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
+    how = pooled_words(degrees, over) if degrees else "paired permutation test"
     limits = detectable_words([(column.metric, column.detectable) for column in tested])
     rule = f"{how}; Holm over the {family}{limits}"
     levels = _STAR_LEVELS.get(significance, ())
@@ -171,6 +175,6 @@ def detectable_words(found: Sequence[tuple[Metric, float | None]], between: str 
     return f"; {told} or more{between} is found with a chance of 80 %" if told else ""
 
 
-def pooled_words(degrees: Sequence[int]) -> str:
+def pooled_words(degrees: Sequence[int], over: str = "the column") -> str:
     """The t test with a pooled variance, as a caption names it; its degrees of freedom are in order."""
-    return f"t with the variance pooled over the column, {number_range(degrees)} degrees of freedom"
+    return f"t with the variance pooled over {over}, {number_range(degrees)} degrees of freedom"

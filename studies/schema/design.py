@@ -126,6 +126,8 @@ class Design:
     def rows(self) -> list[dict[str, Level]]:
         """The cells of a design that is no grid, without the factors that cross it and the seeds."""
         inner = self.inner
+        if not all(inner.values()):
+            return []  # a factor without levels is a fault of its own
         start = {name: self.baseline_level(name) for name in inner}
         match self.kind:
             case "one_at_a_time":
