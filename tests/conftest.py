@@ -14,7 +14,8 @@ PATIENCE_S = 30
 
 for variable in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):  # several processes of tests share the cores
     os.environ.setdefault(variable, "1")
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what one program of the tests compiles, the next finds
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what one program of the tests compiles, the next finds,
+sys.dont_write_bytecode = False  # and the next run of the tests
 
 
 @pytest.fixture(autouse=True, scope="session")

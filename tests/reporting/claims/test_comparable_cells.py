@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from activemem.reporting.claims.check import check_claims
 from activemem.reporting.claims.verdicts import Verdict
@@ -50,10 +50,10 @@ def test_the_variance_of_all_mixers_on_the_task_decides():
     error = np.sqrt(2 * variance / 3)
     low, high = one.deciding.interval
     assert degrees == 6
-    assert (low, high) == pytest.approx(12 + np.array([-1, 1]) * stats.t.ppf(0.975, 6) * error)
-    assert one.deciding.p == pytest.approx(2 * stats.t.sf(12 / error, 6))
+    assert (low, high) == pytest.approx(12 + np.array([-1, 1]) * scipy.stats.t.ppf(0.975, 6) * error)
+    assert one.deciding.p == pytest.approx(2 * scipy.stats.t.sf(12 / error, 6))
     alone = decided(BEATS.format("reverse"), cells(table), test="t")
-    assert alone.deciding.p == pytest.approx(stats.ttest_rel(table[0], table[1]).pvalue)
+    assert alone.deciding.p == pytest.approx(scipy.stats.ttest_rel(table[0], table[1]).pvalue)
 
 
 def test_a_comparison_that_varies_more_has_its_own_variance_and_fewer_degrees():
@@ -64,7 +64,7 @@ def test_a_comparison_that_varies_more_has_its_own_variance_and_fewer_degrees():
     assert own > 2 * variance
     fewer = max(2.0, degrees * (2 * variance / own) ** 2)
     one = decided(BEATS.format("reverse"), cells(table))
-    assert one.deciding.p == pytest.approx(2 * stats.t.sf(12 / np.sqrt(own / 3), fewer))
+    assert one.deciding.p == pytest.approx(2 * scipy.stats.t.sf(12 / np.sqrt(own / 3), fewer))
 
 
 def test_cells_that_do_not_vary_are_not_pooled_and_other_tasks_neither():
@@ -73,7 +73,7 @@ def test_cells_that_do_not_vary_are_not_pooled_and_other_tasks_neither():
     loud = cells(drawn(scale=30.0), "not")
     variance, degrees = residual(table[:3])
     one = decided(BEATS.format("reverse"), cells(table) | loud)
-    assert one.deciding.p == pytest.approx(2 * stats.t.sf(12 / np.sqrt(2 * variance / 3), degrees))
+    assert one.deciding.p == pytest.approx(2 * scipy.stats.t.sf(12 / np.sqrt(2 * variance / 3), degrees))
 
 
 def test_a_mean_over_tasks_has_the_sum_of_their_variances():
@@ -85,7 +85,7 @@ def test_a_mean_over_tasks_has_the_sum_of_their_variances():
     one = decided(holds, cells(first) | cells(second, "not"))
     parts = [2 * residual(table)[0] / 4 for table in (first, second)]  # halves of each
     degrees = int(sum(parts) ** 2 / sum(part**2 / 6 for part in parts))
-    assert one.deciding.p == pytest.approx(2 * stats.t.sf(12 / np.sqrt(sum(parts) / 3), degrees))
+    assert one.deciding.p == pytest.approx(2 * scipy.stats.t.sf(12 / np.sqrt(sum(parts) / 3), degrees))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import random
 
 import polars as pl
 import pytest
+import scipy
 
 from activemem.reporting.claims.check import check_claims, needs_metrics
 from activemem.reporting.claims.hypothesis_test import PairedTest
@@ -30,15 +31,13 @@ def pair(first, second, task="reverse"):
 
 
 def test_a_clear_difference_is_confirmed_with_effect_interval_p_and_n():
-    from scipy import stats
-
     one = checked(SA_BEATS_CONV.format("reverse"), pair((40, 43, 43), (10, 11, 12)))
     effect, error = 31.0, 1 / math.sqrt(3)  # of 30, 32 and 31
     assert (one.verdict, one.level, one.needed, len(one.findings)) == (CONFIRMED, 0.95, None, 1)
     found = one.deciding
     assert (found.effect, found.n, found.needed, found.gaps) == (effect, 3, None, ())
     assert found.interval == pytest.approx((effect - T * error, effect + T * error))
-    assert found.p == pytest.approx(2 * stats.t.sf(effect / error, 2))
+    assert found.p == pytest.approx(2 * scipy.stats.t.sf(effect / error, 2))
 
 
 def test_the_same_difference_in_every_seed_counts_as_known_to_rounding_only():
@@ -57,15 +56,13 @@ def test_the_other_way_round_it_is_refuted():
 
 
 def test_noise_is_undecided_and_it_is_said_how_many_seeds_would_do():
-    from scipy import stats
-
     one = checked(SA_BEATS_CONV.format("reverse"), pair((14, 9, 12), (10, 11, 10)))
     size = (4 / 3) / math.sqrt(28 / 3)  # of 4, −2 and 2
     assert one.verdict is UNDECIDED
     assert one.deciding.interval[0] < 0 < one.deciding.interval[1]
 
     def power(n):
-        return stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, size * math.sqrt(n))
+        return scipy.stats.nct.sf(scipy.stats.t.ppf(0.975, n - 1), n - 1, size * math.sqrt(n))
 
     assert power(one.needed) >= 0.8 > power(one.needed - 1)
     tied = checked(SA_BEATS_CONV.format("reverse"), pair((14, 9, 12), (14, 9, 12)))
@@ -103,23 +100,19 @@ def test_what_is_missing_leaves_a_claim_undecided_and_is_told(end, what):
 
 
 def test_a_part_that_is_refuted_refutes_all_whatever_is_missing_elsewhere():
-    from scipy import stats
-
     holds = f"{SA_BEATS_CONV.format('reverse')} and {SA_BEATS_CONV.format('not')}"
     one = checked(holds, pair((10, 11, 12), (40, 43, 43)))
     assert one.verdict is REFUTED
     assert [each.verdict for each in one.findings] == [REFUTED, UNDECIDED]
     assert one.deciding is one.findings[0]
     assert one.level == pytest.approx(1 - 0.05 / 2)  # it pays for having been one of two
-    assert one.findings[0].p == pytest.approx(2 * 2 * stats.t.sf(31 * math.sqrt(3), 2))
+    assert one.findings[0].p == pytest.approx(2 * 2 * scipy.stats.t.sf(31 * math.sqrt(3), 2))
 
 
 def test_all_is_confirmed_where_each_part_would_be_and_hangs_on_the_least_sure():
-    from scipy import stats
-
     found = pair((20, 20, 21), (10, 15, 12)) | pair((20, 20, 21), (10, 11, 12), "not")
     one = checked(f"{SA_BEATS_CONV.format('reverse')} and {SA_BEATS_CONV.format('not')}", found)
-    least = stats.ttest_1samp([10, 5, 9], 0).pvalue
+    least = scipy.stats.ttest_1samp([10, 5, 9], 0).pvalue
     assert 0.025 < least < 0.05  # Holm would leave both undecided
     assert (one.verdict, one.level) == (CONFIRMED, 0.95)
     assert (one.deciding, one.deciding.p) == (one.findings[0], pytest.approx(least))

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from scipy.stats import f as f_distribution
+import scipy
 
 from activemem.reporting.statistics.corrections import holm_adjusted
 from activemem.reporting.statistics.factor_effects import FactorModel
@@ -106,7 +106,7 @@ def test_p_is_that_of_the_f_test_where_seeds_and_cells_vary_alike():
     raw = []
     for effect in effects:
         f = effect.share * ((y - y.mean()) ** 2).sum() / model.error.variance / model._inflation(effect.term)
-        raw.append(f_distribution.sf(f, 1, model.error.degrees))
+        raw.append(scipy.stats.f.sf(f, 1, model.error.degrees))
     assert [effect.p for effect in effects] == pytest.approx(holm_adjusted(raw))
 
 

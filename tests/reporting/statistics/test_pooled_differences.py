@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy
 
 from activemem.reporting.statistics.pooled_differences import compare_all, corrected, differences_from
 
@@ -26,11 +27,9 @@ def residual_variance(table):
 
 
 def test_one_comparison_is_a_paired_t_test(drawn):
-    from scipy import stats
-
     base, other = values(drawn[:2])
     (found,) = differences_from(base, [other]).each
-    expected = stats.ttest_rel(drawn[1], drawn[0])
+    expected = scipy.stats.ttest_rel(drawn[1], drawn[0])
     low, high = expected.confidence_interval(0.95)
     assert found.p == pytest.approx(expected.pvalue)
     assert (found.mean - found.half_width, found.mean + found.half_width) == pytest.approx((low, high))
