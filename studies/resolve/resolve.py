@@ -50,7 +50,9 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
         settings = _without_faults(tables, problems)
     if settings is not None:
         faults = tuple(problems)
-        problems += incompatibilities(settings, lambda path: bool(faults) and _is_unknown(path, tables, faults))
+        problems += incompatibilities(
+            settings, lambda path: bool(faults) and _is_unknown(path, tables, faults)
+        )
     if problems or settings is None:
         raise InvalidTableError(tuple(problems))
     return with_code(settings)
