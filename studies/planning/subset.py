@@ -68,11 +68,16 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
     """The ids of the trials of the share `text`: "3/16" is the third of sixteen.
 
     Shares are disjoint and all trials are in one. Which, only a trial's id says, not the study's order or its
-    other trials. Raises StudyError for another text, and for a search, whose trials are not known.
+    other trials. Raises StudyError for another text, and for a search or a path, whose trials are not known.
     """
     if study.search is not None:
         message = (
             "a search has no shards: its trials are yet to be chosen, and drivers of one store share them"
+        )
+        raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])
+    if study.design.kind == "path":
+        message = (
+            "a path has no shards: its next round depends on all of this one, and runs of one store share it"
         )
         raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])
     found = _SHARD.fullmatch(text)

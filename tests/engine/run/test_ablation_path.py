@@ -8,6 +8,7 @@ from activemem.storage import Store
 from activemem.studies.last_run import load_last_run
 from activemem.studies.planning.ablation_path import follow_path
 from activemem.studies.planning.design_notes import explain_design
+from activemem.studies.planning.subset import select_shard
 from activemem.studies.presentation.changes import read_changes
 from activemem.studies.study import StudyError, load_study
 
@@ -91,6 +92,11 @@ def test_a_run_goes_on_from_round_to_round_and_again_where_it_was_stopped(tmp_pa
     assert (rest.ran, rest.left, len(store.trials())) == (2, 0, 7)
     assert len(load_last_run("tiny", store).design.taken) == 3
     assert run_study(found, store, local=True).ran == 0
+
+
+def test_a_path_has_no_shards():
+    with pytest.raises(StudyError, match="a path has no shards: its next round depends on all of this one"):
+        select_shard(study(), "1/2")
 
 
 @pytest.mark.parametrize(
