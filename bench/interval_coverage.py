@@ -1,29 +1,47 @@
-"""How often intervals of effects cover what they are about, and how often effects are found for nothing.
+"""How often intervals cover what they are about, and how often effects are found for nothing.
 
     python bench/interval_coverage.py [DRAWS]
 
-Draws the values of a grid of a factor with three levels and two with two, with a few paired seeds, where no
-factor does anything: all cells vary alike, one cell varies three times as much, or the cells of one level do.
-Counts the tables in which any effect has a p below 0.05, the intervals of the first factor's first level and
-of the second factor that cover 0, and how often an effect of the second factor of one standard deviation is
-found.
+First tables of effects. Draws the values of a grid of a factor with three levels and two with two, with a few
+paired seeds, where no factor does anything: all cells vary alike, one cell varies three times as much, or the
+cells of one level do. Counts the tables in which any effect has a p below 0.05, the intervals of the first
+factor's first level and of the second factor that cover 0, and how often an effect of the second factor is
+found that is one standard deviation.
+
+Then aggregates over tasks. Draws scores of a method, whose tasks lie one standard deviation apart, and of a
+baseline that is one lower on each, and counts the intervals that cover what infinitely many seeds would give,
+and those of the probability of improvement.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 
 import numpy as np
 
-from activemem.reporting.statistics.factor_effects import FactorModel
+from activemem.reporting.statistics.factor_effects import Contrast, FactorModel
 from activemem.reporting.statistics.factor_terms import TermColumns
+from activemem.reporting.statistics.stratified_bootstrap import (
+    INTERQUARTILE_MEAN,
+    MEAN,
+    MEDIAN,
+    Aggregate,
+    aggregate_all,
+    probability_of_improvement,
+)
 
 LEVEL = 0.05
 SEEDS = (2, 3, 5, 10)
 SEED_DEVIATION = 1.0
 EFFECT = 1.0  # standard deviations of a value
 CELLS = list(itertools.product(range(3), range(2), range(2)))
+TASKS = (1, 3, 6)
+STATISTICS = {"interquartile mean": INTERQUARTILE_MEAN, "mean": MEAN, "median": MEDIAN}
+RESAMPLES = 1_000
+MANY = 100_000  # seeds, for what an aggregate is of endlessly many
+P_BETTER = (1 + math.erf(0.5)) / 2  # that one of N(1, 1) is above one of N(0, 1)
 DEVIATIONS = {
     "equal": [1.0] * len(CELLS),
     "one cell 3 times": [3.0] + [1.0] * (len(CELLS) - 1),
@@ -49,9 +67,8 @@ def draw(rng: np.random.Generator, seeds: int, spread: list[float], effect: floa
     return (shared + noise + moved).ravel().tolist()
 
 
-def main() -> None:
-    """Print the table."""
-    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+def print_effects(draws: int) -> None:
+    """Print the table of effects."""
     rng = np.random.default_rng(0)
     print("| seeds | deviations | any found | level covered | difference covered | found |")
     print("| --: | :-- | --: | --: | --: | --: |")
@@ -62,16 +79,53 @@ def main() -> None:
             for _ in range(draws):
                 model = FactorModel(terms, draw(rng, seeds, spread, 0.0))
                 effects = model.effects()
-                level, difference = model.deviations("a")[0], effects[1].contrasts[0]
-                found = FactorModel(terms, draw(rng, seeds, spread, EFFECT)).effects()
+                found = FactorModel(terms, draw(rng, seeds, spread, EFFECT)).effects()[1].p
                 counts += (
                     any(each.p is not None and each.p < LEVEL for each in effects),
-                    level.low <= 0 <= level.high,
-                    difference.low <= 0 <= difference.high,
-                    found[1].p < LEVEL,
+                    covers(model.deviations("a")[0], 0.0),
+                    covers(effects[1].contrasts[0], 0.0),
+                    found is not None and found < LEVEL,
                 )
             rates = " | ".join(f"{rate:.1%}" for rate in counts / draws)
             print(f"| {seeds} | {name} | {rates} |", flush=True)
+
+
+def covers(found: Contrast | Aggregate, truth: float) -> bool:
+    """Whether an interval has a number in it."""
+    return found.low is not None and found.high is not None and found.low <= truth <= found.high
+
+
+def print_aggregates(draws: int) -> None:
+    """Print the table of aggregates; the last column has those of intervals that there are."""
+    rng = np.random.default_rng(1)
+    print(f"| tasks | seeds | {' | '.join(STATISTICS)} | better | better, none |")
+    print("| --: " * (len(STATISTICS) + 4) + "|")
+    for tasks, seeds in itertools.product(TASKS, SEEDS):
+        centers = np.arange(tasks, dtype=float)
+        endless = [rng.normal(center, 1, MANY)[None, :] for center in centers]
+        truths = {name: float(statistic.of(endless)[0]) for name, statistic in STATISTICS.items()}
+        covered, better, unknown = dict.fromkeys(STATISTICS, 0), 0, 0
+        for seed in range(draws):
+            runs, baseline = (
+                [rng.normal(center - lower, 1, seeds).tolist() for center in centers] for lower in (0, 1)
+            )
+            found = aggregate_all(runs, STATISTICS, resamples=RESAMPLES, seed=seed)
+            for name, truth in truths.items():
+                covered[name] += covers(found[name], truth)
+            chance = probability_of_improvement(runs, baseline, resamples=RESAMPLES, seed=seed)
+            better += covers(chance, P_BETTER)
+            unknown += chance.low is None
+        rates = [count / draws for count in covered.values()]
+        rates += [better / max(1, draws - unknown), unknown / draws]
+        print(f"| {tasks} | {seeds} | {' | '.join(f'{rate:.1%}' for rate in rates)} |", flush=True)
+
+
+def main() -> None:
+    """Print both tables."""
+    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 4_000
+    print_effects(draws)
+    print()
+    print_aggregates(draws)
 
 
 if __name__ == "__main__":

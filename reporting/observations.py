@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from ..studies.planning.trial_values import ValueStatus, trial_values
+from ..studies.presentation.effects import varied_factors
 from ..studies.presentation.selection import is_selected
 from ..studies.resolve.trial import Trial
 from ..studies.schema.design import level_key
@@ -71,6 +72,16 @@ def observe(study: Study, select: Mapping[str, Any], metric: str, outcomes: pl.D
         trials=tuple(dict.fromkeys(trial.id for trial in trials)),
         cells=len(cells),
     )
+
+
+def shown_factors(study: Study, select: Mapping[str, Any]) -> dict[str, tuple[Level, ...]]:
+    """The factors of which the selected cells have several levels, with these."""
+    trials = selected_trials(study, select)
+    found = dict[str, tuple[Level, ...]]()
+    for name, levels in varied_factors(select, study.factors).items():
+        there = {level_key(trial.levels[name]) for trial in trials}
+        found[name] = tuple(level for level in levels if level_key(level) in there)
+    return {name: levels for name, levels in found.items() if len(levels) > 1}
 
 
 def selected_trials(study: Study, select: Mapping[str, Any]) -> list[Trial]:

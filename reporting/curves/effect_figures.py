@@ -9,7 +9,6 @@ import polars as pl
 from ...studies.catalog.metrics import Metric, find_metric
 from ...studies.planning.probe_targets import probe_command
 from ...studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
-from ...studies.presentation.effects import varied_factors
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
 from ...studies.presentation.selection import describe_levels, fixed_levels
 from ...studies.schema.design import level_key
@@ -18,7 +17,7 @@ from ...studies.schema.level_names import level_names, one_line, short_level_nam
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..factor_models import StudyModel, model_factors
-from ..observations import observe, selected_trials
+from ..observations import observe, selected_trials, shown_factors
 from ..outcomes import omitted_trials
 from ..provenance import provenance
 from ..statistics.effect_words import effect_words
@@ -31,7 +30,7 @@ NOT_TOLD = "cannot be told"
 
 def effect_figure(study: Study, spec: EffectsCurveSpec | InteractionSpec, outcomes: pl.DataFrame) -> Curve:
     """The figure that `spec` describes, which fits the study."""
-    factors = varied_factors(spec.select, study.factors)
+    factors = shown_factors(study, spec.select)
     trials = selected_trials(study, spec.select)
     settings = [trial.settings for trial in trials]
     metric = with_true_title(find_metric(spec.value), settings)[0]
@@ -95,18 +94,19 @@ def _interaction(
     spec: InteractionSpec, found: StudyModel, factors: Mapping[str, tuple[Level, ...]]
 ) -> Interaction:
     """A line for each level of the series; a combination that the cells cannot tell has no point."""
-    means = found.level_means(spec.x, spec.series)
-    names = short_level_names(factors[spec.series])
-    if not all(isinstance(level, str) for level in factors[spec.series]):
+    means = found.level_means(spec.x, spec.series) if {spec.x, spec.series} <= factors.keys() else {}
+    xs, series = factors.get(spec.x, ()), factors.get(spec.series, ())
+    names = short_level_names(series)
+    if not all(isinstance(level, str) for level in series):
         names = tuple(f"{one_line(spec.series)} {name}" for name in names)
     accent = None if spec.accent is None else level_key(spec.accent)
-    keys = [level_key(level) for level in factors[spec.series]]
+    keys = [level_key(level) for level in series]
     accented = keys.index(accent) if accent in keys else None
     lines = list[Line]()
     for number, (key, name) in enumerate(zip(keys, names, strict=True)):
         points = [
             Point(x=float(at), y=contrast.value, low=contrast.low, high=contrast.high)
-            for at, level in enumerate(factors[spec.x])
+            for at, level in enumerate(xs)
             if (contrast := means.get((level_key(level), key))) is not None
         ]
         if points:
@@ -118,7 +118,7 @@ def _interaction(
                     accent=accented == number,
                 )
             )
-    return Interaction(levels=level_names(factors[spec.x]), lines=tuple(lines))
+    return Interaction(levels=level_names(xs), lines=tuple(lines))
 
 
 def _caption(spec: EffectsCurveSpec | InteractionSpec, metric: Metric, fixed: Mapping[str, Level]) -> str:

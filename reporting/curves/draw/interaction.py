@@ -30,7 +30,7 @@ def measure(curve: Curve, contents: Sequence[Interaction]) -> PanelLayout:
         if content.lines
         else 0.0
     )
-    high = max(len(_wrapped(content, name)) for name in content.levels)
+    high = max((len(_wrapped(content, name)) for name in content.levels), default=1)
     return PanelLayout(
         left=ticks_width(up),
         right=_NAME + width,
@@ -38,7 +38,7 @@ def measure(curve: Curve, contents: Sequence[Interaction]) -> PanelLayout:
         width=_WIDTH,
         min_width=_WIDTH,
         height=180,
-        x=Scale(low=-0.35, high=len(content.levels) - 0.65),
+        x=Scale(low=-0.35, high=max(len(content.levels), 1) - 0.65),
         y=up,
     )
 

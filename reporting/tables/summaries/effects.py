@@ -9,14 +9,14 @@ from itertools import chain, combinations
 import polars as pl
 
 from ....studies.catalog.metrics import Metric, find_metric, with_sign
-from ....studies.presentation.effects import EffectsSpec, varied_factors
+from ....studies.presentation.effects import EffectsSpec
 from ....studies.presentation.metric_words import with_true_title
 from ....studies.schema.design import level_key
 from ....studies.schema.level_names import level_names, one_line
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...factor_models import StudyModel, model_factors
-from ...observations import observe, selected_trials
+from ...observations import observe, selected_trials, shown_factors
 from ...provenance import provenance
 from ...statistics.effect_words import format_p, format_share
 from ...statistics.estimates import Estimate
@@ -46,7 +46,7 @@ class _Row:
 
 def effects_table(study: Study, spec: EffectsSpec, outcomes: pl.DataFrame) -> Table:
     """The table that `spec` describes, over the study's trials in `outcomes`."""
-    factors = varied_factors(spec.select, study.factors)
+    factors = shown_factors(study, spec.select)
     trials = selected_trials(study, spec.select)
     settings = [trial.settings for trial in trials]
     named = [with_true_title(find_metric(name, spec.digits), settings) for name in spec.value]

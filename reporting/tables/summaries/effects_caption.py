@@ -94,9 +94,13 @@ def _what_effects_are(
 ) -> Iterator[str]:
     """What is subtracted from what, over what."""
     counts = [len(levels) for levels in factors.values()]
-    parts = ["of two levels the second less the first"] if 2 in counts else []
-    parts += ["of more each less the mean of all"] if max(counts) > 2 else []
-    yield f"Effect of a factor: {', '.join(parts)}; all other levels count alike."
+    if 2 not in counts:
+        what = "each level less the mean of all"
+    elif max(counts) == 2:
+        what = "the second level less the first"
+    else:
+        what = "of two levels the second less the first, of more each less the mean of all"
+    yield f"Effect of a factor: {what}; all levels of the others count alike."
     told = [term for column in columns for term in column.effects if len(term) > 1]
     if told and not any(column.tells_of_interactions for column in columns):
         count = plural(len(set(told)), "interaction")

@@ -138,7 +138,7 @@ EMPTY = {
     "heat": Matrix(rows=(), columns=(), values=(), texts=(), ends=((0.0, ""), (0.0, ""))),
     "pareto": Cloud(lines=(), front=(), steps="post"),
     "effects": Effects(factors=(), center=None),
-    "interaction": Interaction(levels=("a", "b"), lines=()),
+    "interaction": Interaction(levels=(), lines=()),
     "scaling": Scaling(series=()),
 }
 
