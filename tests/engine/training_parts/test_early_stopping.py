@@ -111,6 +111,7 @@ KINDS = {
 }
 
 
+@pytest.mark.usefixtures("short_pairs")
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_said_to_be_measured_after_each_epoch_is(kind, tmp_path):
     task, recipe, train = KINDS[kind]

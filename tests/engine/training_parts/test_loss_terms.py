@@ -55,6 +55,7 @@ def test_a_term_is_added_with_its_weight_to_the_gradients_of_each_part(tmp_path)
     assert metrics["activity_of_layers"] == pytest.approx(mean, rel=1e-5)
 
 
+@pytest.mark.usefixtures("short_pairs")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_term_sees_what_each_kind_of_task_is_scored_on(kind, tmp_path):
     task, recipe, train = KINDS[kind]
