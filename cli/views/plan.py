@@ -10,12 +10,12 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from ...reporting.statistics.sequential import looks
-from ...studies.planning.design_notes import alias_words, explain_design
 from ...studies.planning.memory_estimates import StepMemory, TrialTest
 from ...studies.planning.plan import ModelCost, Plan
 from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.planning.stale_trials import describe_stale
 from ...studies.planning.time_estimates import TimeEstimate
+from ...studies.presentation.design_notes import alias_words, explain_design
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.training import ParameterGroupSettings
 from ...studies.study import Study

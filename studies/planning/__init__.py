@@ -5,5 +5,5 @@ selects, and says which trials go on from `shorter_trials`, and which `stale_tri
 other source.
 `status` says what is done, `trials_to_run` what a run trains, `trial_values` what was measured, `divergence`
 which trainings were lost, `best_points` what a search found, and `probe_targets` which models can be probed.
-`design_notes` says what a design can tell, `ablation_path` goes on with one that depends on results.
+`ablation_path` goes on with a design that depends on results.
 """

@@ -2,5 +2,6 @@
 
 `table` with `table_checks`, `effects`, `scores`, `scaling`, `curve` and `effect_figures` are read by
 `reader`; `metric_checks` knows metrics, `selection` keeps some of the levels, and `changes` names cells by
-what differs from their baseline. `metric_words` says what the settings of trials make of a metric.
+what differs from their baseline. `metric_words` says what the settings of trials make of a metric,
+`design_notes` what a study's design can tell.
 """

@@ -7,9 +7,9 @@ from activemem.reporting.tables.build import build_table
 from activemem.storage import Store
 from activemem.studies.last_run import load_last_run
 from activemem.studies.planning.ablation_path import follow_path
-from activemem.studies.planning.design_notes import explain_design
 from activemem.studies.planning.subset import select_shard
 from activemem.studies.presentation.changes import read_changes
+from activemem.studies.presentation.design_notes import explain_design
 from activemem.studies.study import StudyError, load_study
 
 from ...reporting.conftest import made_row

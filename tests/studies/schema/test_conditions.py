@@ -6,7 +6,7 @@ from activemem.reporting.curves.build import build_curve
 from activemem.reporting.frames import study_levels
 from activemem.reporting.tables.build import build_table
 from activemem.storage import Store
-from activemem.studies.planning.design_notes import explain_design
+from activemem.studies.presentation.design_notes import explain_design
 from activemem.studies.schema.design import MAX_TRIALS, Design
 from activemem.studies.study import StudyError, load_study
 

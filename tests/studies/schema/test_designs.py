@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from activemem.studies.planning.design_notes import alias_words, explain_design
+from activemem.studies.presentation.design_notes import alias_words, explain_design
 from activemem.studies.study import StudyError, load_study
 
 from ...study_texts import study_text
