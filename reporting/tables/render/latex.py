@@ -22,8 +22,17 @@ COLUMN_WIDTH = 219.0
 PAGE_WIDTH = 455.0
 """The points of both together; ICML has more, NeurIPS less."""
 
+PAGE_HEIGHT = 540.0
+"""The points that a page leaves for rows, beside the caption and the notes."""
+
 SMALL = 0.8
 """The size of small type, as a share of the normal one."""
+
+SMALLEST = 0.72
+"""The size below which a table is not shrunk, but has blocks of columns."""
+
+_LINE = 12.0
+"""The points from one line to the next."""
 
 _GAP = 12.0
 """The points between columns."""
@@ -57,26 +66,77 @@ def render_float(table: Table, form: CellForm) -> str:
     if (short_fit := _fit(short)) < fit:
         shown, fit = short, short_fit
     environment = "table*" if fit.is_over_columns else "table"
-    lines = [
-        f"% {form.packages}",
-        rf"\begin{{{environment}}}",
-        r"  \centering",
-        rf"  \caption{{{escape(' '.join(table.caption))}}}",
-        rf"  \label{{tab:{table.name}}}",
-        r"  \medskip",
-        *(f"  {line}" for line in form.setup),
-        *([r"  \footnotesize"] if fit.is_small else []),
-    ]
-    for number, block in enumerate(_blocks(shown)):
-        lines += ["", r"  \medskip"] if number else []
-        lines += _tabular_lines(block, form)
-    lines += ["", r"  \smallskip", r"  \begin{minipage}{\linewidth}"]
+    floats = list(_floats(shown, is_small=fit.is_small))
     below = [rf"\textsuperscript{{{escape(note.mark)}}}~{escape(note.text)}" for note in table.footnotes]
     if shown is not table:
         below.append(escape(f"In full: {', '.join(omitted_arguments(table.rows))}."))
     below.append(escape(table.provenance))
-    lines.append("    \\footnotesize\\raggedright\n    " + " \\\\\n    ".join(below))
-    return "\n".join([*lines, r"  \end{minipage}", rf"\end{{{environment}}}", ""])
+    lines = [f"% {form.packages}"]
+    for number, parts in enumerate(floats):
+        lines += [
+            rf"\begin{{{environment}}}",
+            r"  \centering",
+            *_caption_lines(table, is_first=number == 0),
+            r"  \medskip",
+            *(f"  {line}" for line in form.setup),
+            *([r"  \footnotesize"] if fit.is_small else []),
+        ]
+        for at, part in enumerate(parts):
+            lines += ["", r"  \medskip"] if at else []
+            lines += _tabular_lines(part, form)
+        if number == len(floats) - 1:
+            told = "    \\footnotesize\\raggedright\n    " + " \\\\\n    ".join(below)
+            lines += ["", r"  \smallskip", r"  \begin{minipage}{\linewidth}", told, r"  \end{minipage}"]
+        lines.append(rf"\end{{{environment}}}")
+    return "\n".join([*lines, ""])
+
+
+def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
+    """The caption with its label; of a float that goes on, its number again."""
+    if not is_first:
+        return [r"  \addtocounter{table}{-1}", r"  \caption{Continued.}"]
+    return [rf"  \caption{{{escape(' '.join(table.caption))}}}", rf"  \label{{tab:{table.name}}}"]
+
+
+def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
+    """The blocks of columns, with no more rows than a page is high enough for, float by float."""
+    line = SMALL * _LINE if is_small else _LINE
+    parts: list[Table] = []
+    used = 0.0
+    for part in (each for block in _blocks(table) for each in _pieces(block, PAGE_HEIGHT / line)):
+        height = line * _num_lines(part)
+        if parts and used + height > PAGE_HEIGHT:
+            yield parts
+            parts, used = [], 0.0
+        parts, used = [*parts, part], used + height
+    yield parts
+
+
+def _pieces(table: Table, room: float) -> Iterator[Table]:
+    """The table in as few pieces of rows as have no more lines than there is room for."""
+    begin = 0
+    for end in range(1, len(table.rows) + 1):
+        if end - begin > 1 and _num_lines(_rows_of(table, begin, end)) > room:
+            yield _rows_of(table, begin, end - 1)
+            begin = end - 1
+    yield _rows_of(table, begin, len(table.rows)) if begin else table
+
+
+def _rows_of(table: Table, begin: int, end: int) -> Table:
+    """The table with some of its rows."""
+    return replace(
+        table,
+        rows=table.rows[begin:end],
+        cells=table.cells[begin:end],
+        groups=table.groups[begin:end],
+    )
+
+
+def _num_lines(table: Table) -> float:
+    """About how many lines the table is high, with its rules."""
+    published = sum(any(cell.published_text and cell.full_text for cell in row) for row in table.cells)
+    headings = 1.4 * sum(bool(heading) for heading, _ in table.row_groups())
+    return 3 + 1.4 * len(table.column_headings) + len(table.rows) + 1.2 * published + headings
 
 
 class _Fit(NamedTuple):
@@ -96,8 +156,8 @@ def _fit(table: Table) -> _Fit:
 
 
 def _blocks(table: Table) -> Iterator[Table]:
-    """The table in as few blocks of columns as a page is wide enough for, in small type."""
-    room = PAGE_WIDTH / SMALL - _row_names_width(table)
+    """The table in as few blocks of columns as a page is wide enough for, in the smallest type."""
+    room = PAGE_WIDTH / SMALLEST - _row_names_width(table)
     widths = [_column_width(table, number) for number in range(len(table.columns))]
     if sum(widths) <= room:
         yield table
