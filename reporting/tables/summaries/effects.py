@@ -30,6 +30,9 @@ from .effects_caption import EffectsColumn, effects_sentences
 FACTORS, INTERACTIONS, BESIDES = "factors", "interactions", "besides"
 """The headings of rows."""
 
+MAX_LISTED = 3
+"""Of more terms than these it is said how many they are."""
+
 _HEADS = {"effect": "effect", "p": "p", "share": "share"}
 
 
@@ -127,7 +130,9 @@ def _cells(
         contrast = _level_effect(found, row, factors)
         return _effect(contrast, metric, len(found.observations.values)), _empty(), _empty()
     held = effect.aliases if column.tells_of_interactions else ()  # else the caption says it
-    marks = tuple(notes.mark(f"Holds if there is no {_listed(held, 'or')}.") for _ in held[:1])
+    many = f"Holds if none of {len(held)} interactions is there."
+    few = f"Holds if there is no {_listed(held, 'or')}."
+    marks = (notes.mark(few if len(held) <= MAX_LISTED else many),) if held else ()
     if all(len(factors[name]) == 2 for name in row.term):
         first = _effect(effect.contrasts[0], metric, len(found.observations.values), marks)
     else:
@@ -166,8 +171,8 @@ def _why_unknown(
 
 def _listed(terms: Sequence[Term], word: str) -> str:
     """Terms as a sentence names them, of many how many they are."""
-    if len(terms) > 3:
-        return f"effect of {len(terms)} interactions"
+    if len(terms) > MAX_LISTED:
+        return f"{len(terms)} others"
     return f" {word} ".join(" × ".join(map(one_line, term)) for term in terms)
 
 
