@@ -52,7 +52,8 @@ def estimate(
     "iqm" is the mean without the lowest and highest quarters of the values, each rounded down (Agarwal et al.
     2021). "sd" is the sample standard deviation around the mean, whatever the centre. "se" and "ci" are the
     standard error and the t interval of a mean; for other centres both come from a bootstrap, which gives no
-    interval below the number of values that its level needs: 6 for 95 %.
+    interval below the number of values that its level needs: 6 for 95 %. Values that are all the same have a
+    deviation of 0, but say nothing of an error or an interval.
     """
     ordered = sorted(finite_values(values))
     count, value = len(ordered), _CENTERS[center](ordered)
@@ -60,12 +61,12 @@ def estimate(
     if spread == "sd":
         half = sample_sd(ordered)
     elif center == "mean":
-        half = _standard_error(ordered)
+        half = _standard_error(ordered) or None
         if half is not None and spread == "ci":
             half *= t_quantile(level, count)
     elif spread == "se":
-        half = _bootstrap_error(ordered, center)
-    elif interval := _bootstrap_interval(ordered, center, level):
+        half = _bootstrap_error(ordered, center) or None
+    elif ordered[0] < ordered[-1] and (interval := _bootstrap_interval(ordered, center, level)):
         low, high = interval
         return Estimate(value=value, low=low, high=high, spread=(high - low) / 2, n=count)
     if half is None:

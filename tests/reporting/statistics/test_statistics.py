@@ -237,3 +237,10 @@ def test_p_of_a_t_and_the_pairs_that_it_takes_are_scipys():
     assert found == 10  # as tables of power have it
     assert pairs_needed(1e-6, 0.95) is None
     assert pairs_needed(1e3, 0.95, min_pairs=6) == 6
+
+
+def test_values_that_are_all_the_same_have_no_interval():
+    assert estimate([7.0] * 3, spread="sd").spread == 0.0
+    for center in ("mean", "median", "iqm"):
+        for spread in ("se", "ci"):
+            assert estimate([7.0] * 8, center=center, spread=spread).spread is None

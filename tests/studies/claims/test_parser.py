@@ -243,7 +243,7 @@ def test_what_is_wrong_with_the_keys_of_a_claim_is_told():
         "               ^^^  [[claim]] level: expected a number below 1, got 2.0\n"
         "  29 | test = 'chi'\n"
         "              ^^^^^\n"
-        "       [[claim]] test: expected 't', 'permutation' or 'wilcoxon', got 'chi'\n"
+        "       [[claim]] test: expected 'pooled', 't', 'permutation' or 'wilcoxon', got 'chi'\n"
         "  30 | sauce = 'x'\n"
         "       ^^^^^  [[claim]] unknown key 'sauce'; nearest: source"
     )
