@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, field_validator
 
 from ..diagnostics import nearest_hint
+from ..engine.core.resources import Gpus, gpus_fault
 from ..errors import ActivememError
 from ..reporting.tables.render import FORMATS
 from ..storage.objects.address import address_fault, is_address
@@ -59,7 +60,7 @@ class MachineSettings(StrictModel):
     data: str = "data"
     address: str | None = None
     cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    gpus: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    gpus: Gpus = "auto"
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     memory_limit: str | None = None
     isolate: bool = False
@@ -107,7 +108,19 @@ class MachineSettings(StrictModel):
         """The seconds of a text such as 5m."""
         return parse_duration(given) if isinstance(given, str) else given
 
-    @field_validator("cpus", "gpus")
+    @field_validator("gpus", mode="before")
+    @classmethod
+    def validate_gpus(cls, given: object) -> object:
+        """Check that one trial can have so much of a GPU."""
+        if given == "auto":
+            return given
+        if isinstance(given, bool) or not isinstance(given, int | float):
+            raise ValueError(f"expected auto or a number, got {given!r}")
+        if fault := gpus_fault(float(given)):
+            raise ValueError(fault)
+        return float(given)
+
+    @field_validator("cpus")
     @classmethod
     def validate_count(cls, count: float) -> float:
         """Check that Ray can schedule it: a fraction below one, or whole ones."""

@@ -9,8 +9,9 @@ from dataclasses import asdict
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from ...engine.core.resources import Gpus, gpu_here, has_gpu
 from ...reporting.statistics.sequential import looks
-from ...studies.planning.memory_estimates import StepMemory, TrialTest
+from ...studies.planning.memory_estimates import StepMemory, TrialTest, trials_on_device
 from ...studies.planning.plan import ModelCost, Plan
 from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.planning.stale_trials import describe_stale
@@ -47,15 +48,16 @@ def format_plan(study: Study, plan: Plan, machine: MachineSettings, groups: Sequ
             _format_total_time(plan, machine), WIDTH, initial_indent="  in all   ", subsequent_indent=" " * 11
         ),
     ]
-    for note in _notes(study, plan):
+    for note in _notes(study, plan, machine):
         lines += ["", *note]
     for ceiling in (*plan.reach_limits, *plan.short_reaches):
         lines += ["", *wrap(str(ceiling), WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]
     return "\n".join([*lines, *_groups(groups)])
 
 
-def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
+def _notes(study: Study, plan: Plan, machine: MachineSettings) -> Iterator[list[str]]:
     """The design, the sizes solved for equal parameters, what goes on, and each model over the budget."""
+    yield wrap(_where(plan, machine), WIDTH, initial_indent="  where  ", subsequent_indent=" " * 9)
     if told := explain_design(study.design):
         yield wrap(told, WIDTH, initial_indent="  design ", subsequent_indent=" " * 9)
     if aliases := alias_words(study.design):
@@ -92,6 +94,30 @@ def _notes(study: Study, plan: Plan) -> Iterator[list[str]]:
     for each in plan.over_budget:
         text = f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
         yield wrap(text, WIDTH, initial_indent="  over   ", subsequent_indent=" " * 9)
+
+
+def _where(plan: Plan, machine: MachineSettings) -> str:
+    """Which device trials train on: `this machine's GPU, NVIDIA H100: room for 12 trials of the largest`."""
+    gpus, address = machine.gpus, machine.address
+    if address is not None:
+        asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
+        asked = asked if gpus in ("auto", 0) else f"its GPUs, {gpus:g} of one for each trial"
+        return f"the cluster at {address}: {asked}; with --local, {_where_here(plan, gpus)}"
+    return _where_here(plan, gpus)
+
+
+def _where_here(plan: Plan, gpus: Gpus) -> str:
+    """The device of this machine."""
+    if not gpus:
+        return "this machine's CPU, as gpus = 0"
+    if (found := gpu_here()) is None:
+        if gpus == "auto":
+            return "this machine's CPU: torch finds no GPU here"
+        return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
+    name, size = found
+    room = trials_on_device(plan.memory[1], size) if plan.memory else 0
+    told = f"room for {plural(room, 'trial')} of the largest at once" if room else "too small for the largest"
+    return f"this machine's GPU, {name}" + (f": {told}" if plan.memory else "")
 
 
 def _memory(held: StepMemory) -> str:
@@ -302,7 +328,7 @@ def _format_total_time(plan: Plan, machine: MachineSettings) -> str:
             "no estimate before a first trial has run on this machine: activemem study run … --max-trials 1"
         )
     bound = "at most " if plan.estimate.basis == "at most" else ""
-    if machine.gpus:
+    if machine.gpus and (machine.gpus != "auto" or has_gpu()):
         return f"{bound}{format_duration(seconds)} of training, one trial after the other"
     workers = max(1, int((os.cpu_count() or 1) / machine.cpus))
     wall_s = max(seconds / workers, plan.max_trial_s)  # no trial is split

@@ -37,7 +37,10 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNode:
-    """A node of a cluster: what it brings, and why it cannot train, if it cannot."""
+    """A node of a cluster: what it brings, and why it cannot train, if it cannot.
+
+    `gpu_bytes` is the memory of its smallest GPU, 0 where trials do not train on one.
+    """
 
     id: str
     host: str
@@ -46,6 +49,7 @@ class ClusterNode:
     versions: Mapping[str, str]
     sees_store: bool
     problem: str = ""
+    gpu_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

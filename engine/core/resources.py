@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ...errors import ActivememError
+
+Gpus = float | Literal["auto"]
+"""The share of a GPU that a trial has, 0 for none; "auto" takes a GPU where one is."""
+
+_GPU_FILES = ("nvidiactl", "nvidia0", "nvmap", "dxg", "kfd")
+"""What Linux has in /dev where a GPU's driver is: NVIDIA's, that of its small computers, WSL's, AMD's."""
+
+
+class ResourceError(ActivememError):
+    """Resources that no trial can use."""
+
+
+def gpus_fault(gpus: Gpus) -> str | None:
+    """Why a trial cannot have so much of a GPU; None if it can."""
+    if gpus == "auto" or 0 <= gpus <= 1:
+        return None
+    return f"expected auto, 0 or a share of one GPU up to 1, as a trial trains on one device, got {gpus:g}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """CPUs and GPUs (possibly a share of one) of a trial, its training limit in seconds, the Ray cluster.
+    """CPUs of a trial and its share of a GPU, its training limit in seconds, the Ray cluster.
 
-    Without an address a cluster of this machine alone is started for the run. `data` is the folder of the
-    corpora, on every machine of a cluster. Every `checkpoint_every_s` a trial is saved amid its epoch, by
-    default only after it. Nodes on which trials cannot be trained end the run before it begins, unless
-    `skip_unfit_nodes`. With `isolate` a local run trains in a process of its own, as it does where there is a
-    `memory_limit`, of bytes that a worker's process may occupy.
+    A trial trains on one device: ResourceError for more than one GPU. Without an address a cluster of this
+    machine alone is started for the run. `data` is the folder of the corpora, on every machine of a cluster.
+    Every `checkpoint_every_s` a trial is saved amid its epoch, by default only after it. Nodes on which
+    trials cannot be trained end the run before it begins, unless `skip_unfit_nodes`. With `isolate` a local
+    run trains in a process of its own, as it does where there is a `memory_limit`, of bytes that a worker's
+    process may occupy.
     """
 
     cpus: float = 1.0
-    gpus: float = 0.0
+    gpus: Gpus = "auto"
     time_limit_s: float | None = None
     checkpoint_every_s: float | None = None
     address: str | None = None
@@ -28,10 +49,15 @@ class Machine:
     isolate: bool = False
     memory_limit: int | None = None
 
+    def __post_init__(self) -> None:
+        if (fault := gpus_fault(self.gpus)) is not None:
+            raise ResourceError(f"gpus: {fault}")
+
     @property
     def device(self) -> Literal["cuda", "cpu"]:
-        """The kind of device that trains."""
-        return "cuda" if self.gpus else "cpu"
+        """The kind of device that trains in this process."""
+        asked = has_gpu() if self.gpus == "auto" else bool(self.gpus)
+        return "cuda" if asked else "cpu"
 
     @property
     def threads(self) -> int:
@@ -39,5 +65,26 @@ class Machine:
         return max(1, int(self.cpus))
 
 
-ONE_CPU = Machine()
+ONE_CPU = Machine(gpus=0.0)
 """What a trial gets where nothing else is said."""
+
+
+def gpu_here() -> tuple[str, int] | None:
+    """The name and the bytes of the GPU that trials would train on here; None where torch can use none."""
+    if not has_gpu():
+        return None
+    import torch  # noqa: PLC0415 -- it is loaded where there is a GPU
+
+    found = torch.cuda.get_device_properties(0)
+    return found.name, found.total_memory
+
+
+def has_gpu() -> bool:
+    """Whether torch can train on a GPU here; it is loaded only where the system has a GPU's driver."""
+    if sys.platform == "darwin":
+        return False
+    if sys.platform == "linux" and not any(Path("/dev", name).exists() for name in _GPU_FILES):
+        return False
+    import torch  # noqa: PLC0415 -- most machines that plan have no GPU
+
+    return torch.cuda.is_available()

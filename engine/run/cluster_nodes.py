@@ -6,6 +6,7 @@ import pickle
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from secrets import token_hex
 from typing import Any, TypedDict
 
@@ -22,6 +23,7 @@ from ...storage.paths import Layout
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine
+from .gpu_share import Accelerators, share
 from .remote_store import StorePlace
 
 ANSWER_S = 300.0
@@ -37,7 +39,12 @@ class NodeError(ActivememError):
 
 
 class _Question(TypedDict):
-    """What a node is asked: for these versions, the pickled plug-ins and settings, the corpora and a file."""
+    """What a node is asked: for these versions, the pickled plug-ins and settings, the corpora and a file.
+
+    `gpu` asks whether torch can use a GPU.
+    """
+
+    gpu: bool
 
     versions: dict[str, str]
     plugins: bytes
@@ -48,8 +55,12 @@ class _Question(TypedDict):
 
 
 class _Answer(TypedDict):
-    """What a node says of itself; its problem is empty if there is none."""
+    """What a node says of itself; its problem is empty if there is none.
 
+    `gpu_bytes` is the memory of its smallest GPU, 0 where torch can use none or nobody has asked.
+    """
+
+    gpu_bytes: int
     sees_store: bool
     versions: dict[str, str]
     problem: str
@@ -63,27 +74,47 @@ def inspect_nodes(
     A task on each finds out whether it has the same versions of activemem and torch, can load the plug-ins,
     sees the store, known by its marker or reached by its address, and has the corpora.
     """
+    machine = with_device(machine)
     inspector, nodes = _Inspector(place, machine, settings), _find_nodes(machine)
     answers = [inspector.ask(node) for node in nodes]
     return [_describe(node, answer) for node, answer in zip(nodes, answers, strict=True)]
 
 
+def with_device(machine: Machine) -> Machine:
+    """A machine whose trials are known to have a GPU or none: where "auto" is asked, if any node has one.
+
+    Trials of one study are then all on nodes with GPUs. How much of one they have is another question.
+    """
+    if machine.gpus != "auto":
+        return machine
+    nodes = _find_nodes(replace(machine, gpus=0.0))
+    return replace(machine, gpus=1.0 if any(_gpus(node) >= 1 for node in nodes) else 0.0)
+
+
 class FitNodes:
     """The nodes on which trials may run: those found fit before the first trial, and those that join later.
 
-    Raises NodeError as `check_nodes` does. A node that joins and cannot train is told once, and left out.
+    `machine` is the one asked for, with the share of a GPU that follows from the nodes. Raises NodeError as
+    `check_nodes` does. A node that joins and cannot train is told once, and left out.
     """
 
     def __init__(
         self, place: StorePlace, machine: Machine, settings: Sequence[TrialSettings], listener: Listener
     ) -> None:
-        self._machine, self._listener = machine, listener
+        automatic, machine = machine.gpus == "auto", with_device(machine)
+        self.machine, self._listener = machine, listener
         self._inspector = _Inspector(place, machine, settings)
         nodes = inspect_nodes(place, machine, settings)
         listener.on_nodes(nodes)
         unfit = check_nodes(nodes, skip=machine.skip_unfit_nodes)
         self._known = self._alive = {node.id for node in nodes}
         self._fit = self._known - set(unfit)
+        if automatic and machine.gpus:
+            fit = [node for node in nodes if node.id in self._fit]
+            brought = [
+                Accelerators(count=each.gpus, device_bytes=each.gpu_bytes, cpus=each.cpus) for each in fit
+            ]
+            self.machine = replace(machine, gpus=share(machine.cpus, brought, settings))
         self._asked: list[tuple[dict[str, Any], ray.ObjectRef[_Answer]]] = []
         self._looked_at = time.monotonic()
 
@@ -100,7 +131,7 @@ class FitNodes:
         """Take note of nodes that have joined or left, now and then; what has joined is asked first."""
         if time.monotonic() - self._looked_at < LOOK_S:
             return
-        self._looked_at, nodes = time.monotonic(), _find_nodes(self._machine)
+        self._looked_at, nodes = time.monotonic(), _find_nodes(self.machine)
         self._alive = {node["NodeID"] for node in nodes}
         joined = [node for node in nodes if node["NodeID"] not in self._known]
         self._known = self._known | {node["NodeID"] for node in joined}
@@ -141,6 +172,7 @@ class _Inspector:
 
     def __init__(self, place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]) -> None:
         self._question: _Question = {
+            "gpu": bool(machine.gpus),
             "versions": {"activemem": __version__, "torch": torch.__version__},
             "plugins": pickle.dumps(loaded_files()),
             "settings": pickle.dumps(list(settings)),
@@ -165,7 +197,12 @@ def _find_nodes(machine: Machine) -> list[dict[str, Any]]:
 
 
 def _has_room(resources: dict[str, float], machine: Machine) -> bool:
-    return resources.get("CPU", 0.0) >= machine.cpus and resources.get("GPU", 0.0) >= machine.gpus
+    gpus = 0.0 if machine.gpus == "auto" else machine.gpus
+    return resources.get("CPU", 0.0) >= machine.cpus and resources.get("GPU", 0.0) >= gpus
+
+
+def _gpus(node: dict[str, Any]) -> float:
+    return node["Resources"].get("GPU", 0.0)
 
 
 @contextmanager
@@ -184,7 +221,7 @@ def marked(store: Store) -> Iterator[str]:
 def _describe(node: dict[str, Any], answer: ray.ObjectRef[_Answer]) -> ClusterNode:
     """A node with its answer; one that does not answer is described as such."""
     host = f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
-    found: _Answer = {"sees_store": False, "versions": {}, "problem": ""}
+    found: _Answer = {"gpu_bytes": 0, "sees_store": False, "versions": {}, "problem": ""}
     try:
         found = ray.get(answer, timeout=ANSWER_S)
     except ray.exceptions.GetTimeoutError:
@@ -209,7 +246,7 @@ def _make_look() -> Callable[[_Question], _Answer]:
         from pathlib import Path  # noqa: PLC0415
 
         seen = asked["marker"] is None or Path(asked["marker"]).exists()
-        found: _Answer = {"sees_store": seen, "versions": {}, "problem": ""}
+        found: _Answer = {"gpu_bytes": 0, "sees_store": seen, "versions": {}, "problem": ""}
         try:
             import torch  # noqa: PLC0415
 
@@ -220,6 +257,12 @@ def _make_look() -> Callable[[_Question], _Answer]:
                 has = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
                 wanted = ", ".join(f"{name} {version}" for name, version in asked["versions"].items())
                 found["problem"] = f"expected {wanted}, got {has}"
+                return found
+            from .gpu_share import device_bytes  # noqa: PLC0415
+
+            found["gpu_bytes"] = device_bytes() if asked["gpu"] else 0
+            if asked["gpu"] and not found["gpu_bytes"]:
+                found["problem"] = "expected a GPU, as Ray says that it has, torch finds none there"
                 return found
             from ...plugins import load_plugin_files  # noqa: PLC0415
             from ...studies.resolve.plugin_code import code_fault  # noqa: PLC0415

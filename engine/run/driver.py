@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +29,7 @@ from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ..trial.machine_failures import MachineError
 from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
+from .gpu_share import resolve_here
 from .interrupts import Stop, on_interrupt
 from .local.in_process import run_local
 from .local.isolated import run_isolated
@@ -133,6 +135,7 @@ def run_study(
     the rest, and takes over the trials of processes that are gone. A path goes on from round to round.
     """
     request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
+    machine = replace(machine, address=None) if local else machine
     study = follow_path(study, store)
     summary = _run_round(
         study, store, machine, listener, max_trials=max_trials, trial_ids=trial_ids, **request
@@ -165,6 +168,8 @@ def _run_round(
     last = store.last_numbers()
     missing = _missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
+    if machine.address is None:
+        machine = resolve_here(machine, settings, local=local, cpus=os.cpu_count() or 1)
     _prepare(study, settings, machine)
     _save_record(study, store)
     with on_interrupt(listener.stopping) as stop:

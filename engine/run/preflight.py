@@ -97,8 +97,9 @@ def _try_model(settings: TrialSettings) -> AnyModel:
 
 def check_gpu(machine: Machine) -> None:
     """Raise MachineError if trials are to have a GPU and this machine, where it trains them, has none."""
-    if machine.gpus and machine.address is None and not torch.cuda.is_available():
-        raise MachineError(f"gpus: expected {machine.gpus:g} for each trial, torch finds none here")
+    gpus = machine.gpus
+    if gpus != "auto" and gpus and machine.address is None and not torch.cuda.is_available():
+        raise MachineError(f"gpus: expected {gpus:g} for each trial, torch finds none here")
 
 
 def check_precisions(all_settings: Iterable[TrialSettings], machine: Machine) -> None:

@@ -30,6 +30,7 @@ from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cluster_nodes import FitNodes, marked
 from .cohort_sources import CohortSource
+from .gpu_share import resolve_here
 from .head_watch import HeadWatch
 from .interrupts import Stop, handlers_kept
 from .ray_actor import COMPLETED, CohortActor, tell_to_stop
@@ -203,9 +204,12 @@ def run_cohorts(
     ):
         nodes = None
         if machine.address is None:
+            cpus = ray.cluster_resources().get("CPU", 1.0)
+            machine = resolve_here(machine, settings, local=False, cpus=cpus)
             _check_room(machine)
         else:
             nodes = FitNodes(place, machine, settings, listener)
+            machine = nodes.machine
         actor = tune.with_parameters(
             CohortActor,
             place=place,
@@ -227,7 +231,7 @@ def run_cohorts(
         errors: list[Exception] = []
         while True:
             tuner = tune.Tuner(
-                tune.with_resources(actor, partial(_resources, machine.cpus, machine.gpus)),
+                tune.with_resources(actor, partial(_resources, machine.cpus, _gpus(machine))),
                 tune_config=tune.TuneConfig(search_alg=searcher, num_samples=-1, reuse_actors=True),
                 run_config=run_config,
             )
@@ -236,9 +240,14 @@ def run_cohorts(
                 return [str(error).strip().splitlines()[-1] for error in errors]
 
 
+def _gpus(machine: Machine) -> float:
+    assert machine.gpus != "auto", "it is known which device trains"
+    return machine.gpus
+
+
 def _check_room(machine: Machine) -> None:
     """Raise MachineError where this machine has too little for one trial, which Tune would wait for."""
-    for name, asked in (("CPU", machine.cpus), ("GPU", machine.gpus)):
+    for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):
         if asked > (found := ray.cluster_resources().get(name, 0.0)):
             setting = f"{name.lower()}s"
             raise MachineError(f"{setting}: expected at most {found:g}, as this machine has, got {asked:g}")
@@ -249,7 +258,7 @@ def _count_workers(machine: Machine) -> int:
     found = ray.cluster_resources()
     rooms = [
         found.get(name, 0.0) / asked
-        for name, asked in (("CPU", machine.cpus), ("GPU", machine.gpus))
+        for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine)))
         if asked
     ]
     return max(1, int(min(rooms, default=1.0)))

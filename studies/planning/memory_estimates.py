@@ -11,6 +11,9 @@ from ..catalog.tasks import AlgorithmicSettings, require_algorithmic
 from ..resolve.costs import flops_of_test, model_config, sequence_tokens
 from ..schema.settings import TrialSettings, read_recipe
 
+GPU_CONTEXT = 600 * 2**20
+"""The bytes that a process takes of a GPU before its first tensor: CUDA's context and torch's libraries."""
+
 NUMBER = 4
 """The bytes of a number in a weight, and of one that an optimiser keeps."""
 
@@ -94,6 +97,11 @@ def largest_step(
     """The number of the trial whose step holds most, and what; None without trials."""
     found = enumerate(step_memory(settings, state=count_state(settings)) for settings in all_settings)
     return max(found, key=lambda each: each[1].total, default=None)
+
+
+def trials_on_device(held: StepMemory, device_bytes: int) -> int:
+    """How many trials with such a step fit on a device at once, each in a process; a tenth is left free."""
+    return int(0.9 * device_bytes / (held.total + GPU_CONTEXT))
 
 
 def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:

@@ -13,7 +13,7 @@ def test_without_any_source_every_setting_has_its_default():
         "data": "data",
         "address": None,
         "cpus": 1.0,
-        "gpus": 0.0,
+        "gpus": "auto",
         "time_limit_s": None,
         "memory_limit": None,
         "isolate": False,
@@ -76,12 +76,13 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
         "  1 | cpu = 2\n"
         "      ^^^  unknown key 'cpu'; nearest: cpus\n"
         "  2 | gpus = 1.5  # too odd\n"
-        "             ^^^  expected a whole number or a share of one, got 1.5\n"
+        "             ^^^\n"
+        "      expected auto, 0 or a share of one GPU up to 1, as a trial trains on one device, got 1.5\n"
         "  3 | results = 3\n"
         "                ^  expected a text, got 3\n"
         '  4 | format = "word"\n'
         "               ^^^^^^\n"
-        "      expected one of csv, html, latex, markdown, rich, got 'word'\n"
+        "      expected one of csv, html, latex, markdown, rich, siunitx, got 'word'\n"
         "\n"
         "environment: 2 faults\n"
         "\n"
@@ -92,6 +93,31 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
         "\n"
         "  --address: expected text, got nothing"
     )
+
+
+@pytest.mark.parametrize(("given", "value"), [("auto", "auto"), ("0", 0.0), ("0.25", 0.25), ("1", 1.0)])
+def test_a_trial_has_a_share_of_one_gpu_or_takes_one_where_it_is(given, value):
+    assert load_settings(environment={"ACTIVEMEM_GPUS": given}).values.gpus == value
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            "8",
+            "expected auto, 0 or a share of one GPU up to 1, as a trial trains on one device, got 8",
+        ),
+        (
+            "-1",
+            "expected auto, 0 or a share of one GPU up to 1, as a trial trains on one device, got -1",
+        ),
+        ("all", "expected auto or a number, got 'all'"),
+    ],
+)
+def test_more_than_one_gpu_is_refused_with_the_reason(given, told):
+    with pytest.raises(SettingsError) as caught:
+        load_settings(environment={"ACTIVEMEM_GPUS": given})
+    assert str(caught.value) == f"environment: 1 fault\n\n  ACTIVEMEM_GPUS: {told}"
 
 
 def test_a_limit_of_memory_is_a_size_and_a_truth_value_is_read_from_the_environment():

@@ -21,6 +21,8 @@ to run
   in all   no estimate before a first trial has run on this machine: activemem
            study run … --max-trials 1
 
+  where  this machine's CPU: torch finds no GPU here
+
   memory a step of sa(heads=1, head_width=4) holds 322.9 kB: weights 8.1 kB,
          gradients 8.1 kB, optimiser 16.2 kB, activations at 40 tokens 290.6 kB
 

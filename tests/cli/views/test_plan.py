@@ -35,6 +35,8 @@ equal · Equal parameters
   in all   no estimate before a first trial has run on this machine: activemem
            study run … --max-trials 1
 
+  where  this machine's CPU: torch finds no GPU here
+
   match  filter solved for the parameters of mixer=sa, filter=512; largest
          residual −512, 0.032 %
 
@@ -55,6 +57,8 @@ equal · Equal parameters
 
   in all   no estimate before a first trial has run on this machine: activemem
            study run … --max-trials 1
+
+  where  this machine's CPU: torch finds no GPU here
 
   memory a step of sa holds 102.8 MB: weights 5.3 MB, gradients 5.3 MB,
          optimiser 10.6 MB, activations at 40 tokens 81.7 MB

@@ -38,13 +38,16 @@ def head():
 
 
 @contextmanager
-def worker(address, number, *, without=None, path=None, awaited=True):
+def worker(address, number, *, without=None, path=None, awaited=True, gpus=0):
     """A node; it does not see the folder `without`, and imports what is in `path` before anything else.
+
+    Ray is told that it has so many `gpus`.
 
     It is `awaited` until the head counts one node more than before, so none may leave meanwhile.
     """
     place = f"--node-ip-address=127.0.0.{number}"
-    words = [RAY, "start", f"--address={address}", "--num-cpus=1", place, "--block"]
+    resources = ["--num-cpus=1", *([f"--num-gpus={gpus}"] if gpus else [])]
+    words = [RAY, "start", f"--address={address}", *resources, place, "--block"]
     if without is not None:
         words = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {without}; exec "$@"', "sh", *words]
     before = _count_nodes(address)

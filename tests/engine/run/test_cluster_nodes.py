@@ -37,7 +37,13 @@ def test_nodes_that_cannot_train_are_refused_or_left_out():
 def look(**others):
     """What this process says of itself as a node."""
     versions = {"activemem": __version__, "torch": torch.__version__}
-    asked = {"versions": versions, "plugins": pickle.dumps([]), "settings": pickle.dumps([]), "data": ""}
+    asked = {
+        "gpu": False,
+        "versions": versions,
+        "plugins": pickle.dumps([]),
+        "settings": pickle.dumps([]),
+        "data": "",
+    }
     return cluster_nodes._make_look()(asked | {"marker": "/nowhere", "store": "", **others})
 
 
@@ -50,6 +56,9 @@ def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(t
         f"expected activemem 0.0.{__version__}, torch {torch.__version__}, "
         f"got activemem {__version__}, torch {torch.__version__}"
     )
+    if not torch.cuda.is_available():
+        told = "expected a GPU, as Ray says that it has, torch finds none there"
+        assert look(gpu=True)["problem"] == told
     assert look(plugins=b"")["problem"] == "EOFError: Ran out of input"
 
 

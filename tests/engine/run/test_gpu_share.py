@@ -1,0 +1,76 @@
+"""Which device trains where `gpus = "auto"`, and how many trials share one."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from activemem.engine.core.resources import Machine, ResourceError, has_gpu
+from activemem.engine.run.driver import run_study
+from activemem.engine.run.gpu_share import Accelerators, fraction, resolve_here, share
+from activemem.engine.trial.machine_failures import MachineError
+from activemem.storage import Store
+from activemem.studies.planning.memory_estimates import GPU_CONTEXT, step_memory, trials_on_device
+from activemem.studies.study import load_study
+
+from .ray_nodes import ENVIRONMENT, head, worker
+
+NO_GPU = pytest.mark.skipif(has_gpu(), reason="needs a machine without a GPU")
+
+
+@pytest.fixture
+def settings(tiny):
+    return [trial.settings for trial in load_study(tiny).trials]
+
+
+def test_as_many_trials_share_a_gpu_as_its_memory_and_the_cpus_beside_it_have_room_for(settings):
+    largest = max(step_memory(each).total for each in settings)
+    room_for_three = int(3.5 * (largest + GPU_CONTEXT) / 0.9)
+    node = Accelerators(count=1, device_bytes=room_for_three, cpus=16)
+    assert share(1.0, [node], settings) == fraction(3) == 0.3333
+    assert share(8.0, [node], settings) == 0.5  # two trials have the CPUs
+    four = Accelerators(count=4, device_bytes=room_for_three, cpus=8)
+    assert share(1.0, [node, four], settings) == 0.5  # the smaller of the two
+    small = Accelerators(count=1, device_bytes=2**20, cpus=16)
+    assert share(1.0, [small], settings) == 1.0  # it may fit nevertheless: the trial will tell
+
+
+def test_what_fits_on_a_device_leaves_a_tenth_of_it_free(settings):
+    held = step_memory(settings[0])
+    assert trials_on_device(held, 80 * 10**9) == int(72 * 10**9 / (held.total + GPU_CONTEXT))
+    assert trials_on_device(held, 0) == 0
+
+
+@NO_GPU
+def test_without_a_gpu_trials_train_on_the_cpu(settings):
+    assert Machine().device == "cpu"
+    assert resolve_here(Machine(), settings, local=True, cpus=2) == Machine(gpus=0.0)
+
+
+def test_a_trial_trains_on_one_device():
+    with pytest.raises(ResourceError, match="a trial trains on one device, got 8"):
+        Machine(gpus=8.0)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+@pytest.mark.parametrize("address", [None, "elsewhere:6379"])
+def test_a_gpu_that_is_not_there_is_told_before_anything_is_stored(tmp_path, tiny, address):
+    store = Store(tmp_path / "results")
+    with pytest.raises(MachineError, match="gpus: expected 1 for each trial, torch finds none here"):
+        run_study(load_study(tiny), store, Machine(gpus=1.0, address=address), local=True)
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.slow  # two programs with Ray
+@NO_GPU
+def test_a_node_on_which_torch_finds_no_gpu_is_named_and_no_trial_trains_slowly_on_it(tmp_path, tiny):
+    (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
+    with head() as address, worker(address, 2, gpus=1):
+        command = [sys.executable, "-m", "activemem", "study", "run", "tiny.toml", "--address", address]
+        run = {"cwd": tmp_path, "capture_output": True, "text": True, "check": False}
+        found = subprocess.run(command, env=ENVIRONMENT, **run)
+        asked = subprocess.run(command, env=ENVIRONMENT | {"ACTIVEMEM_GPUS": "0"}, **run)
+    assert found.returncode == 2
+    assert "expected a GPU, as Ray says that it has, torch finds none there" in found.stderr
+    assert asked.returncode == 0, asked.stderr
