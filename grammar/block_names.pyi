@@ -22,6 +22,7 @@ __all__ = [
     "head_split",
     "highway_conv",
     "last",
+    "linear_attn",
     "lstm",
     "markov_neural_gpu",
     "mean_pool",
@@ -307,6 +308,32 @@ class _Last(Recipe):
         """
 
 last: _Last
+
+class _LinearAttn(Recipe):
+    """The block `linear_attn`: attention without a softmax: positive features of queries and keys, and a state of one size."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        feature: Literal["elu", "relu"] | Placeholder = "elu",
+        short_conv: int | Placeholder = 0,
+        head_norm: Literal["none", "rms"] | Placeholder = "none",
+        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
+    ) -> Recipe:
+        """Attention without a softmax: positive features of queries and keys, and a state of one size: S_t = S_{t−1} + φ(k_t) v_tᵀ; z_t = z_{t−1} + φ(k_t); y_t = concat_h S_tᵀ φ(q_t) / (z_tᵀ φ(q_t) + 10⁻⁶) · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        feature: the features φ: elu(x) + 1 or relu(x); elu or relu.
+        short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        head_norm: normalisation of what each head gives, with gains that heads share; none or rms.
+        output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
+
+        Katharopoulos et al. 2020, equations 9 to 12.
+        """
+
+linear_attn: _LinearAttn
 
 class _Lstm(Recipe):
     """The block `lstm`: long short-term memory, read from left to right."""

@@ -1,8 +1,9 @@
 """A layer maps a sequence to a sequence of the same length, or to a vector: one family of blocks a file.
 
 `attention` and `all_attention` attend, both by `window_attention`; `convolutions` and `recurrent` are the
-active memories, `feedforward` works on each position, `pooling` makes one vector, and `fused_pooling` does
-so in pieces that stay in a processor's cache.
+active memories, `linear_recurrences` those whose state `chunked_recurrence` hands from chunk to chunk;
+`feedforward` works on each position, `pooling` makes one vector, and `fused_pooling` does so in pieces that
+stay in a processor's cache.
 """
 
 from . import (  # each registers its blocks
@@ -10,8 +11,17 @@ from . import (  # each registers its blocks
     attention,
     convolutions,
     feedforward,
+    linear_recurrences,
     pooling,
     recurrent,
 )
 
-__all__ = ["all_attention", "attention", "convolutions", "feedforward", "pooling", "recurrent"]
+__all__ = [
+    "all_attention",
+    "attention",
+    "convolutions",
+    "feedforward",
+    "linear_recurrences",
+    "pooling",
+    "recurrent",
+]

@@ -1,8 +1,8 @@
 """Every block is data: parameters, role, cost, reach and source; the file names are those of `blocks`.
 
 `spec` is what a block states and `registry` where it is found. `attention` (with `attention_window`),
-`all_attention`, `convolutions`, `recurrent`, `feedforward`, `pooling` and `neural_gpu` are the families.
-`cost_tree` adds costs up, `output_kinds` checks what parts give, and `entry_points` finds blocks of other
+`all_attention`, `convolutions`, `recurrent`, `linear_recurrences`, `feedforward`, `pooling` and `neural_gpu`
+are the families. `cost_tree` adds costs up, `output_kinds` checks what parts give, and `entry_points` finds blocks of other
 packages.
 """
 
@@ -11,9 +11,19 @@ from . import (  # each registers its blocks
     attention,
     convolutions,
     feedforward,
+    linear_recurrences,
     neural_gpu,
     pooling,
     recurrent,
 )
 
-__all__ = ["all_attention", "attention", "convolutions", "feedforward", "neural_gpu", "pooling", "recurrent"]
+__all__ = [
+    "all_attention",
+    "attention",
+    "convolutions",
+    "feedforward",
+    "linear_recurrences",
+    "neural_gpu",
+    "pooling",
+    "recurrent",
+]

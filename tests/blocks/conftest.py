@@ -4,10 +4,16 @@ import pytest
 import torch
 
 from . import references
-from .layers import attention_references
+from .layers import attention_references, linear_recurrence_references
 from .transducers import neural_gpu_references, seq2seq_references
 
-__all__ = ["attention_references", "neural_gpu_references", "references", "seq2seq_references"]
+__all__ = [
+    "attention_references",
+    "linear_recurrence_references",
+    "neural_gpu_references",
+    "references",
+    "seq2seq_references",
+]
 
 
 @pytest.fixture(autouse=True, scope="session")

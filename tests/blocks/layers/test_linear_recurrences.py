@@ -1,0 +1,61 @@
+"""Linear recurrences: their variants hold to the suite, and chunks give what step by step gives."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from activemem.blocks.layers.chunked_recurrence import run_in_chunks
+from activemem.blocks.testing.conformance import CHECKS
+from activemem.blocks.testing.fixtures import make_block, make_generator, parse_block, random_sequences
+from activemem.blocks.testing.references import apply_reference
+
+SMALL = "heads=2, head_width=9"
+VARIANTS = [
+    f"linear_attn({SMALL}, feature=relu, head_norm=rms, output_gate=silu)",
+    "linear_attn(heads=1, head_width=3, short_conv=4, output_gate=sigmoid)",
+]
+
+
+@pytest.mark.parametrize("text", VARIANTS)
+@pytest.mark.parametrize("check", CHECKS)
+def test_every_variant_holds_to_every_check(check, text):
+    check(text, causal=True)
+
+
+@pytest.mark.parametrize("text", VARIANTS)
+@pytest.mark.parametrize("length", [1, 7, 64, 65, 130])
+def test_chunks_give_the_outputs_and_gradients_of_the_reference(text, length):
+    node = parse_block(text)
+    block, x = make_block(node, causal=True), random_sequences(1, length)
+    found, expected = [], []
+    for into, run in (
+        (found, lambda x: block(x)[0]),
+        (expected, lambda x: apply_reference(node, block, x[0], causal=True)),
+    ):
+        row = x.clone().requires_grad_()
+        y = run(row)
+        into += [y, *torch.autograd.grad((y * y.detach().cos()).sum(), [row, *block.parameters()])]
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("decays", ["none", "gentle", "steep"])
+def test_chunks_give_the_recurrence_from_any_state_and_with_any_decay(decays):
+    generator = make_generator(0)
+
+    def draw(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    for length in (1, 33, 129):
+        q, k, v = draw(2, length, 3, 4), draw(2, length, 3, 4), draw(2, length, 3, 5)
+        state, log_decay = draw(2, 3, 4, 5), None
+        if decays != "none":
+            log_decay = -draw(2, length, 3).exp() * {"gentle": 0.1, "steep": 50.0}[decays]
+        y, last = run_in_chunks(q, k, v, log_decay, state)
+        outputs = []
+        for t in range(length):
+            kept = state if log_decay is None else state * log_decay[:, t].exp()[..., None, None]
+            state = kept + k[:, t, :, :, None] * v[:, t, :, None, :]
+            outputs.append((q[:, t, :, None] @ state).squeeze(2))
+        assert_close(y, torch.stack(outputs, 1), rtol=1e-11, atol=1e-11)
+        assert_close(last, state, rtol=1e-11, atol=1e-11)
