@@ -74,6 +74,25 @@ BudgetOption = Annotated[
     ),
 ]
 
+DeviceMemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--device-memory",
+        metavar="SIZE",
+        help="Say how many trials at once fit on a device of this memory, as 24GB or 80GiB.",
+    ),
+]
+
+
+def read_device_memory(size: str | None) -> int | None:
+    """The bytes of a device, None if none was given; BadParameter for what is no size."""
+    from .machine_settings import read_bytes
+
+    try:
+        return None if size is None else read_bytes(size)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--device-memory") from None
+
 
 def read_budget(budget: str | None, given: Mapping[str, object]) -> float | None:
     """How many seconds added seeds may train, None for any; BadParameter for options that contradict.

@@ -16,6 +16,7 @@ from ..run_options import (
     AddressOption,
     BudgetOption,
     CheckpointEveryOption,
+    DeviceMemoryOption,
     FailFastOption,
     IsolateOption,
     KeepStaleOption,
@@ -27,6 +28,7 @@ from ..run_options import (
     SkipUnfitNodesOption,
     UntilDecidedOption,
     read_budget,
+    read_device_memory,
 )
 
 if TYPE_CHECKING:
@@ -51,10 +53,11 @@ def plan(
     *,
     overrides: OverridesOption = None,
     only: OnlyOption = None,
+    device_memory: DeviceMemoryOption = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a study will train, what that costs, and which lengths it cannot reach.
+    """Say what a study will train, where, what that costs, and which lengths it cannot reach.
 
     FLOPs are those of a training step on sequences of the task's length, 40 tokens where it grows; times come
     from trials in the store.
@@ -66,14 +69,15 @@ def plan(
     from ..machine_settings import load_settings
     from ..views import plan as view
 
+    size = read_device_memory(device_memory)
     configured = load_settings({"results": results})
     found = follow_path(load_study(study, overrides or ()), configured.store)
     groups, selected = _groups(found), select_trials(found, only) if only else None
     page = planned(found, configured.store, selected, count_state=_count_state)
     if as_json:
-        print_json(view.plan_to_dict(found, page, groups))
+        print_json(view.plan_to_dict(found, page, groups, device_bytes=size))
     else:
-        print_stdout(view.format_plan(found, page, configured.values, groups))
+        print_stdout(view.format_plan(found, page, configured.values, groups, device_bytes=size))
 
 
 def _groups(study: Study) -> list[GroupSize]:

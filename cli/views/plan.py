@@ -34,8 +34,18 @@ _MAX_NAMED = 3
 _MAX_ALIASES = 8
 
 
-def format_plan(study: Study, plan: Plan, machine: MachineSettings, groups: Sequence[GroupSize] = ()) -> str:
-    """The lines of `study plan`: trials to run, costs of models, groups of weights, lengths out of reach."""
+def format_plan(
+    study: Study,
+    plan: Plan,
+    machine: MachineSettings,
+    groups: Sequence[GroupSize] = (),
+    *,
+    device_bytes: int | None = None,
+) -> str:
+    """The lines of `study plan`: trials to run, costs of models, groups of weights, lengths out of reach.
+
+    With `device_bytes` they say how many trials fit on such a device.
+    """
     lines = [
         *wrap(f"{study.name} · {study.title}", WIDTH),
         *wrap(_counts(study, plan), WIDTH),
@@ -48,14 +58,16 @@ def format_plan(study: Study, plan: Plan, machine: MachineSettings, groups: Sequ
             _format_total_time(plan, machine), WIDTH, initial_indent="  in all   ", subsequent_indent=" " * 11
         ),
     ]
-    for note in _notes(study, plan, machine):
+    for note in _notes(study, plan, machine, device_bytes):
         lines += ["", *note]
     for ceiling in (*plan.reach_limits, *plan.short_reaches):
         lines += ["", *wrap(str(ceiling), WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]
     return "\n".join([*lines, *_groups(groups)])
 
 
-def _notes(study: Study, plan: Plan, machine: MachineSettings) -> Iterator[list[str]]:
+def _notes(
+    study: Study, plan: Plan, machine: MachineSettings, device_bytes: int | None
+) -> Iterator[list[str]]:
     """The design, the sizes solved for equal parameters, what goes on, and each model over the budget."""
     yield wrap(_where(plan, machine), WIDTH, initial_indent="  where  ", subsequent_indent=" " * 9)
     if told := explain_design(study.design):
@@ -81,6 +93,7 @@ def _notes(study: Study, plan: Plan, machine: MachineSettings) -> Iterator[list[
     if plan.memory is not None:
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], WIDTH // 2)[0]} holds {_memory(held)}"
+        text += f"; {_room(held, device_bytes)}" if device_bytes is not None else ""
         yield wrap(text, WIDTH, initial_indent="  memory ", subsequent_indent=" " * 9)
     if plan.test is not None:
         text = _test(plan.test)
@@ -97,7 +110,7 @@ def _notes(study: Study, plan: Plan, machine: MachineSettings) -> Iterator[list[
 
 
 def _where(plan: Plan, machine: MachineSettings) -> str:
-    """Which device trials train on: `this machine's GPU, NVIDIA H100: room for 12 trials of the largest`."""
+    """Which device trains: `this machine's GPU, NVIDIA H100: 12 such trials at once fit into 80.0 GB`."""
     gpus, address = machine.gpus, machine.address
     if address is not None:
         asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
@@ -115,9 +128,14 @@ def _where_here(plan: Plan, gpus: Gpus) -> str:
             return "this machine's CPU: torch finds no GPU here"
         return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
     name, size = found
-    room = trials_on_device(plan.memory[1], size) if plan.memory else 0
-    told = f"room for {plural(room, 'trial')} of the largest at once" if room else "too small for the largest"
-    return f"this machine's GPU, {name}" + (f": {told}" if plan.memory else "")
+    return f"this machine's GPU, {name}" + (f": {_room(plan.memory[1], size)}" if plan.memory else "")
+
+
+def _room(held: StepMemory, device_bytes: int) -> str:
+    """`53 such trials at once fit into 24.0 GB`."""
+    count = trials_on_device(held, device_bytes)
+    told = f"{plural(count, 'such trial')} at once" if count else "not one such trial"
+    return f"{told} {'fits' if count < 2 else 'fit'} into {format_bytes(device_bytes)}"
 
 
 def _memory(held: StepMemory) -> str:
@@ -160,7 +178,9 @@ def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
         yield f"{plural(len(trials), 'trial')} {go} on from epoch {epochs} of {those} {names}{more}"
 
 
-def plan_to_dict(study: Study, plan: Plan, groups: Sequence[GroupSize] = ()) -> dict[str, Any]:
+def plan_to_dict(
+    study: Study, plan: Plan, groups: Sequence[GroupSize] = (), *, device_bytes: int | None = None
+) -> dict[str, Any]:
     """The plan with all its trials, for a program; seconds are null where nothing is known."""
     return {
         "study": study.name,
@@ -197,6 +217,9 @@ def plan_to_dict(study: Study, plan: Plan, groups: Sequence[GroupSize] = ()) -> 
             for each in plan.short_reaches
         ],
         "memory": None if plan.memory is None else {"label": plan.memory[0], **asdict(plan.memory[1])},
+        "device": None
+        if plan.memory is None or device_bytes is None
+        else {"bytes": device_bytes, "trials": trials_on_device(plan.memory[1], device_bytes)},
         "test": None if plan.test is None else asdict(plan.test),
         "groups": _groups_to_list(groups),
         "trials": [

@@ -110,6 +110,7 @@ class Analysis:
             parameters=4 * self.parameters,
             activations=self.tree.activation_bytes(batch),
             logits=4 * batch * self.outputs,
+            kernels=4 * batch * self.tree.kernels,
         )
 
 
@@ -301,6 +302,7 @@ class _Analyser:
             window=cost.window,
             saved=cost.saved,
             saved_once=cost.saved_once,
+            kernels=cost.kernels,
             saves_input=cost.saves_input,
             saves_output=cost.saves_output,
             shared=cost.shared,

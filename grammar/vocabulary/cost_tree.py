@@ -33,12 +33,14 @@ class TrainingMemory:
     """The bytes that a training step with Adam holds, numbers of four bytes.
 
     `activations` are what the forward pass keeps for the backward pass, as on a CPU: an accelerator keeps
-    dropout's masks in a quarter of the room, and no weights of attention.
+    dropout's masks in a quarter of the room, and no weights of attention. `kernels` are what fused kernels of
+    recurrent blocks keep beside that.
     """
 
     parameters: int
     activations: int
     logits: int
+    kernels: int = 0
 
     @property
     def gradients(self) -> int:
@@ -53,7 +55,8 @@ class TrainingMemory:
     @property
     def peak(self) -> int:
         """An estimate of the most that is held at once, where the loss's gradient reaches the logits."""
-        return self.parameters + self.gradients + self.optimizer + self.activations + 2 * self.logits
+        kept = self.activations + self.kernels + 2 * self.logits
+        return self.parameters + self.gradients + self.optimizer + kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,7 @@ class ModelPart:
     window: int = 0
     saved: int = 0
     saved_once: int = 0
+    kernels: int = 0
     saves_input: bool = False
     saves_output: bool = False
     shared: Mapping[str, int] = field(default_factory=dict)
@@ -134,6 +138,7 @@ def compose_repeat(
         window=count * one.window,
         saved=count * one.saved + inputs,
         saved_once=count * one.saved_once,
+        kernels=count * one.kernels,
         parts=parts,
     )
 
@@ -156,6 +161,7 @@ def total_cost(parts: tuple[ModelPart, ...], outputs: int) -> Cost:
         window=total.window,
         saved=total.saved,
         saved_once=total.saved_once,
+        kernels=total.kernels,
         saves_input=parts[0].saves_input,
         outputs=outputs,
         parts=parts,
@@ -174,6 +180,7 @@ def _sum_costs(label: str, form: PartKind, parts: tuple[ModelPart, ...], reach: 
         window=sum(part.window for part in parts),
         saved=sum(part.saved for part in parts),
         saved_once=sum(part.saved_once for part in parts),
+        kernels=sum(part.kernels for part in parts),
         shared={key: count for part in parts for key, count in part.shared.items()},
         parts=parts,
     )

@@ -84,7 +84,8 @@ class Cost:
     Generation keeps `state` numbers for each past token, and `window` numbers however many are past.
     Training keeps `saved` numbers of each sequence for the backward pass, `saved_once` of each batch, and,
     where `saves_input`, the block's input, which the parts of a sum have in common. Where `saves_output`,
-    what the block gives is among what is saved, so that nothing behind it saves that again.
+    what the block gives is among what is saved, so that nothing behind it saves that again. Fused kernels
+    keep `kernels` numbers of each sequence more, which are in no tensor that autograd saves.
     A whole model says how wide its `outputs` are; 0 is the model's width. Its `parts`, if it tells them, are
     what all of its other figures are the sums of.
     """
@@ -96,6 +97,7 @@ class Cost:
     window: int = 0
     saved: int = 0
     saved_once: int = 0
+    kernels: int = 0
     saves_input: bool = True
     saves_output: bool = False
     outputs: int = 0

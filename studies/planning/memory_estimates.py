@@ -87,7 +87,7 @@ def step_memory(
         * (2 if "gradient_noise" in train.measure else 1),
         optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,
         average=held.parameters if train.average else 0,
-        activations=held.activations + 2 * held.logits,
+        activations=held.activations + held.kernels + 2 * held.logits,
     )
 
 

@@ -1,12 +1,22 @@
 """What a plan says of memory and of tests: the same as torch holds, and as the analysis counts."""
 
+from itertools import accumulate
+
 import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
 
 from activemem.cli.machine_settings import MachineSettings
-from activemem.cli.views.plan import format_plan
+from activemem.cli.views.plan import format_plan, plan_to_dict
+from activemem.engine.trial.training import Training
 from activemem.grammar import analyse
 from activemem.storage import Store
-from activemem.studies.planning.memory_estimates import costliest_test, step_memory
+from activemem.studies.planning.memory_estimates import (
+    GPU_CONTEXT,
+    costliest_test,
+    step_memory,
+    trials_on_device,
+)
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.resolve.costs import flops_of_test, max_training_flops, sequence_tokens, step_flops
 from activemem.studies.study import StudyError, load_study
@@ -29,6 +39,49 @@ def test_a_step_holds_weights_gradients_state_average_and_the_activations_of_a_p
     assert held.optimizer == 8 * whole.parameters
     assert held.activations == whole.memory(3).activations + 2 * whole.memory(3).logits
     assert held.total == sum((held.weights * 3, held.optimizer, held.activations))
+
+
+SHAPES = [
+    (mixer, width, length, batch, dropout)
+    for mixer in ("sa", "conv(k=5)", "cgru(k=3)", "lstm", "gru")
+    for width, length, batch, dropout in ((64, 100, 8, 0.0), (256, 20, 16, 0.1), (512, 10, 4, 0.0))
+]
+
+
+@pytest.mark.parametrize(("mixer", "width", "length", "batch", "dropout"), SHAPES)
+def test_what_a_step_holds_is_within_a_fifth_of_what_torch_allocates(mixer, width, length, batch, dropout):
+    text = study_text(
+        model={
+            "recipe": f"2 * ({{mixer}} >> ff({2 * width}))",
+            "d_model": width,
+            "dropout": dropout,
+            "attention_dropout": dropout,
+        },
+        task={"name": "reverse"},
+        train={"batch_size": batch, "lengths": [length, length], "curriculum": None},
+        factors={"mixer": [mixer]},
+    )
+    settings = load_study(text).trials[0].settings
+    measured = peak_bytes(Training(settings, torch.device("cpu")))
+    assert step_memory(settings).total == pytest.approx(measured, rel=0.2)
+
+
+def peak_bytes(training):
+    """The most that torch's allocator has given out at once in a step, weights and state included."""
+    model, optimizer = training._model.train(), training._optimizer
+
+    def step():
+        training._accumulate_gradients(0)
+        optimizer.step()
+
+    step()
+    optimizer.zero_grad()  # as every step begins
+    held = [*model.parameters(), *(each for state in optimizer.state.values() for each in state.values())]
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+        step()
+    events = [each for each in found.profiler.kineto_results.events() if each.name() == "[memory]"]
+    changes = [each.nbytes() for each in sorted(events, key=lambda each: each.start_ns())]
+    return sum(each.numel() * each.element_size() for each in held) + max(accumulate(changes))
 
 
 def test_a_test_costs_its_forward_passes_and_the_time_of_a_plan_has_them():
@@ -56,6 +109,17 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
     told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
     assert "memory a step of sa holds " in told
     assert "activations at 80 tokens" in told
+    held = step_memory(study.trials[0].settings)
+    plan = make_plan(study, Store(tmp_path))
+    told = " ".join(format_plan(study, plan, MachineSettings(), device_bytes=24 * 10**9).split())
+    count = trials_on_device(held, 24 * 10**9)
+    assert count == 21_600_000_000 // (held.total + GPU_CONTEXT)
+    assert f"; {count} such trials at once fit into 24.0 GB " in told
+    assert plan_to_dict(study, plan, device_bytes=24 * 10**9)["device"] == {
+        "bytes": 24 * 10**9,
+        "trials": count,
+    }
+    told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
     assert "test 2,000 sequences at each of 2 lengths, 50 to 500: " in told
     assert "conv(k=5) on remember: 2 layers reach 4 to the left, so no length beyond 4 can be learnt" in told
 
