@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,13 @@ from .schema.ablation import expand_ablation
 from .schema.design import Design
 from .schema.design_reader import read_design
 from .schema.factors import SEED
-from .schema.search import check_search, read_search, representative_values, search_dimensions
+from .schema.search import (
+    check_search,
+    check_search_metric,
+    read_search,
+    representative_values,
+    search_dimensions,
+)
 from .schema.settings import DecodeSettings, Level, SearchSettings, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .text.diagnostics import Diagnostics
@@ -81,6 +87,8 @@ class Study:
     size_matches: Mapping[str, SizeMatch]
     source_sheet: SourceSheet
     own_corpus: OwnCorpus | None
+    tried: dict[str, Trial | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """What stored levels were found to be, by their text: a memory of `planning.status.tried_point`."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -237,7 +245,7 @@ def _study(
         return None
     budget = StudyBudget(max_parameters=header.max_parameters, max_step_flops=header.max_step_flops)
     grid = TrialGrid() if search else _grid(draft, header, budget)
-    return Study(
+    found = Study(
         name=header.name,
         title=header.title,
         paper=header.paper,
@@ -264,6 +272,9 @@ def _study(
         source_sheet=source_sheet,
         own_corpus=own_corpus,
     )
+    if search is not None:
+        check_search_metric(diagnostics, search, (trial.settings for trial in found.boundary_trials()))
+    return found
 
 
 def with_steps(study: Study, taken: tuple[str, ...]) -> Study:

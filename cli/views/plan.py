@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...engine.core.resources import Gpus, gpu_here, has_gpu
 from ...reporting.statistics.sequential import looks
+from ...studies.planning.best_points import comparison_note
 from ...studies.planning.memory_estimates import StepMemory, TrialTest, trials_on_device
 from ...studies.planning.plan import ModelCost, Plan
 from ...studies.planning.shorter_trials import ShorterTrial
@@ -101,6 +102,8 @@ def _notes(
     if plan.going_on:
         text = "; ".join(_going_on(plan.going_on.values()))
         yield wrap(text, WIDTH, initial_indent="  on     ", subsequent_indent=" " * 9)
+    if note := comparison_note(study):
+        yield wrap(note, WIDTH, initial_indent="  search ", subsequent_indent=" " * 9)
     if plan.stale:
         text = f"{describe_stale(plan.stale)}; a run trains them anew, --keep-stale keeps them"
         yield wrap(text, WIDTH, initial_indent="  stale  ", subsequent_indent=" " * 9)

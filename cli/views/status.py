@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from textwrap import wrap
 
 from ...studies.catalog.metrics import METRICS
-from ...studies.planning.best_points import BestPoint
+from ...studies.planning.best_points import BestPoint, comparison_note
 from ...studies.planning.status import StudyStatus
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study
@@ -70,7 +71,9 @@ def format_best_points(study: Study, best: Sequence[BestPoint]) -> list[str]:
     means = [metric.format(each.mean) for each in best]
     width = max(map(len, means), default=0)
     texts = ["  ".join(f"{name}={format_level(each.values[name])}" for name in each.values) for each in best]
-    return [
+    lines = [
         truncate(f"  {metric.name} {mean:>{width}}   {text}", WIDTH)
         for mean, text in zip(means, texts, strict=True)
     ]
+    note = comparison_note(study) if best else ""
+    return [*lines, *wrap(note, WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]

@@ -9,12 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import polars as pl
-
 from ...storage import Store
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.planning.ablation_path import follow_path
 from ...studies.planning.shorter_trials import ShorterTrials
+from ...studies.planning.status import study_outcomes
 from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
@@ -347,7 +346,7 @@ def _summary(study: Study, store: Store, counter: _Counter, *, stopped: bool, gi
     if study.search is None:
         wanted = {trial.id for trial in study.trials}
     else:
-        wanted = set(store.trials().filter(pl.col("study") == study.name)["trial"].to_list())
+        wanted = set(study_outcomes(study, store.trials())["trial"].to_list())
     statuses = [held[trial] for trial in wanted if held.get(trial, "incomplete") != "incomplete"]
     failed = list(counter.ended.values()).count("failed")
     return Summary(

@@ -15,6 +15,7 @@ import polars as pl
 from ...studies.catalog.metrics import METRICS
 from ...studies.planning.best_points import best_points
 from ...studies.schema.level_names import level_text
+from ...studies.schema.settings import Level
 from ..frames import study_levels
 from ..provenance import short_commit, torch_words
 from .inputs import PageInputs
@@ -26,7 +27,7 @@ def status(inputs: PageInputs) -> Mapping[str, object]:
     metric = METRICS[study.search.metric] if study.search else None
     if metric:
         found = [
-            (metric.format(each.mean), [level_text(each.values[name]) for name in study.dimensions])
+            (metric.format(each.mean), [_value(each.values, name) for name in study.dimensions])
             for each in best_points(study, inputs.outcomes)
         ]
     return {
@@ -36,6 +37,11 @@ def status(inputs: PageInputs) -> Mapping[str, object]:
         "dimensions": list(study.dimensions),
         "best_points": found,
     }
+
+
+def _value(values: Mapping[str, Level], name: str) -> str:
+    """The value of a dimension, or a dash for a point that does not take it."""
+    return level_text(values[name]) if name in values else "–"
 
 
 def failures(inputs: PageInputs) -> Mapping[str, object] | None:

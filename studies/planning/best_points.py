@@ -8,10 +8,11 @@ from statistics import fmean
 
 import polars as pl
 
-from ..schema.factors import SEED
-from ..schema.settings import Level
+from ..catalog.metrics import METRICS
+from ..catalog.tasks import AlgorithmicSettings
+from ..schema.settings import Level, TrialSettings
 from ..study import Study
-from .status import study_outcomes
+from .status import study_outcomes, tried_point
 from .trial_values import ValueStatus, trial_values
 
 MAX_POINTS = 5
@@ -23,6 +24,29 @@ class BestPoint:
 
     values: dict[str, Level]
     mean: float
+
+
+def comparison_note(study: Study) -> str:
+    """What a search's metric does not compare where curricula come to other lengths; or empty."""
+    search = study.search
+    if search is None or not any(_grows(trial.settings, search.metric) for trial in study.boundary_trials()):
+        return ""
+    return (
+        f"{search.metric} is at the length that each point's curriculum has come to, so that points which "
+        "come further may have a worse one; max_length, or lengths drawn by [train] lengths, compare them"
+    )
+
+
+def _grows(settings: TrialSettings, metric: str) -> bool:
+    """Whether a metric is one of sequences that become longer as a model gets better."""
+    task = settings.task
+    return (
+        isinstance(task, AlgorithmicSettings)
+        and settings.train.lengths is None
+        and metric not in ("length", "max_length")
+        and not metric.startswith("test_")
+        and METRICS[metric].higher_is_better is not None
+    )
 
 
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
@@ -37,9 +61,10 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     values = trial_values(study.name, tried["trial"], tried, search.metric)
     values = values.join(tried.select("trial", "factors"), on="trial", maintain_order="left")
     points: dict[str, list[float]] = {}
-    for factors, value in values.filter(status=ValueStatus.DONE).select("factors", "value").iter_rows():
-        levels = {name: level for name, level in json.loads(factors).items() if name != SEED}
-        points.setdefault(json.dumps(levels), []).append(value)
+    measured = values.filter(status=ValueStatus.DONE).select("trial", "factors", "value")
+    for trial, factors, value in measured.iter_rows():
+        point = tried_point(study, trial, json.loads(factors))
+        points.setdefault(json.dumps(point), []).append(value)
     complete = [
         BestPoint(values=json.loads(point), mean=fmean(means))
         for point, means in points.items()

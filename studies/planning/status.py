@@ -11,9 +11,11 @@ from typing import Any
 import polars as pl
 
 from ...storage import CheckpointNote, Store
-from ..resolve.plugin_code import changed_code
+from ..resolve.search_points import read_point
 from ..resolve.trial import Trial, settings_from_json
+from ..schema.factors import SEED
 from ..schema.level_names import first_line
+from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
 from .trials_to_run import trials_missing_weights
@@ -98,12 +100,42 @@ def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Tria
 def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     """The outcomes of a study's trials, whatever study ran them; of a search, all that it has tried.
 
-    What plug-ins of other source have computed is not among them.
+    What was tried with other settings or seeds, in another space, or with plug-ins of other source, is not
+    among them.
     """
     if study.search is not None:
         own = outcomes.filter(pl.col("study") == study.name)
-        return own.filter([not changed_code(text) for text in own["settings"]]) if len(own) else own
+        return own.filter([_is_tried(study, *row) for row in own.select("trial", "factors").iter_rows()])
     return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials]))
+
+
+def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[str, Level] | None:
+    """The point of a search that a stored trial, given its id and its levels, is of.
+
+    None if its levels are of another space, or its settings are not those of this study.
+    """
+    key = json.dumps(dict(levels))
+    if key not in study.tried:
+        study.tried[key] = _trial_of_levels(study, levels)
+    found = study.tried[key]
+    if found is None or found.id != trial:
+        return None
+    return {name: found.levels[name] for name in study.dimensions if name in found.levels}
+
+
+def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:
+    """The trial of a search that has these levels."""
+    values = read_point(study.choose, levels)
+    try:
+        return None if values is None else study.trial_for(values, int(levels.get(SEED, 0)))
+    except ValueError:  # the file has other settings now, and these values no longer fit them
+        return None
+
+
+def _is_tried(study: Study, trial: str, factors: str) -> bool:
+    """Whether a stored trial is of a point of this search, with one of its seeds."""
+    levels = json.loads(factors)
+    return levels.get(SEED) in study.seeds and tried_point(study, trial, levels) is not None
 
 
 def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:

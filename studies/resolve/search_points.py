@@ -42,6 +42,20 @@ def resolve_point(
     return {name: chosen[name] for name in dimensions if name in chosen}
 
 
+def read_point(choose: ChoosePoint, levels: Mapping[str, Level]) -> dict[str, Level] | None:
+    """The values of the point that stored levels settle; None if they are of another space."""
+
+    def stored(name: str, dimension: Dimension) -> Level:
+        if name not in levels or not contains(dimension, levels[name]):
+            raise ValueError(f"no value of {name}")
+        return levels[name]
+
+    try:
+        return choose(stored)
+    except ValueError:
+        return None
+
+
 def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
     """Every point, the dimension that is suggested last varying fastest.
 
@@ -67,6 +81,17 @@ def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
         digits[-1] = (digits[-1][0] + 1, digits[-1][1])
 
 
+def contains(dimension: Dimension, value: Level) -> bool:
+    """Whether a value is one of a dimension's."""
+    if isinstance(dimension, ChoiceDimension):
+        return any(value == each and _is_truth(value) == _is_truth(each) for each in _labels(dimension))
+    if isinstance(value, str) or _is_truth(value) or not dimension.low <= value <= dimension.high:
+        return False
+    if isinstance(dimension, RealDimension):
+        return True
+    return value == int(value) and (int(value) - dimension.low) % dimension.step == 0
+
+
 def is_enumerable(dimensions: Mapping[str, Dimension]) -> bool:
     """Whether the points are finitely many."""
     return not any(isinstance(dimension, RealDimension) for dimension in dimensions.values())
@@ -77,8 +102,17 @@ def _values(name: str, dimension: Dimension) -> range | list[Level]:
         case IntegerDimension():
             return range(dimension.low, dimension.high + 1, dimension.step)
         case ChoiceDimension():
-            return [option_label(option) for option in dimension.options]
+            return _labels(dimension)
         case _:
             raise ValueError(
                 f"expected a dimension with finitely many values, got the real numbers of {name}"
             )
+
+
+def _labels(choice: ChoiceDimension) -> list[Level]:
+    return [option_label(option) for option in choice.options]
+
+
+def _is_truth(value: Level) -> bool:
+    """Whether a value is true or false, which equal 1 and 0."""
+    return isinstance(value, bool)

@@ -1,9 +1,10 @@
-"""Which metrics a trial has after each of its epochs, not after the last alone."""
+"""Which metrics a trial has: those after each of its epochs, and those after the last alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..catalog.callbacks import CALLBACKS
 from ..catalog.metrics import METRICS
 from ..catalog.tasks import (
     AlgorithmicSettings,
@@ -24,6 +25,29 @@ def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
         if metric.measure is not None and kind in metric.kinds and metric.split in ("", "dev")
     )
     return ("loss", *_measured(settings), *_of_objective(settings), *registered)
+
+
+def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
+    """All that a trial may have at its end."""
+    added = (name for each in settings.train.callbacks for name in sorted(CALLBACKS[each.name].metrics))
+    others = (*settings.train.measure, "tokens_per_s", *added, *last_metrics(settings))
+    return tuple(dict.fromkeys((*epoch_metrics(settings), *others)))
+
+
+def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
+    """Those of which only the last epoch has any: of the test split, of outputs, of a task that is solved."""
+    task, kind = settings.task, settings.task.spec.kind
+    if isinstance(task, AlgorithmicSettings):
+        return ("test_loss", "test_accuracy", "test_exact") if task.test_lengths else ()
+    if kind is TaskKind.REGRESSION and not isinstance(task, GeneratedTask | LabelledSettings):
+        return ("solved_epochs",)
+    scored = [name for name in epoch_metrics(settings) if name.startswith("dev_")]
+    found = [f"test_{name.removeprefix('dev_')}" for name in scored]
+    if isinstance(task, LabelledSettings) and task.corpus.classes is None:
+        found += ["dev_r2", "test_r2"]
+    if kind is TaskKind.TRANSDUCTION:
+        found += ["bleu", "test_exact", "f1", "f1_of_all", "precision", "recall", "tree_share"]
+    return tuple(found)
 
 
 def _measured(settings: TrialSettings) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
@@ -13,8 +13,9 @@ from ...grammar.syntax.parser import parse_syntax
 from ...grammar.syntax.syntax_tree import ArgumentSyntax, CallSyntax, NumberSyntax
 from ..catalog.metrics import METRICS
 from ..text.diagnostics import Diagnostics
+from .epoch_metrics import final_metrics, last_metrics
 from .factors import SEED
-from .settings import Level, SearchSettings
+from .settings import Level, SearchSettings, TrialSettings
 
 
 def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
@@ -60,6 +61,24 @@ def check_search(
     for name in settings.space:
         if name in factors:
             diagnostics.report_error(("search", "space", name), f"'{name}' is a factor already", key=True)
+
+
+def check_search_metric(
+    diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
+) -> None:
+    """Note a metric that trials at the ends of a search's dimensions do not have, or have too late."""
+    name, path = settings.metric, ("search", "metric")
+    for each in ends:
+        known, task = final_metrics(each), each.task.name
+        if name not in known:
+            fault = f"expected a metric of {task}, of {', '.join(known)}, got '{name}'"
+        elif settings.scheduler != "none" and name in last_metrics(each):
+            early = [one for one in known if one not in last_metrics(each)]
+            fault = f"{settings.scheduler} needs a metric of each epoch, of {', '.join(early)}, got '{name}'"
+        else:
+            continue
+        return diagnostics.report_error(path, fault)
+    return None
 
 
 def search_dimensions(

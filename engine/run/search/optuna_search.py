@@ -11,12 +11,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import optuna
 from optuna.trial import TrialState
 
 from ....storage import Store
 from ....studies.planning.shorter_trials import ShorterTrials
+from ....studies.planning.status import tried_point
+from ....studies.resolve.plugin_code import changed_code
 from ....studies.resolve.search_points import enumerate_points, is_enumerable
 from ....studies.schema.settings import Level
 from ....studies.study import Study
@@ -158,13 +161,19 @@ class OptunaSearch:
         begun: list[Mapping[str, Level]] = []
         for trial in sorted(self._stored.keys() - self._seen):  # in one order, since samplers depend on it
             self._seen.add(trial)
-            if (row := self._stored[trial])["study"] == self._study.name:
+            if (row := self._stored[trial])["study"] == self._study.name and self._is_own(trial, row):
                 begun.append(json.loads(row["factors"]))
         for trial in unfinished_trials(self._store.checkpoints_folder(STARTS_FILE)):
             if trial.study == self._study.name and trial.id not in self._seen:
                 self._seen.add(trial.id)
-                begun.append(dict(trial.levels))
+                if tried_point(self._study, trial.id, trial.levels) is not None:
+                    begun.append(dict(trial.levels))
         return self._points.of_levels(begun)
+
+    def _is_own(self, trial: str, row: Mapping[str, Any]) -> bool:
+        """Whether a stored trial is of a point of this search, maybe with plug-ins of other source."""
+        levels = json.loads(row["factors"])
+        return tried_point(self._study, trial, levels) is not None or bool(changed_code(row["settings"]))
 
     def _proposals(self) -> Iterator[optuna.trial.Trial]:
         """Optuna's trials for unfinished points, for what its sampler thinks of, and for points in order."""

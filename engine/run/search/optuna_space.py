@@ -15,15 +15,6 @@ from ....grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, Real
 from ....studies.schema.settings import Level
 
 
-def contains(dimension: Dimension, value: Level) -> bool:
-    """Whether a stored value is one of a dimension's."""
-    try:
-        optuna.trial.create_trial(value=0.0, params={"": value}, distributions={"": distribution(dimension)})
-    except (ValueError, TypeError):
-        return False
-    return True
-
-
 def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
     """What Optuna proposes for a dimension; the other dimensions need not be known."""
     match dimension:

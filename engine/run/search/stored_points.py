@@ -10,13 +10,13 @@ from statistics import fmean
 import optuna
 from optuna.trial import TrialState
 
-from ....grammar.nodes import Dimension
 from ....storage import Store
 from ....studies.planning.trial_values import ValueStatus, trial_values
+from ....studies.resolve.search_points import read_point
 from ....studies.resolve.trial import Trial
 from ....studies.schema.settings import Level
 from ....studies.study import Study
-from .optuna_space import contains, distribution
+from .optuna_space import distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,9 @@ class StoredPoints:
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
         """The points that the levels of trials settle, each once; none of another space."""
-        found = map(self._of_levels, levels)
-        return list({point.name: point for point in found if point is not None}.values())
+        found = (read_point(self._study.choose, each) for each in levels)
+        points = [self.of_values(values) for values in found if values is not None]
+        return list({point.name: point for point in points}.values())
 
     def courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
         """The metric of the points' trials after each epoch."""
@@ -91,19 +92,6 @@ class StoredPoints:
             return None, epoch, TrialState.FAIL
         state = TrialState.PRUNED if ValueStatus.PRUNED in statuses else TrialState.COMPLETE
         return fmean(values), epoch, state
-
-    def _of_levels(self, levels: Mapping[str, Level]) -> SearchPoint | None:
-        """The point that a trial's levels settle; None if they are of another space."""
-
-        def stored(name: str, dimension: Dimension) -> Level:
-            if name not in levels or not contains(dimension, levels[name]):
-                raise ValueError(f"no value of {name}")
-            return levels[name]
-
-        try:
-            return self.of_values(self._study.choose(stored))
-        except ValueError:
-            return None
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:

@@ -12,6 +12,8 @@ from activemem.reporting.page.section_study import leading_comment
 from activemem.storage import Store, TrialRow
 from activemem.studies.study import load_study
 
+from ...studies.planning.test_plan import keep
+from ...study_texts import study_text
 from ..conftest import made_row
 
 NOTHING_YET = ["question", "status", "recipes", "tables", "settings", "reproduce"]
@@ -242,6 +244,19 @@ def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
     assert "How far should a convolution see to learn addition?" in texts["question"]
     assert "max_lengthkdropout\n\n19.070.25" in texts["status"]
     assert "model.dropout0.25" in texts["settings"]
+
+
+def test_a_dimension_that_a_point_does_not_take_has_a_dash(tmp_path):
+    text = study_text(
+        model={"recipe": "choice(sa, conv(k=integer(2, 9))) >> ff({filter})"},
+        task={"name": "sort"},
+        search={"trials": 9, "metric": "max_length", "direction": "max"},
+        space={"filter": "choice(8, 16)"},
+    )
+    study, store = load_study(text), Store(tmp_path)
+    trial = study.trial_for({"filter": 8, "choice": "sa"})
+    keep(store, trial, settings=trial.settings.model_dump_json())
+    assert "max_lengthfilterchoiceconv.k\n\n5.08sa–" in Reader(report(study, store)).texts["status"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A plan says what the store has, what the rest costs, how long it takes, and what cannot be reached."""
 
+import json
 import platform
 import subprocess
 import sys
@@ -65,7 +66,7 @@ def keep(store, trial, *, seconds=10.0, status="done", minutes=0, flops=1e9, **c
         "seed": trial.settings.seed,
         "status": status,
         "reason": None if status == "done" else "why",
-        "factors": "{}",
+        "factors": json.dumps(dict(trial.levels)),
         "settings": "{}",
         "metrics": (("max_length", 5.0),),
         "parameters": 1,

@@ -219,3 +219,12 @@ def test_failed_points_are_tried_again_only_when_asked(store, notes):
     assert run(SEARCH, store, notes, overrides).ran == 0
     assert run(SEARCH, store, notes, overrides, retry_failed=True).ran == 2
     assert {attempt for _, attempt in store.latest_attempts().values()} == {1}
+
+
+def test_points_of_another_task_are_not_taken_up(store, notes):
+    overrides = ["search.trials=2", "factors.seed=[0]"]
+    run(SHORT, store, notes, overrides)
+    run(SHORT, store, notes, [*overrides, "task.name=sort", "search.seed=1"])
+    of_task = {task: set(rows["factors"]) for (task,), rows in store.trials().group_by("task")}
+    assert [len(each) for each in of_task.values()] == [2, 2]
+    assert of_task["addition"].isdisjoint(of_task["sort"])

@@ -1,0 +1,102 @@
+"""What a search has tried: the stored trials whose settings are those of a point of its space."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from activemem.storage import Store
+from activemem.studies.planning.best_points import best_points, comparison_note
+from activemem.studies.planning.plan import make_plan
+from activemem.studies.planning.status import study_outcomes, study_status
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ...study_texts import replaced, study_text
+from .test_plan import keep
+
+SEARCH = study_text(
+    model={"recipe": "choice(sa, conv(k=integer(2, 9))) >> ff(8)"},
+    task={"name": "sort"},
+    search={"trials": 9, "metric": "accuracy", "direction": "max"},
+    space={"lr": "real(1e-4, 1e-1, log=true)"},
+    train={"optimizer": {"name": "adam", "lr": "{lr}"}},
+    factors={"seed": [0, 1]},
+)
+OTHER_TASK = replaced(SEARCH, ('"sort"', '"reverse"'))
+SMALLER = replaced(SEARCH, ("integer(2, 9)", "integer(2, 5)"))
+
+POINTS = (
+    ({"lr": 0.01, "choice": "conv(k=integer(2, 9))", "conv.k": 7}, 0.5),
+    ({"lr": 0.01, "choice": "sa"}, 0.7),
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Both points on two tasks, under one study's name."""
+    found = Store(tmp_path / "results")
+    for text, more in ((SEARCH, 0.0), (OTHER_TASK, 0.2)):
+        for values, value in POINTS:
+            for trial in load_study(text).point_trials(values):
+                keep(found, trial, metrics=(("accuracy", value + more),))
+    return found
+
+
+def test_points_of_another_task_or_seed_are_not_of_this_search(store):
+    for text, best in ((SEARCH, 0.7), (OTHER_TASK, 0.9)):
+        study = load_study(text)
+        assert [each.mean for each in best_points(study, store.trials())] == pytest.approx([best, best - 0.2])
+        assert make_plan(study, store).counts == {"done": 4}
+        assert study_status(study, store).summary() == "4 of 18 trials done · 14 left"
+    one_seed = load_study(SEARCH, ["factors.seed=[1]"])
+    assert study_status(one_seed, store).summary() == "2 of 9 trials done · 7 left"
+    assert [each.mean for each in best_points(one_seed, store.trials())] == pytest.approx([0.7, 0.5])
+
+
+def test_points_outside_of_the_space_are_not_of_this_search(store):
+    outcomes = study_outcomes(load_study(SMALLER), store.trials())
+    assert set(outcomes["recipe"]) == {"sa >> ff(8)"}
+    narrow = load_study(SEARCH, ['search.space.lr="real(0.02, 0.1)"'])
+    assert study_outcomes(narrow, store.trials()).is_empty()
+
+
+def test_what_a_point_does_not_take_makes_no_other_point_of_it(store):
+    study = load_study(SEARCH)
+    values = {"lr": 0.05, "choice": "sa"}
+    for trial, untaken in zip(study.point_trials(values), ({}, {"conv.k": 3}), strict=True):
+        told = replace(trial, levels={**trial.levels, **untaken})
+        keep(store, told, factors=json.dumps(told.levels), metrics=(("accuracy", 0.8),))
+    assert best_points(study, store.trials())[0].values == values
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ([], "accuracy is at the length that each point's curriculum has come to"),
+        (["search.metric=max_length"], ""),
+        (["train.lengths=[1, 8]", "search.metric=dev_accuracy"], ""),
+    ],
+)
+def test_an_accuracy_at_different_lengths_is_told(changes, told):
+    text = replaced(SEARCH, ("curriculum = { start = 5 }\n", "")) if "train" in str(changes) else SEARCH
+    note = comparison_note(load_study(text, changes))
+    assert note.startswith(told)
+    assert bool(note) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (["search.metric=bleu"], "expected a metric of sort, of loss, accuracy, length, max_length"),
+        (["search.metric=test_accuracy"], "got 'test_accuracy'"),
+        (
+            ["search.metric=test_accuracy", "task.test_lengths=[4]", "search.scheduler=asha"],
+            "asha needs a metric of each epoch, of loss, accuracy, length, max_length",
+        ),
+    ],
+)
+def test_a_metric_that_the_task_does_not_have_is_refused(changes, told):
+    with pytest.raises(StudyError, match=told):
+        load_study(SEARCH, changes)
+    assert load_study(SEARCH, ["search.metric=test_accuracy", "task.test_lengths=[4]"]).search
