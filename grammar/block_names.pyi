@@ -14,10 +14,12 @@ __all__ = [
     "attn_split",
     "cgru",
     "conv",
+    "delta",
     "dense",
     "extended_neural_gpu",
     "ff",
     "ff_attn",
+    "gla",
     "gru",
     "head_split",
     "highway_conv",
@@ -28,6 +30,7 @@ __all__ = [
     "mean_pool",
     "neural_gpu",
     "persistent_conv",
+    "retention",
     "sa",
     "seq2seq",
     "single_head",
@@ -156,6 +159,36 @@ class _Conv:
 
 conv: _Conv
 
+class _Delta(Recipe):
+    """The block `delta`: the delta rule: what a key holds in the state is moved towards its value."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        gate: bool | Placeholder = False,
+        negative: bool | Placeholder = False,
+        short_conv: int | Placeholder = 0,
+        qk_norm: Literal["none", "l2"] | Placeholder = "l2",
+        head_norm: Literal["none", "rms"] | Placeholder = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
+    ) -> Recipe:
+        """The delta rule: what a key holds in the state is moved towards its value: S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), twice that if negative; a_t = 1, with a gate exp(−exp(A_h) softplus(W_a x_t + b_h)); y_t = concat_h norm(S_tᵀ q_t / √head_width) · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        gate: whether the state of each head decays by a gate of the input; true or false.
+        negative: whether β goes to 2, so that eigenvalues of the state's transition go to −1; true or false.
+        short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; none or l2.
+        head_norm: normalisation of what each head gives, with gains that heads share; none or rms.
+        output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
+
+        Schlag et al. 2021; Yang et al. 2024 (Parallelizing Linear Transformers with the Delta Rule); gate: Yang, Kautz and Hatamizadeh 2025 (Gated Delta Networks); negative: Grazzi et al. 2025.
+        """
+
+delta: _Delta
+
 class _Dense(Recipe):
     """The block `dense`: one linear layer on each position."""
 
@@ -233,6 +266,32 @@ class _FfAttn:
         """
 
 ff_attn: _FfAttn
+
+class _Gla(Recipe):
+    """The block `gla`: gated linear attention: each channel of the keys decays by a gate of the input."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        short_conv: int | Placeholder = 0,
+        qk_norm: Literal["none", "l2"] | Placeholder = "none",
+        head_norm: Literal["none", "rms"] | Placeholder = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
+    ) -> Recipe:
+        """Gated linear attention: each channel of the keys decays by a gate of the input: S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = σ(W₂ W₁ x_t + b)^(1/16); y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ silu(W_g x_t) · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; none or l2.
+        head_norm: normalisation of what each head gives, with gains that heads share; none or rms.
+        output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
+
+        Yang et al. 2024 (Gated Linear Attention Transformers), sections 4.1 to 4.4; keys as wide as values.
+        """
+
+gla: _Gla
 
 class _Gru(Recipe):
     """The block `gru`: gated recurrent unit, read from left to right."""
@@ -318,6 +377,7 @@ class _LinearAttn(Recipe):
         head_width: int | Placeholder = 64,
         feature: Literal["elu", "relu"] | Placeholder = "elu",
         short_conv: int | Placeholder = 0,
+        qk_norm: Literal["none", "l2"] | Placeholder = "none",
         head_norm: Literal["none", "rms"] | Placeholder = "none",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
     ) -> Recipe:
@@ -327,6 +387,7 @@ class _LinearAttn(Recipe):
         head_width: width of one head; whole number, 1 to 4096.
         feature: the features φ: elu(x) + 1 or relu(x); elu or relu.
         short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; none or l2.
         head_norm: normalisation of what each head gives, with gains that heads share; none or rms.
         output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
 
@@ -433,6 +494,34 @@ class _PersistentConv:
         """
 
 persistent_conv: _PersistentConv
+
+class _Retention(Recipe):
+    """The block `retention`: linear attention with a fixed decay for each head, queries and keys rotated by their place."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        rotate: bool | Placeholder = True,
+        short_conv: int | Placeholder = 0,
+        qk_norm: Literal["none", "l2"] | Placeholder = "none",
+        head_norm: Literal["none", "rms"] | Placeholder = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
+    ) -> Recipe:
+        """Linear attention with a fixed decay for each head, queries and keys rotated by their place: S_t = γ_h S_{t−1} + (R^t k_t) v_tᵀ, γ_h = 1 − 2^(−5−h); y_t = concat_h norm(S_tᵀ R^t q_t / √head_width) ⊗ silu(W_g x_t) · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        rotate: whether queries and keys are turned by angles that grow with their place; true or false.
+        short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; none or l2.
+        head_norm: normalisation of what each head gives, with gains that heads share; none or rms.
+        output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
+
+        Sun et al. 2023, equations 5 to 8; root mean square for its group norm.
+        """
+
+retention: _Retention
 
 class _Sa(Recipe):
     """The block `sa`: multi-head softmax self-attention."""

@@ -1,8 +1,7 @@
 """S_t = a_t S_{t−1} + k_t v_tᵀ and y_t = q_tᵀ S_t for all positions: in chunks, each by batched products.
 
 Within a chunk the outputs are those of masked products of queries and keys; from chunk to chunk a state is
-handed on (Dao and Gu 2024, section 6). Decays are given as logarithms, at most 0, so that no product of them
-that is taken is above 1.
+handed on (Dao and Gu 2024, section 6). Decays are given as logarithms, at most 0.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ...grammar.vocabulary.linear_recurrences import chunk_shape
+from ...grammar.vocabulary.linear_recurrences import MAX_CHUNK_LENGTH, MAX_VECTOR_CHUNK_LENGTH, chunk_shape
 
 
 def run_in_chunks(
@@ -29,53 +28,82 @@ def run_in_chunks(
     (batch or 1, length, heads); without it all is kept. Without a `state` it begins at zero.
     """
     length = q.shape[1]
-    q, k, v = (split_chunks(each) for each in (q, k, v))  # each (chunks, batch, heads, size, ·)
+    q, k, v = (split_chunks(each, MAX_CHUNK_LENGTH) for each in (q, k, v))  # (chunks, batch, heads, size, ·)
     weights = q @ k.transpose(-1, -2)  # (chunks, batch, heads, queries, keys)
     total = None
     if log_decay is None:
         weights = weights.tril()
     else:
-        total = split_chunks(log_decay.unsqueeze(-1)).squeeze(-1).cumsum(-1)  # (chunks, batch, heads, size)
-        weights = weights * pairwise_decay(total)
+        total = split_chunks(log_decay.unsqueeze(-1), MAX_CHUNK_LENGTH).cumsum(-2)
+        weights = weights * pairwise_decay(total.squeeze(-1))
     within = weights @ v
-    if len(q) == 1 and state is None and not keep:
-        return join_chunks(within, length), None
-    before, last = _pass_on(k, v, total, state, keep=keep)
-    if total is not None:
-        q = q[-len(before) :] * total[-len(before) :].exp().unsqueeze(-1) if before else q
-    outputs = list(within.unbind(0))
-    for place in range(-len(before), 0):
-        outputs[place] = outputs[place] + q[place] @ before[place]
-    return join_chunks(torch.stack(outputs), length), last
+    count = len(q) if keep else len(q) - 1
+    if total is None:
+        states, last = hand_on(k[:count].transpose(-1, -2) @ v[:count], None, state, keep=keep)
+        return join_chunks(add_states(within, q, states), length), last
+    written = k[:count] * (total[:count, ..., -1:, :] - total[:count]).exp()
+    decays = total[:count, ..., -1:, :]
+    states, last = hand_on(written.transpose(-1, -2) @ v[:count], decays, state, keep=keep)
+    read = q[-len(states) :] * total[-len(states) :].exp() if states else q
+    return join_chunks(add_states(within, read, states), length), last
 
 
-def _pass_on(
-    k: Tensor, v: Tensor, total: Tensor | None, state: Tensor | None, *, keep: bool
+def run_vector_decays(
+    q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor | None = None, *, keep: bool = True
+) -> tuple[Tensor, Tensor | None]:
+    """As `run_in_chunks`, but with a decay for each channel of keys, (batch, length, heads, keys).
+
+    Queries have the decays since their chunk began, and keys the inverse, above 1: a chunk is so short that
+    decays as they are learnt stay within single precision (Yang et al. 2024, section 4).
+    """
+    length = q.shape[1]
+    q, k, v, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, k, v, log_decay))
+    total = steps.cumsum(-2)  # (chunks, batch, heads, size, keys)
+    q, k = q * total.exp(), k * (-total).exp()
+    within = (q @ k.transpose(-1, -2)).tril() @ v
+    count = len(q) if keep else len(q) - 1
+    decays = total[:count, ..., -1:, :]
+    written = k[:count].transpose(-1, -2) @ v[:count] * decays.exp().transpose(-1, -2)
+    states, last = hand_on(written, decays, state, keep=keep)
+    return join_chunks(add_states(within, q[-len(states) :], states), length), last
+
+
+def hand_on(
+    written: Tensor, log_decay: Tensor | None, state: Tensor | None, *, keep: bool
 ) -> tuple[list[Tensor], Tensor | None]:
-    """The states before each chunk, the first left out if it is zero, and the last state, if asked for."""
-    count = len(k) if keep else len(k) - 1
-    k, v = k[:count], v[:count]
-    if total is not None:
-        total = total[:count]
-        k = k * (total[..., -1:] - total).exp().unsqueeze(-1)
-    written = (k.transpose(-1, -2) @ v).unbind(0)  # each (batch, heads, keys, values)
+    """The states before each chunk, the first left out if it is zero, and the last state, if asked for.
+
+    `written` is what each chunk leaves, (chunks, batch, heads, keys, values), and `log_decay` what is left of
+    the state before it, (chunks, batch or 1, heads, 1, keys or 1).
+    """
     states = [] if state is None else [state]
-    for place, added in enumerate(written):
+    for place, added in enumerate(written.unbind(0)):
         if not states:
             states.append(added)
-        elif total is None:
+        elif log_decay is None:
             states.append(states[-1] + added)
         else:
-            states.append(states[-1] * total[place, ..., -1].exp()[..., None, None] + added)
+            states.append(states[-1] * log_decay[place].exp().transpose(-1, -2) + added)
     return (states[:-1], states[-1]) if keep else (states, None)
 
 
-def split_chunks(x: Tensor) -> Tensor:
-    """(batch, length, heads, width) as (chunks, batch, heads, size, width), zeros behind the end."""
+def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
+    """The outputs with what the last queries, (chunks, …, size, keys), read in the states before them."""
+    if not states:
+        return within
+    outputs = list(within.unbind(0))
+    for place in range(-len(states), 0):
+        outputs[place] = outputs[place] + read[place] @ states[place]
+    return torch.stack(outputs)
+
+
+def split_chunks(x: Tensor, most: int) -> Tensor:
+    """(batch, length, heads, width) as (chunks, batch, heads, size, width), zeros behind the end: a copy."""
     batch, length, heads, width = x.shape
-    count, size = chunk_shape(length)
+    count, size = chunk_shape(length, most)
     padded = functional.pad(x, (0, 0, 0, 0, 0, count * size - length)) if count * size > length else x
-    return padded.reshape(batch, count, size, heads, width).permute(1, 0, 3, 2, 4).contiguous()
+    chunks = padded.reshape(batch, count, size, heads, width).permute(1, 0, 3, 2, 4)
+    return chunks.clone(memory_format=torch.contiguous_format)
 
 
 def join_chunks(y: Tensor, length: int) -> Tensor:

@@ -8,7 +8,7 @@ by parameters that all of these blocks have: a short convolution, a normalisatio
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .attention import HEAD_WIDTH, HEADS
 from .registry import register
@@ -21,17 +21,27 @@ from .spec import (
     Role,
     Settings,
     Spec,
+    as_bool,
     as_int,
     as_word,
 )
 
-MAX_CHUNK_LENGTH = 64
-"""A longer sequence is computed in chunks of about one size, none longer than this."""
+MAX_CHUNK_LENGTH, MAX_VECTOR_CHUNK_LENGTH, MAX_DELTA_CHUNK_LENGTH = 64, 16, 32
+"""A longer sequence is computed in chunks of about one size, none longer than this.
+
+With one decay for a head, or none; with one for each channel of keys; and by the delta rule.
+"""
+
+GATE_RANK, GATE_TEMPERATURE = 16, 16.0
+"""The width between the two maps to the decays of `gla`, and the root of them that is taken."""
 
 
-def chunk_shape(length: int) -> tuple[int, int]:
-    """In how many chunks a sequence is computed, and how long each is; the last may end behind it."""
-    count = max(1, -(-length // MAX_CHUNK_LENGTH))
+def chunk_shape(length: int, most: int) -> tuple[int, int]:
+    """In how many chunks of at most so many a sequence is computed, and how long each is.
+
+    The last may end behind the sequence.
+    """
+    count = max(1, -(-length // most))
     return count, -(-length // count)
 
 
@@ -43,6 +53,17 @@ SHORT_CONV = Parameter(
     high=64,
     meaning="taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none",
 )
+
+
+def qk_norm_parameter(default: str) -> Parameter:
+    """Which normalisation queries and keys have."""
+    return Parameter(
+        name="qk_norm",
+        kind="word",
+        default=default,
+        words=("none", "l2"),
+        meaning="normalisation of the queries and keys of each head: l2 is to a length of one",
+    )
 
 
 def head_norm_parameter(default: str) -> Parameter:
@@ -69,13 +90,17 @@ def output_gate_parameter(default: str) -> Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrenceCost:
-    """What a recurrence costs on one sequence, the maps around it left out; `window` is its state."""
+    """What a recurrence costs on one sequence, the maps around it left out; `window` is its state.
+
+    What heads give stands in `positions`, the last of which may be behind the sequence.
+    """
 
     parameters: int = 0
     flops: int = 0
     window: int
     saved: int
     saved_once: int = 0
+    positions: int = 0
 
 
 def cost_with_maps(
@@ -95,10 +120,13 @@ def cost_with_maps(
     saved = recurrence.saved + plane
     if taps:
         saved += 3 * (length + taps - 1) * inner + 3 * plane
-    if raw:
+    unit = as_word(settings, "qk_norm") != "none"
+    if raw or unit:
         saved += 3 * plane
+    if unit:
+        saved += 2 * length * as_int(settings, "heads") + (2 * plane if raw else 0)
     if normed:
-        saved += 2 * plane + length * as_int(settings, "heads")
+        saved += plane + recurrence.positions * inner + length * as_int(settings, "heads")
     if gated != "none":
         saved += {"silu": 3, "sigmoid": 2}[gated] * plane
     return Cost(
@@ -120,7 +148,7 @@ def chunked_cost(length: int, *, heads: int, keys: int, values: int, decays: str
     before them that are sums of it; of decays also the scores, the decay of each pair and position, and what
     was multiplied by it.
     """
-    count, size = chunk_shape(length)
+    count, size = chunk_shape(length, MAX_CHUNK_LENGTH)
     states, pairs = count - 1, heads * count * size**2
     sums = max(0, states - 1)  # of what chunks write: the states before all but the first two
     saved = heads * count * size * (2 * keys + values) + pairs + (states + sums) * heads * keys * values
@@ -138,6 +166,7 @@ def chunked_cost(length: int, *, heads: int, keys: int, values: int, decays: str
         window=heads * keys * values,
         saved=saved,
         saved_once=once,
+        positions=count * size,
     )
 
 
@@ -153,10 +182,17 @@ def _register_recurrence(
     source: str,
     cost: Callable[[Settings, CostContext], Cost],
     *own: Parameter,
+    qk_norm: str = "none",
     head_norm: str,
     output_gate: str,
+    check: Callable[[Settings], str | None] | None = None,
 ) -> Spec:
-    around = (SHORT_CONV, head_norm_parameter(head_norm), output_gate_parameter(output_gate))
+    around = (
+        SHORT_CONV,
+        qk_norm_parameter(qk_norm),
+        head_norm_parameter(head_norm),
+        output_gate_parameter(output_gate),
+    )
     return register(
         Spec(
             name=name,
@@ -167,6 +203,7 @@ def _register_recurrence(
             source=source,
             cost=cost,
             reach=_reach,
+            check=check,
         )
     )
 
@@ -174,10 +211,10 @@ def _register_recurrence(
 def _linear_attn(settings: Settings, context: CostContext) -> Cost:
     """The recurrence with one value more, which counts; saved are what is divided and by what."""
     heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
-    count, size = chunk_shape(context.length)
+    count, size = chunk_shape(context.length, MAX_CHUNK_LENGTH)
     found = chunked_cost(context.length, heads=heads, keys=head_width, values=head_width + 1)
     divided = count * size * heads * (head_width + 1) + context.length * heads
-    recurrence = RecurrenceCost(flops=found.flops, window=found.window, saved=found.saved + divided)
+    recurrence = replace(found, saved=found.saved + divided, positions=context.length)
     return cost_with_maps(settings, context, recurrence, raw=True)
 
 
@@ -196,5 +233,153 @@ LINEAR_ATTN = _register_recurrence(
         meaning="the features φ: elu(x) + 1 or relu(x)",
     ),
     head_norm="none",
+    output_gate="none",
+)
+
+
+def _retention(settings: Settings, context: CostContext) -> Cost:
+    """The recurrence with fixed decays; of a rotation sines and cosines are saved."""
+    heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
+    found = chunked_cost(length, heads=heads, keys=head_width, values=head_width, decays="fixed")
+    angles = length * head_width if as_bool(settings, "rotate") else 0
+    recurrence = replace(found, saved_once=found.saved_once + angles)
+    return cost_with_maps(settings, context, recurrence, raw=False)
+
+
+def _check_rotation(settings: Settings) -> str | None:
+    """What is wrong with heads that are rotated, or None."""
+    width = as_int(settings, "head_width")
+    if as_bool(settings, "rotate") and width % 2:
+        return f"rotate=true turns channels two by two: expected an even head_width, got {width}"
+    return None
+
+
+RETENTION = _register_recurrence(
+    "retention",
+    "linear attention with a fixed decay for each head, queries and keys rotated by their place",
+    "S_t = γ_h S_{t−1} + (R^t k_t) v_tᵀ, γ_h = 1 − 2^(−5−h); "
+    "y_t = concat_h norm(S_tᵀ R^t q_t / √head_width) ⊗ silu(W_g x_t) · W_o",
+    "Sun et al. 2023, equations 5 to 8; root mean square for its group norm",
+    _retention,
+    Parameter(
+        name="rotate",
+        kind="boolean",
+        default=True,
+        meaning="whether queries and keys are turned by angles that grow with their place",
+    ),
+    head_norm="rms",
+    output_gate="silu",
+    check=_check_rotation,
+)
+
+
+def _gla(settings: Settings, context: CostContext) -> Cost:
+    """Maps to a decay for each channel, and the recurrence.
+
+    Saved are, of the maps, what is between them, and what softplus is of; in chunks queries, keys, values,
+    both decays of each channel and what is multiplied by them, the weights, and of states what is written
+    and what is left of it, before and after it decays.
+    """
+    heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
+    length, inner = context.length, heads * head_width
+    count, size = chunk_shape(length, MAX_VECTOR_CHUNK_LENGTH)
+    states, pairs, plane = count - 1, heads * count * size**2, count * size * inner
+    square, sums = heads * head_width**2, max(0, count - 2)
+    recurrence = RecurrenceCost(
+        parameters=context.width * GATE_RANK + GATE_RANK * inner + inner,
+        flops=2 * length * GATE_RANK * (context.width + inner)
+        + 4 * pairs * head_width
+        + 4 * states * size * square,
+        window=square,
+        saved=7 * plane
+        + pairs
+        + length * (GATE_RANK + inner)
+        + states * (2 * square + inner)
+        + sums * (square + inner),
+        positions=count * size,
+    )
+    return cost_with_maps(settings, context, recurrence, raw=False)
+
+
+GLA = _register_recurrence(
+    "gla",
+    "gated linear attention: each channel of the keys decays by a gate of the input",
+    "S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = σ(W₂ W₁ x_t + b)^(1/16); "
+    "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ silu(W_g x_t) · W_o",
+    "Yang et al. 2024 (Gated Linear Attention Transformers), sections 4.1 to 4.4; keys as wide as values",
+    _gla,
+    head_norm="rms",
+    output_gate="silu",
+)
+
+
+def head_rates_cost(heads: int, context: CostContext) -> RecurrenceCost:
+    """How fast heads forget: a map with biases, and rates; saved are what it maps to, steps and rates."""
+    return RecurrenceCost(
+        parameters=context.width * heads + 2 * heads,
+        flops=2 * context.length * context.width * heads,
+        window=0,
+        saved=2 * context.length * heads,
+        saved_once=heads,
+    )
+
+
+def _delta(settings: Settings, context: CostContext) -> Cost:
+    """A map to the strength of each head, and the rule; the solving of triangular systems is left out.
+
+    Saved are the strength, twice; in chunks queries, keys, values, keys times strength, what is solved, the
+    triangle and the weights; and of each chunk but the first what it writes, and the state before it. A gate
+    adds the scores of both and their decay, that of each position, and queries and keys with theirs.
+    """
+    heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
+    count, size = chunk_shape(length, MAX_DELTA_CHUNK_LENGTH)
+    states, pairs, positions = count - 1, heads * count * size**2, heads * count * size
+    later, square = heads * states * size, heads * head_width**2
+    saved = (
+        positions * (6 * head_width + 1) + length * heads + 2 * pairs + later * head_width + states * square
+    )
+    parameters, once = context.width * heads, 0
+    flops = 2 * length * context.width * heads + 6 * pairs * head_width + 6 * states * size * square
+    if as_bool(settings, "gate"):
+        rates = head_rates_cost(heads, context)
+        parameters, flops, once = parameters + rates.parameters, flops + rates.flops, rates.saved_once
+        once += (size**2 + 3) // 4
+        saved += (
+            rates.saved + 3 * pairs + positions + later * (2 * head_width + 1) + max(0, states - 1) * heads
+        )
+    recurrence = RecurrenceCost(
+        parameters=parameters,
+        flops=flops,
+        window=square,
+        saved=saved,
+        saved_once=once,
+        positions=count * size,
+    )
+    return cost_with_maps(settings, context, recurrence, raw=False)
+
+
+DELTA = _register_recurrence(
+    "delta",
+    "the delta rule: what a key holds in the state is moved towards its value",
+    "S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), twice that if negative; "
+    "a_t = 1, with a gate exp(−exp(A_h) softplus(W_a x_t + b_h)); "
+    "y_t = concat_h norm(S_tᵀ q_t / √head_width) · W_o",
+    "Schlag et al. 2021; Yang et al. 2024 (Parallelizing Linear Transformers with the Delta Rule); "
+    "gate: Yang, Kautz and Hatamizadeh 2025 (Gated Delta Networks); negative: Grazzi et al. 2025",
+    _delta,
+    Parameter(
+        name="gate",
+        kind="boolean",
+        default=False,
+        meaning="whether the state of each head decays by a gate of the input",
+    ),
+    Parameter(
+        name="negative",
+        kind="boolean",
+        default=False,
+        meaning="whether β goes to 2, so that eigenvalues of the state's transition go to −1",
+    ),
+    qk_norm="l2",
+    head_norm="rms",
     output_gate="none",
 )

@@ -36,15 +36,18 @@ def merged(block, y, x, head_norm, output_gate):
     return y @ block.output.weight.T
 
 
-def by_heads(block, x, one_head, head_norm, output_gate):
+def by_heads(block, x, one_head, *, qk_norm, head_norm, output_gate, **_):
     """`one_head(head, q, k, v)` gives (length, head_width) of (length, head_width) each."""
     qkv = mapped(block, x)
+    if qk_norm == "l2":
+        qk = qkv[:, :2]
+        qkv = torch.cat([qk / torch.sqrt((qk * qk).sum(-1, keepdim=True) + 1e-6), qkv[:, 2:]], 1)
     heads = [one_head(h, *qkv[:, :, h].unbind(1)) for h in range(block.heads)]
     return merged(block, torch.stack(heads, 1), x, head_norm, output_gate)
 
 
 @register_reference("linear_attn")
-def linear_attn(block, x, *, feature, head_norm, output_gate, **_):
+def linear_attn(block, x, *, feature, **around):
     def phi(x):
         return torch.where(x > 0, x + 1, torch.exp(x)) if feature == "elu" else torch.relu(x)
 
@@ -56,4 +59,63 @@ def linear_attn(block, x, *, feature, head_norm, output_gate, **_):
             outputs.append(row_q @ state / (row_q @ norm + 1e-6))
         return torch.stack(outputs)
 
-    return by_heads(block, x, one_head, head_norm, output_gate)
+    return by_heads(block, x, one_head, **around)
+
+
+def rotated(x, angles):
+    """Each two neighbours of a row as a complex number, turned."""
+    turned = torch.view_as_complex(x.view(-1, 2)) * torch.exp(1j * angles)
+    return torch.view_as_real(turned).flatten()
+
+
+@register_reference("retention")
+def retention(block, x, *, rotate, head_width, **around):
+    def one_head(head, q, k, v):
+        gamma, state, outputs = 1 - 2.0 ** (-5 - head), torch.zeros(head_width, head_width, dtype=x.dtype), []
+        for t in range(len(x)):
+            row_q, row_k = q[t], k[t]
+            if rotate:
+                angles = t * 1e4 ** (-torch.arange(0, head_width, 2, dtype=x.dtype) / head_width)
+                row_q, row_k = rotated(row_q, angles), rotated(row_k, angles)
+            state = gamma * state + torch.outer(row_k, v[t])
+            outputs.append(row_q @ state / head_width**0.5)
+        return torch.stack(outputs)
+
+    return by_heads(block, x, one_head, **around)
+
+
+@register_reference("gla")
+def gla(block, x, *, head_width, **around):
+    down, up = block.decay
+    decays = (1 / (1 + torch.exp(-(x @ down.weight.T @ up.weight.T + up.bias)))) ** (1 / 16)
+
+    def one_head(head, q, k, v):
+        state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
+        for t in range(len(x)):
+            alpha = decays[t, head * head_width : (head + 1) * head_width]
+            state = alpha[:, None] * state + torch.outer(k[t], v[t])
+            outputs.append(q[t] @ state / head_width**0.5)
+        return torch.stack(outputs)
+
+    return by_heads(block, x, one_head, **around)
+
+
+def decays_of_heads(rates, x):
+    """(length, heads)."""
+    steps = torch.log(1 + torch.exp(x @ rates.map.weight.T + rates.step_offset))
+    return torch.exp(-torch.exp(rates.log_rate) * steps)
+
+
+@register_reference("delta")
+def delta(block, x, *, gate, negative, head_width, **around):
+    betas = (2 if negative else 1) / (1 + torch.exp(-(x @ block.beta.weight.T)))
+
+    def one_head(head, q, k, v):
+        state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
+        for t in range(len(x)):
+            held = (decays_of_heads(block.rates, x)[t, head] if gate else 1) * state
+            state = held + betas[t, head] * torch.outer(k[t], v[t] - k[t] @ held)
+            outputs.append(q[t] @ state / head_width**0.5)
+        return torch.stack(outputs)
+
+    return by_heads(block, x, one_head, **around)

@@ -12,7 +12,12 @@ from activemem.blocks.testing.references import apply_reference
 SMALL = "heads=2, head_width=9"
 VARIANTS = [
     f"linear_attn({SMALL}, feature=relu, head_norm=rms, output_gate=silu)",
-    "linear_attn(heads=1, head_width=3, short_conv=4, output_gate=sigmoid)",
+    "linear_attn(heads=1, head_width=3, short_conv=4, qk_norm=l2, output_gate=sigmoid)",
+    "retention(heads=2, head_width=4, head_norm=none)",
+    f"retention({SMALL}, rotate=false, qk_norm=l2)",
+    "gla(heads=2, head_width=4, qk_norm=l2)",
+    "delta(heads=2, head_width=4, gate=true, negative=true, output_gate=silu)",
+    "delta(heads=2, head_width=4, negative=true, short_conv=3)",
 ]
 
 

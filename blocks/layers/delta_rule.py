@@ -1,0 +1,74 @@
+"""S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ for all positions: the delta rule, in chunks.
+
+What the positions of a chunk write depends on each other by a unit triangular system, which is solved once
+for each chunk (Yang et al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ...grammar.vocabulary.linear_recurrences import MAX_DELTA_CHUNK_LENGTH
+from .chunked_recurrence import join_chunks, pairwise_decay, split_chunks
+
+
+def run_delta_rule(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+    *,
+    log_decay: Tensor | None = None,
+    state: Tensor | None = None,
+    keep: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    """The outputs (batch, length, heads, values), and the last state (batch, heads, keys, values) to `keep`.
+
+    q and k are (batch, length, heads, keys), v (batch, length, heads, values), `beta` and `log_decay`
+    (batch, length, heads). Without a `state` it begins at zero.
+    """
+    length = q.shape[1]
+    q, k, v, beta = (split_chunks(each, MAX_DELTA_CHUNK_LENGTH) for each in (q, k, v, beta.unsqueeze(-1)))
+    scaled, width = k * beta, v.shape[-1]
+    triangle, weights = scaled @ k.transpose(-1, -2), q @ k.transpose(-1, -2)
+    total = grown = None
+    if log_decay is None:
+        weights = weights.tril()
+    else:
+        total = split_chunks(log_decay.unsqueeze(-1), MAX_DELTA_CHUNK_LENGTH).cumsum(-2)
+        decay = pairwise_decay(total.squeeze(-1))
+        grown = total.exp()
+        triangle, weights, scaled = triangle * decay, weights * decay, scaled * grown
+    solved = torch.linalg.solve_triangular(
+        _at_least_single(triangle),
+        _at_least_single(torch.cat([v * beta, scaled], -1)),
+        upper=False,
+        unitriangular=True,
+    )
+    values, erased = solved[..., :width], solved[..., width:]
+    outputs: list[Tensor] = []
+    for place in range(len(q)):
+        new = values[place] if state is None else values[place] - erased[place] @ state
+        y = weights[place] @ new
+        if state is not None:
+            y = y + (q[place] if grown is None else q[place] * grown[place]) @ state
+        outputs.append(y)
+        if keep or place < len(q) - 1:
+            state = _next_state(k[place], new, None if total is None else total[place], state)
+    return join_chunks(torch.stack(outputs), length), state if keep else None
+
+
+def _at_least_single(x: Tensor) -> Tensor:
+    """The same in single precision if it is in half, which no solver takes."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
+def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | None) -> Tensor:
+    """The state behind a chunk that has written `new` values at its keys; both (batch, heads, size, ·)."""
+    if total is None:
+        written = k.transpose(-1, -2) @ new
+        return written if state is None else state + written
+    end = total[..., -1:, :]
+    written = (k * (end - total).exp()).transpose(-1, -2) @ new
+    return written if state is None else state * end.exp() + written
