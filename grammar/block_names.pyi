@@ -169,8 +169,8 @@ class _Delta(Recipe):
         gate: bool | Placeholder = False,
         negative: bool | Placeholder = False,
         short_conv: int | Placeholder = 0,
-        qk_norm: Literal["none", "l2"] | Placeholder = "l2",
-        head_norm: Literal["none", "rms"] | Placeholder = "rms",
+        qk_norm: Literal["l2", "none"] | Placeholder = "l2",
+        head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
     ) -> Recipe:
         """The delta rule: what a key holds in the state is moved towards its value: S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), twice that if negative; a_t = 1, with a gate exp(−exp(A_h) softplus(W_a x_t + b_h)); y_t = concat_h norm(S_tᵀ q_t / √head_width) · W_o.
@@ -180,8 +180,8 @@ class _Delta(Recipe):
         gate: whether the state of each head decays by a gate of the input; true or false.
         negative: whether β goes to 2, so that eigenvalues of the state's transition go to −1; true or false.
         short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
-        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; none or l2.
-        head_norm: normalisation of what each head gives, with gains that heads share; none or rms.
+        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; l2 or none.
+        head_norm: normalisation of what each head gives, with gains that heads share; rms or none.
         output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
 
         Schlag et al. 2021; Yang et al. 2024 (Parallelizing Linear Transformers with the Delta Rule); gate: Yang, Kautz and Hatamizadeh 2025 (Gated Delta Networks); negative: Grazzi et al. 2025.
@@ -276,7 +276,7 @@ class _Gla(Recipe):
         head_width: int | Placeholder = 64,
         short_conv: int | Placeholder = 0,
         qk_norm: Literal["none", "l2"] | Placeholder = "none",
-        head_norm: Literal["none", "rms"] | Placeholder = "rms",
+        head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
     ) -> Recipe:
         """Gated linear attention: each channel of the keys decays by a gate of the input: S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = σ(W₂ W₁ x_t + b)^(1/16); y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ silu(W_g x_t) · W_o.
@@ -285,7 +285,7 @@ class _Gla(Recipe):
         head_width: width of one head; whole number, 1 to 4096.
         short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
         qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; none or l2.
-        head_norm: normalisation of what each head gives, with gains that heads share; none or rms.
+        head_norm: normalisation of what each head gives, with gains that heads share; rms or none.
         output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
 
         Yang et al. 2024 (Gated Linear Attention Transformers), sections 4.1 to 4.4; keys as wide as values.
@@ -505,7 +505,7 @@ class _Retention(Recipe):
         rotate: bool | Placeholder = True,
         short_conv: int | Placeholder = 0,
         qk_norm: Literal["none", "l2"] | Placeholder = "none",
-        head_norm: Literal["none", "rms"] | Placeholder = "rms",
+        head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
     ) -> Recipe:
         """Linear attention with a fixed decay for each head, queries and keys rotated by their place: S_t = γ_h S_{t−1} + (R^t k_t) v_tᵀ, γ_h = 1 − 2^(−5−h); y_t = concat_h norm(S_tᵀ R^t q_t / √head_width) ⊗ silu(W_g x_t) · W_o.
@@ -515,7 +515,7 @@ class _Retention(Recipe):
         rotate: whether queries and keys are turned by angles that grow with their place; true or false.
         short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
         qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; none or l2.
-        head_norm: normalisation of what each head gives, with gains that heads share; none or rms.
+        head_norm: normalisation of what each head gives, with gains that heads share; rms or none.
         output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
 
         Sun et al. 2023, equations 5 to 8; root mean square for its group norm.

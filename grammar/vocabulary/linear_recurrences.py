@@ -61,7 +61,7 @@ def qk_norm_parameter(default: str) -> Parameter:
         name="qk_norm",
         kind="word",
         default=default,
-        words=("none", "l2"),
+        words=tuple(sorted(("none", "l2"), key=default.__ne__)),
         meaning="normalisation of the queries and keys of each head: l2 is to a length of one",
     )
 
@@ -72,7 +72,7 @@ def head_norm_parameter(default: str) -> Parameter:
         name="head_norm",
         kind="word",
         default=default,
-        words=("none", "rms"),
+        words=tuple(sorted(("none", "rms"), key=default.__ne__)),
         meaning="normalisation of what each head gives, with gains that heads share",
     )
 

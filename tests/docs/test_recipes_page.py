@@ -1,4 +1,4 @@
-"""`docs/recipes.md`: its recipes are recipes, its Python runs, its rules are those of the parser.
+"""`docs/recipes.md` and `docs/blocks.md`: recipes are recipes, Python runs, rules are the parser's.
 
 What it shows of the program's output and of the code is compared in `test_documents`.
 """
@@ -12,12 +12,12 @@ import activemem.grammar
 from activemem.grammar import lookup, parse, registered_names
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+PAGE, BLOCKS = ((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("recipes.md", "blocks.md"))
 
 
 def fences(language):
-    """The contents of the page's fences of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    """The contents of the pages' fences of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE + BLOCKS, re.DOTALL | re.MULTILINE)
 
 
 FORMS = re.findall(r"^\| (\w+) \| [^|]* \| `(.+)` \|$", PAGE, re.MULTILINE)
@@ -55,7 +55,7 @@ def test_the_rules_are_those_in_the_grammars_own_words():
 def test_every_block_is_in_both_tables():
     for name in registered_names():
         if lookup(name).owner == "activemem":
-            assert len(re.findall(rf"^\| `{name}\b", PAGE, re.MULTILINE)) == 2
+            assert len(re.findall(rf"^\| `{name}\b", BLOCKS, re.MULTILINE)) == 2
 
 
 def test_the_page_is_two_pages():
