@@ -14,7 +14,7 @@ import torch
 
 from ...studies.catalog.tasks import GeneratedTask, LabelledSettings, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
-from .base import Metrics, Objective, StepShape
+from .base import Metrics, Objective, Stackable, StepShape
 from .generated import NumberExamplesObjective, TaggingExamplesObjective
 from .labelled import ClassificationObjective, SequenceRegressionObjective
 from .language_modelling import LineObjective, StreamObjective
@@ -22,7 +22,7 @@ from .regression import RegressionObjective
 from .seq2seq import Seq2SeqObjective
 from .tagging import DrawnLengthObjective, GrowingLengthObjective
 
-__all__ = ["Metrics", "Objective", "StepShape", "build_objective"]
+__all__ = ["Metrics", "Objective", "Stackable", "StepShape", "build_objective"]
 
 _OBJECTIVES: dict[TaskKind, type[Objective[Any]]] = {
     TaskKind.TRANSDUCTION: Seq2SeqObjective,

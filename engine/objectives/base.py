@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +43,19 @@ class CausalView:
     first: int
     symbols: int
     outputs: Callable[[nn.Module, Tensor], Tensor]
+
+
+@runtime_checkable
+class Stackable(Protocol):
+    """An objective whose batches of one length are of one shape, so that trials can take steps together."""
+
+    def draw(self) -> tuple[Tensor, ...]:
+        """The whole next batch, on the device: as many tensors, of the same shapes, in each of these trials."""
+        ...
+
+    def loss_of(self, model: Any, *batch: Tensor) -> Tensor:
+        """The loss of a whole batch, which depends on the model and on the batch alone."""
+        ...
 
 
 class Objective(ABC, Generic[ModelOf]):

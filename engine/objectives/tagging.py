@@ -45,6 +45,15 @@ class TaggingObjective(Objective[Model]):
         self._show(inputs, logits, targets.flatten())
         return functional.cross_entropy(logits, targets.flatten())
 
+    def draw(self) -> tuple[Tensor, ...]:
+        """The whole next batch, on the device."""
+        return tuple(rows.to(self.device) for rows in self._draw_batch())
+
+    def loss_of(self, model: Model, *batch: Tensor) -> Tensor:
+        """Cross-entropy of every token of a whole batch."""
+        inputs, targets = batch
+        return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """What is measured after each epoch, and after the last one at each test length."""
         measured = self._evaluate_epoch(model)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,10 +15,11 @@ from torch import Tensor
 from ...errors import ActivememError
 from ...storage import WrittenOutputs
 from ...studies.schema.settings import TrialSettings
+from ..core.device_stream import DeviceStream
 from ..core.interruption import Interruption
-from ..core.models import autocast, build_model, sequence_flops
+from ..core.models import AnyModel, autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
-from ..objectives import Metrics, StepShape, build_objective
+from ..objectives import Metrics, Objective, StepShape, build_objective
 from ..optimisers import WeightAverage, build_optimizer
 from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
 from .leaks import LeakError, check_future_is_hidden
@@ -35,6 +36,17 @@ BetweenSteps = Callable[[], None]
 
 class NotANumberError(ActivememError):
     """The loss of an epoch is not a finite number."""
+
+
+class TrainingParts(NamedTuple):
+    """What a training consists of, for those who take its steps together with those of others."""
+
+    settings: TrialSettings
+    device: torch.device
+    model: AnyModel
+    objective: Objective[Any]
+    optimizer: torch.optim.Optimizer
+    noise: DeviceStream
 
 
 class Training:
@@ -67,13 +79,26 @@ class Training:
         )
         self._terms = LossTerms(train.loss_terms, self._model, device) if train.loss_terms else None
         self._callbacks = Callbacks(train.callbacks, seed, device) if train.callbacks else None
-        self._noise = torch.Generator(device).manual_seed(derive_seed(seed, "dropout")).get_state()
+        self._noise = DeviceStream(device, derive_seed(seed, "dropout"))
+        self.packed_steps = 0  # steps taken together with other trainings
         self.parameters = sum(weights.numel() for weights in self._model.parameters())
         self.epoch = self.step = 0
         self.seconds = self.flops = self._tokens = 0.0
-        self._amid_step = self._draws = False
+        self._amid_step = False
         self._piece_began: float | None = None
         self._begin_epoch()
+
+    @property
+    def parts(self) -> TrainingParts:
+        """What it consists of."""
+        return TrainingParts(
+            self._settings, self._device, self._model, self._objective, self._optimizer, self._noise
+        )
+
+    @property
+    def steps_left(self) -> int:
+        """The steps of the epoch under way that have not been taken."""
+        return self._settings.train.steps_per_epoch - self._taken
 
     @property
     def finished(self) -> bool:
@@ -83,7 +108,7 @@ class Training:
     @property
     def can_be_saved(self) -> bool:
         """Whether all of its state is of one moment, so that it can be saved; not when a step was left."""
-        return not self._amid_step
+        return not self._amid_step and self._noise.settled
 
     @property
     def lacks_last_evaluation(self) -> bool:
@@ -99,7 +124,7 @@ class Training:
         """
         with self._timed():
             self._start_callbacks()
-            with self._own_rng(), float32_products(self._settings.train.precision):
+            with self._noise.in_process(), float32_products(self._settings.train.precision):
                 self._take_steps(between_steps)
             shapes, epoch = self._objective.epoch_shapes(), self.epoch + 1
             loss = float(self._loss / self._settings.train.steps_per_epoch)
@@ -132,8 +157,9 @@ class Training:
             "schedule": self._schedule.state(),
             "losses": self._losses,
             "patience": self._patience.state(),
-            "noise": self._read_rng() if self._draws else self._noise,
+            "noise": self._noise.state,
             "progress": (self.epoch, self.step, self.seconds + now_s, self.flops, self._tokens),
+            **({"packed": self.packed_steps} if self.packed_steps else {}),
             "epoch": {"taken": self._taken, "loss": self._loss, "seconds": self._epoch_s + now_s},
             **({"gradients": self._gradients.state()} if self._gradients else {}),
             **({"terms": self._terms.state()} if self._terms else {}),
@@ -151,7 +177,8 @@ class Training:
         self._schedule.restore(state["schedule"])
         self._losses = state["losses"]
         self._patience = Patience(**state.get("patience", {}))  # an earlier version has none
-        self._noise = state["noise"].cpu()
+        self._noise.state = state["noise"]
+        self.packed_steps, self._amid_step = state.get("packed", 0), False
         self.epoch, self.step, self.seconds, self.flops, self._tokens = state["progress"]
         self._begin_epoch()
         if begun := state.get("epoch"):  # a checkpoint of an earlier version has whole epochs
@@ -228,36 +255,63 @@ class Training:
         stop = self._settings.train.stop
         return self._losses if stop is None else [*self._losses, loss][-stop.epochs - 1 :]
 
-    def _take_steps(self, between_steps: BetweenSteps) -> None:
-        """Take the steps of the epoch that have not been taken."""
-        train, model = self._settings.train, self._model.train()
-        while self._taken < train.steps_per_epoch:
-            self._amid_step = True
-            self.step += 1
-            self._optimizer.zero_grad()
+    def take_step(self) -> None:
+        """Take one step of the epoch under way, whose time is not counted."""
+        with self._noise.in_process(), float32_products(self._settings.train.precision):
+            self._take_steps(lambda: None, leaving=self.steps_left - 1)
+
+    def _take_steps(self, between_steps: BetweenSteps, leaving: int = 0) -> None:
+        """Take the steps of the epoch that have not been taken, but for so many."""
+        train, _ = self._settings.train, self._model.train()
+        while self.steps_left > leaving:
+            self.begin_step()
             step_loss = torch.zeros((), device=self._device)
             for part in range(train.accumulate):
                 share = self._accumulate_gradients(part)
                 if self._gradients:
                     self._gradients.after_part(part)
                 self._loss, step_loss = self._loss + share, step_loss + share
-            if self._gradients:
-                self._gradients.after_backward()
-            if train.clip_norm is not None:
-                torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
-            if train.clip_tensor_norm is not None:
-                clip_grad_norm_per_tensor(model.parameters(), train.clip_tensor_norm)
-            if train.clip_step_norm is None:
-                self._optimizer.step()
-            else:
-                take_clipped_step(self._optimizer, model, train.clip_step_norm)
-            self._schedule.after_step(step_loss)
-            model.after_optimiser_step()
-            if self._average:
-                self._average.after_step()
-            self._taken += 1
-            self._amid_step = False
+            self.move_weights()
+            self.end_step(step_loss)
             between_steps()
+
+    def begin_step(self) -> None:
+        """Begin a step; until it has ended nothing can be saved."""
+        self._amid_step = True
+        self.step += 1
+        self._optimizer.zero_grad()
+
+    def move_weights(self) -> None:
+        """Move the weights by their gradients, as [train] says."""
+        train, model = self._settings.train, self._model
+        if self._gradients:
+            self._gradients.after_backward()
+        if train.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
+        if train.clip_tensor_norm is not None:
+            clip_grad_norm_per_tensor(model.parameters(), train.clip_tensor_norm)
+        if train.clip_step_norm is None:
+            self._optimizer.step()
+        else:
+            take_clipped_step(self._optimizer, model, train.clip_step_norm)
+
+    def end_packed_step(self, step_loss: Tensor) -> None:
+        """As `end_step`, of a step that was taken together with those of others."""
+        self._loss, self.packed_steps = self._loss + step_loss, self.packed_steps + 1
+        self.end_step(step_loss)
+
+    def count_seconds(self, seconds: float) -> None:
+        """Count time that steps of the epoch under way took."""
+        self.seconds, self._epoch_s = self.seconds + seconds, self._epoch_s + seconds
+
+    def end_step(self, step_loss: Tensor) -> None:
+        """Take note of a step whose weights have moved."""
+        self._schedule.after_step(step_loss)
+        self._model.after_optimiser_step()
+        if self._average:
+            self._average.after_step()
+        self._taken += 1
+        self._amid_step = False
 
     def _accumulate_gradients(self, part: int) -> Tensor:
         """Add the gradients of one part of the next batch; its share of the step's loss."""
@@ -338,26 +392,6 @@ class Training:
         return autocast(self._settings.train.precision, self._device)
 
     @contextmanager
-    def _own_rng(self) -> Iterator[None]:
-        """A context in which dropout draws from this training's generator, not from the process's own."""
-        cuda = self._device.type == "cuda"
-        with torch.random.fork_rng(devices=[self._device] if cuda else []):
-            (torch.cuda.set_rng_state if cuda else torch.set_rng_state)(self._noise)
-            self._draws = True
-            try:
-                yield
-            finally:
-                before, self._amid_step = self._amid_step, True
-                self._noise, self._draws = self._read_rng(), False
-                self._amid_step = before
-
-    def _read_rng(self) -> Tensor:
-        """The generator that dropout draws from, as it is in the process now."""
-        if self._device.type == "cuda":
-            return torch.cuda.get_rng_state(self._device)
-        return torch.get_rng_state()
-
-    @contextmanager
     def _timed(self) -> Iterator[None]:
         """A context whose time counts as that of the epoch, unless the trial fails in it."""
         self._piece_began = time.perf_counter()
@@ -372,8 +406,7 @@ class Training:
 
     def _count_piece(self) -> None:
         """Add the time since the steps of this process began."""
-        piece_s = self._piece_s()
-        self.seconds, self._epoch_s = self.seconds + piece_s, self._epoch_s + piece_s
+        self.count_seconds(self._piece_s())
 
     def _piece_s(self) -> float:
         """The seconds of the epoch under way that are not counted yet."""

@@ -1,0 +1,54 @@
+"""The random numbers that a training draws on its device, from a stream that nobody else draws from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Generator, Tensor
+
+
+class DeviceStream:
+    """The state of a generator, which stands in for the process's own while a training takes steps."""
+
+    def __init__(self, device: torch.device, seed: int) -> None:
+        self._device = device
+        self._state = Generator(device).manual_seed(seed).get_state()
+        self._drawing = False
+        self.settled = True  # False where an interruption has left it between two states
+
+    @property
+    def state(self) -> Tensor:
+        """Where it is now."""
+        return self._of_process() if self._drawing else self._state
+
+    @state.setter
+    def state(self, state: Tensor) -> None:
+        self._state = state.cpu()
+
+    def generator(self) -> Generator:
+        """A generator that draws what comes next; `state` takes note of where it then is."""
+        made = Generator(self._device)
+        made.set_state(self._state)
+        return made
+
+    @contextmanager
+    def in_process(self) -> Iterator[None]:
+        """A context in which what draws from the process's generator draws from this."""
+        cuda = self._device.type == "cuda"
+        with torch.random.fork_rng(devices=[self._device] if cuda else []):
+            (torch.cuda.set_rng_state if cuda else torch.set_rng_state)(self._state)
+            self._drawing = True
+            try:
+                yield
+            finally:
+                before, self.settled = self.settled, False
+                self._state, self._drawing = self._of_process(), False
+                self.settled = before
+
+    def _of_process(self) -> Tensor:
+        """The state of the process's generator."""
+        if self._device.type == "cuda":
+            return torch.cuda.get_rng_state(self._device)
+        return torch.get_rng_state()

@@ -1,0 +1,43 @@
+"""The form of a trial: those of one form can take steps together."""
+
+from __future__ import annotations
+
+import json
+
+from ...studies.catalog.tasks import AlgorithmicSettings
+from ...studies.schema.settings import TrialSettings
+
+
+def form_of(settings: TrialSettings) -> str | None:
+    """The form of a trial as text; None if it takes its steps alone."""
+    if alone_reason(settings) is not None:
+        return None
+    train = settings.train
+    form = {
+        "model": settings.model.model_dump(mode="json"),
+        "interface": repr(settings.task.interface),
+        "batch_size": train.batch_size,
+        "steps_per_epoch": train.steps_per_epoch,
+        "precision": train.precision,
+        "groups": [group.model_dump(mode="json") for group in train.groups],
+        "code": dict(settings.code),
+    }
+    return json.dumps(form, sort_keys=True)
+
+
+def alone_reason(settings: TrialSettings) -> str | None:
+    """Why a trial takes its steps alone, whatever others there are; None if it need not."""
+    train, task = settings.train, settings.task
+    if not isinstance(task, AlgorithmicSettings):
+        return f"task {task.name} has batches of several shapes"
+    if train.lengths is not None and train.lengths[0] != train.lengths[1]:
+        return "each batch has a length of its own ([train] lengths)"
+    reasons = {
+        "the parts of a batch come one after the other ([train] accumulate)": train.accumulate > 1,
+        "products have 16 bits ([train] precision)": train.precision == "bf16",
+        "its model is compiled ([train] compile)": train.compile,
+        "its loss has a term of learnt spans ([train] span_loss)": bool(train.span_loss),
+        "its loss has other terms ([train] loss_terms)": bool(train.loss_terms),
+        "it has callbacks ([train] callbacks)": bool(train.callbacks),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)

@@ -1,0 +1,117 @@
+"""One optimiser for the stacked weights of trainings whose optimisers have one rule and the same settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..optimisers.lion import Lion
+from ..trial.training import TrainingParts
+
+_BY_NUMBER = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.Adagrad, Lion)
+"""The rules that move each number by its own gradient and state alone."""
+
+_STEP = "step"
+"""The one entry of an optimiser's state that is of a weight as a whole: how many steps it has taken."""
+
+Weights = Mapping[str, Tensor]
+
+
+class StackedOptimiser:
+    """The optimiser of stacked weights; what it keeps of each training is handed back in the end."""
+
+    def __init__(
+        self, owned: Sequence[torch.optim.Optimizer], own: Sequence[Weights], stacked: Weights
+    ) -> None:
+        """Of the optimisers and the weights of each training, and the stacked weights by the same names."""
+        self._owned, self._own, self._stacked = owned, own, stacked
+        names = {weight: name for name, weight in own[0].items()}
+        groups = [
+            {**group, "params": [stacked[names[weight]] for weight in group["params"]]}
+            for group in owned[0].param_groups
+        ]
+        rate = groups[0]["lr"]
+        self._made: torch.optim.Optimizer = (
+            Lion(groups, lr=rate, betas=(0.0, 0.0), weight_decay=0.0)  # each group has its own
+            if isinstance(owned[0], Lion)
+            else type(owned[0])(groups, lr=rate)
+        )
+        self._made.state.clear()  # Adagrad has it from the beginning
+        for name, weight in stacked.items():
+            states = [_state(each, of[name]) for each, of in zip(owned, own, strict=True)]
+            if states[0]:
+                self._made.state[weight] = {
+                    key: _join(key, [state[key] for state in states]) for key in states[0]
+                }
+
+    def step(self) -> None:
+        """Move all weights, by the rates that the trainings have now."""
+        for place, group in enumerate(self._made.param_groups):
+            rates = {each.param_groups[place]["lr"] for each in self._owned}
+            assert len(rates) == 1, "one schedule gives one rate"
+            group["lr"] = rates.pop()
+        self._made.step()
+        for each in self._owned:
+            vars(each)["_opt_called"] = True  # torch's schedulers look whether it has taken a step
+
+    def unstack(self) -> None:
+        """Give each training's optimiser its part of the state."""
+        for name, weight in self._stacked.items():
+            for key, value in _state(self._made, weight).items():
+                for place, (optimizer, own) in enumerate(zip(self._owned, self._own, strict=True)):
+                    optimizer.state[own[name]][key] = _part(key, value, place)
+
+
+def stack_optimisers(
+    parts: Sequence[TrainingParts], own: Sequence[Weights], stacked: Weights
+) -> StackedOptimiser | None:
+    """One optimiser in place of those of trainings; None where each has to move its weights itself."""
+    first, owned = parts[0], [each.optimizer for each in parts]
+    if type(first.optimizer) not in _BY_NUMBER:
+        return None
+    if any(_plan(each) != _plan(first) or not _moves_plainly(each) for each in parts):
+        return None
+    steps = {
+        name: {float(_state(optimizer, weights[name]).get(_STEP, 0)) for optimizer, weights in zip(owned, own)}
+        for name in stacked
+    }
+    if any(len(found) > 1 for found in steps.values()):
+        return None
+    return StackedOptimiser(owned, own, stacked)
+
+
+def _plan(parts: TrainingParts) -> tuple[object, ...]:
+    """All that a training's rates and decays depend on, and what it has kept so far."""
+    train = parts.settings.train
+    groups = [{key: group[key] for key in group if key != "params"} for group in parts.optimizer.param_groups]
+    kept = [sorted(state) for state in parts.optimizer.state.values()]
+    return train.optimizer, train.schedule, train.epochs, train.steps_per_epoch, groups, kept
+
+
+def _moves_plainly(parts: TrainingParts) -> bool:
+    """Whether nothing but the optimiser looks at gradients, and its rate does not depend on the losses."""
+    train = parts.settings.train
+    clips = (train.clip_norm, train.clip_tensor_norm, train.clip_step_norm)
+    return clips == (None, None, None) and not train.measure and train.schedule.name not in ("recent", "plateau")
+
+
+def _state(optimizer: torch.optim.Optimizer, weight: Tensor) -> dict[str, Any]:
+    """What an optimiser keeps of a weight; nothing before its first step."""
+    return optimizer.state.get(weight, {})
+
+
+def _join(key: str, values: Sequence[Any]) -> Any:
+    """The stacked form of what optimisers keep."""
+    if key != _STEP and isinstance(values[0], Tensor):
+        return torch.stack(list(values))
+    return values[0].clone() if isinstance(values[0], Tensor) else values[0]
+
+
+def _part(key: str, value: Any, place: int) -> Any:
+    """One training's part of that."""
+    if isinstance(value, Tensor):
+        return value.clone() if key == _STEP else value[place].clone()
+    return value

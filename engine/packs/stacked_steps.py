@@ -1,0 +1,142 @@
+"""Steps of several trainings at once: their weights stacked, one forward and backward pass for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from ...blocks.core.block import Block
+from ...blocks.core.dropout import dropout_streams
+from ...blocks.layers.window_attention import WindowedBlock
+from ...errors import ActivememError
+from ..objectives import Stackable
+from ..trial.precision import float32_products
+from ..trial.training import Training
+from .stacked_optimiser import StackedOptimiser, stack_optimisers
+
+
+class PackError(ActivememError):
+    """Trainings that cannot take steps together; the message says why."""
+
+
+class StackedSteps:
+    """A context in which trainings of one form take steps together, which change nothing in what each computes.
+
+    Within it each training's weights are views of the stacked ones; behind it all is as if each had trained
+    alone. What is raised amid a step leaves the trainings where they cannot go on.
+    """
+
+    def __init__(self, trainings: Sequence[Training]) -> None:
+        self._trainings = trainings
+        self._parts = [training.parts for training in trainings]
+        self._stacked: dict[str, Tensor] = {}
+        self._loss = _LossOf(self._parts[0].model.train(), self._parts[0].objective)
+        self._losses = torch.vmap(self._loss_of_one)
+        self._noises = [parts.noise.generator() for parts in self._parts]
+        self._mark = torch.zeros(len(trainings), device=self._parts[0].device)
+        self._optimiser: StackedOptimiser | None = None
+
+    def __enter__(self) -> Self:
+        own = [dict(parts.model.named_parameters()) for parts in self._parts]
+        for name, weight in own[0].items():
+            stacked = torch.stack([each[name].detach() for each in own])
+            self._stacked[name] = stacked.requires_grad_(weight.requires_grad)
+            for each, view in zip(own, stacked.detach().unbind(), strict=True):
+                each[name].data = view
+        self._own = own
+        self._optimiser = stack_optimisers(self._parts, own, self._stacked)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._optimiser is not None:
+            self._optimiser.unstack()
+        for each in self._own:
+            for weight in each.values():
+                weight.data, weight.grad = weight.data.clone(), None
+        for parts, noise in zip(self._parts, self._noises, strict=True):
+            parts.noise.state = noise.get_state()
+
+    def step(self) -> None:
+        """One step of each training; PackError if their batches differ in shape."""
+        for training in self._trainings:
+            training.begin_step()
+        with float32_products(self._parts[0].settings.train.precision):
+            losses = self._losses(self._mark, self._stacked, *self._draw())
+            losses.sum().backward()
+            self._move_weights()
+        for training, loss in zip(self._trainings, losses.detach().unbind(), strict=True):
+            training.end_packed_step(loss)
+        for stacked in self._stacked.values():
+            stacked.grad = None
+
+    def _draw(self) -> list[Tensor]:
+        """The next batch of each training, stacked."""
+        batches: list[tuple[Tensor, ...]] = []
+        for parts in self._parts:
+            assert isinstance(parts.objective, Stackable), "it was looked at before"
+            batches.append(parts.objective.draw())
+        drawn = list(zip(*batches, strict=True))
+        if any(rows.shape != alike[0].shape for alike in drawn for rows in alike):
+            raise PackError("expected batches of one shape")
+        return [torch.stack(alike) for alike in drawn]
+
+    def _loss_of_one(self, mark: Tensor, weights: dict[str, Tensor], *batch: Tensor) -> Tensor:
+        """The loss of one training, of all within the vmap."""
+        with dropout_streams(self._noises, mark):
+            named = {f"model.{name}": weight for name, weight in weights.items()}
+            return functional_call(self._loss, named, batch)
+
+    def _move_weights(self) -> None:
+        """Move all weights at once, or those of each training by its own optimiser."""
+        if self._optimiser is not None:
+            self._optimiser.step()
+            return
+        for name, stacked in self._stacked.items():
+            if stacked.grad is not None:
+                for own, gradient in zip(self._own, stacked.grad.unbind(), strict=True):
+                    own[name].grad = gradient
+        for training in self._trainings:
+            training.move_weights()
+
+
+class _LossOf(nn.Module):
+    """The loss of a model as a module, whose weights can be others."""
+
+    def __init__(self, model: nn.Module, objective: Any) -> None:
+        super().__init__()
+        self.model, self._objective = model, objective
+
+    def forward(self, *batch: Tensor) -> Tensor:
+        """The loss of a batch."""
+        return self._objective.loss_of(self.model, *batch)
+
+
+def stacking_fault(training: Training) -> str | None:
+    """Why a training cannot take steps together with others of its form, as its model is built."""
+    parts = training.parts
+    if not isinstance(parts.objective, Stackable):
+        return f"batches of task {parts.settings.task.name} are not of one shape"
+    if next(parts.model.buffers(), None) is not None:
+        return "the model has buffers"
+    for module in parts.model.modules():
+        noting = isinstance(module, Block) and _notes_weights(module)
+        if noting:
+            return f"{type(module).__name__} takes note of its weights"
+    return None
+
+
+def _notes_weights(block: Block) -> bool:
+    """Whether something in a block depends on its weights outside of what it computes."""
+    if isinstance(block, WindowedBlock):
+        return block.window.spans is not None
+    return type(block).after_optimiser_step is not Block.after_optimiser_step
