@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -65,6 +65,7 @@ class MachineSettings(StrictModel):
     memory_limit: str | None = None
     isolate: bool = False
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    pack: int | Literal["auto", "off"] = "off"
     format: str = "rich"
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
     track: TrackSettings = TrackSettings()
@@ -107,6 +108,16 @@ class MachineSettings(StrictModel):
     def read_duration(cls, given: object) -> object:
         """The seconds of a text such as 5m."""
         return parse_duration(given) if isinstance(given, str) else given
+
+    @field_validator("pack", mode="before")
+    @classmethod
+    def read_pack(cls, given: object) -> object:
+        """A number of trials, which the environment and the command line have as text, or a word."""
+        read = int(given) if isinstance(given, str) and given.isdecimal() else given
+        whole = isinstance(read, int) and not isinstance(read, bool) and read >= 1
+        if not whole and read not in ("auto", "off"):
+            raise ValueError(f"expected auto, off or a number of trials of at least 1, got {given!r}")
+        return read
 
     @field_validator("gpus", mode="before")
     @classmethod

@@ -41,6 +41,15 @@ KeepStaleOption = Annotated[
     typer.Option("--keep-stale", help="Keep the outcomes of plug-ins' earlier code; else they train anew."),
 ]
 
+PackOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pack",
+        metavar="N",
+        help="Train N trials of one form together; auto where that is faster, off (the default) never.",
+    ),
+]
+
 CheckpointEveryOption = Annotated[
     str | None,
     typer.Option(

@@ -12,7 +12,7 @@ from .paths import study_name_fault, trial_id_fault
 _STATUSES: Final = ("done", "failed", "pruned")
 _NULLABLE: Final = (
     *("reason", "commit", "torch_version", "cuda_version", "python_version"),
-    *("continued_from", "continued_after"),
+    *("continued_from", "continued_after", "packed_steps"),
 )
 _BITS: Final = {pl.Int32(): 32, pl.Int64(): 64}
 

@@ -12,6 +12,7 @@ from .row_validation import trial_row_faults, type_faults
 
 Int32 = Annotated[int, 32]
 OptionalInt32 = Annotated[int | None, 32]
+OptionalInt64 = Annotated[int | None, 64]
 
 _COLUMN_TYPES: Final = {
     str: pl.String(),
@@ -19,6 +20,7 @@ _COLUMN_TYPES: Final = {
     int: pl.Int64(),
     Int32: pl.Int32(),
     OptionalInt32: pl.Int32(),
+    OptionalInt64: pl.Int64(),
     float: pl.Float64(),
     tuple[tuple[str, float], ...]: pl.List(pl.Struct({"name": pl.String(), "value": pl.Float64()})),
     datetime: pl.Datetime("us", "UTC"),
@@ -33,7 +35,8 @@ class TrialRow:
     final values by name; `flops` counts the training done; `started` and `finished` carry a time zone.
     `commit` is that of the code, with a hash of what differed from it: 5d02964+a1b2c3d4. `cuda_version` is
     empty on a CPU. Rows of earlier versions lack these versions, and have only the "+" of such a hash. A
-    training that went on from that of a trial with fewer epochs tells it, and after how many.
+    training that went on from that of a trial with fewer epochs tells it, and after how many. `packed_steps`
+    are those of `steps` that were taken together with other trials.
     Raises `StoreError` with everything that is wrong.
     """
 
@@ -62,6 +65,7 @@ class TrialRow:
     python_version: str | None = None
     continued_from: str | None = None
     continued_after: OptionalInt32 = None
+    packed_steps: OptionalInt64 = None
     device: str
     host: str
     started: datetime

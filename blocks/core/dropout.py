@@ -1,4 +1,4 @@
-"""Dropout, with cheap random bits where drawing them is what costs, and a stream for each of stacked models."""
+"""Dropout, with cheap random bits where drawing them costs, and a stream for each of stacked models."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class _StackedDropout(torch.autograd.Function):
         """Nothing is kept."""
 
     @staticmethod
-    def vmap(
+    def vmap(  # pyright: ignore[reportIncompatibleMethodOverride] -- torch gives what `forward` takes
         info: object, in_dims: tuple[int | None, ...], x: Tensor, mark: Tensor, rate: float
     ) -> tuple[Tensor, int]:
         """Each model's numbers with its own draws."""
@@ -89,7 +89,7 @@ class _StackedDropout(torch.autograd.Function):
         stacked = x.expand(len(generators), *x.shape) if in_dims[0] is None else x.movedim(in_dims[0], 0)
         if x.device.type != "cpu":
             ones = torch.ones_like(stacked[0])
-            shares = [torch._fused_dropout(ones, 1.0 - rate, each)[0] for each in generators]
+            shares = [torch.ops.aten._fused_dropout(ones, 1.0 - rate, each)[0] for each in generators]
             return stacked * torch.stack(shares), 0
         numbers = stacked[0].numel()
         draws = torch.empty(len(generators), _num_draws(numbers), dtype=torch.int64)

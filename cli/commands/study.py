@@ -23,6 +23,7 @@ from ..run_options import (
     LocalOption,
     MaxFailuresOption,
     MaxTrialsOption,
+    PackOption,
     RetryFailedOption,
     ShardOption,
     SkipUnfitNodesOption,
@@ -117,6 +118,7 @@ def run(
     until_decided: UntilDecidedOption = False,
     budget: BudgetOption = None,
     checkpoint_every: CheckpointEveryOption = None,
+    pack: PackOption = None,
     address: AddressOption = None,
     skip_unfit_nodes: SkipUnfitNodesOption = False,
     results: ResultsOption = None,
@@ -136,7 +138,7 @@ def run(
     from ..machine_settings import load_settings
     from ..plugin_loading import given_plugins
 
-    configured = {"results": results, "address": address, "checkpoint_every": checkpoint_every}
+    configured = {"results": results, "address": address, "checkpoint_every": checkpoint_every, "pack": pack}
     where = {**configured, "plugin": given_plugins(context)}
     how = {
         "local": local,

@@ -127,6 +127,7 @@ def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
         memory_limit=None if values.memory_limit is None else read_bytes(values.memory_limit),
         isolate=values.isolate,
         checkpoint_every_s=values.checkpoint_every,
+        pack=values.pack,
         address=values.address,
         data=settings.data.resolve(),  # workers have a working directory of their own
         skip_unfit_nodes=request.skip_unfit_nodes,

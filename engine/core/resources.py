@@ -26,6 +26,9 @@ def gpus_fault(gpus: Gpus) -> str | None:
         return None
     return f"expected auto, 0 or a share of one GPU up to 1, as a trial trains on one device, got {gpus:g}"
 
+MAX_PACK = 16
+"""So many trials take their steps together at most where it is left to the program."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -36,7 +39,8 @@ class Machine:
     Every `checkpoint_every_s` a trial is saved amid its epoch, by default only after it. Nodes on which
     trials cannot be trained end the run before it begins, unless `skip_unfit_nodes`. With `isolate` a local
     run trains in a process of its own, as it does where there is a `memory_limit`, of bytes that a worker's
-    process may occupy.
+    process may occupy. With a `pack` trials of one form take their steps together, so many at once, or with
+    "auto" as many as one worker has where that is faster.
     """
 
     cpus: float = 1.0
@@ -47,6 +51,7 @@ class Machine:
     data: Path = Path("data")
     skip_unfit_nodes: bool = False
     isolate: bool = False
+    pack: int | Literal["auto", "off"] = "off"
     memory_limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -58,6 +63,11 @@ class Machine:
         """The kind of device that trains in this process."""
         asked = has_gpu() if self.gpus == "auto" else bool(self.gpus)
         return "cuda" if asked else "cpu"
+
+    @property
+    def most_packed(self) -> int:
+        """So many trials take their steps together at most."""
+        return {"auto": MAX_PACK, "off": 1}[self.pack] if isinstance(self.pack, str) else self.pack
 
     @property
     def threads(self) -> int:

@@ -50,10 +50,10 @@ class Stackable(Protocol):
     """An objective whose batches of one length are of one shape, so that trials can take steps together."""
 
     def draw(self) -> tuple[Tensor, ...]:
-        """The whole next batch, on the device: as many tensors, of the same shapes, in each of these trials."""
+        """The whole next batch, on the device; its tensors have the same shapes in each of these trials."""
         ...
 
-    def loss_of(self, model: Any, *batch: Tensor) -> Tensor:
+    def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
         """The loss of a whole batch, which depends on the model and on the batch alone."""
         ...
 

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from ...blocks import Model
@@ -49,7 +49,7 @@ class TaggingObjective(Objective[Model]):
         """The whole next batch, on the device."""
         return tuple(rows.to(self.device) for rows in self._draw_batch())
 
-    def loss_of(self, model: Model, *batch: Tensor) -> Tensor:
+    def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
         """Cross-entropy of every token of a whole batch."""
         inputs, targets = batch
         return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..optimisers.lion import Lion
-from ..trial.training import TrainingParts
+from ..trial.training import Training
 
 _BY_NUMBER = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.Adagrad, Lion)
 """The rules that move each number by its own gradient and state alone."""
@@ -33,12 +33,9 @@ class StackedOptimiser:
             {**group, "params": [stacked[names[weight]] for weight in group["params"]]}
             for group in owned[0].param_groups
         ]
-        rate = groups[0]["lr"]
-        self._made: torch.optim.Optimizer = (
-            Lion(groups, lr=rate, betas=(0.0, 0.0), weight_decay=0.0)  # each group has its own
-            if isinstance(owned[0], Lion)
-            else type(owned[0])(groups, lr=rate)
-        )
+        make: Callable[..., torch.optim.Optimizer] = type(owned[0])
+        given = {"betas": (0.0, 0.0), "weight_decay": 0.0} if isinstance(owned[0], Lion) else {}
+        self._made = make(groups, lr=groups[0]["lr"], **given)  # each group has its own
         self._made.state.clear()  # Adagrad has it from the beginning
         for name, weight in stacked.items():
             states = [_state(each, of[name]) for each, of in zip(owned, own, strict=True)]
@@ -66,36 +63,36 @@ class StackedOptimiser:
 
 
 def stack_optimisers(
-    parts: Sequence[TrainingParts], own: Sequence[Weights], stacked: Weights
+    trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights
 ) -> StackedOptimiser | None:
     """One optimiser in place of those of trainings; None where each has to move its weights itself."""
-    first, owned = parts[0], [each.optimizer for each in parts]
+    first, owned = trainings[0], [each.optimizer for each in trainings]
     if type(first.optimizer) not in _BY_NUMBER:
         return None
-    if any(_plan(each) != _plan(first) or not _moves_plainly(each) for each in parts):
+    if any(_plan(each) != _plan(first) or not _moves_plainly(each) for each in trainings):
         return None
-    steps = {
-        name: {float(_state(optimizer, weights[name]).get(_STEP, 0)) for optimizer, weights in zip(owned, own)}
-        for name in stacked
-    }
+    both = list(zip(owned, own, strict=True))
+    steps = {name: {float(_state(of, of_own[name]).get(_STEP, 0)) for of, of_own in both} for name in stacked}
     if any(len(found) > 1 for found in steps.values()):
         return None
     return StackedOptimiser(owned, own, stacked)
 
 
-def _plan(parts: TrainingParts) -> tuple[object, ...]:
+def _plan(training: Training) -> tuple[object, ...]:
     """All that a training's rates and decays depend on, and what it has kept so far."""
-    train = parts.settings.train
-    groups = [{key: group[key] for key in group if key != "params"} for group in parts.optimizer.param_groups]
-    kept = [sorted(state) for state in parts.optimizer.state.values()]
+    train = training.settings.train
+    groups = [{**group, "params": len(group["params"])} for group in training.optimizer.param_groups]
+    kept = [sorted(state) for state in training.optimizer.state.values()]
     return train.optimizer, train.schedule, train.epochs, train.steps_per_epoch, groups, kept
 
 
-def _moves_plainly(parts: TrainingParts) -> bool:
+def _moves_plainly(training: Training) -> bool:
     """Whether nothing but the optimiser looks at gradients, and its rate does not depend on the losses."""
-    train = parts.settings.train
+    train = training.settings.train
     clips = (train.clip_norm, train.clip_tensor_norm, train.clip_step_norm)
-    return clips == (None, None, None) and not train.measure and train.schedule.name not in ("recent", "plateau")
+    return (
+        clips == (None, None, None) and not train.measure and train.schedule.name not in ("recent", "plateau")
+    )
 
 
 def _state(optimizer: torch.optim.Optimizer, weight: Tensor) -> dict[str, Any]:
@@ -103,14 +100,14 @@ def _state(optimizer: torch.optim.Optimizer, weight: Tensor) -> dict[str, Any]:
     return optimizer.state.get(weight, {})
 
 
-def _join(key: str, values: Sequence[Any]) -> Any:
+def _join(key: str, values: Sequence[object]) -> object:
     """The stacked form of what optimisers keep."""
     if key != _STEP and isinstance(values[0], Tensor):
-        return torch.stack(list(values))
+        return torch.stack([value for value in values if isinstance(value, Tensor)])
     return values[0].clone() if isinstance(values[0], Tensor) else values[0]
 
 
-def _part(key: str, value: Any, place: int) -> Any:
+def _part(key: str, value: object, place: int) -> object:
     """One training's part of that."""
     if isinstance(value, Tensor):
         return value.clone() if key == _STEP else value[place].clone()

@@ -14,7 +14,7 @@ from ...blocks.core.block import Block
 from ...blocks.core.dropout import dropout_streams
 from ...blocks.layers.window_attention import WindowedBlock
 from ...errors import ActivememError
-from ..objectives import Stackable
+from ..objectives import Objective, Stackable
 from ..trial.precision import float32_products
 from ..trial.training import Training
 from .stacked_optimiser import StackedOptimiser, stack_optimisers
@@ -25,7 +25,7 @@ class PackError(ActivememError):
 
 
 class StackedSteps:
-    """A context in which trainings of one form take steps together, which change nothing in what each computes.
+    """A context in which trainings of one form take steps together, and each computes what it would alone.
 
     Within it each training's weights are views of the stacked ones; behind it all is as if each had trained
     alone. What is raised amid a step leaves the trainings where they cannot go on.
@@ -33,23 +33,22 @@ class StackedSteps:
 
     def __init__(self, trainings: Sequence[Training]) -> None:
         self._trainings = trainings
-        self._parts = [training.parts for training in trainings]
         self._stacked: dict[str, Tensor] = {}
-        self._loss = _LossOf(self._parts[0].model.train(), self._parts[0].objective)
+        self._loss = _LossOf(trainings[0].model.train(), trainings[0].objective)
         self._losses = torch.vmap(self._loss_of_one)
-        self._noises = [parts.noise.generator() for parts in self._parts]
-        self._mark = torch.zeros(len(trainings), device=self._parts[0].device)
+        self._noises = [training.noise.generator() for training in trainings]
+        self._mark = torch.zeros(len(trainings), device=trainings[0].device)
         self._optimiser: StackedOptimiser | None = None
 
     def __enter__(self) -> Self:
-        own = [dict(parts.model.named_parameters()) for parts in self._parts]
+        own = [dict(training.model.named_parameters()) for training in self._trainings]
         for name, weight in own[0].items():
             stacked = torch.stack([each[name].detach() for each in own])
             self._stacked[name] = stacked.requires_grad_(weight.requires_grad)
             for each, view in zip(own, stacked.detach().unbind(), strict=True):
                 each[name].data = view
         self._own = own
-        self._optimiser = stack_optimisers(self._parts, own, self._stacked)
+        self._optimiser = stack_optimisers(self._trainings, own, self._stacked)
         return self
 
     def __exit__(
@@ -63,14 +62,14 @@ class StackedSteps:
         for each in self._own:
             for weight in each.values():
                 weight.data, weight.grad = weight.data.clone(), None
-        for parts, noise in zip(self._parts, self._noises, strict=True):
-            parts.noise.state = noise.get_state()
+        for training, noise in zip(self._trainings, self._noises, strict=True):
+            training.noise.state = noise.get_state()
 
     def step(self) -> None:
         """One step of each training; PackError if their batches differ in shape."""
         for training in self._trainings:
             training.begin_step()
-        with float32_products(self._parts[0].settings.train.precision):
+        with float32_products(self._trainings[0].settings.train.precision):
             losses = self._losses(self._mark, self._stacked, *self._draw())
             losses.sum().backward()
             self._move_weights()
@@ -82,9 +81,9 @@ class StackedSteps:
     def _draw(self) -> list[Tensor]:
         """The next batch of each training, stacked."""
         batches: list[tuple[Tensor, ...]] = []
-        for parts in self._parts:
-            assert isinstance(parts.objective, Stackable), "it was looked at before"
-            batches.append(parts.objective.draw())
+        for training in self._trainings:
+            assert isinstance(training.objective, Stackable), "it was looked at before"
+            batches.append(training.objective.draw())
         drawn = list(zip(*batches, strict=True))
         if any(rows.shape != alike[0].shape for alike in drawn for rows in alike):
             raise PackError("expected batches of one shape")
@@ -112,25 +111,24 @@ class StackedSteps:
 class _LossOf(nn.Module):
     """The loss of a model as a module, whose weights can be others."""
 
-    def __init__(self, model: nn.Module, objective: Any) -> None:
+    def __init__(self, model: nn.Module, objective: Objective[Any]) -> None:
         super().__init__()
         self.model, self._objective = model, objective
 
     def forward(self, *batch: Tensor) -> Tensor:
         """The loss of a batch."""
+        assert isinstance(self._objective, Stackable), "it was looked at before"
         return self._objective.loss_of(self.model, *batch)
 
 
 def stacking_fault(training: Training) -> str | None:
     """Why a training cannot take steps together with others of its form, as its model is built."""
-    parts = training.parts
-    if not isinstance(parts.objective, Stackable):
-        return f"batches of task {parts.settings.task.name} are not of one shape"
-    if next(parts.model.buffers(), None) is not None:
+    if not isinstance(training.objective, Stackable):
+        return f"batches of task {training.settings.task.name} are not of one shape"
+    if next(training.model.buffers(), None) is not None:
         return "the model has buffers"
-    for module in parts.model.modules():
-        noting = isinstance(module, Block) and _notes_weights(module)
-        if noting:
+    for module in training.model.modules():
+        if isinstance(module, Block) and _notes_weights(module):
             return f"{type(module).__name__} takes note of its weights"
     return None
 

@@ -11,6 +11,7 @@ from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS
 from ...studies.resolve.costs import flops_of_test, max_training_flops
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Event
+from ..packs.form import form_of
 from ..trial.outcome import Job
 
 COHORT_S = 10.0
@@ -55,18 +56,20 @@ class GridCohorts:
 
     Cohorts have the work of COHORT_S seconds, known from those that have ended, less towards the end: the
     parts of what is left become smaller as in guided self-scheduling (Polychronopoulos and Kuck 1987).
+    With `pack` those that train together are handed out together, up to so many.
     """
 
     def __init__(
         self,
         jobs: Sequence[Job],
         *,
+        pack: int = 1,
         work: Callable[[TrialSettings], float] = expected_work,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._jobs = [(work(job.trial.settings), job) for job in jobs]
         self._left, self._next, self._is_sorted = sum(work for work, _ in self._jobs), 0, False
-        self._clock = clock
+        self._clock, self._pack = clock, pack
         self._begun: dict[str, tuple[float, float]] = {}
         self._seconds_of_work = deque[float](maxlen=_REMEMBERED)
 
@@ -82,10 +85,10 @@ class GridCohorts:
             second = 1 / max(self._seconds_of_work)  # the work of one
             limit = min(COHORT_S * second, self._left / (ROUNDS * workers))
             limit = max(limit, HANDING_OUT_S * second * workers) if workers > 1 else limit
-        first, taken = self._next, 0.0
+        first, taken, together = self._next, 0.0, self._gather_alike(workers)
         while self._next < len(self._jobs) and self._next - first < MAX_COHORT_TRIALS:
             work, _ = self._jobs[self._next]
-            if taken and taken + work > limit:
+            if taken and taken + work > limit and self._next - first >= together:
                 break
             taken += work
             self._next += 1
@@ -93,6 +96,18 @@ class GridCohorts:
         name = f"cohort {first}"
         self._begun[name] = self._clock(), taken
         return name, [job for _, job in self._jobs[first : self._next]]
+
+    def _gather_alike(self, workers: int) -> int:
+        """Put those that train together with the next task behind it; how many they are with it."""
+        left = self._jobs[self._next :]
+        form = form_of(left[0][1].trial.settings) if self._pack > 1 else None
+        if form is None:
+            return 1
+        alike = [place for place, (_, job) in enumerate(left) if form_of(job.trial.settings) == form]
+        chosen = alike[: min(self._pack, -(-len(alike) // workers))]
+        others = [each for place, each in enumerate(left) if place not in set(chosen)]
+        self._jobs[self._next :] = [*(left[place] for place in chosen), *others]
+        return len(chosen)
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Never: every trial of a grid is wanted."""

@@ -12,6 +12,9 @@ import torch
 from ...storage import Store
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Taken
 from ..core.resources import Machine
+from ..packs.attempts import Packer
+from ..packs.form import form_of
+from ..packs.gate import Gate, machine_file
 from ..trial import provenance
 from ..trial.checkpoints import Checkpoint, checkpoint_of
 from ..trial.claims import Claims
@@ -36,6 +39,7 @@ class Worker:
         self._data, self._guard = machine.data, guard
         self._device = torch.device(machine.device)
         self._claims: dict[str, Claims] = {}
+        self._packer = _make_packer(machine, self._device)
         provenance.commit()  # now: the files may change while it trains
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
@@ -56,6 +60,20 @@ class Worker:
             for job in jobs
         ]
 
+    def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
+        """Each trial to its end, then the next, or those together that can be and are to be: every event.
+
+        Ends with a failure of the machine.
+        """
+        if self._packer is None:
+            yield from sequentially(attempts)
+            return
+        for alike in alike_jobs(attempts):
+            for event in self._packer.events(alike) if len(alike) > 1 else sequentially(alike):
+                yield event
+                if isinstance(event, MachineFailed):
+                    return
+
     def make_claims(self, run: str) -> Claims:
         """The claims of a run."""
         return Claims(self._store, run)
@@ -69,6 +87,23 @@ class Worker:
         if run not in self._claims:
             self._claims[run] = self.make_claims(run)
         return self._claims[run]
+
+
+def _make_packer(machine: Machine, device: torch.device) -> Packer | None:
+    """What trains trials together, if that is wanted."""
+    if machine.pack == "off":
+        return None
+    gate = Gate(device, machine_file()) if machine.pack == "auto" else None
+    return Packer(machine.most_packed, gate)
+
+
+def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
+    """The trials by their form, those that take their steps alone by themselves."""
+    found: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        form = form_of(attempt.job.trial.settings) or attempt.job.trial.id
+        found.setdefault(form, []).append(attempt)
+    return list(found.values())
 
 
 def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:

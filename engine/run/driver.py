@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from ...storage import Store
 from ...studies.catalog.own_corpora import FOLDER
@@ -179,7 +180,8 @@ def _run_round(
                 source, study, store, settings, machine=machine, listener=counter, stop=stop, local=local
             )
 
-        rounds = _Rounds(study, store, counter, stop, run)
+        make_grid = partial(GridCohorts, pack=machine.most_packed)
+        rounds = _Rounds(study, store, counter, stop, run, make_grid=make_grid)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
@@ -223,8 +225,11 @@ class _Rounds:
         counter: _Counter,
         stop: Stop,
         run: Callable[[CohortSource], list[str]],
+        *,
+        make_grid: Callable[[Sequence[Job]], CohortSource],
     ) -> None:
         self._study, self._store, self._counter = study, store, counter
+        self._make_grid = make_grid
         self._stop, self._run, self._id = stop, run, uuid.uuid4().hex
         self._others = OtherDrivers(store, self._id, counter)
 
@@ -268,7 +273,7 @@ class _Rounds:
         while free and left > 0 and not self._stop.requested:
             now, free = free[:left], free[left:]
             self._counter.on_planned([job.trial for job in now])
-            given_up += self._run(GridCohorts(now))
+            given_up += self._run(self._make_grid(now))
             taken = self._counter.pop_taken()
             left -= len(now) - len(taken)
             elsewhere |= {trial: event for trial, event in taken.items() if not event.ended}

@@ -37,12 +37,15 @@ class Job:
 class Totals:
     """What a trial has used up to its last epoch, and where; `flops` and `seconds` are of training alone.
 
+    `packed_steps` are those of its `steps` that it took together with other trials.
+
     The versions are null in checkpoints of earlier releases.
     """
 
     parameters: int = 0
     epochs: int = 0
     steps: int = 0
+    packed_steps: int = 0
     flops: float = 0.0
     seconds: float = 0.0
     peak_mib: float = 0.0
@@ -83,6 +86,7 @@ def trial_row(
         flops=totals.flops,
         epochs=totals.epochs,
         steps=totals.steps,
+        packed_steps=totals.packed_steps,
         seconds=totals.seconds,
         peak_mib=totals.peak_mib,
         version=provenance.version(settings),

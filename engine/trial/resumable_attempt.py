@@ -5,23 +5,20 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
 
 import torch
-from torch import Tensor
 
-from ...storage import MetricRow, Store, TrialRow, WrittenOutputs
+from ...storage import MetricRow, Store, TrialRow
 from ...studies.resolve.plugin_code import code_fault
-from ...studies.schema.settings import TrialSettings
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
 from ..core.model_file import ModelFile, write_model_file
-from ..objectives import Metrics
+from ..core.trainable import Trainable, TrainingFactory
 from . import checkpoints, provenance
 from .checkpoints import Checkpoint, CheckpointData
 from .claims import Claims
@@ -29,7 +26,7 @@ from .last_words import leaving_last_words, take_last_words, words_file
 from .leaks import LeakError
 from .machine_failures import MachineError, machine_failure, storing
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
-from .training import TOKENS_PER_S, BetweenSteps, NotANumberError, Training
+from .training import TOKENS_PER_S, NotANumberError, Training
 
 MAX_WORKER_DEATHS = 3
 """How often workers may die in the same epoch of a trial, in one run, before the trial has failed."""
@@ -43,62 +40,6 @@ START_LIMIT_S = 60.0
 
 _log = logging.getLogger(__name__)
 
-
-class Trainable(Protocol):
-    """What an attempt needs of a training; `Training` implements it."""
-
-    parameters: int
-    epoch: int
-    step: int
-    seconds: float
-    flops: float
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last epoch is over."""
-        ...
-
-    @property
-    def can_be_saved(self) -> bool:
-        """Whether all of its state is of one moment."""
-        ...
-
-    @property
-    def lacks_last_evaluation(self) -> bool:
-        """Whether only the evaluation after its last step is left."""
-        ...
-
-    def advance(self, between_steps: BetweenSteps) -> Metrics:
-        """Train one epoch, or the rest of one; its metrics."""
-        ...
-
-    def summary(self, last: Metrics) -> Metrics:
-        """The final metrics, given those of the last epoch."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Everything that the next step depends on."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
-        ...
-
-    def weights(self) -> Mapping[str, Tensor]:
-        """The model as it is now, by name."""
-        ...
-
-    def symbols(self) -> Mapping[str, Any] | None:
-        """How text becomes the model's symbols, as plain values."""
-        ...
-
-    def outputs(self) -> WrittenOutputs | None:
-        """What the model wrote for the test split after its last epoch."""
-        ...
-
-
-TrainingFactory = Callable[[TrialSettings, torch.device, Path], Trainable]
-"""Makes a training from a trial's settings, on a device, with the folder of the corpora."""
 
 Guard = Callable[[Path], None]
 """Learns the file in which to say why, before what watches the memory of this process kills it."""
@@ -136,11 +77,32 @@ class Attempt:
         self._training: Trainable | None = None
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._started = datetime.now(UTC)
+        self._suspect_epoch: int | None = None  # in which a process has died
 
     @property
     def epoch(self) -> int | None:
         """The epochs that it has trained; None before it has started."""
         return None if self._training is None else self._training.epoch
+
+    @property
+    def packable(self) -> Training | None:
+        """Its training, if it may take steps together with others: no process died in this epoch of it."""
+        training = self._training
+        if not isinstance(training, Training) or self.ended or training.finished:
+            return None
+        return training if training.epoch != self._suspect_epoch else None
+
+    @property
+    def time_left_s(self) -> float | None:
+        """The training seconds that it may take."""
+        if self._limit is None or self._training is None:
+            return None
+        return self._limit - self._training.seconds
+
+    @property
+    def save_is_due(self) -> bool:
+        """Whether it is to be saved amid its epoch."""
+        return self._every is not None and time.monotonic() - self._saved_at >= self._every
 
     @property
     def trained(self) -> bool:
@@ -230,6 +192,7 @@ class Attempt:
             if saved is not None:
                 training.restore(saved.state)
         self._training = training
+        self._suspect_epoch = training.epoch if deaths.in_all else None
         return Started(trial=self.job.trial.id, epoch=training.epoch)
 
     def _epoch(self, training: Trainable) -> Event:
@@ -267,8 +230,18 @@ class Attempt:
         """Leave the training if somebody has asked to stop, and save it where it is time to."""
         leave_if_asked()
         self._keep_if_last(training)
-        if self._every is not None and time.monotonic() - self._saved_at >= self._every:
+        if self.save_is_due:
             self._save(training)
+
+    def save_midway(self) -> None:
+        """Save it amid its epoch, if all of its state is of one moment."""
+        if self._training is not None and not self.ended and self._training.can_be_saved:
+            self._save(self._training)
+
+    def watch_pack(self) -> None:
+        """Have what watches the memory blame no trial while several take steps together."""
+        if self._guard is not None:
+            self._guard(self._checkpoint.folder / "last_words_of_pack")
 
     def _keep_if_last(self, training: Trainable) -> None:
         """Keep the training before its last evaluation, if it is to be: one with more epochs has another."""
@@ -348,6 +321,7 @@ class Attempt:
             parameters=training.parameters,
             epochs=training.epoch,
             steps=training.step,
+            packed_steps=training.packed_steps,
             flops=training.flops,
             seconds=training.seconds,
             peak_mib=max(self._totals.peak_mib, provenance.peak_mib(self._device)),

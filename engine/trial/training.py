@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,9 +17,10 @@ from ...storage import WrittenOutputs
 from ...studies.schema.settings import TrialSettings
 from ..core.device_stream import DeviceStream
 from ..core.interruption import Interruption
-from ..core.models import AnyModel, autocast, build_model, sequence_flops
+from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
-from ..objectives import Metrics, Objective, StepShape, build_objective
+from ..core.trainable import BetweenSteps
+from ..objectives import Metrics, StepShape, build_objective
 from ..optimisers import WeightAverage, build_optimizer
 from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
 from .leaks import LeakError, check_future_is_hidden
@@ -30,23 +31,9 @@ from .schedules import Schedule
 TOKENS_PER_S = "tokens_per_s"
 """The metric that depends on the machine: symbols of training and evaluation in a second."""
 
-BetweenSteps = Callable[[], None]
-"""Called after each step of an epoch, when the training can be saved; what it raises leaves the epoch."""
-
 
 class NotANumberError(ActivememError):
     """The loss of an epoch is not a finite number."""
-
-
-class TrainingParts(NamedTuple):
-    """What a training consists of, for those who take its steps together with those of others."""
-
-    settings: TrialSettings
-    device: torch.device
-    model: AnyModel
-    objective: Objective[Any]
-    optimizer: torch.optim.Optimizer
-    noise: DeviceStream
 
 
 class Training:
@@ -59,29 +46,29 @@ class Training:
     """
 
     def __init__(self, settings: TrialSettings, device: torch.device, data: Path = Path("data")) -> None:
-        self._settings, self._device = settings, device
+        self.settings, self.device = settings, device
         seed, train = settings.seed, settings.train
         check_precision(train.precision, device)
-        self._objective = build_objective(settings, device, data)
+        self.objective = build_objective(settings, device, data)
         generator = torch.Generator().manual_seed(derive_seed(seed, "initialisation"))
-        self._model = build_model(settings.model, self._objective.interface, generator).to(device)
+        self.model = build_model(settings.model, self.objective.interface, generator).to(device)
         if train.compile:
-            self._model.body.compile()
-        self._optimizer = build_optimizer(train.optimizer, self._model, train.groups)
-        self._average = WeightAverage(self._model, train.average) if train.average else None
-        self._schedule = Schedule(train.schedule, self._optimizer, train.epochs * train.steps_per_epoch)
+            self.model.body.compile()
+        self.optimizer = build_optimizer(train.optimizer, self.model, train.groups)
+        self._average = WeightAverage(self.model, train.average) if train.average else None
+        self._schedule = Schedule(train.schedule, self.optimizer, train.epochs * train.steps_per_epoch)
         self._losses: list[float] = []  # of the last epochs, as many as decide whether it has converged
         self._patience = Patience()
         self._gradients = (
-            GradientMeasures(train.measure, self._model, batch_size=train.batch_size, parts=train.accumulate)
+            GradientMeasures(train.measure, self.model, batch_size=train.batch_size, parts=train.accumulate)
             if train.measure
             else None
         )
-        self._terms = LossTerms(train.loss_terms, self._model, device) if train.loss_terms else None
+        self._terms = LossTerms(train.loss_terms, self.model, device) if train.loss_terms else None
         self._callbacks = Callbacks(train.callbacks, seed, device) if train.callbacks else None
-        self._noise = DeviceStream(device, derive_seed(seed, "dropout"))
+        self.noise = DeviceStream(device, derive_seed(seed, "dropout"))
         self.packed_steps = 0  # steps taken together with other trainings
-        self.parameters = sum(weights.numel() for weights in self._model.parameters())
+        self.parameters = sum(weights.numel() for weights in self.model.parameters())
         self.epoch = self.step = 0
         self.seconds = self.flops = self._tokens = 0.0
         self._amid_step = False
@@ -89,16 +76,9 @@ class Training:
         self._begin_epoch()
 
     @property
-    def parts(self) -> TrainingParts:
-        """What it consists of."""
-        return TrainingParts(
-            self._settings, self._device, self._model, self._objective, self._optimizer, self._noise
-        )
-
-    @property
     def steps_left(self) -> int:
         """The steps of the epoch under way that have not been taken."""
-        return self._settings.train.steps_per_epoch - self._taken
+        return self.settings.train.steps_per_epoch - self._taken
 
     @property
     def finished(self) -> bool:
@@ -108,12 +88,12 @@ class Training:
     @property
     def can_be_saved(self) -> bool:
         """Whether all of its state is of one moment, so that it can be saved; not when a step was left."""
-        return not self._amid_step and self._noise.settled
+        return not self._amid_step and self.noise.settled
 
     @property
     def lacks_last_evaluation(self) -> bool:
         """Whether the steps of its last epoch are taken, and only the evaluation after them is left."""
-        train = self._settings.train
+        train = self.settings.train
         return self.epoch + 1 == train.epochs and self._taken == train.steps_per_epoch
 
     def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
@@ -124,10 +104,10 @@ class Training:
         """
         with self._timed():
             self._start_callbacks()
-            with self._noise.in_process(), float32_products(self._settings.train.precision):
+            with self.noise.in_process(), float32_products(self.settings.train.precision):
                 self._take_steps(between_steps)
-            shapes, epoch = self._objective.epoch_shapes(), self.epoch + 1
-            loss = float(self._loss / self._settings.train.steps_per_epoch)
+            shapes, epoch = self.objective.epoch_shapes(), self.epoch + 1
+            loss = float(self._loss / self.settings.train.steps_per_epoch)
             terms = self._term_metrics()
             if not all(map(math.isfinite, (loss, *terms.values()))):
                 self.epoch = epoch
@@ -150,14 +130,14 @@ class Training:
         """Everything that the next step depends on, as tensors and plain values."""
         now_s = self._piece_s()
         return {
-            "model": self._model.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
             **({"average": self._average.state()} if self._average else {}),
-            "objective": self._objective.state(),
+            "objective": self.objective.state(),
             "schedule": self._schedule.state(),
             "losses": self._losses,
             "patience": self._patience.state(),
-            "noise": self._noise.state,
+            "noise": self.noise.state,
             "progress": (self.epoch, self.step, self.seconds + now_s, self.flops, self._tokens),
             **({"packed": self.packed_steps} if self.packed_steps else {}),
             "epoch": {"taken": self._taken, "loss": self._loss, "seconds": self._epoch_s + now_s},
@@ -168,16 +148,16 @@ class Training:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state; the settings must be those that it was made with, but for more epochs."""
-        self._model.load_state_dict(state["model"])
-        self._model.after_optimiser_step()
-        self._optimizer.load_state_dict(state["optimizer"])
+        self.model.load_state_dict(state["model"])
+        self.model.after_optimiser_step()
+        self.optimizer.load_state_dict(state["optimizer"])
         if self._average:
             self._average.restore(state["average"])
-        self._objective.restore(state["objective"])
+        self.objective.restore(state["objective"])
         self._schedule.restore(state["schedule"])
         self._losses = state["losses"]
         self._patience = Patience(**state.get("patience", {}))  # an earlier version has none
-        self._noise.state = state["noise"]
+        self.noise.state = state["noise"]
         self.packed_steps, self._amid_step = state.get("packed", 0), False
         self.epoch, self.step, self.seconds, self.flops, self._tokens = state["progress"]
         self._begin_epoch()
@@ -193,16 +173,16 @@ class Training:
     def weights(self) -> Mapping[str, Tensor]:
         """The model as it is evaluated now, by name."""
         with self._averaged():
-            weights = self._model.state_dict()
+            weights = self.model.state_dict()
             return {name: weight.clone() for name, weight in weights.items()} if self._average else weights
 
     def symbols(self) -> Mapping[str, Any] | None:
         """How text becomes the model's symbols, as plain values, if its task has text."""
-        return self._objective.symbols()
+        return self.objective.symbols()
 
     def outputs(self) -> WrittenOutputs | None:
         """What the model wrote for the test split after its last epoch, if its task has outputs."""
-        return self._objective.outputs()
+        return self.objective.outputs()
 
     def _averaged(self) -> AbstractContextManager[None]:
         """A context in which the model has the weights with which it is evaluated."""
@@ -211,7 +191,7 @@ class Training:
     def _begin_epoch(self) -> None:
         """No step of the next epoch is taken, and none of its time has passed."""
         self._taken, self._epoch_s = 0, 0.0
-        self._loss = torch.zeros((), device=self._device)  # the sum over the steps, still on the device
+        self._loss = torch.zeros((), device=self.device)  # the sum over the steps, still on the device
         if self._gradients:
             self._gradients.begin_epoch()
         if self._terms:
@@ -219,53 +199,53 @@ class Training:
 
     def _gradient_metrics(self) -> Metrics:
         """What the study has asked to measure of the gradients of the epoch."""
-        return self._gradients.metrics(self._settings.train.steps_per_epoch) if self._gradients else {}
+        return self._gradients.metrics(self.settings.train.steps_per_epoch) if self._gradients else {}
 
     def _term_metrics(self) -> Metrics:
         """The means of the loss terms over the epoch."""
-        return self._terms.metrics(self._settings.train.steps_per_epoch) if self._terms else {}
+        return self._terms.metrics(self.settings.train.steps_per_epoch) if self._terms else {}
 
     def _start_callbacks(self) -> None:
         """Let callbacks begin, before the first step."""
         if self._callbacks and not self._callbacks.started:
-            with self._averaged(), float32_products(self._settings.train.precision):
-                self._callbacks.start(self._model)
+            with self._averaged(), float32_products(self.settings.train.precision):
+                self._callbacks.start(self.model)
 
     def _ends_after(self, epoch: int, losses: Sequence[float], patience: Patience) -> bool:
         """Whether an epoch is the last, with these losses up to it, and this patience behind it."""
         return (
-            epoch >= self._settings.train.epochs
-            or self._objective.solved
+            epoch >= self.settings.train.epochs
+            or self.objective.solved
             or self._have_converged(losses)
             or self._is_impatient(patience)
         )
 
     def _is_impatient(self, patience: Patience) -> bool:
         """Whether the metric of [train] early_stopping has not got better for too long."""
-        stopping = self._settings.train.early_stopping
+        stopping = self.settings.train.early_stopping
         return stopping is not None and patience.is_over(stopping)
 
     def _have_converged(self, losses: Sequence[float]) -> bool:
         """Whether the last losses differ by less than [train] stop says."""
-        stop = self._settings.train.stop
+        stop = self.settings.train.stop
         return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within
 
     def _last_losses(self, loss: float) -> list[float]:
         """The losses that decide whether it has converged, the last of them that of the epoch under way."""
-        stop = self._settings.train.stop
+        stop = self.settings.train.stop
         return self._losses if stop is None else [*self._losses, loss][-stop.epochs - 1 :]
 
     def take_step(self) -> None:
         """Take one step of the epoch under way, whose time is not counted."""
-        with self._noise.in_process(), float32_products(self._settings.train.precision):
+        with self.noise.in_process(), float32_products(self.settings.train.precision):
             self._take_steps(lambda: None, leaving=self.steps_left - 1)
 
     def _take_steps(self, between_steps: BetweenSteps, leaving: int = 0) -> None:
         """Take the steps of the epoch that have not been taken, but for so many."""
-        train, _ = self._settings.train, self._model.train()
+        train, _ = self.settings.train, self.model.train()
         while self.steps_left > leaving:
             self.begin_step()
-            step_loss = torch.zeros((), device=self._device)
+            step_loss = torch.zeros((), device=self.device)
             for part in range(train.accumulate):
                 share = self._accumulate_gradients(part)
                 if self._gradients:
@@ -279,11 +259,11 @@ class Training:
         """Begin a step; until it has ended nothing can be saved."""
         self._amid_step = True
         self.step += 1
-        self._optimizer.zero_grad()
+        self.optimizer.zero_grad()
 
     def move_weights(self) -> None:
         """Move the weights by their gradients, as [train] says."""
-        train, model = self._settings.train, self._model
+        train, model = self.settings.train, self.model
         if self._gradients:
             self._gradients.after_backward()
         if train.clip_norm is not None:
@@ -291,9 +271,9 @@ class Training:
         if train.clip_tensor_norm is not None:
             clip_grad_norm_per_tensor(model.parameters(), train.clip_tensor_norm)
         if train.clip_step_norm is None:
-            self._optimizer.step()
+            self.optimizer.step()
         else:
-            take_clipped_step(self._optimizer, model, train.clip_step_norm)
+            take_clipped_step(self.optimizer, model, train.clip_step_norm)
 
     def end_packed_step(self, step_loss: Tensor) -> None:
         """As `end_step`, of a step that was taken together with those of others."""
@@ -307,7 +287,7 @@ class Training:
     def end_step(self, step_loss: Tensor) -> None:
         """Take note of a step whose weights have moved."""
         self._schedule.after_step(step_loss)
-        self._model.after_optimiser_step()
+        self.model.after_optimiser_step()
         if self._average:
             self._average.after_step()
         self._taken += 1
@@ -315,11 +295,11 @@ class Training:
 
     def _accumulate_gradients(self, part: int) -> Tensor:
         """Add the gradients of one part of the next batch; its share of the step's loss."""
-        train = self._settings.train
-        watching = self._terms.watching(self._objective) if self._terms else nullcontext()
+        train = self.settings.train
+        watching = self._terms.watching(self.objective) if self._terms else nullcontext()
         with watching, self._autocast():
-            loss = self._objective.loss(self._model, part, train.accumulate)
-        penalty = self._model.penalty() if train.span_loss else None
+            loss = self.objective.loss(self.model, part, train.accumulate)
+        penalty = self.model.penalty() if train.span_loss else None
         objective = loss if penalty is None else loss + train.span_loss * penalty
         if self._terms:
             objective = objective + self._terms.after_part(self.step, train.accumulate)
@@ -334,25 +314,25 @@ class Training:
         One that is left midway is as it was before. An epoch that ends the training by what was measured is
         measured again as the last.
         """
-        before, stopping = self._objective.state(), self._settings.train.early_stopping
+        before, stopping = self.objective.state(), self.settings.train.early_stopping
         called_before = self._callbacks.state() if self._callbacks else {}
-        last, patience = epoch >= self._settings.train.epochs or self._have_converged(losses), self._patience
+        last, patience = epoch >= self.settings.train.epochs or self._have_converged(losses), self._patience
         try:
             with self._averaged():
                 measured = self._evaluate(last=last)
                 if stopping is not None:
                     patience = patience.after(stopping, {**trained, **measured})
                     if not last and patience.is_over(stopping):
-                        self._objective.restore(before)
+                        self.objective.restore(before)
                         measured = self._evaluate(last=True)
                 self._check_causality(epoch, losses, patience)
                 if self._callbacks:
                     last = self._ends_after(epoch, losses, patience)
                     measured |= self._callbacks.after_epoch(
-                        self._model, epoch, self.step, {**trained, **measured}, last=last
+                        self.model, epoch, self.step, {**trained, **measured}, last=last
                     )
         except Interruption:
-            self._objective.restore(before)
+            self.objective.restore(before)
             if self._callbacks:
                 self._callbacks.restore(called_before)
             raise
@@ -364,8 +344,8 @@ class Training:
     @torch.no_grad()
     def _evaluate(self, *, last: bool) -> Metrics:
         """What the objective measures, without dropout."""
-        with self._autocast(), float32_products(self._settings.train.precision):
-            return self._objective.evaluate(self._model.eval(), last=last)
+        with self._autocast(), float32_products(self.settings.train.precision):
+            return self.objective.evaluate(self.model.eval(), last=last)
 
     def _check_causality(self, epoch: int, losses: Sequence[float], patience: Patience) -> None:
         """Look whether the model sees its future: after the epochs 1, 2, 4, 8 and so on, and after the last.
@@ -373,13 +353,13 @@ class Training:
         A block may begin to look ahead only when it has learnt to.
         """
         if epoch & (epoch - 1) == 0 or self._ends_after(epoch, losses, patience):
-            view = self._objective.causal_view()
+            view = self.objective.causal_view()
             if view is not None:
-                check_future_is_hidden(self._model, view)
+                check_future_is_hidden(self.model, view)
 
     def _count_work(self, shapes: Mapping[StepShape, int]) -> float:
         """Count the operations and the tokens of an epoch with so many steps of each shape; its tokens."""
-        model, interface = self._settings.model, self._objective.interface
+        model, interface = self.settings.model, self.objective.interface
         tokens = 0.0
         for shape, steps in shapes.items():
             sequences = steps * shape.sequences
@@ -389,7 +369,7 @@ class Training:
         return tokens
 
     def _autocast(self) -> torch.autocast:
-        return autocast(self._settings.train.precision, self._device)
+        return autocast(self.settings.train.precision, self.device)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from ...core.resources import Machine
 from ...trial.resumable_attempt import TrainingFactory
 from ...trial.training import Training
 from ..cohort_sources import CohortSource
-from ..cohorts import Lockstep, Worker, sequentially
+from ..cohorts import Lockstep, Worker
 from ..interrupts import Stop
 
 
@@ -31,7 +31,7 @@ def run_local(
         name, tasks = cohort
         attempts = worker.attempts(tasks)
         events = (
-            sequentially(attempts) if metric is None else _judged(name, Lockstep(attempts), metric, source)
+            worker.events(attempts) if metric is None else _judged(name, Lockstep(attempts), metric, source)
         )
         try:
             for event in events:

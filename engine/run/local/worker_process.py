@@ -21,7 +21,7 @@ from ...core.events import Event, MachineFailed
 from ...core.interruption import StoppedMidway, stop_soon
 from ...core.resources import Machine
 from ...trial.resumable_attempt import Attempt, TrainingFactory
-from ..cohorts import Lockstep, Worker, sequentially
+from ..cohorts import Lockstep, Worker
 from ..memory_guard import MemoryGuard
 
 STOP_SIGNAL = signal.SIGUSR1
@@ -78,12 +78,12 @@ def work(post: Post, connection: Connection, parent: int) -> None:
 
 def _answer(worker: Worker, metric: str | None, connection: Connection) -> None:
     """Answer requests until the pipe is closed."""
-    cohort = _Cohort([], metric)
+    cohort = _Cohort(worker, [], metric)
     try:
         while True:
             if (request := connection.recv()) is not None:
                 cohort.release()
-                cohort = _Cohort(worker.attempts(pickle.loads(request)), metric)
+                cohort = _Cohort(worker, worker.attempts(pickle.loads(request)), metric)
             connection.send(cohort.step())
     finally:
         cohort.release()
@@ -92,10 +92,10 @@ def _answer(worker: Worker, metric: str | None, connection: Connection) -> None:
 class _Cohort:
     """The trials that are under way."""
 
-    def __init__(self, attempts: Sequence[Attempt], metric: str | None) -> None:
+    def __init__(self, worker: Worker, attempts: Sequence[Attempt], metric: str | None) -> None:
         self._attempts, self._metric = attempts, metric
         self._in_step = Lockstep(attempts)
-        self._events: Iterator[Event] = sequentially(attempts)
+        self._events: Iterator[Event] = worker.events(attempts)
 
     def release(self) -> None:
         """Give back what has not ended."""

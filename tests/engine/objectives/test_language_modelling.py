@@ -82,16 +82,16 @@ def test_a_batch_in_parts_gives_the_same_losses(folder, task):
 def test_the_loss_falls_below_that_of_guessing(folder):
     training = Training(settings(steps_per_epoch=40), CPU, folder)
     *_, last = [training.advance() for _ in range(4)]
-    assert last["test_loss"] < math.log(training._objective.interface.vocab) - 1.0
+    assert last["test_loss"] < math.log(training.objective.interface.vocab) - 1.0
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_split_is_scored_as_in_one_pass_over_the_whole(folder, recipe):
     training = Training(settings(recipe, epochs=1), CPU, folder)
     measured = training.advance()
-    tokens = training._objective._text.test.tokens.long()[None]
+    tokens = training.objective._text.test.tokens.long()[None]
     with torch.no_grad():
-        nats, _ = training._model.nll_stream(tokens[:, :-1], tokens[:, 1:], StreamState())
+        nats, _ = training.model.nll_stream(tokens[:, :-1], tokens[:, 1:], StreamState())
     assert measured["test_loss"] == pytest.approx(float(nats.double().mean()), rel=1e-5)
     assert measured["test_bpc"] == pytest.approx(measured["test_loss"] / math.log(2))
 
@@ -100,14 +100,14 @@ def test_of_lines_the_mean_over_all_positions_of_batches_in_their_order_is_told_
     asked = settings(task=LINES, epochs=1)
     training = Training(asked, CPU, folder)
     measured = training.advance()
-    split, rows = training._objective._text.test, asked.train.batch_size
+    split, rows = training.objective._text.test, asked.train.batch_size
     lines = [line for line, length in enumerate(split.line_lengths.tolist()) if 1 < length <= 301]
     losses = []
     for first in range(0, len(lines) // rows * rows or 1, rows):
         targets, lengths = split.padded_lines(lines[first : first + rows])
         inputs = torch.nn.functional.pad(targets, (1, -1), value=0)
         with torch.no_grad():
-            losses.append(float(training._model.nll(inputs, targets, lengths).double().mean()))
+            losses.append(float(training.model.nll(inputs, targets, lengths).double().mean()))
     assert measured["test_loss_padded"] == pytest.approx(sum(losses) / len(losses), rel=1e-5)
     assert measured["test_loss_padded"] < measured["test_loss"]
     assert "test_loss_padded" not in Training(settings(epochs=1), CPU, folder).advance()
@@ -131,13 +131,13 @@ def test_only_the_last_epoch_scores_the_test_split(folder):
 def test_bf16_learns_as_well(folder):
     training = Training(settings(precision="bf16", steps_per_epoch=40), CPU, folder)
     *_, last = [training.advance() for _ in range(4)]
-    assert last["test_loss"] < math.log(training._objective.interface.vocab) - 1.0
+    assert last["test_loss"] < math.log(training.objective.interface.vocab) - 1.0
 
 
 def test_pieces_are_scored_in_whole_lines_and_characters_to_the_last_one(folder):
-    characters = Training(settings(task={"dev_tokens": 2}), CPU, folder)._objective
+    characters = Training(settings(task={"dev_tokens": 2}), CPU, folder).objective
     assert len(characters._truncate(characters._text.dev, 2).tokens) == 2
-    words = Training(settings(task=LINES), CPU, folder)._objective
+    words = Training(settings(task=LINES), CPU, folder).objective
     first = words._truncate(words._text.dev, 2)
     assert len(first.lines) == 2
     assert len(first.tokens) == int(first.lines[-1]) == first.words

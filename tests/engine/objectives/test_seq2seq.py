@@ -117,7 +117,7 @@ def test_scheduled_guesses_stand_at_one_place_for_all_targets_and_follow_what_wa
         CPU,
         tmp_path,
     )
-    objective, model = made._objective, made._model.eval()
+    objective, model = made.objective, made.model.eval()
     with torch.no_grad():
         model.output.weight *= 1e4  # what is drawn is certain
     batch = objective._next_batch()

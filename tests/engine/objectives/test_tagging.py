@@ -192,8 +192,8 @@ def test_a_training_at_drawn_lengths_goes_on_bit_for_bit_from_amid_an_epoch(devi
 def test_the_operations_are_those_of_the_lengths_that_were_drawn():
     made = settings(lengths=(1, 12))
     training, tokens = Training(made, CPU), []
-    loss = training._objective.loss
-    training._objective.loss = lambda *given: (loss(*given), tokens.append(training._objective._batch))[0]
+    loss = training.objective.loss
+    training.objective.loss = lambda *given: (loss(*given), tokens.append(training.objective._batch))[0]
     training.advance()
     lengths = [batch.inputs.shape[1] for batch in tokens]
     assert len(set(lengths)) > 2

@@ -131,7 +131,7 @@ def settings(groups, **train):
 def test_a_training_with_groups_goes_on_bit_for_bit_and_leaves_what_is_frozen(name, tmp_path):
     trial = settings(GROUPS, optimizer={"name": name, "lr": 0.01, "weight_decay": 0.1})
     whole, half, rest = (Training(trial, torch.device("cpu"), tmp_path) for _ in range(3))
-    before = whole._model.embedding.weight.detach().clone()
+    before = whole.model.embedding.weight.detach().clone()
     history = [whole.advance() for _ in range(3)]
     half.advance()
     saved = io.BytesIO()
@@ -140,7 +140,7 @@ def test_a_training_with_groups_goes_on_bit_for_bit_and_leaves_what_is_frozen(na
     rest.restore(torch.load(saved, weights_only=True))
     for metrics in history[1:]:
         assert {**rest.advance(), "tokens_per_s": 0} == {**metrics, "tokens_per_s": 0}
-    assert torch.equal(whole._model.embedding.weight, before)
+    assert torch.equal(whole.model.embedding.weight, before)
     assert history[-1]["loss"] < history[0]["loss"]
 
 

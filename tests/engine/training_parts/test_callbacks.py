@@ -24,7 +24,7 @@ def test_a_callback_that_keeps_and_draws_and_wrecks_its_copy_conforms(check):
 
 def test_metrics_are_reported_after_each_epoch_and_after_the_last(tmp_path):
     training = Training(trial(callbacks=[{"name": "drift"}], average=0.5), CPU, tmp_path)
-    first = {name: weight.clone() for name, weight in training._model.named_parameters()}
+    first = {name: weight.clone() for name, weight in training.model.named_parameters()}
     for epoch in range(1, EPOCHS + 1):
         found = training.advance()
         weights = training.weights()  # the average, with which models are evaluated

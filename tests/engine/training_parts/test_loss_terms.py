@@ -31,12 +31,12 @@ def test_a_term_is_added_with_its_weight_to_the_gradients_of_each_part(tmp_path)
     ours, theirs = Training(settings, CPU, tmp_path), Training(plain, CPU, tmp_path)
     found = {}
     layers = [
-        module for name, module in theirs._model.named_modules() if name.count(".") == 3 and ".part" in name
+        module for name, module in theirs.model.named_modules() if name.count(".") == 3 and ".part" in name
     ]
     outputs = []
     for layer in layers:
         layer.register_forward_hook(lambda _module, _inputs, output: outputs.append(output))
-    original = theirs._objective.loss
+    original = theirs.objective.loss
 
     def with_term(model, part, parts):
         outputs.clear()
@@ -46,7 +46,7 @@ def test_a_term_is_added_with_its_weight_to_the_gradients_of_each_part(tmp_path)
         )
         return loss + 0.5 * found["terms"][-1]
 
-    theirs._objective.loss = with_term
+    theirs.objective.loss = with_term
     metrics = ours.advance()
     theirs.advance()
     for name, weight in theirs.weights().items():

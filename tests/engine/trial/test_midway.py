@@ -162,13 +162,13 @@ def test_a_training_left_in_its_evaluation_is_evaluated_again(kind, folder, monk
     whole = make_training(kind, folder)
     history = finish(whole)
     first = make_training(kind, folder)
-    evaluate = first._objective.evaluate
+    evaluate = first.objective.evaluate
 
     def interrupted(*arguments, **options):
         evaluate(*arguments, **options)
         raise StoppedMidway
 
-    monkeypatch.setattr(first._objective, "evaluate", interrupted)
+    monkeypatch.setattr(first.objective, "evaluate", interrupted)
     with pytest.raises(StoppedMidway):
         first.advance()
     rest = carried(first, kind, folder)
@@ -182,7 +182,7 @@ def test_a_training_left_within_a_step_cannot_be_saved(folder, monkeypatch):
     def interrupted():
         raise StoppedMidway
 
-    monkeypatch.setattr(training._optimizer, "step", interrupted)
+    monkeypatch.setattr(training.optimizer, "step", interrupted)
     with pytest.raises(StoppedMidway):
         training.advance()
     assert not training.can_be_saved

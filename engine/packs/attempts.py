@@ -1,0 +1,107 @@
+"""Trials of a cohort that train together: each is claimed, saved and ended as it is alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from ..core.events import Event, MachineFailed
+from ..core.interruption import StoppedMidway
+from ..trial.resumable_attempt import Attempt
+from ..trial.training import Training
+from .form import form_of
+from .gate import Gate
+from .pack import Member, Pack
+from .stacked_steps import stacking_fault
+
+_log = logging.getLogger(__name__)
+
+
+class Packer:
+    """Trains cohorts whose trials take their steps together, at most so many at once.
+
+    With a gate only where that was measured to be faster, else wherever it can be. Trainings whose pack fails
+    begin their epoch again, and take their steps one by one from then on, so that each fails by itself.
+    """
+
+    def __init__(self, most: int, gate: Gate | None = None) -> None:
+        self._most, self._gate = most, gate
+        self._given_up: set[str] = set()
+
+    def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
+        """All trials to their ends, an epoch of each at a time: each event, up to the machine's failure."""
+        for attempt in attempts:
+            yield (event := attempt.advance())
+            if isinstance(event, MachineFailed):
+                return
+        while left := [attempt for attempt in attempts if not attempt.ended]:
+            least = min(attempt.epoch or 0 for attempt in left)
+            behind = [attempt for attempt in left if (attempt.epoch or 0) == least]
+            self._take_steps(behind)
+            for event in _advance(behind):
+                yield event
+                if isinstance(event, MachineFailed):
+                    return
+
+    def _take_steps(self, attempts: Sequence[Attempt]) -> None:
+        """Take the steps of the epoch under way of those that can take them together.
+
+        Raises StoppedMidway where somebody has asked to stop; all that can be saved is.
+        """
+        for form, members in self._groups(attempts):
+            try:
+                Pack(form, members, self._gate).take_steps()
+            except StoppedMidway:
+                for attempt in attempts:
+                    attempt.save_midway()
+                raise
+            except Exception as error:  # noqa: BLE001 -- whatever it is, the trial that has it fails by it alone
+                self._given_up.add(form)
+                what = " ".join(f"{type(error).__name__}: {error}".split())
+                _log.warning("%s: trials train one by one, together they fail: %s", members[0].recipe, what)
+
+    def _groups(self, attempts: Iterable[Attempt]) -> Iterator[tuple[str, list[Member]]]:
+        """Those that can take their next steps together, by their form."""
+        found: list[tuple[tuple[str, str], Member]] = []
+        for attempt in attempts:
+            training = attempt.packable
+            if training is not None and (form := self._form(training)) is not None:
+                shape = f"{training.objective.step_shape}, {training.steps_left} steps"
+                found.append(((form, shape), Member(attempt, training)))
+        found.sort(key=itemgetter(0))
+        for (form, _), group in groupby(found, key=itemgetter(0)):
+            members = [member for _, member in group]
+            packs = -(-len(members) // self._most)
+            for place in range(packs):
+                if len(chosen := members[place::packs]) > 1:
+                    yield form, chosen
+
+    def _form(self, training: Training) -> str | None:
+        """The form of a training; None if it takes its steps alone."""
+        settings = training.settings
+        form = form_of(settings)
+        if form is None or form in self._given_up:
+            return None
+        if (fault := stacking_fault(training)) is not None:
+            self._given_up.add(form)
+            _log.info("%s: trials train one by one: %s", settings.model.recipe, fault)
+            return None
+        return form
+
+
+def _advance(attempts: Sequence[Attempt]) -> Iterator[Event]:
+    """The end of the epoch of each, up to a failure of the machine; all is done before anything is told."""
+    events: list[Event] = []
+    try:
+        for attempt in attempts:
+            events.append(attempt.advance())
+            if attempt.trained and not attempt.ended and not isinstance(events[-1], MachineFailed):
+                events.append(attempt.advance())
+            if isinstance(events[-1], MachineFailed):
+                break
+    except StoppedMidway:
+        yield from events
+        raise
+    yield from events

@@ -1,0 +1,141 @@
+"""The steps of an epoch of several trials, taken together or one by one, whichever is faster."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+import torch
+
+from ..core.interruption import TimeLimitPassed, interruptible, leave_if_asked
+from ..trial.resumable_attempt import Attempt
+from ..trial.training import Training
+from .gate import Gate
+from .stacked_steps import StackedSteps
+
+TIMED_STEPS = 2
+"""So many steps are timed, each way, behind one that is not."""
+
+
+class Member(NamedTuple):
+    """A trial that is under way, and its training."""
+
+    attempt: Attempt
+    training: Training
+
+    @property
+    def recipe(self) -> str:
+        """The recipe of its model."""
+        return self.training.settings.model.recipe
+
+
+class Pack:
+    """Trials of one form that are at the same length, for what is left of an epoch."""
+
+    def __init__(self, form: str, members: Sequence[Member], gate: Gate | None) -> None:
+        self._form, self._gate, self._members = form, gate, members
+        self._attempts = [member.attempt for member in members]
+        self._trainings = [member.training for member in members]
+        self._device = self._trainings[0].device
+
+    def take_steps(self) -> None:
+        """Take the steps together if that is faster; otherwise, or where time is over, they are left.
+
+        Raises StoppedMidway, between two steps if that takes no longer than some seconds, and whatever a step
+        raises; the trainings are then as they were before.
+        """
+        before = [copy.deepcopy(training.state()) for training in self._trainings]
+        try:
+            with self._interruptible():
+                self._take_steps()
+        except (TimeLimitPassed, Exception) as error:
+            for training, state in zip(self._trainings, before, strict=True):
+                training.restore(state)
+            if not isinstance(error, TimeLimitPassed):
+                raise
+
+    def _interruptible(self) -> AbstractContextManager[None]:
+        """A context that ends some seconds after the first of the time limits has passed."""
+        self._attempts[0].watch_pack()
+        left_s = self._time_left_s()
+        return interruptible(None if left_s is None else left_s * len(self._members))
+
+    def _time_left_s(self) -> float | None:
+        """The training seconds that are left to the trial that has least."""
+        left = [attempt.time_left_s for attempt in self._attempts if attempt.time_left_s is not None]
+        return min(left, default=None)
+
+    def _take_steps(self) -> None:
+        if not self._is_faster():
+            return
+        while self._trainings[0].steps_left and (self._time_left_s() or 1.0) > 0.0:
+            self._together(self._trainings[0].steps_left)
+            for attempt in self._attempts:
+                if attempt.save_is_due:
+                    attempt.save_midway()
+
+    def _is_faster(self) -> bool:
+        """Whether steps are faster together, as it is remembered, or measured by the next steps."""
+        if self._gate is None:
+            return True
+        shape = f"{len(self._members)} x {self._trainings[0].objective.step_shape}"
+        ratio = self._gate.ratio(self._form, shape)
+        if ratio is None and self._trainings[0].steps_left > 2 * (1 + TIMED_STEPS):
+            ratio = self._measured_ratio()
+            self._gate.remember(self._form, shape, ratio)
+        return ratio is not None and self._gate.lets_pass(ratio)
+
+    def _measured_ratio(self) -> float:
+        """How much longer a step takes alone than together, the costs of stacking spread over an epoch."""
+        began = self._now()
+        together = self._together(1 + TIMED_STEPS)
+        stacking = self._now() - began - sum(together)
+        alone = [self._one_by_one() for _ in range(1 + TIMED_STEPS)]
+        steps = self._trainings[0].settings.train.steps_per_epoch
+        return min(alone[1:]) / (min(together[1:]) + stacking / steps)
+
+    def _together(self, steps: int) -> list[float]:
+        """Take so many steps together, fewer where something has to be saved or time is over; their times."""
+        began, times = time.perf_counter(), list[float]()
+        left_s = self._time_left_s()
+        try:
+            with StackedSteps(self._trainings) as stacked:
+                while len(times) < steps:
+                    leave_if_asked()
+                    step_began = self._now()
+                    stacked.step()
+                    times.append(self._now() - step_began)
+                    passed_s = (time.perf_counter() - began) / len(self._members)
+                    if (left_s is not None and passed_s > left_s) or any(
+                        attempt.save_is_due for attempt in self._attempts
+                    ):
+                        break
+        finally:
+            self._count(time.perf_counter() - began)
+        return times
+
+    def _one_by_one(self) -> float:
+        """Take one step of each alone; the time of all."""
+        began, begun = time.perf_counter(), self._now()
+        for training in self._trainings:
+            leave_if_asked()
+            training.take_step()
+        took = self._now() - begun
+        self._count(time.perf_counter() - began)
+        return took
+
+    def _count(self, seconds: float) -> None:
+        """Count time for all, the same share for each."""
+        for training in self._trainings:
+            training.count_seconds(seconds / len(self._trainings))
+
+    def _now(self) -> float:
+        """A clock for steps: that of the processor where one thread does all, so that others do not count."""
+        if self._device.type != "cpu":
+            torch.accelerator.synchronize(self._device)
+        elif torch.get_num_threads() == 1:
+            return time.thread_time()
+        return time.perf_counter()

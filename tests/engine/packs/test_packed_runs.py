@@ -1,0 +1,215 @@
+"""Studies whose trials train together: their rows are those of trials alone, whatever happens on the way."""
+
+import json
+import os
+import signal
+
+import pytest
+import torch
+
+from activemem.engine.core.events import Ended, EpochFinished
+from activemem.engine.core.resources import Machine
+from activemem.engine.packs.gate import Gate, machine_file
+from activemem.engine.packs.stacked_steps import StackedSteps
+from activemem.engine.run.cohort_sources import GridCohorts
+from activemem.engine.run.driver import run_study
+from activemem.engine.trial.checkpoints import checkpoint_of
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.training import Training
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from ...study_texts import replaced, study_text
+
+FACTORS = {"mixer": ["sa(heads=2)"], "task": ["reverse"], "seed": [0, 1, 2]}
+MORE = {**FACTORS, "mixer": ["sa(heads=2)", "conv(k=3)"], "task": ["reverse", "not"]}
+TRAIN = {"epochs": 3, "steps_per_epoch": 7, "curriculum": {"start": 3, "grow_at": 0.3}}
+
+
+@pytest.fixture(autouse=True)
+def _cache_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def study():
+    return load_study(study_text(train=TRAIN, factors=FACTORS, model={"dropout": 0.1}))
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def run(study, store, notes, pack=4, **options):
+    machine = {name: options.pop(name) for name in ("time_limit_s", "checkpoint_every_s") if name in options}
+    return run_study(study, store, Machine(pack=pack, **machine), notes, local=True, **options)
+
+
+def final_metrics(store):
+    """By trial; without what depends on the machine."""
+    return {
+        row["trial"]: {
+            each["name"]: each["value"] for each in row["metrics"] if each["name"] != "tokens_per_s"
+        }
+        for row in store.trials().to_dicts()
+    }
+
+
+def assert_equal(found, expected):
+    assert found.keys() == expected.keys()
+    for trial, metrics in expected.items():
+        assert found[trial] == pytest.approx(metrics, abs=1e-6)
+
+
+def packed_steps(store):
+    return dict(store.trials().select("trial", "packed_steps").iter_rows())
+
+
+def test_a_packed_study_has_the_rows_of_one_that_is_not(tmp_path, notes):
+    study = load_study(study_text(train=TRAIN, factors=MORE, model={"dropout": 0.1}))
+    alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
+    run(study, alone, notes, "off")
+    assert run(study, packed, notes).done == 12
+    assert_equal(final_metrics(packed), final_metrics(alone))
+    assert set(packed_steps(alone).values()) == {0}
+    counts = packed_steps(packed).values()
+    assert max(counts) == 21 and sum(counts) > 12 * 21 / 2  # lengths part, and meet again
+    assert not list(packed.checkpoints_folder("starts").glob("*"))
+
+
+def test_trials_are_handed_out_by_their_form():
+    study = load_study(study_text(train=TRAIN, factors=MORE))
+    jobs = [Job(trial=trial, attempt=0, run="run") for trial in study.trials]
+    source, sizes = GridCohorts(jobs, pack=4), []
+    while (cohort := source.next_cohort()) is not None:
+        name, tasks = cohort
+        sizes.append(len(tasks))
+        assert (
+            len({(job.trial.settings.model.recipe, job.trial.settings.task.interface) for job in tasks}) == 1
+        )
+        source.cohort_ended(name, completed=True)
+    assert sum(sizes) == 12 and max(sizes) <= 4 and len(sizes) == 4
+
+
+def test_a_stop_amid_a_pack_is_gone_on_with_alone_and_the_other_way_round(
+    study, tmp_path, notes, monkeypatch
+):
+    alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
+    run(study, alone, notes, "off")
+    step, taken = StackedSteps.step, []
+
+    def interrupting(steps):
+        step(steps)
+        taken.append(1)
+        if len(taken) in (3, 12):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(StackedSteps, "step", interrupting)
+    assert run(study, packed, notes).stopped
+    amid = [
+        torch.load(path, weights_only=True)["state"]["epoch"]["taken"]
+        for path in packed.checkpoints_folder("state.pt").glob("*/state.pt")
+    ]
+    assert 3 in amid
+    assert run(study, packed, notes, "off", max_trials=1).ran == 1
+    assert run(study, packed, notes).stopped
+    assert run(study, packed, notes).done == 3
+    assert_equal(final_metrics(packed), final_metrics(alone))
+
+
+def test_a_trial_that_fails_fails_alone(tmp_path, notes):
+    alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
+    text = study_text(train=TRAIN, factors={**FACTORS, "lr": [1e-3, 1e30], "seed": [0, 1]})
+    wild = load_study(replaced(text, ("lr = 1e-3", 'lr = "{lr}"')))
+    run(wild, alone, notes, "off")
+    run(wild, packed, notes)
+    told = {store: dict(store.trials().select("trial", "reason").iter_rows()) for store in (alone, packed)}
+    assert told[packed] == told[alone]
+    assert {reason for reason in told[alone].values() if reason} >= {"not a number at epoch 1"}
+    assert_equal(final_metrics(packed), final_metrics(alone))
+
+
+def test_what_raises_in_a_pack_is_the_failure_of_one(study, store, notes, monkeypatch, caplog):
+    real = Training.begin_step
+
+    def begin(training):
+        real(training)
+        if training.settings.seed == 1 and training.step == 9:
+            raise ValueError("no such thing")
+
+    monkeypatch.setattr(Training, "begin_step", begin)
+    summary = run(study, store, notes)
+    assert (summary.done, summary.failed) == (2, 1)
+    row = next(row for row in store.trials().to_dicts() if row["status"] == "failed")
+    assert row["seed"] == 1
+    assert row["reason"].splitlines()[0] == "ValueError: no such thing at epoch 2"
+    assert "trials train one by one, together they fail: ValueError: no such thing" in caplog.text
+
+
+def test_a_trial_that_a_process_died_in_goes_on_alone(study, tmp_path, notes):
+    store = Store(tmp_path / "results")
+    suspect = study.trials[0]
+    checkpoint_of(store, suspect.id).record_start(suspect.to_json(), "a run that is gone", "0")
+    run(study, store, notes)
+    counts = packed_steps(store)
+    assert counts[suspect.id] <= 14  # alone in its first epoch
+
+
+def test_a_time_limit_ends_trials_and_not_the_study(study, store, notes):
+    summary = run(study, store, notes, time_limit_s=1e-9)
+    assert summary.failed == 3
+    assert {reason.partition(" at")[0] for reason in store.trials()["reason"]} == {
+        "time limit of 1e-09 s passed"
+    }
+
+
+def test_trials_are_saved_amid_an_epoch(study, store, notes):
+    assert run(study, store, notes, checkpoint_every_s=1e-9).done == 3
+    assert max(packed_steps(store).values()) == 21
+
+
+def test_the_gate_measures_once_and_never_takes_the_slower(study, tmp_path, notes, monkeypatch):
+    ratios = {"slower": 0.9, "faster": 2.0}
+    for name, ratio in ratios.items():
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
+        measured = []
+        monkeypatch.setattr(
+            "activemem.engine.packs.pack.Pack._measured_ratio",
+            lambda pack, r=ratio: (measured.append(pack), r)[1],
+        )
+        store = Store(tmp_path / f"results of {name}")
+        assert run(study, store, notes, "auto").done == 3
+        assert measured
+        assert (max(packed_steps(store).values()) > 0) is (name == "faster")
+        lines = [json.loads(line) for line in machine_file().read_text().splitlines()]
+        assert len(lines) == len(measured) == len({line["key"] for line in lines})
+        again, count = Store(tmp_path / f"again {name}"), len(measured)
+        run(study, again, notes, "auto")
+        assert len(measured) == count
+
+
+def test_what_is_measured_is_what_is_trained(study, tmp_path, notes):
+    alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
+    run(study, alone, notes, "off")
+    run(study, packed, notes, "auto")
+    assert machine_file().read_text()
+    assert_equal(final_metrics(packed), final_metrics(alone))
+
+
+def test_a_gate_without_a_file_it_can_read_measures_again(tmp_path):
+    file = tmp_path / "packs.jsonl"
+    file.write_text('{"key": "x"}\nno line\n[1]\n')
+    gate = Gate(torch.device("cpu"), file)
+    assert gate.ratio("form", "shape") is None
+    gate.remember("form", "shape", 1.5)
+    assert Gate(torch.device("cpu"), file).ratio("form", "shape") == 1.5
+    assert not gate.lets_pass(1.0) and gate.lets_pass(1.5)
+
+
+def test_each_event_is_told_once_and_in_order(study, store, notes):
+    run(study, store, notes)
+    for trial in study.trials:
+        mine = [event for event in notes.events if event.trial == trial.id]
+        assert [event.epoch for event in mine if isinstance(event, EpochFinished)] == [1, 2, 3]
+        assert isinstance(mine[-1], Ended)

@@ -1,0 +1,167 @@
+"""What trainings compute together is what each computes alone: for every block, rule and choice of [train]."""
+
+import copy
+
+import pytest
+import torch
+
+from activemem.engine.packs.form import alone_reason, form_of
+from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
+from activemem.engine.trial.training import Training
+from activemem.grammar import render
+
+from ...blocks.example_blocks import SEQUENCE_BLOCKS, example_block
+
+CPU = torch.device("cpu")
+PROGRAM = {"optimizer": {"name": "sgd", "lr": 0.1}}
+
+
+@pytest.fixture
+def make(settings):
+    """Makes a training, with dropout; in double precision if that is asked for."""
+
+    def made(seed, recipe="conv(k=3) >> ff(16)", *, double=False, dropout=0.1, **train):
+        chosen = settings(recipe, seed=seed, task="reverse", **train)
+        model = chosen.model.model_copy(update={"dropout": dropout, "attention_dropout": dropout})
+        training = Training(chosen.model_copy(update={"model": model}), CPU)
+        if double:
+            training.model.double()
+        return training
+
+    return made
+
+
+def take_together(trainings, steps):
+    """Steps together, twice, so that what was stacked is taken apart and stacked again."""
+    for part in (1, steps - 1):
+        with StackedSteps(trainings) as stacked:
+            for _ in range(part):
+                stacked.step()
+
+
+def assert_equal(alone, packed, tolerance):
+    """The states are equal: weights and what the optimiser keeps within a tolerance, streams to the bit."""
+    for one, other in zip(alone, packed, strict=True):
+        expected, found = one.state(), other.state()
+        for name, weight in expected["model"].items():
+            torch.testing.assert_close(found["model"][name], weight, atol=tolerance, rtol=0.0)
+        torch.testing.assert_close(
+            found["optimizer"], expected["optimizer"], atol=tolerance, rtol=tolerance, check_dtype=False
+        )
+        assert torch.equal(found["noise"], expected["noise"])
+        assert torch.equal(found["objective"]["data"], expected["objective"]["data"])
+        assert float(found["epoch"]["loss"]) == pytest.approx(float(expected["epoch"]["loss"]), rel=1e-6)
+
+
+def advance_both(make, tolerance, *given, seeds=(0, 1, 2), steps=4, **options):
+    """Alone, and together but for the last step, which is taken from what is kept of that."""
+    alone = [make(seed, *given, **options) for seed in seeds]
+    packed = [make(seed, *given, **options) for seed in seeds]
+    for training in alone:
+        for _ in range(steps):
+            training.take_step()
+    take_together(packed, steps - 1)
+    restored = [make(seed, *given, **options) for seed in seeds]
+    for training, before in zip(restored, packed, strict=True):
+        training.restore(copy.deepcopy(before.state()))
+        training.take_step()
+    assert_equal(alone, restored, tolerance)
+    assert [training.packed_steps for training in restored] == [steps - 1] * len(seeds)
+
+
+@pytest.mark.parametrize("name", SEQUENCE_BLOCKS)
+def test_every_block_trains_as_it_does_alone(make, name):
+    text = render(example_block(name))
+    assert stacking_fault(make(0, text)) is None
+    advance_both(make, 1e-6, text, **PROGRAM)
+    advance_both(make, 1e-10, text, double=True)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        {"name": "adamw", "lr": 1e-2, "weight_decay": 0.1, "decay_norms": False},
+        {"name": "sgd", "lr": 0.1, "momentum": 0.9},
+        {"name": "adagrad", "lr": 0.1},
+        {"name": "lion", "lr": 1e-3},
+        {"name": "adafactor", "lr": 1e-2},
+        {"name": "muon", "lr": 1e-2},
+    ],
+    ids=lambda optimizer: optimizer["name"],
+)
+def test_every_optimiser_moves_as_it_does_alone(make, optimizer):
+    advance_both(make, 1e-6, double=True, optimizer=optimizer)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"clip_norm": 0.1},
+        {"clip_tensor_norm": 0.1},
+        {"clip_step_norm": 0.1},
+        {"measure": ["gradient_norm"]},
+        {"schedule": {"name": "cosine", "warmup": 3}},
+        {"schedule": {"name": "recent", "every": 1, "patience": 1, "decay": 0.5}},
+        {"groups": [{"match": "body.*", "lr_scale": 0.5}, {"match": "output.*", "freeze": True}]},
+    ],
+    ids=str,
+)
+def test_every_choice_of_train_holds(make, chosen):
+    advance_both(make, 1e-8, double=True, **chosen)
+
+
+def test_averages_of_weights_hold(make):
+    advance_both(make, 1e-6, average=0.9, **PROGRAM)
+
+
+def test_each_has_its_own_rate_and_steps(make):
+    rates = {0: 1e-2, 1: 1e-3}
+
+    def with_rate(seed, **options):
+        return make(seed, optimizer={"name": "adam", "lr": rates[seed]}, **options)
+
+    advance_both(with_rate, 1e-10, seeds=(0, 1), double=True)
+    alone, packed = ([make(seed, double=True) for seed in (0, 1)] for _ in range(2))
+    for trainings in (alone, packed):
+        trainings[0].take_step()  # one is a step ahead
+    for training in alone:
+        training.take_step()
+    with StackedSteps(packed) as stacked:
+        stacked.step()
+    assert_equal(alone, packed, 1e-10)
+
+
+def test_what_is_not_a_number_stays_its_own(make):
+    alone, packed = ([make(seed, double=True) for seed in (0, 1)] for _ in range(2))
+    for trainings in (alone, packed):
+        with torch.no_grad():
+            next(trainings[0].model.parameters()).fill_(torch.nan)
+    for training in alone:
+        training.take_step()
+    with StackedSteps(packed) as stacked:
+        stacked.step()
+    assert packed[0].state()["epoch"]["loss"].isnan()
+    assert_equal(alone[1:], packed[1:], 1e-10)
+
+
+def test_batches_of_other_shapes_are_refused(make):
+    trainings = [make(0), make(1, curriculum={"start": 6})]
+    with pytest.raises(PackError, match="expected batches of one shape"), StackedSteps(trainings) as stacked:
+        stacked.step()
+
+
+def test_blocks_that_take_note_of_their_weights_train_alone(make):
+    told = stacking_fault(make(0, "sa(heads=2, span=4, adaptive=true, ramp=2)"))
+    assert told == "WindowedSelfAttention takes note of its weights"
+
+
+def test_trials_of_one_form_differ_in_what_no_shape_depends_on(settings):
+    form = form_of(settings())
+    assert form is not None
+    assert form == form_of(settings(seed=3, epochs=9, optimizer={"name": "sgd", "lr": 0.1}))
+    for other in (settings("conv(k=4)"), settings(batch_size=16), settings(steps_per_epoch=6)):
+        assert form_of(other) != form
+    assert form_of(settings(accumulate=2)) is None
+    assert alone_reason(settings(accumulate=2)) == (
+        "the parts of a batch come one after the other ([train] accumulate)"
+    )
