@@ -27,7 +27,7 @@ from activemem.engine.run.cohorts import Worker, sequentially
 from activemem.engine.run.interrupts import Stop
 from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT, run_cohorts
 from activemem.engine.trial.outcome import Job, Totals, trial_row
-from activemem.engine.trial.training import BetweenSteps
+from activemem.engine.core.trainable import BetweenSteps
 from activemem.storage import Store
 from activemem.storage.leases import BEATS_PER_LEASE, LEASE_S, Lease
 from activemem.studies.resolve.trial import Trial
@@ -52,7 +52,7 @@ SETTINGS = {
 class NoOpTraining:
     """A training that is over before it begins."""
 
-    parameters = epoch = step = 0
+    parameters = epoch = step = packed_steps = 0
     seconds = flops = 0.0
     finished = can_be_saved = True
     lacks_last_evaluation = False

@@ -18,6 +18,7 @@ def test_without_any_source_every_setting_has_its_default():
         "memory_limit": None,
         "isolate": False,
         "checkpoint_every": None,
+        "pack": "off",
         "format": "rich",
         "plugins": (),
         "track": {"tensorboard": None, "mlflow": None, "wandb": None, "trackio": None},
@@ -157,6 +158,7 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
         "memory_limit       –        default\n"
         "isolate            false    default\n"
         "checkpoint_every   –        default\n"
+        "pack               off      default\n"
         "format             rich     default\n"
         "plugins            –        default\n"
         "track              –        default\n"

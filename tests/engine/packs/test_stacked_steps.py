@@ -1,4 +1,4 @@
-"""What trainings compute together is what each computes alone: for every block, rule and choice of [train]."""
+"""What trainings compute together is what each computes alone: every block, rule and choice of [train]."""
 
 import copy
 
