@@ -73,7 +73,14 @@ def fill_store(folder: Path, study: Study) -> None:
     Store(folder).save_study_record(study.name, {"text": STUDY, "overrides": [], "path": None})
 
 
-VERSIONS = ("torch_version", "cuda_version", "python_version", "continued_from", "continued_after", "packed_steps")
+VERSIONS = (
+    "torch_version",
+    "cuda_version",
+    "python_version",
+    "continued_from",
+    "continued_after",
+    "packed_steps",
+)
 """What rows say of where they were computed, which these were not."""
 
 

@@ -1,10 +1,12 @@
-"""Dropout, with cheap random bits where drawing them costs, and a stream for each of stacked models."""
+"""Dropout, with cheap random bits where drawing them costs; that of stacked models is drawn beforehand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
 
 import torch
 from torch import Generator, Tensor, nn
@@ -34,68 +36,97 @@ class Dropout(nn.Module):
         """Any shape to the same."""
         if not self.active:
             return x
-        if _streams.generators:
-            return _StackedDropout.apply(x, _streams.mark, self.rate)
+        if _given is not None:
+            return _given.drop(x, self.rate)
         if x.device.type != "cpu":
             return functional.dropout(x, self.rate)
         draws = torch.randint(-(2**63), 2**63 - 1, (_num_draws(x.numel()),))
-        return _drop(x, draws.view(torch.int16)[: x.numel()].view(x.shape), self.rate)
+        return x * _factors(draws.view(torch.int16)[: x.numel()].view(x.shape), self.rate, x.dtype)
 
 
-class _Streams(NamedTuple):
-    """The generators of stacked models, and a tensor that has one row for each within a vmap over them."""
+@dataclass(frozen=True, slots=True)
+class DropoutCall:
+    """What one dropout of a model is called with in a forward pass."""
 
-    generators: Sequence[Generator] = ()
-    mark: Tensor | None = None
+    shape: torch.Size
+    rate: float
+    dtype: torch.dtype
 
 
-_streams = _Streams()
+@dataclass(slots=True)
+class _Given:
+    """What stands in for draws: factors in the order of the calls; without any the calls are noted."""
+
+    factors: Iterator[Tensor] | None = None
+    calls: list[DropoutCall] = field(default_factory=list[DropoutCall])
+
+    def drop(self, x: Tensor, rate: float) -> Tensor:
+        """The numbers by the next factors."""
+        if self.factors is None:
+            self.calls.append(DropoutCall(x.shape, rate, x.dtype))
+            return x
+        factors = next(self.factors)
+        if factors.shape != x.shape:
+            raise RuntimeError(f"expected dropout on {tuple(factors.shape)}, got {tuple(x.shape)}")
+        return x * factors
+
+
+_given: _Given | None = None
 
 
 @contextmanager
-def dropout_streams(generators: Sequence[Generator], mark: Tensor) -> Iterator[None]:
-    """A context within a vmap over as many models in which each drops by its own generator, as it does alone.
-
-    `mark` is any tensor that the vmap goes over.
-    """
-    global _streams  # noqa: PLW0603 -- blocks are called without a context of ours
-    before, _streams = _streams, _Streams(generators, mark)
+def _giving(given: _Given) -> Iterator[None]:
+    global _given  # noqa: PLW0603 -- blocks are called without a context of ours
+    before, _given = _given, given
     try:
         yield
     finally:
-        _streams = before
+        _given = before
 
 
-class _StackedDropout(torch.autograd.Function):
-    """Dropout of as many models as there are streams; what is differentiated is what `vmap` is made of."""
+@contextmanager
+def noting_dropout() -> Iterator[list[DropoutCall]]:
+    """A context in which nothing is dropped or drawn; what would be, in the order of the calls."""
+    given = _Given()
+    with _giving(given):
+        yield given.calls
 
-    @staticmethod
-    def forward(x: Tensor, mark: Tensor, rate: float) -> Tensor:
-        """Never called: something is always stacked."""
-        raise RuntimeError("expected dropout within one vmap over the models, got it outside or within two")
 
-    @staticmethod
-    def setup_context(ctx: object, inputs: tuple[object, ...], output: object) -> None:
-        """Nothing is kept."""
+@contextmanager
+def given_dropout(factors: Sequence[Tensor]) -> Iterator[None]:
+    """A context in which each call multiplies by the next of these, as those of `draw_dropout` in a vmap."""
+    with _giving(_Given(iter(factors))):
+        yield
 
-    @staticmethod
-    def vmap(  # pyright: ignore[reportIncompatibleMethodOverride] -- torch gives what `forward` takes
-        info: object, in_dims: tuple[int | None, ...], x: Tensor, mark: Tensor, rate: float
-    ) -> tuple[Tensor, int]:
-        """Each model's numbers with its own draws."""
-        generators = _streams.generators
-        if len(mark) != len(generators):
-            raise RuntimeError(f"expected {len(generators)} stacked models, got {len(mark)}")
-        stacked = x.expand(len(generators), *x.shape) if in_dims[0] is None else x.movedim(in_dims[0], 0)
-        if x.device.type != "cpu":
-            ones = torch.ones_like(stacked[0])
-            shares = [torch.ops.aten._fused_dropout(ones, 1.0 - rate, each)[0] for each in generators]
-            return stacked * torch.stack(shares), 0
-        numbers = stacked[0].numel()
-        draws = torch.empty(len(generators), _num_draws(numbers), dtype=torch.int64)
-        for row, generator in zip(draws, generators, strict=True):
-            torch.randint(-(2**63), 2**63 - 1, row.shape, generator=generator, out=row)
-        return _drop(stacked, draws.view(torch.int16)[:, :numbers].reshape(stacked.shape), rate), 0
+
+def draw_dropout(
+    calls: Sequence[DropoutCall], generators: Sequence[Generator], device: torch.device
+) -> list[Tensor]:
+    """For each call the factors of stacked models, (models, …), each drawn as its model draws them alone."""
+    if not calls:
+        return []
+    if device.type != "cpu":
+        return [torch.stack([_device_factors(call, each, device) for each in generators]) for call in calls]
+    ends = [0]
+    for call in calls:
+        ends.append(ends[-1] + _num_draws(prod(call.shape)))
+    draws = torch.empty(len(generators), ends[-1], dtype=torch.int64)
+    for row, generator in zip(draws, generators, strict=True):  # one draw of all is as many draws in turn
+        torch.randint(-(2**63), 2**63 - 1, row.shape, generator=generator, out=row)
+    bits = draws.view(torch.int16)
+    if len({(call.rate, call.dtype) for call in calls}) == 1:
+        bits = _factors(bits, calls[0].rate, calls[0].dtype)
+    drawn: list[Tensor] = []
+    for call, (begin, end) in zip(calls, pairwise(ends), strict=True):
+        part = bits[:, 4 * begin : 4 * end][:, : prod(call.shape)].unflatten(1, call.shape)
+        drawn.append(part if part.is_floating_point() else _factors(part, call.rate, call.dtype))
+    return drawn
+
+
+def _device_factors(call: DropoutCall, generator: Generator, device: torch.device) -> Tensor:
+    """What torch's own dropout multiplies by."""
+    ones = torch.ones(call.shape, dtype=call.dtype, device=device)
+    return torch.ops.aten._fused_dropout(ones, 1.0 - call.rate, generator)[0]
 
 
 def _num_draws(numbers: int) -> int:
@@ -103,8 +134,7 @@ def _num_draws(numbers: int) -> int:
     return (numbers + 3) // 4
 
 
-def _drop(x: Tensor, bits: Tensor, rate: float) -> Tensor:
-    """Zero where 16 bits are among the lowest, scale the rest."""
+def _factors(bits: Tensor, rate: float, dtype: torch.dtype) -> Tensor:
+    """Zero where 16 bits are among the lowest, what scales the rest elsewhere."""
     dropped = round(rate * _VALUES)
-    kept = bits >= dropped - _VALUES // 2
-    return x * kept.to(x.dtype).mul_(_VALUES / (_VALUES - dropped))
+    return (bits >= dropped - _VALUES // 2).to(dtype).mul_(_VALUES / (_VALUES - dropped))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -33,7 +33,7 @@ class StackedOptimiser:
             {**group, "params": [stacked[names[weight]] for weight in group["params"]]}
             for group in owned[0].param_groups
         ]
-        make: Callable[..., torch.optim.Optimizer] = type(owned[0])
+        make = cast("Callable[..., torch.optim.Optimizer]", type(owned[0]))
         given = {"betas": (0.0, 0.0), "weight_decay": 0.0} if isinstance(owned[0], Lion) else {}
         self._made = make(groups, lr=groups[0]["lr"], **given)  # each group has its own
         self._made.state.clear()  # Adagrad has it from the beginning

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from ...blocks.core.block import Block
-from ...blocks.core.dropout import dropout_streams
+from ...blocks.core.dropout import DropoutCall, draw_dropout, given_dropout, noting_dropout
 from ...blocks.layers.window_attention import WindowedBlock
 from ...errors import ActivememError
 from ..objectives import Objective, Stackable
@@ -37,7 +37,7 @@ class StackedSteps:
         self._loss = _LossOf(trainings[0].model.train(), trainings[0].objective)
         self._losses = torch.vmap(self._loss_of_one)
         self._noises = [training.noise.generator() for training in trainings]
-        self._mark = torch.zeros(len(trainings), device=trainings[0].device)
+        self._dropout: list[DropoutCall] | None = None
         self._optimiser: StackedOptimiser | None = None
 
     def __enter__(self) -> Self:
@@ -70,7 +70,8 @@ class StackedSteps:
         for training in self._trainings:
             training.begin_step()
         with float32_products(self._trainings[0].settings.train.precision):
-            losses = self._losses(self._mark, self._stacked, *self._draw())
+            batch = self._draw()
+            losses = self._losses(self._stacked, self._draw_dropout(batch), *batch)
             losses.sum().backward()
             self._move_weights()
         for training, loss in zip(self._trainings, losses.detach().unbind(), strict=True):
@@ -89,9 +90,16 @@ class StackedSteps:
             raise PackError("expected batches of one shape")
         return [torch.stack(alike) for alike in drawn]
 
-    def _loss_of_one(self, mark: Tensor, weights: dict[str, Tensor], *batch: Tensor) -> Tensor:
+    def _draw_dropout(self, batch: Sequence[Tensor]) -> list[Tensor]:
+        """The factors of each dropout, stacked; the first pass of one model notes where there is any."""
+        if self._dropout is None:
+            with torch.no_grad(), noting_dropout() as self._dropout:
+                self._loss(*(rows[0] for rows in batch))
+        return draw_dropout(self._dropout, self._noises, batch[0].device)
+
+    def _loss_of_one(self, weights: dict[str, Tensor], factors: list[Tensor], *batch: Tensor) -> Tensor:
         """The loss of one training, of all within the vmap."""
-        with dropout_streams(self._noises, mark):
+        with given_dropout(factors):
             named = {f"model.{name}": weight for name, weight in weights.items()}
             return functional_call(self._loss, named, batch)
 
