@@ -32,6 +32,7 @@ ActivememError              a ValueError
         LeakError           a model or block that sees later inputs   activemem.engine.trial.leaks
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
         ParameterGroupError groups that a model lacks           activemem.engine.optimisers.parameter_groups
+        PackError           trainings that cannot take steps together  activemem.engine.packs.stacked_steps
         LossTermError       a term that is no number                activemem.engine.training_parts.loss_terms
         CallbackError       a callback that reports others          activemem.engine.training_parts.callbacks
         OptimizerError      an optimiser that leaves out a weight     activemem.engine.optimisers.build
