@@ -26,6 +26,7 @@ def gpus_fault(gpus: Gpus) -> str | None:
         return None
     return f"expected auto, 0 or a share of one GPU up to 1, as a trial trains on one device, got {gpus:g}"
 
+
 MAX_PACK = 16
 """So many trials take their steps together at most where it is left to the program."""
 
