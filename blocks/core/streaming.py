@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -19,6 +21,21 @@ class StreamState:
 
     past_length: int = 0
     block_states: tuple[Tensor | None, ...] = ()
+
+
+def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
+    """The states of a batch whose rows are in so many equal parts, from those of other parts."""
+    if len(streams) == parts:
+        return list(streams)
+    first, columns = streams[0], zip(*(stream.block_states for stream in streams), strict=True)
+    together = [
+        None if column[0] is None else torch.cat([each for each in column if each is not None])
+        for column in columns
+    ]
+    split = [(None,) * parts if each is None else each.chunk(parts) for each in together]
+    if not split:
+        return [first] * parts
+    return [StreamState(first.past_length, states) for states in zip(*split, strict=True)]
 
 
 class StreamChunk:

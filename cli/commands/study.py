@@ -12,6 +12,7 @@ from ...studies.text.units import WIDTH
 from ...tracking.places import EXPORT_NAMES, SEARCH_EXPORT
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stdout
+from ..plan_costs import count_state, group_sizes_of
 from ..run_options import (
     AddressOption,
     BudgetOption,
@@ -33,10 +34,7 @@ from ..run_options import (
 )
 
 if TYPE_CHECKING:
-    from ...engine.optimisers.parameter_groups import GroupSize
-    from ...studies.planning.memory_estimates import WeightState
-    from ...studies.schema.settings import TrialSettings
-    from ...studies.study import Study
+    pass
 
 app = typer.Typer(help="Plan studies, run them, and see how far they are.", no_args_is_help=True)
 
@@ -73,31 +71,12 @@ def plan(
     size = read_device_memory(device_memory)
     configured = load_settings({"results": results})
     found = follow_path(load_study(study, overrides or ()), configured.store)
-    groups, selected = _groups(found), select_trials(found, only) if only else None
-    page = planned(found, configured.store, selected, count_state=_count_state)
+    groups, selected = group_sizes_of(found), select_trials(found, only) if only else None
+    page = planned(found, configured.store, selected, count_state=count_state)
     if as_json:
         print_json(view.plan_to_dict(found, page, groups, device_bytes=size))
     else:
         print_stdout(view.format_plan(found, page, configured.values, groups, device_bytes=size))
-
-
-def _groups(study: Study) -> list[GroupSize]:
-    """The sizes of the groups of weights in a study; torch is loaded only where there are any."""
-    settings = [trial.settings for trial in study.trials or study.boundary_trials()]
-    if not any(each.train.groups for each in settings):
-        return []
-    from ...engine.optimisers.parameter_groups import group_sizes
-
-    return group_sizes(settings)
-
-
-def _count_state(settings: TrialSettings) -> WeightState | None:
-    """What an optimiser keeps; torch is loaded only where that needs the names and shapes of weights."""
-    if not settings.train.groups and not settings.train.optimizer.state_depends_on_shapes:
-        return None
-    from ...engine.optimisers.state_size import weight_state
-
-    return weight_state(settings)
 
 
 @app.command()

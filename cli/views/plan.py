@@ -9,7 +9,7 @@ from dataclasses import asdict
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from ...engine.core.resources import Gpus, gpu_here, has_gpu
+from ...engine.core.resources import has_gpu
 from ...reporting.statistics.sequential import looks
 from ...studies.planning.best_points import comparison_note
 from ...studies.planning.memory_estimates import StepMemory, TrialTest, trials_on_device
@@ -23,6 +23,7 @@ from ...studies.schema.training import ParameterGroupSettings
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
+from ..plan_devices import room, where
 
 if TYPE_CHECKING:
     from ...engine.optimisers.parameter_groups import GroupSize
@@ -70,7 +71,7 @@ def _notes(
     study: Study, plan: Plan, machine: MachineSettings, device_bytes: int | None
 ) -> Iterator[list[str]]:
     """The design, the sizes solved for equal parameters, what goes on, and each model over the budget."""
-    yield wrap(_where(plan, machine), WIDTH, initial_indent="  where  ", subsequent_indent=" " * 9)
+    yield wrap(where(plan, machine), WIDTH, initial_indent="  where  ", subsequent_indent=" " * 9)
     if told := explain_design(study.design):
         yield wrap(told, WIDTH, initial_indent="  design ", subsequent_indent=" " * 9)
     if aliases := alias_words(study.design):
@@ -94,7 +95,7 @@ def _notes(
     if plan.memory is not None:
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], WIDTH // 2)[0]} holds {_memory(held)}"
-        text += f"; {_room(held, device_bytes)}" if device_bytes is not None else ""
+        text += f"; {room(held, device_bytes)}" if device_bytes is not None else ""
         yield wrap(text, WIDTH, initial_indent="  memory ", subsequent_indent=" " * 9)
     if plan.test is not None:
         text = _test(plan.test)
@@ -110,35 +111,6 @@ def _notes(
     for each in plan.over_budget:
         text = f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
         yield wrap(text, WIDTH, initial_indent="  over   ", subsequent_indent=" " * 9)
-
-
-def _where(plan: Plan, machine: MachineSettings) -> str:
-    """Which device trains: `this machine's GPU, NVIDIA H100: 12 such trials at once fit into 80.0 GB`."""
-    gpus, address = machine.gpus, machine.address
-    if address is not None:
-        asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
-        asked = asked if gpus in ("auto", 0) else f"its GPUs, {gpus:g} of one for each trial"
-        return f"the cluster at {address}: {asked}; with --local, {_where_here(plan, gpus)}"
-    return _where_here(plan, gpus)
-
-
-def _where_here(plan: Plan, gpus: Gpus) -> str:
-    """The device of this machine."""
-    if not gpus:
-        return "this machine's CPU, as gpus = 0"
-    if (found := gpu_here()) is None:
-        if gpus == "auto":
-            return "this machine's CPU: torch finds no GPU here"
-        return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
-    name, size = found
-    return f"this machine's GPU, {name}" + (f": {_room(plan.memory[1], size)}" if plan.memory else "")
-
-
-def _room(held: StepMemory, device_bytes: int) -> str:
-    """`53 such trials at once fit into 24.0 GB`."""
-    count = trials_on_device(held, device_bytes)
-    told = f"{plural(count, 'such trial')} at once" if count else "not one such trial"
-    return f"{told} {'fits' if count < 2 else 'fit'} into {format_bytes(device_bytes)}"
 
 
 def _memory(held: StepMemory) -> str:

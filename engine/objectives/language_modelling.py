@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ...blocks import Model
-from ...blocks.core.streaming import StreamState
+from ...blocks.core.streaming import StreamState, split_streams
 from ...studies.catalog.tasks import IGNORED, Examples, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
@@ -147,7 +147,8 @@ class StreamObjective(LanguageObjective):
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state."""
         self._position, self._batches = state["position"], None
-        self._streams = [StreamState(length, tuple(states)) for length, states in state["streams"]]
+        streams = [StreamState(length, tuple(states)) for length, states in state["streams"]]
+        self._streams = split_streams(streams, self.settings.train.accumulate)
 
     def _causal_tokens(self) -> Tensor:
         return self._text.dev.tokens[: self._task.context + 1].long()

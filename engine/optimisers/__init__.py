@@ -1,8 +1,8 @@
 """An optimiser is made of the settings in [train] and moves every weight that is not frozen once a step.
 
 `build` makes them, `lion` and `muon` are those that torch does not have in this form, `parameter_groups` has
-weights with rates of their own, `state_size` the bytes that are kept of weights; `weight_average` is what
-models may be evaluated with.
+weights with rates of their own, `state_size` the bytes that are kept of weights, `clipped_steps` keep steps
+small; `weight_average` is what models may be evaluated with.
 """
 
 from .build import build_optimizer

@@ -26,7 +26,7 @@ class LastWords:
 
     def reason(self, limit_s: float | None, where: str) -> str | None:
         """Why the trial has failed by this death alone; None if it is to be tried again under this limit."""
-        if self.text.startswith(_MEMORY_LIMIT):
+        if self.passed_memory_limit:
             return f"{self.text.splitlines()[0]} {where}"
         if limit_s is None or self.limit_s is None or limit_s > self.limit_s:
             return None
@@ -34,6 +34,11 @@ class LastWords:
             what = f"time limit of {self.limit_s:g} s passed {where}, in native code that did not come back"
             return f"{what}\n{self.text}"
         return None
+
+    @property
+    def passed_memory_limit(self) -> bool:
+        """Whether it was killed since it occupied more memory than it may."""
+        return self.text.startswith(_MEMORY_LIMIT)
 
     @property
     def summary(self) -> str:

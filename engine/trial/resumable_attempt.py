@@ -25,6 +25,7 @@ from .claims import Claims
 from .last_words import leaving_last_words, take_last_words, words_file
 from .leaks import LeakError
 from .machine_failures import MachineError, machine_failure, storing
+from .memory_retries import MemoryTries, free_memory, is_out_of_memory
 from .outcome import Job, Totals, last_epoch_metrics, trial_row
 from .training import TOKENS_PER_S, NotANumberError, Training
 
@@ -74,7 +75,9 @@ class Attempt:
         self._data, self._make_training = data, make_training
         self._every, self._saved_at = checkpoint_every_s, time.monotonic()
         self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
+        self._tries = MemoryTries(job.trial.settings, self._checkpoint.folder)
         self._training: Trainable | None = None
+        self._told_start = False
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._started = datetime.now(UTC)
         self._suspect_epoch: int | None = None  # in which a process has died
@@ -148,12 +151,15 @@ class Attempt:
 
     def _advance(self) -> Event:
         """As `advance`, but for failures of the machine, which are raised."""
+        while (event := self._try_to_advance()) is None:
+            # now that no frame of what has failed is left
+            free_memory()
+        return event
+
+    def _try_to_advance(self) -> Event | None:
+        """As `_advance`; None where memory ran out and the trial is to be tried again with less."""
         try:
-            if self._training is None:
-                return self._start()
-            if self._training.finished:
-                return self._end("done", None)
-            return self._epoch(self._training)
+            return self._next_event()
         except (LeakError, NotANumberError) as error:
             return self._end("failed", str(error))
         except TimeLimitPassed:
@@ -162,12 +168,22 @@ class Attempt:
         except (Exception, SystemExit) as error:  # whatever a trial raises is its outcome; the study goes on
             if machine_failure(error) is not None:
                 raise
-            summary = (
-                "out of memory"
-                if _is_out_of_memory(error)
-                else f"{type(error).__name__}: {_first_line(error)}"
-            )
+            summary = f"{type(error).__name__}: {_first_line(error)}"
+            if is_out_of_memory(error):
+                if self._tries.next():
+                    self._checkpoint.record_stop()
+                    self._training = None
+                    return None
+                summary = "out of memory"
             return self._end("failed", f"{summary} {self._where()}\n{traceback.format_exc()}")
+
+    def _next_event(self) -> Event | None:
+        """What happens next; None where it begins again, which has been told before."""
+        if self._training is None:
+            event, was_told = self._start(), self._told_start
+            self._told_start = True
+            return None if isinstance(event, Started) and was_told else event
+        return self._end("done", None) if self._training.finished else self._epoch(self._training)
 
     def _start(self) -> Event:
         """Build the training and load its checkpoint, unless it has killed its workers too often."""
@@ -176,7 +192,10 @@ class Attempt:
             saved = self._checkpoint.load(self._device)
             if saved is not None:
                 self._totals, self._rows = saved.totals, saved.metrics
-            place = _place(saved)
+            self._tries.read()
+            if words is not None and words.passed_memory_limit and self._tries.next(was_alone=True):
+                words = None
+            place = _place(saved) + (f"/{self._tries.tries}" if self._tries.tries else "")
             deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, place)
         if words is not None and (reason := words.reason(self._limit, self._where())) is not None:
             return self._end("failed", reason)
@@ -188,7 +207,7 @@ class Attempt:
             provenance.reset_peak_memory(self._device)
             if (fault := code_fault(self.job.trial.settings)) is not None:
                 raise MachineError(fault)
-            training = self._make_training(self.job.trial.settings, self._device, self._data)
+            training = self._make_training(self._tries.settings, self._device, self._data)
             if saved is not None:
                 training.restore(saved.state)
         self._training = training
@@ -325,14 +344,14 @@ class Attempt:
             flops=training.flops,
             seconds=training.seconds,
             peak_mib=max(self._totals.peak_mib, provenance.peak_mib(self._device)),
-            device=provenance.device_name(self._device),
+            device=provenance.device_name(self._device) + self._tries.told,
             torch_version=provenance.torch_version(),
             cuda_version=provenance.cuda_version(self._device),
             python_version=provenance.python_version(),
         )
 
     def _where(self) -> str:
-        return f"at epoch {self._totals.epochs + 1}"
+        return f"at epoch {self._totals.epochs + 1}{self._tries.told}"
 
 
 def _place(saved: CheckpointData | None) -> str:
@@ -341,13 +360,6 @@ def _place(saved: CheckpointData | None) -> str:
         return "0"
     taken = saved.state.get("epoch", {}).get("taken", 0)
     return f"{saved.totals.epochs}+{taken}" if taken else f"{saved.totals.epochs}"
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out; torch raises a plain RuntimeError for it on a CPU."""
-    if isinstance(error, RuntimeError):
-        return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-    return isinstance(error, MemoryError)
 
 
 def _first_line(error: BaseException) -> str:

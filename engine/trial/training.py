@@ -22,9 +22,9 @@ from ..core.seeds import derive_seed
 from ..core.trainable import BetweenSteps
 from ..objectives import Metrics, StepShape, build_objective
 from ..optimisers import WeightAverage, build_optimizer
+from ..optimisers.clipped_steps import clip_grad_norm_per_tensor, take_clipped_step
 from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
 from .leaks import LeakError, check_future_is_hidden
-from .optimiser_steps import clip_grad_norm_per_tensor, take_clipped_step
 from .precision import check_precision, float32_products
 from .schedules import Schedule
 

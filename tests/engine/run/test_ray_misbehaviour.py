@@ -19,7 +19,8 @@ PATIENCE_S = 300
 
 @pytest.fixture
 def folder(tmp_path, tiny):
-    """A working directory with a study of four seeds."""
+    """A working directory with a study of four seeds, whose batches have two parts at most."""
+    tiny = tiny.replace("batch_size = 8", "batch_size = 2")
     text = tiny.replace('["not", "reverse"]', '["not"]').replace('"sa(heads=2, head_width=8)", ', "")
     (tmp_path / "tiny.toml").write_text(text.replace("[0, 1]", "[0, 1, 2, 3]"), encoding="utf-8")
     return tmp_path
@@ -59,7 +60,7 @@ def test_a_trial_that_kills_its_worker_has_its_own_reason_and_the_others_run(fol
     assert frame["status"].to_list() == ["failed", "failed", "done", "done"]
     assert frame["reason"].str.split("\n").list.first().to_list() == [
         "time limit of 10 s passed at epoch 1, in native code that did not come back",
-        "memory limit of 2 GB passed at epoch 1",
+        "memory limit of 2 GB passed at epoch 1, batches in 2 parts",
         None,
         None,
     ]

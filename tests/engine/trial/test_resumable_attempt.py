@@ -96,7 +96,7 @@ def test_a_loss_that_is_not_a_number_is_an_outcome(store, task):
 def test_running_out_of_memory_is_an_outcome(store, task):
     huge = task(batch_size=10**12)  # 40 TB of tokens
     finish(Attempt(huge, store, CPU))
-    assert row(store, huge)["reason"].splitlines()[0] == "out of memory at epoch 1"
+    assert row(store, huge)["reason"].splitlines()[0] == "out of memory at epoch 1, batches in 32 parts"
 
 
 def test_a_model_that_is_too_large_is_an_outcome(store, task):

@@ -4,7 +4,7 @@ import torch
 
 from activemem.blocks import Linear
 from activemem.engine.optimisers import build_optimizer
-from activemem.engine.trial.optimiser_steps import clip_grad_norm_per_tensor, take_clipped_step
+from activemem.engine.optimisers.clipped_steps import clip_grad_norm_per_tensor, take_clipped_step
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings as OptimizerSettings
 
 

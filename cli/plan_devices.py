@@ -1,0 +1,38 @@
+"""Where trials will train, and how many of them have room there at once."""
+
+from __future__ import annotations
+
+from ..engine.core.resources import Gpus, gpu_here
+from ..studies.planning.memory_estimates import StepMemory, trials_on_device
+from ..studies.planning.plan import Plan
+from ..studies.text.units import format_bytes, plural
+from .machine_settings import MachineSettings
+
+
+def where(plan: Plan, machine: MachineSettings) -> str:
+    """Which device trains: `this machine's GPU, NVIDIA H100: 12 such trials at once fit into 80.0 GB`."""
+    gpus, address = machine.gpus, machine.address
+    if address is not None:
+        asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
+        asked = asked if gpus in ("auto", 0) else f"its GPUs, {gpus:g} of one for each trial"
+        return f"the cluster at {address}: {asked}; with --local, {_where_here(plan, gpus)}"
+    return _where_here(plan, gpus)
+
+
+def _where_here(plan: Plan, gpus: Gpus) -> str:
+    """The device of this machine."""
+    if not gpus:
+        return "this machine's CPU, as gpus = 0"
+    if (found := gpu_here()) is None:
+        if gpus == "auto":
+            return "this machine's CPU: torch finds no GPU here"
+        return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
+    name, size = found
+    return f"this machine's GPU, {name}" + (f": {room(plan.memory[1], size)}" if plan.memory else "")
+
+
+def room(held: StepMemory, device_bytes: int) -> str:
+    """`53 such trials at once fit into 24.0 GB`."""
+    count = trials_on_device(held, device_bytes)
+    told = f"{plural(count, 'such trial')} at once" if count else "not one such trial"
+    return f"{told} {'fits' if count < 2 else 'fit'} into {format_bytes(device_bytes)}"

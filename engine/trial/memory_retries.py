@@ -1,0 +1,103 @@
+"""A trial that ran out of memory is tried again: alone in its process, then with its batches in more parts.
+
+The parts of a batch are computed one after the other, and their gradients added: the same numbers up to the
+order of sums, but that dropout draws for each part. A row tells it beside its device.
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+
+from ...studies.schema.settings import TrialSettings
+
+MAX_DOUBLINGS = 5
+"""How often the parts of a batch are doubled before a trial has failed."""
+
+_FILE = "memory_tries"
+
+_OUT_OF_MEMORY = (
+    "can't allocate memory",  # of torch on a CPU
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
+
+
+class MemoryTries:
+    """How often a trial has run out of memory, kept beside its checkpoint, and in how many parts it goes on.
+
+    What is measured of the parts of a step, `gradient_noise`, would change with them: such a trial is tried
+    again alone only.
+    """
+
+    def __init__(self, settings: TrialSettings, folder: Path) -> None:
+        train = settings.train
+        self._settings, self._file = settings, folder / _FILE
+        self._parts = [train.accumulate] * 2
+        doublings = 0 if "gradient_noise" in train.measure else MAX_DOUBLINGS
+        for parts in (train.accumulate << times for times in range(1, doublings + 1)):
+            if train.batch_size % parts:
+                break
+            self._parts.append(parts)
+        self._tries = 0
+
+    @property
+    def tries(self) -> int:
+        """How often it has run out of memory so far."""
+        return self._tries
+
+    @property
+    def parts(self) -> int:
+        """The parts of a batch in the try under way."""
+        return self._parts[self._tries]
+
+    @property
+    def settings(self) -> TrialSettings:
+        """The trial's settings as they are trained; its id is that of its own."""
+        train = self._settings.train
+        if self.parts == train.accumulate:
+            return self._settings
+        return self._settings.model_copy(
+            update={"train": train.model_copy(update={"accumulate": self.parts})}
+        )
+
+    @property
+    def told(self) -> str:
+        """What a row says of it beside the device; nothing where batches are as the settings say."""
+        return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
+
+    def read(self) -> None:
+        """Go on as whoever has had the trial before."""
+        with suppress(OSError, ValueError):
+            self._tries = min(max(self._tries, int(self._file.read_text("ascii"))), len(self._parts) - 1)
+
+    def next(self, *, was_alone: bool = False) -> bool:
+        """Whether there is another way to try it, which is then the one under way.
+
+        Who `was_alone` already, as in a process that was killed for its memory, is not tried so again.
+        """
+        tries = max(2, self._tries + 1) if was_alone else self._tries + 1
+        if tries >= len(self._parts):
+            return False
+        self._tries = tries
+        with suppress(OSError):  # it is then tried from the beginning
+            self._file.write_text(f"{self._tries}", "ascii")
+        return True
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out; torch raises a plain RuntimeError for it on a CPU, and of CUDA's libraries."""
+    if isinstance(error, RuntimeError):
+        return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY)
+    return isinstance(error, MemoryError)
+
+
+def free_memory() -> None:
+    """Give back to the device what nothing refers to any more."""
+    gc.collect()
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

@@ -1,0 +1,117 @@
+"""A trial that runs out of memory is tried again alone, then with its batches in parts, before it fails."""
+
+import pytest
+import torch
+
+from activemem.blocks.core.streaming import StreamState, split_streams
+from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.engine.trial.memory_retries import MemoryTries
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.trial.training import Training
+from activemem.storage import Store
+from activemem.studies.resolve.trial import Trial
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def job(settings):
+    def make(**train):
+        found = settings(**train)
+        plain = found.model_copy(update={"model": found.model.model_copy(update={"dropout": 0.0})})
+        trial = Trial(study="tiny", levels={"mixer": "conv", "seed": 0}, settings=plain)
+        return Job(trial=trial, attempt=0, run="run")
+
+    return make
+
+
+def outcome(folder, job, make_training=Training):
+    """The events of a trial, and its row."""
+    store = Store(folder)
+    attempt, events = Attempt(job, store, CPU, make_training=make_training), []
+    while not attempt.ended:
+        events.append(attempt.advance())
+    return events, store.trials().to_dicts()[0]
+
+
+def room_for(rows, tries):
+    """A kind of training that runs out of memory amid its second epoch if it computes more rows at once."""
+
+    class Small(Training):
+        def advance(self, between_steps=lambda: None):
+            train = self._settings.train
+            tries.append(train.accumulate)
+
+            def step():
+                if self.epoch == 1 and train.batch_size // train.accumulate > rows:
+                    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.00 GiB.")
+                between_steps()
+
+            return super().advance(step)
+
+    return Small
+
+
+def test_a_trial_goes_on_in_parts_from_its_last_epoch_and_its_row_tells_it(tmp_path, job):
+    plain = job(batch_size=8, optimizer={"name": "sgd", "lr": 0.1})
+    _, whole = outcome(tmp_path / "whole", plain)
+    tries = []
+    events, row = outcome(tmp_path / "parts", plain, room_for(2, tries))
+    assert tries == [1, 1, 1, 2, 4, 4, 4]  # an epoch, the second one whole, alone, in halves, in quarters …
+    assert [type(event) for event in events] == [Started, *[EpochFinished] * 4, Ended]
+    assert row["device"] == f"{whole['device']}, batches in 4 parts"
+    assert (row["status"], row["trial"], row["settings"]) == ("done", whole["trial"], whole["settings"])
+    ours, theirs = ({each["name"]: each["value"] for each in one["metrics"]} for one in (row, whole))
+    assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-4)
+
+
+def test_a_trial_that_was_short_of_memory_once_is_as_if_nothing_had_been(tmp_path, job):
+    once = iter([True])
+
+    class Unlucky(Training):
+        def advance(self, between_steps=lambda: None):
+            if next(once, False):
+                raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
+            return super().advance(between_steps)
+
+    (_, row), (_, whole) = (outcome(tmp_path / kind.__name__, job(), kind) for kind in (Unlucky, Training))
+    same = ("status", "reason", "device", "steps", "flops", "epochs")
+    assert [row[name] for name in same] == [whole[name] for name in same]
+
+
+def test_a_trial_fails_when_a_sequence_at_a_time_is_too_much(tmp_path, job):
+    tries = []
+    events, row = outcome(tmp_path, job(batch_size=8), room_for(0, tries))
+    assert tries == [1, 1, 1, 2, 4, 8]
+    assert isinstance(events[-1], Ended)
+    assert row["reason"].splitlines()[0] == "out of memory at epoch 2, batches in 8 parts"
+
+
+def test_who_goes_on_with_a_killed_trial_knows_how_it_was_tried(tmp_path, job):
+    settings = job(batch_size=12, accumulate=3).trial.settings
+    tries = MemoryTries(settings, tmp_path)
+    assert tries.next(was_alone=True)
+    other = MemoryTries(settings, tmp_path)
+    other.read()
+    assert (other.parts, other.settings.train.accumulate) == (6, 6)
+    assert other.next()
+    assert not other.next()  # 12 sequences in 12 parts
+    noise = job(batch_size=8, accumulate=2, measure=["gradient_noise"]).trial.settings
+    measured = MemoryTries(noise, tmp_path / "other")
+    assert measured.next()
+    assert (measured.next(), measured.parts) == (False, 2)
+
+
+def test_the_past_of_a_text_goes_on_in_other_parts():
+    rows = torch.arange(24.0).view(4, 3, 2)
+    streams = [StreamState(3, (part, None)) for part in rows.chunk(2)]
+    split = split_streams(streams, 4)
+    assert [stream.past_length for stream in split] == [3] * 4
+    first, nothing = zip(*(stream.block_states for stream in split), strict=True)
+    assert [row.tolist() for row in first if row is not None] == [row.tolist() for row in rows.chunk(4)]
+    assert nothing == (None,) * 4
+    (together,) = split_streams(split, 1)
+    assert together.block_states[0] is not None
+    assert torch.equal(together.block_states[0], rows)
+    assert split_streams([StreamState()], 2) == [StreamState(), StreamState()]
