@@ -34,6 +34,7 @@ SAMPLERS: OpenRegistry[SearchPart[MakeSampler]] = OpenRegistry(
         name: SearchPart(source=source)
         for name, source in {
             "tpe": "Bergstra et al. 2011; Watanabe 2023",
+            "evolution": "Real et al. 2019",
             "random": "Bergstra and Bengio 2012",
             "cmaes": "Hansen and Ostermeier 2001",
             "gp": "Jones, Schonlau and Welch 1998",

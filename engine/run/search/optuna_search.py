@@ -159,7 +159,10 @@ class OptunaSearch:
     def _points_begun(self) -> list[SearchPoint]:
         """The points of this study that have rows or checkpoints which were not there at the last call."""
         begun: list[Mapping[str, Level]] = []
-        for trial in sorted(self._stored.keys() - self._seen):  # in one order, since samplers depend on it
+        new = self._stored.keys() - self._seen
+        for trial in sorted(
+            new, key=lambda each: (self._stored[each]["finished"], each)
+        ):  # as samplers were told
             self._seen.add(trial)
             if (row := self._stored[trial])["study"] == self._study.name and self._is_own(trial, row):
                 begun.append(json.loads(row["factors"]))

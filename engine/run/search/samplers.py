@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +13,15 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ....plugins import OpenRegistry, PluginError
 from ....studies.catalog.samplers import SAMPLERS, SCHEDULERS
-from ....studies.schema.settings import SearchSettings
+from ....studies.schema.settings import EVOLUTION_POPULATION, EVOLUTION_SAMPLE, SearchSettings
+from .evolution import EvolutionSampler
+
+_OPTUNA: Mapping[str, Callable[..., optuna.samplers.BaseSampler]] = {
+    "cmaes": optuna.samplers.CmaEsSampler,
+    "gp": optuna.samplers.GPSampler,
+    "nsga2": optuna.samplers.NSGAIISampler,
+}
+"""Optuna's samplers that have but a seed here."""
 
 
 def make_sampler(settings: SearchSettings) -> optuna.samplers.BaseSampler:
@@ -23,15 +32,30 @@ def make_sampler(settings: SearchSettings) -> optuna.samplers.BaseSampler:
         return PluginSampler(settings.sampler, found)
     match settings.sampler:
         case "tpe":
-            return optuna.samplers.TPESampler(seed=settings.seed)
-        case "cmaes":
-            return optuna.samplers.CmaEsSampler(seed=settings.seed)
-        case "gp":
-            return optuna.samplers.GPSampler(seed=settings.seed)
-        case "nsga2":
-            return optuna.samplers.NSGAIISampler(seed=settings.seed)
-        case _:
-            return optuna.samplers.RandomSampler(seed=settings.seed)
+            return _make_tpe(settings)
+        case "evolution":
+            population, sample = settings.population, settings.sample
+            return EvolutionSampler(
+                seed=settings.seed,
+                population=population or EVOLUTION_POPULATION,
+                sample=sample or EVOLUTION_SAMPLE,
+            )
+        case name:
+            return _OPTUNA.get(name, optuna.samplers.RandomSampler)(seed=settings.seed)
+
+
+def _make_tpe(settings: SearchSettings) -> optuna.samplers.BaseSampler:
+    """TPE; that it can tell apart dimensions which only some points have is experimental in Optuna."""
+    multivariate, liar = settings.multivariate is not False, settings.constant_liar is not False
+    group = multivariate if settings.group is None else settings.group
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.samplers.TPESampler(
+            seed=settings.seed,
+            multivariate=multivariate,
+            group=group,
+            constant_liar=liar,
+        )
 
 
 def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:

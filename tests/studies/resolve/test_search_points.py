@@ -213,6 +213,23 @@ def test_a_point_that_does_not_fit_is_told(values, told):
             "       [search] metric: unknown metric 'max_lenght'; nearest: max_length",
         ),
         (
+            ('sampler = "tpe"', 'sampler = "random"\npopulation = 9\ngroup = true'),
+            "  20 | [search]\n"
+            "       ^^^^^^^^\n"
+            "       [search] population: for the sampler evolution alone, got random; "
+            "group: for the sampler tpe alone, got random",
+        ),
+        (
+            ('sampler = "tpe"', 'sampler = "evolution"\npopulation = 9\nsample = 10'),
+            "  20 | [search]\n       ^^^^^^^^\n       [search] sample: expected at most the population, 9, got 10",
+        ),
+        (
+            ('sampler = "tpe"', 'sampler = "tpe"\nmultivariate = false\ngroup = true'),
+            "  20 | [search]\n"
+            "       ^^^^^^^^\n"
+            "       [search] group: expected multivariate = true with it, got false",
+        ),
+        (
             ("integer(3, 40)", "integer(40, 3)"),
             '  28 | k = "integer(40, 3)"\n'
             "            ^^^^^^^^^^^^^^\n"

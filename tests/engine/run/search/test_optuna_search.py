@@ -48,7 +48,7 @@ def points(store):
     }
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random", "cmaes", "nsga2"])
+@pytest.mark.parametrize("sampler", ["tpe", "evolution", "random", "cmaes", "nsga2"])
 def test_a_search_trains_each_of_its_points_on_every_seed(store, notes, sampler):
     done = run(SHORT, store, notes, [f"search.sampler={sampler}"])
     assert (done.done, done.ran, done.left) == (12, 12, 0)
@@ -120,7 +120,7 @@ def recipes(store):
     return sorted(store.trials().filter(seed=0)["recipe"])
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random", "cmaes", "gp", "nsga2", "grid"])
+@pytest.mark.parametrize("sampler", ["tpe", "evolution", "random", "cmaes", "gp", "nsga2", "grid"])
 def test_every_sampler_finds_all_of_a_conditional_space_once(store, notes, sampler):
     assert run(CONDITIONAL, store, notes, [f"search.sampler={sampler}", "factors.seed=[0]"]).done == 6
     assert recipes(store) == [
@@ -228,3 +228,13 @@ def test_points_of_another_task_are_not_taken_up(store, notes):
     of_task = {task: set(rows["factors"]) for (task,), rows in store.trials().group_by("task")}
     assert [len(each) for each in of_task.values()] == [2, 2]
     assert of_task["addition"].isdisjoint(of_task["sort"])
+
+
+def test_evolution_goes_on_from_the_store_as_if_it_had_not_been_cut_off(tmp_path, notes):
+    overrides = ["search.sampler=evolution", "search.population=3", "search.sample=2", "search.trials=9"]
+    whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
+    run(SHORT, whole, notes, overrides)
+    while run(SHORT, parts, notes, overrides, max_trials=4).ran:
+        pass
+    assert len(points(parts)) == 9
+    assert points(parts) == points(whole)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalW
 
 
 @pytest.mark.parametrize("check", conformance.SAMPLER_CHECKS)
-@pytest.mark.parametrize("name", ["tpe", "random", "nsga2"])
+@pytest.mark.parametrize("name", ["tpe", "evolution", "random", "nsga2"])
 def test_a_sampler_conforms(name, check):
     check(name)
 

@@ -1,0 +1,174 @@
+"""Regularised evolution (Real et al. 2019): the oldest point dies, the best of a few is changed a little.
+
+A point is a tree: a choice has the dimensions of the option that is taken below it. Changing a dimension
+keeps all others; what a newly taken option has below it is drawn. All that is known is what Optuna has been
+told, in the order in which points ended, and each proposal has random numbers of its own, by the points so
+far: a search that was killed goes on as it would have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from random import Random
+from typing import Any
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+CROSSOVER = 0.25
+"""The share of points that have two parents."""
+
+STEP = 0.15
+"""The standard deviation of a step of a number, as a share of its range, or of its range in logarithms."""
+
+TRIES_PER_CHANGE = 20
+"""After so many proposals in a row that are known already, one dimension more is changed."""
+
+_MAX_UNORDERED = 4
+"""Of so many whole numbers another one is drawn evenly; of more one nearby."""
+
+_ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
+
+
+class EvolutionSampler(optuna.samplers.BaseSampler):
+    """Draws the first `population` points; then changes the best of `sample` that are drawn from the last.
+
+    Points that were given up are older ones of the population that never win; failed ones are in none.
+    """
+
+    def __init__(self, *, seed: int, population: int, sample: int) -> None:
+        self._seed, self._population, self._sample = seed, population, sample
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The dimensions of all points so far."""
+        del trial
+        known = study.get_trials(deepcopy=False, states=_ENDED)
+        return {name: each for point in known for name, each in point.distributions.items()}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The values of a changed point; nothing, which draws all of them, for the first points."""
+        others = [each for each in study.get_trials(deepcopy=False) if each.number < trial.number]
+        ended = sorted((each for each in others if each.state in _ENDED), key=_when_ended)
+        begun, tries = _count(others)
+        if not ended or begun < self._population:
+            return {}
+        rng, living = self._random(begun, tries), ended[-self._population :]
+        sign = 1 if study.direction == StudyDirection.MAXIMIZE else -1
+        values = dict(self._parent(living, sign, rng).params)
+        if rng.random() < CROSSOVER:
+            values = cross(values, self._parent(living, sign, rng).params, rng)
+        for _ in range(1 + tries // TRIES_PER_CHANGE):
+            values = change(values, search_space, rng)
+        return values
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:  # noqa: ANN401 -- as Optuna has it
+        """A value of a dimension that no parent has, drawn evenly."""
+        others = [each for each in study.get_trials(deepcopy=False) if each.number < trial.number]
+        return draw(param_distribution, self._random(*_count(others), param_name))
+
+    def _parent(self, living: Sequence[FrozenTrial], sign: int, rng: Random) -> FrozenTrial:
+        """The best of a few of the living."""
+        drawn = rng.sample(living, min(self._sample, len(living)))
+        return max(drawn, key=lambda each: -math.inf if each.value is None else sign * each.value)
+
+    def _random(self, *key: object) -> Random:
+        """Random numbers that depend on the seed and on these alone."""
+        return Random(" ".join(map(str, (self._seed, *key))))
+
+
+def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> dict[str, Any]:
+    """The values of one or the other; those that one alone has are there for where its option is taken."""
+    both = {
+        name: value if rng.random() < 0.5 else second[name] for name, value in first.items() if name in second
+    }
+    return {**second, **first, **both}
+
+
+def change(values: Mapping[str, Any], space: Mapping[str, BaseDistribution], rng: Random) -> dict[str, Any]:
+    """The values with that of one dimension changed; as they are if none has another value."""
+    free = [name for name in values if not space[name].single()]
+    if not free:
+        return dict(values)
+    name = rng.choice(free)
+    return {**values, name: _neighbour(space[name], values[name], rng)}
+
+
+def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- a value of any kind
+    """A value, all alike; of a range in logarithms, by these."""
+    match distribution:
+        case CategoricalDistribution():
+            return rng.choice(distribution.choices)
+        case IntDistribution(log=False):
+            return rng.randrange(distribution.low, distribution.high + 1, distribution.step)
+        case IntDistribution() | FloatDistribution():
+            return _at(distribution, rng.random())
+        case _:
+            raise TypeError(f"expected a distribution of a search, got {distribution!r}")
+
+
+def _neighbour(distribution: BaseDistribution, value: Any, rng: Random) -> Any:  # noqa: ANN401 -- as above
+    """Another value: any option, a number by a normal step of it, or of its logarithm."""
+    if isinstance(distribution, CategoricalDistribution):
+        return rng.choice([each for each in distribution.choices if each != value])
+    assert isinstance(distribution, IntDistribution | FloatDistribution), f"no search has {distribution!r}"
+    if isinstance(distribution, IntDistribution):
+        numbers = range(distribution.low, distribution.high + 1, distribution.step)
+        if len(numbers) <= _MAX_UNORDERED:
+            return rng.choice([each for each in numbers if each != value])
+    place = _place(distribution, value)
+    found = value
+    while found == value:
+        found = _at(distribution, _reflected(place + rng.gauss(0, STEP)))
+    return found
+
+
+def _place(numbers: IntDistribution | FloatDistribution, value: float) -> float:
+    """Where a number is in its range, from 0 to 1."""
+    low, high, value = (_scaled(numbers, each) for each in (numbers.low, numbers.high, value))
+    return (value - low) / (high - low)
+
+
+def _at(numbers: IntDistribution | FloatDistribution, place: float) -> float:
+    """The number at a place of its range."""
+    low, high = _scaled(numbers, numbers.low), _scaled(numbers, numbers.high)
+    value = low + place * (high - low)
+    value = min(max(math.exp(value) if numbers.log else value, numbers.low), numbers.high)
+    if isinstance(numbers, FloatDistribution):
+        return value
+    return numbers.low + round((value - numbers.low) / numbers.step) * numbers.step
+
+
+def _scaled(numbers: IntDistribution | FloatDistribution, value: float) -> float:
+    return math.log(value) if numbers.log else value
+
+
+def _reflected(place: float) -> float:
+    """A place beyond an end of the range, as far within it."""
+    inside = place % 2
+    return 2 - inside if inside > 1 else inside
+
+
+def _count(others: Sequence[FrozenTrial]) -> tuple[int, int]:
+    """The points that have begun, and the proposals since the last of them that came to nothing."""
+    begun = sum(each.state != TrialState.FAIL for each in others)
+    return begun, sum(1 for _ in takewhile(lambda each: each.state == TrialState.FAIL, reversed(others)))
+
+
+def _when_ended(trial: FrozenTrial) -> tuple[float, int]:
+    assert trial.datetime_complete is not None, "a point that has ended"
+    return trial.datetime_complete.timestamp(), trial.number
