@@ -282,17 +282,19 @@ class SearchSettings(StrictModel):
     @model_validator(mode="after")
     def check_own_keys(self) -> SearchSettings:
         """Keys of one sampler are for it alone, and fit together."""
-        for sampler, keys in _SAMPLER_KEYS.items():
-            given = [key for key in keys if getattr(self, key) is not None]
-            if given and self.sampler != sampler:
-                raise ValueError(
-                    f"{' and '.join(given)}: for the sampler {sampler} alone, got {self.sampler}"
-                )
+        faults = [
+            f"{key}: for the sampler {sampler} alone, got {self.sampler}"
+            for sampler, keys in _SAMPLER_KEYS.items()
+            for key in keys
+            if getattr(self, key) is not None and self.sampler != sampler
+        ]
         population = self.population or EVOLUTION_POPULATION
         if self.sample is not None and self.sample > population:
-            raise ValueError(f"sample: expected at most the population, {population}, got {self.sample}")
+            faults.append(f"sample: expected at most the population, {population}, got {self.sample}")
         if self.group and self.multivariate is False:
-            raise ValueError("group: expected multivariate = true with it, got false")
+            faults.append("group: expected multivariate = true with it, got false")
+        if faults:
+            raise ValueError("; ".join(faults))
         return self
 
     @field_validator("sampler")

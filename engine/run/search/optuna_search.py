@@ -160,9 +160,8 @@ class OptunaSearch:
         """The points of this study that have rows or checkpoints which were not there at the last call."""
         begun: list[Mapping[str, Level]] = []
         new = self._stored.keys() - self._seen
-        for trial in sorted(
-            new, key=lambda each: (self._stored[each]["finished"], each)
-        ):  # as samplers were told
+        ends = {trial: (self._stored[trial]["finished"], trial) for trial in new}
+        for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
             self._seen.add(trial)
             if (row := self._stored[trial])["study"] == self._study.name and self._is_own(trial, row):
                 begun.append(json.loads(row["factors"]))
