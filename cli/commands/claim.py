@@ -44,8 +44,10 @@ def check(
     if as_json:
         print_json({"study": chosen.study.name, "claims": [_data(each) for each in found]})
     else:
-        ids = [trial.id for trial in chosen.study.with_later_seeds().trials]
-        footer = provenance(ids, chosen.store.trials())
+        rows, own = chosen.store.trials(), {trial.id for trial in chosen.study.trials}
+        known = own | set(rows["trial"])
+        ids = [trial.id for trial in chosen.study.with_later_seeds().trials if trial.id in known]
+        footer = provenance(ids, rows)
         measured = measured_sentences(chosen.study)
         print_stdout(claims_to_terminal(found, footer, measured=measured, width=output_width()))
     if any(each.verdict is Verdict.REFUTED for each in found):

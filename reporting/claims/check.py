@@ -76,7 +76,7 @@ def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
     threshold = hochberg_threshold(p_values, level)
     shown = {each: _shown_test(tests[each], threshold) for each in family}
     verdicts = {each: _verdict(test, threshold) for each, test in shown.items()}
-    raised = (min(1.0, p * alpha / level) for p in hochberg_adjusted(p_values))
+    raised = (min(1.0, p * alpha / level) for p in hochberg_adjusted([shown[each].p for each in tested]))
     adjusted = dict(zip(tested, raised, strict=True))
     labels = comparison_labels(claim)
     findings = {

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from activemem.reporting.claims.check import check_claims
 from activemem.reporting.claims.hypothesis_test import PairedTest
@@ -49,6 +50,8 @@ def test_the_first_look_that_decides_counts_whatever_comes_later():
     for found in (sure, later):
         (one,) = checked(BEATS.format("reverse", "sa", "conv(k=3)"), found=found)
         assert (one.verdict, one.deciding.n) == (CONFIRMED, 3)
+        error = stats.sem([30, 32, 29])  # of the three seeds, whatever those after them say
+        assert one.deciding.p == pytest.approx(0.05 / LEVEL * 2 * stats.t.sf((91 / 3) / error, 2))
     late = {"sa": (20, 24, 19, 22, 23), "conv(k=3)": (18, 17, 20, 11, 12)}
     (one,) = checked(BEATS.format("reverse", "sa", "conv(k=3)"), found=late)
     assert one.deciding.n == 5
